@@ -87,11 +87,16 @@ func TestRearranged(t *testing.T) {
 		{"einsum with broadcasting", image(6, 4, 2), []testNode{op("Einsum", "x six", "y", "equation", "bchw,c->bchw")}, 0},
 		{"concatenation of groups", image(6, 4, 2), []testNode{op("Reshape", "x boxes", "b"), op("Transpose", "b", "p", "perm", []int{0, 1, 3, 4, 2}),
 			op("Slice", "p i0 i1 i4", "q"), op("Slice", "p i1 i3 i4", "z"), op("Exp", "q", "e"), op("Concat", "z e", "j", "axis", 4), op("Reshape", "j lines", "y")}, 0},
+		{"boxes of two sizes", image(6, 4, 2), []testNode{op("Transpose", "x", "p", "perm", []int{0, 2, 3, 1}), op("Reshape", "p lines", "a"),
+			op("Conv", "x w6", "c", "pads", []int{1, 1, 1, 1}, "strides", []int{2, 2}), op("Conv", "c w25", "d"), op("Reshape", "d boxes2", "e"), op("Transpose", "e", "f", "perm", []int{0, 1, 3, 4, 2}),
+			op("Reshape", "f lines2", "b"), op("Concat", "a b", "y", "axis", 1)}, 0},
+		{"the only position", image(3, 4, 4), []testNode{op("GlobalAveragePool", "x", "a"), op("Gather", "a i0s", "b", "axis", 3), op("Gather", "b last", "y", "axis", 2)}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := testModel{input: c.input, nodes: c.nodes, output: "y", rounds: true, inits: []testTensor{
 				number("zero", 0), number("one", 1), number("minus", -1), ints("image", -1, 6, 2, 2), ints("cut", -1, 6, 4, 2), ints("tokens", -1, 6, 8),
-				ints("boxes", -1, 2, 3, 4, 2), ints("lines", -1, 16, 3), ints("i0", 0), ints("i1", 1), ints("i3", 3), ints("i4", 4),
+				ints("boxes", -1, 2, 3, 4, 2), ints("lines", -1, 16, 3), ints("i0", 0), {name: "i0s", typ: pb.Int64, dims: []int{}, values: []float64{0}}, {name: "last", typ: pb.Int64, dims: []int{}, values: []float64{-1}},
+				ints("boxes2", -1, 2, 3, 2, 1), ints("lines2", -1, 4, 3), randomTensor(r, "w25", []int{6, 5, 1, 1}, -1, 1), ints("i1", 1), ints("i3", 3), ints("i4", 4),
 				randomTensor(r, "w6", []int{5, 6, 3, 3}, -1, 1), randomTensor(r, "w3", []int{2, 6, 1, 1}, 0.5, 1, -1), randomTensor(r, "w3b", []int{2, 3, 1, 2}, -1, 1),
 				randomTensor(r, "v", []int{5, 24}, 0.5, -1), randomTensor(r, "w8", []int{8, 8}, -1, 1), randomTensor(r, "w4", []int{4, 2}, 0.5, -1), randomTensor(r, "left", []int{5, 6}, -1, 1),
 				randomTensor(r, "w66", []int{6, 6}, 0.5, -1), randomTensor(r, "w28", []int{2, 3}, 0.5, -1), floats("six", []int{6}, 0.5, -1.25, 1, 2, 1.5, 0.75)}}

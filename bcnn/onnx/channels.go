@@ -194,7 +194,10 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if err != nil {
 		return build.Operand{}, err
 	}
-	out, err := im.pick(n, v, axis, v.AxisOf(axis), positions)
+	out := v.With(n)
+	if len(v.View[axis]) > 0 || len(positions) != 1 { // else it is the only one
+		out, err = im.pick(n, v, axis, v.AxisOf(axis), positions)
+	}
 	if err == nil {
 		out, err = split(out, axis, indices.Dims)
 	}

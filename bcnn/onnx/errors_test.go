@@ -28,6 +28,21 @@ func nestedIf(depth int) []testNode {
 
 // TestErrors checks that what cannot be represented is an error that names the
 // file, the node and the cause.
+// What is wrong is said of the way that a graph's input lies in memory, not of another one
+// that fits nowhere, though one node says so there.
+func TestObstaclesOfTheRightLayout(t *testing.T) {
+	m := testModel{input: testInput{"x", pb.Float, []any{"batch", 3, 5, 4}}, output: "y", nodes: []testNode{
+		op("Conv", "x w", "c"), op("Transpose", "c", "d", "perm", []int{0, 2, 3, 1}), op("Cast", "d", "a", "to", pb.Double), op("Cast", "d", "b", "to", pb.Double), op("Add", "a b", "y"),
+	}, inits: []testTensor{randomTensor(rand.New(rand.NewPCG(13, 14)), "w", []int{4, 3, 3, 3}, -1, 1)}}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 2)
+	for _, o := range obstacles.Obstacles {
+		require.Equal(t, "Cast", o.Op)
+	}
+}
+
 func TestErrors(t *testing.T) {
 	r := rand.New(rand.NewPCG(11, 12))
 	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, -1, -0.5, 0.25, 1) }

@@ -214,6 +214,7 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 	// Which way a graph's inputs lie in memory shows only when the nodes that
 	// read it fit.
 	var best error // of the attempt with the fewest obstacles
+	refused := true
 	// Nor is anything rearranged in memory while another way may fit as it is.
 	again := false
 	for i := 0; i < len(layouts) || i < 2*len(layouts) && again; i++ {
@@ -236,7 +237,10 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 			return im.build.Net, report, nil
 		}
 		var fewer, most *bcnn.ObstaclesError
-		if best == nil || errors.As(best, &most) && errors.As(err, &fewer) && len(fewer.Obstacles) < len(most.Obstacles) {
+		switch {
+		case best == nil, refused && !im.build.Refused:
+			best, refused = err, im.build.Refused
+		case refused == im.build.Refused && errors.As(best, &most) && errors.As(err, &fewer) && len(fewer.Obstacles) < len(most.Obstacles):
 			best = err
 		}
 		if end := s.budget.Charge(0); end != nil && !errors.Is(end, budget.ErrExceeded) {

@@ -200,98 +200,6 @@ func (b *Builder) Ordered(n *pb.Node, v *Value) (*Value, error) {
 	return v, nil
 }
 
-// stack joins images along their rows (dimension 2) or columns (3): as channels, which
-// then are spread over blocks of pixels, of which those are picked that there were.
-func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
-	parts := make([]*Value, len(values))
-	coded := true // signs or levels, of one gain
-	most, total := 0, 0
-	for i, v := range values {
-		p, err := b.SettleSigns(v)
-		if err == nil {
-			p, err = b.Padded(p)
-		}
-		if err == nil {
-			err = p.CheckReal()
-		}
-		if err == nil {
-			err = p.CheckImage()
-		}
-		if err == nil {
-			p, err = b.Ordered(n, p)
-		}
-		if err != nil {
-			return nil, err
-		}
-		parts[i] = p
-		coded = coded && p.codedAs(parts[0])
-		most, total = max(most, p.Size(dim)), total+p.Size(dim)
-	}
-	first := parts[0]
-	sides := [2]int{first.Shape.H, first.Shape.W}
-	for i, p := range parts {
-		other := [2]int{p.Shape.H, p.Shape.W}
-		if other[3-dim] != sides[3-dim] || p.Shape.C != first.Shape.C {
-			return nil, fmt.Errorf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
-		}
-		if coded {
-			continue
-		}
-		var err error
-		if parts[i], err = b.Settle(p); err != nil {
-			return nil, err
-		}
-	}
-	positions, err := b.indices(total)
-	if err != nil {
-		return nil, err
-	}
-	// picked are rows or columns in the dimension, and all in the other one.
-	picked := func(v *Value, suffix string, list []int32, block int) (*Value, error) {
-		op := bcnn.Pixels{Rows: list, BlockH: block, BlockW: 1}
-		all, err := b.span(0, 1, sides[3-dim])
-		if op.Cols = all; dim == 3 {
-			op = bcnn.Pixels{Rows: all, Cols: list, BlockH: 1, BlockW: block}
-		}
-		if err != nil {
-			return nil, err
-		}
-		return b.Pixels(n, suffix, v, op)
-	}
-	at := 0
-	for i, p := range parts {
-		size := p.Size(dim)
-		for k := range size {
-			positions[at+k] = int32(k*len(parts) + i)
-		}
-		at += size
-		if size == most {
-			continue
-		}
-		list, err := b.indices(most)
-		if err != nil {
-			return nil, err
-		}
-		for k := range list { // the last one again, so that levels stay such
-			list[k] = int32(min(k, size-1))
-		}
-		if parts[i], err = picked(p, "/part", list, 1); err != nil {
-			return nil, err
-		}
-	}
-	sides[dim-2] = most
-	shape := bcnn.Shape{H: sides[0], W: sides[1], C: first.Shape.C * len(parts)}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
-	joined := b.Emit(n, "/parts", bcnn.Concat{}, shape, parts...)
-	joined.View = view.NCHW(shape)
-	if coded {
-		joined.Signs, joined.Levels, joined.Gain, joined.Offset = first.Signs, first.Levels, first.Gain, first.Offset
-	}
-	return picked(joined, "", positions, len(parts))
-}
-
 // Concat joins values along their channels, over which dimension dim runs, or images
 // along their rows or columns.
 func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
@@ -300,6 +208,9 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	}
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
 		return b.stack(n, values, dim)
+	}
+	if dim == 1 && slices.ContainsFunc(values, func(v *Value) bool { return len(v.View) > 2 && !view.Only(v.View[1], view.C) }) {
+		return b.joinLines(n, values)
 	}
 	values, err := b.alike(n, values, dim)
 	if err != nil {
