@@ -819,6 +819,77 @@ class PactWhere(nn.Module):
         return torch.round(y * (3 / 1.7)) / (3 / 1.7)
 
 
+class Masked(nn.Module):
+    """±1 written into a copy, side by side."""
+
+    def forward(self, x):
+        y = x.clone()
+        y[y >= 0] = 1.0
+        y[y < 0] = -1.0
+        return y
+
+
+class SteppedFrom(nn.Module):
+    """LSQ+: levels of a learned size that begin anywhere."""
+
+    def __init__(self, low):
+        super().__init__()
+        self.scale, self.low = nn.Parameter(torch.tensor(0.43)), nn.Parameter(torch.tensor(low))
+
+    def forward(self, x):
+        return torch.round(torch.clamp((x - self.low) / self.scale, 0, 3)) * self.scale + self.low
+
+
+def layer_norm(w):
+    """Scaled weight standardisation."""
+    return alpha_mean(0.7 * F.layer_norm(w, w.shape[1:]))
+
+
+def batch_norm(w):
+    """The same as a batch norm of one image whose channels are the filters."""
+    return alpha_mean(F.batch_norm(w.reshape(1, w.size(0), -1), None, None, training=True, momentum=0.0).reshape_as(w))
+
+
+def instance_norm(w):
+    return alpha_mean(F.instance_norm(w))
+
+
+def halved(w):
+    """Half of the filters are without their first channel."""
+    mask = torch.ones_like(w)
+    mask[::2, 0] = 0.0
+    return pm1(w) * mask
+
+
+class Standardised(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign = stem(6), Where()
+        self.convs = nn.ModuleList(Conv(6, 6, weights=w, padding=1) for w in (layer_norm, batch_norm, instance_norm, halved))
+        self.norms, self.fc = nn.ModuleList(nn.BatchNorm2d(6) for _ in self.convs), nn.Linear(6, 5)
+
+    def forward(self, x):
+        x = self.stem(x)
+        for conv, norm in zip(self.convs, self.norms):
+            x = norm(conv(self.sign(x)))
+        return self.fc(F.adaptive_avg_pool2d(x, 1)[:, :, 0, 0])
+
+
+class Heads(nn.Module):
+    """Boxes of feature maps of two sizes, behind thresholds of each pixel and bits that are rounded."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.threshold, self.conv = stem(6), nn.Parameter(torch.randn(1, 6, 6, 6)), Conv(6, 6, padding=1)
+        self.norm, self.down, self.head = nn.BatchNorm2d(6), Conv(6, 6, stride=2), Conv(6, 8, 1)
+
+    def forward(self, x):
+        x = self.norm(self.conv(torch.where(self.stem(x) > self.threshold, 1.0, -1.0)))
+        bits = torch.round(torch.sigmoid(x)) * 2 - 1
+        maps = [self.head(bits), self.head(torch.where(self.down(bits) >= 0, 1.0, -1.0))]
+        return torch.cat([m.permute(0, 2, 3, 1).reshape(m.size(0), -1, 4) for m in maps], 1)
+
+
 CASES = {  # name: network, image size, metadata
     "where": (lambda: net(Where(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
     "sign_detach": (lambda: net(Detached(), Conv(6, 4)), 8, {"binary": 1, "ternary": 1, "products": "2", "zero": "plus"}),
@@ -890,6 +961,11 @@ CASES = {  # name: network, image size, metadata
     "boxes": (Boxes, 8, {"binary": 1}),
     "adabin": (AdaBin, 8, {"binary": 1, "ternary": 1, "products": "2"}),
     "pact_where": (lambda: net(PactWhere(), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "2"}),
+    "masked": (lambda: net(Masked(), Conv(6, 4, padding=1)), 8, {"binary": 1}),
+    "lsq_plus": (lambda: net(nn.Sequential(SteppedFrom(-0.3), Conv(6, 6, weights=lsq(-1, 1)), nn.BatchNorm2d(6), SteppedFrom(-0.8)),
+                             Conv(6, 4, weights=alpha_mean, padding=1)), 10, {"binary": 2, "products": "4 2"}),
+    "standardised": (Standardised, 8, {"binary": 4, "products": "1 1 1 2"}),
+    "heads": (Heads, 8, {"binary": 4}),
 }
 
 CASES |= {

@@ -161,6 +161,15 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 			return build.Operand{Value: out}, nil
 		}
 	}
+	if t.Len() == 1 && (op == "Add" || op == "Sub" && !swapped) && len(t.Dims) <= len(v.View) {
+		by := t.At(0)
+		if op == "Sub" {
+			by = -by
+		}
+		if out, ok := v.Moved(n, by); ok {
+			return build.Operand{Value: out}, nil
+		}
+	}
 	v, err := im.build.Settle(v)
 	if err != nil {
 		return build.Operand{}, err

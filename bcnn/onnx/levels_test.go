@@ -251,3 +251,53 @@ func TestChannelsLast(t *testing.T) {
 		}
 	}
 }
+
+// Levels that begin anywhere, seen by what may come behind them.
+func TestOffsetLevels(t *testing.T) {
+	r := rand.New(rand.NewPCG(103, 104))
+	k := []any{"kernel_shape", []int{2, 2}, "strides", []int{2, 2}}
+	around := []int{1, 1, 1, 1}
+	for _, c := range []struct {
+		name   string
+		nodes  []testNode // from q, which is 0.5·{0, 1, 2, 3} − 0.75, to y
+		binary int
+	}{
+		{"±1 weights", []testNode{op("Conv", "q pm", "y")}, 1},
+		{"padded", []testNode{op("Conv", "q pm", "y", "pads", around)}, 1},
+		{"ternary weights, padded", []testNode{op("Conv", "q ternary", "y", "pads", around, "strides", []int{2, 1})}, 1},
+		{"real weights, padded", []testNode{op("Conv", "q real", "y", "pads", around)}, 0},
+		{"padded before", []testNode{op("Pad", "q pads", "p"), op("Conv", "p pm", "y")}, 1},
+		{"padded with a level", []testNode{op("Pad", "q pads low", "p"), op("Conv", "p pm", "y")}, 0},
+		{"pooled", []testNode{op("MaxPool", "q", "p", k...), op("Conv", "p pm", "y", "pads", around)}, 1},
+		{"means", []testNode{op("AveragePool", "q", "p", k...), op("Conv", "p pm", "y")}, 0},
+		{"moved twice and scaled", []testNode{op("Add", "q low", "a"), op("Mul", "a two", "b"), op("Sub", "b low", "c"), op("Conv", "c pm", "y", "pads", around)}, 1},
+		{"negated", []testNode{op("Neg", "q", "a"), op("Conv", "a pm", "y", "pads", around)}, 0},
+		{"from a number", []testNode{op("Sub", "two q", "a"), op("Conv", "a pm", "y")}, 0},
+		{"whole steps", []testNode{op("Sub", "q low", "a"), op("Add", "a half", "b"), op("Conv", "b pm", "y", "pads", around)}, 1},
+		{"joined", []testNode{op("Concat", "q x", "a", "axis", 1), op("Conv", "a wide", "y", "pads", around)}, 0},
+		{"a sign", []testNode{op("Greater", "q zero", "a"), op("Where", "a two low", "b"), op("Conv", "b real", "y")}, 0},
+		{"a sum", []testNode{op("Add", "q x", "y")}, 0},
+		{"limits", []testNode{op("Clip", "q low zero", "y")}, 0},
+		{"a batch norm", []testNode{op("BatchNormalization", "q per per per per", "a"), op("Conv", "a pm", "y", "pads", around)}, 0},
+		{"dense", []testNode{op("Flatten", "q", "a"), op("MatMul", "a dense", "y")}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 4), output: "y", rounds: true, inits: []testTensor{
+				randomTensor(r, "pm", []int{4, 3, 3, 3}, -1, 1), randomTensor(r, "ternary", []int{4, 3, 3, 3}, -1, 0, 1), randomTensor(r, "real", []int{4, 3, 2, 2}, -1, 0.3, 0.7),
+				randomTensor(r, "wide", []int{2, 6, 3, 3}, -1, 1), randomTensor(r, "dense", []int{48, 5}, -1, 1), floats("per", []int{3}, 0.5, 1, 2),
+				ints("pads", 0, 0, 1, 0, 0, 0, 1, 1), number("low", -0.75), number("half", 0.5), number("two", 2), number("three", 3), number("zero", 0)},
+				nodes: append([]testNode{op("Div", "x half", "a0"), op("Clip", "a0 zero three", "b0"), op("Round", "b0", "c0"), op("Mul", "c0 half", "d0"), op("Add", "d0 low", "q")}, c.nodes...)}
+			if c.name == "pooled" || c.name == "means" {
+				m.input = image(3, 8, 8)
+			}
+			net, _ := compare(t, r, m, Options{}, false)
+			binary := 0
+			for _, l := range summarize(t, net) {
+				if l.Binary {
+					binary++
+				}
+			}
+			require.Equal(t, c.binary, binary)
+		})
+	}
+}

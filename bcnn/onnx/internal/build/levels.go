@@ -88,14 +88,34 @@ func (v *Value) bounded(n *pb.Node, lo, hi float64) (*Value, bool) {
 // Scaled multiplies whole numbers, pending or not; ok is false for other values.
 func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
 	gain := float32(factor * float64(v.gain()))
-	if !v.Levels && v.Stairs == nil || v.Pad != nil || v.Clip != nil || v.Step != nil || v.Offset != 0 ||
-		v.Type != pb.Float || !(gain > 0) || math.IsInf(float64(gain), 0) {
+	offset := float32(factor * float64(v.Offset))
+	if !v.whole() || !(gain > 0) || math.IsInf(float64(gain), 0) || offset-offset != 0 {
 		return nil, false
 	}
 	out = v.With(n)
-	if out.Gain = gain; gain == 1 {
+	if out.Gain, out.Offset = gain, offset; gain == 1 {
 		out.Gain = 0
 	}
+	return out, true
+}
+
+// whole reports whether the value is of whole numbers with nothing else pending.
+func (v *Value) whole() bool {
+	return (v.Levels || v.Stairs != nil) && v.Pad == nil && v.Clip == nil && v.Step == nil && v.Type == pb.Float
+}
+
+// Moved adds a number to whole numbers, pending or not; ok is false for other values.
+func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
+	offset := float32(float64(v.Offset) + by)
+	if !v.whole() || offset-offset != 0 {
+		return nil, false
+	}
+	k := by / float64(v.gain())
+	if v.Stairs != nil && v.Offset == 0 && k == math.Trunc(k) && math.Abs(k) <= bcnn.MaxLevels {
+		return v.Shifted(n, k), true
+	}
+	out = v.With(n)
+	out.Offset = offset
 	return out, true
 }
 
