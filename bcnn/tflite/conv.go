@@ -192,23 +192,31 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 
 // weighted emits a layer with weights [out][…][rowLen].
 // Weights ±α of a filter, for one α, become ±1 and an Affine layer behind where the
-// input is ±1; elsewhere only weights ±1 do, which makes them small and changes nothing.
+// input is ±1, and so do weights −α, 0 and α; elsewhere only weights ±1 do, which makes them
+// small and changes nothing.
 func (im *importer) weighted(o *schema.Operator, v *value, rows, bias []float32, out, rowLen int, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
 	alpha, one, err := im.factors(rows, out)
 	if err != nil {
 		return nil, err
 	}
+	var ternary []int8
+	if alpha == nil && (v.signs || v.levels) {
+		if ternary, alpha, one, err = im.ternary(rows, out); err != nil {
+			return nil, err
+		}
+	}
 	var y *value
 	switch {
 	case alpha == nil || !v.signs && !v.levels && (!one || 8*bits.Words(rowLen) >= 4*rowLen):
 		y, err = im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v)
 	default:
-		var packed []uint64
-		if packed, err = im.pack(rows, rowLen); err != nil {
-			return nil, err
+		w := bcnn.Weights{Int8: ternary}
+		if ternary == nil {
+			if w.Bits, err = im.pack(rows, rowLen); err != nil {
+				return nil, err
+			}
 		}
-		w := bcnn.Weights{Bits: packed}
 		if one {
 			y, err = im.emit(o, "", build(w, bias), shape, v)
 		} else if y, err = im.emit(o, "/sum", build(w, nil), shape, v); err == nil {
@@ -248,6 +256,47 @@ func (im *importer) factors(rows []float32, out int) (alpha []float32, one bool,
 		}
 	}
 	return alpha, one, nil
+}
+
+// ternary returns weights that are −α, 0 or α for one α > 0 per filter without it, nil for
+// others; one is as factors has it.
+func (im *importer) ternary(rows []float32, out int) (signs []int8, alpha []float32, one bool, err error) {
+	if err := im.budget.Charge(int64(len(rows))); err != nil {
+		return nil, nil, false, err
+	}
+	if alpha, err = im.numbers(out); err != nil {
+		return nil, nil, false, err
+	}
+	signs = make([]int8, len(rows))
+	size := len(rows) / out
+	one = true
+	for c := range alpha {
+		same := true
+		err := im.budget.Loop(size, func(lo, hi int) {
+			for i := c*size + lo; i < c*size+hi; i++ {
+				w := rows[i]
+				switch magnitude := max(w, -w); {
+				case w == 0:
+					continue
+				case alpha[c] == 0 && magnitude > 0:
+					alpha[c] = magnitude
+				case magnitude != alpha[c]:
+					same = false
+				}
+				if signs[i] = 1; w < 0 {
+					signs[i] = -1
+				}
+			}
+		})
+		if err != nil || !same {
+			return nil, nil, false, err
+		}
+		if alpha[c] == 0 {
+			alpha[c] = 1
+		}
+		one = one && alpha[c] == 1
+	}
+	return signs, alpha, one, nil
 }
 
 // pack packs the signs of rows.

@@ -54,11 +54,25 @@ func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value
 		return &out, nil
 	case s.Values() != v.shape.Values():
 		return nil, fmt.Errorf("%v has other values than %v", s, v.shape)
-	case s.Pixels() != 1:
-		return nil, fmt.Errorf("a change of %v to %v is not supported, only to a vector", v.shape, s)
 	}
-	y, err := im.emit(o, "", bcnn.Flatten{}, s, v)
+	if s.Pixels() == 1 {
+		y, err := im.emit(o, "", bcnn.Flatten{}, s, v)
+		if err != nil {
+			return nil, err
+		}
+		out.layer, out.shape = y.layer, y.shape
+		return &out, nil
+	}
+	// The values in a row are those of one block of pixels.
+	y, err := im.emit(o, "/flat", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: s.Values()}, v)
 	if err != nil {
+		return nil, err
+	}
+	op, err := im.pixels(bcnn.Pixels{BlockH: s.H, BlockW: s.W}, 0, s.H, 0, s.W, s)
+	if err != nil {
+		return nil, err
+	}
+	if y, err = im.emit(o, "", op, s, y); err != nil {
 		return nil, err
 	}
 	out.layer, out.shape = y.layer, y.shape
@@ -306,7 +320,17 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
 func (im *importer) slice(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
+	v, err := im.value(o, 0)
+	if err == nil && v.pad != nil { // as of Cropping2D behind ZeroPadding2D
+		v, err = im.bordered(o, v, 0)
+	}
+	switch {
+	case err != nil:
+	case v.typ == schema.Int8:
+		v, err = im.centred(o, v)
+	default:
+		err = v.checkReal()
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -371,11 +395,30 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 		case d == dimW && thinned:
 			thin.StrideW = int(step)
 		case d == dimC:
-			if out, err = im.pick(o, "", v, int(from), int(step), int(positions)); err != nil {
+			if out, err = im.pick(o, "", out, int(from), int(step), int(positions)); err != nil {
 				return nil, err
 			}
+		case d == dimBatch:
+			return nil, errors.New("it would take some images of the batch")
 		default:
-			return nil, errors.New("parts of an image or of a batch are not supported, only every so many rows and columns from the first one on")
+			list, err := budget.List(im.budget, int(positions), func(i int) int32 { return int32(from + int64(i)*step) })
+			if err != nil {
+				return nil, err
+			}
+			op, shape, suffix := bcnn.Pixels{Rows: list}, out.shape, "/rows"
+			if shape.H = len(list); d == dimW {
+				op, suffix = bcnn.Pixels{Cols: list}, "/columns"
+				shape.H, shape.W = out.shape.H, len(list)
+			}
+			if op, err = im.pixels(op, 0, shape.H, 0, shape.W, shape); err != nil {
+				return nil, err
+			}
+			y, err := im.emit(o, suffix, op, shape, out)
+			if err != nil {
+				return nil, err
+			}
+			y.signs, y.levels, y.positive = out.signs, out.levels, out.positive
+			out = y
 		}
 	}
 	if thin.StrideH > 1 || thin.StrideW > 1 {
@@ -387,72 +430,4 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 	}
 	same := *out
 	return as(v, &same, nil)
-}
-
-// padNode is PAD or PADV2 with zeros: around images, which waits for the convolution or
-// pool behind it, or of channels.
-func (im *importer) padNode(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	if o.Name == "PADV2" {
-		if v.typ == schema.Int8 {
-			return nil, errQuantized
-		}
-		fill, err := im.floats(o, 2)
-		if err != nil {
-			return nil, err
-		}
-		if len(fill) != 1 || fill[0] != 0 {
-			return nil, errors.New("padding with what is not 0 is not supported")
-		}
-	}
-	list, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
-	if len(list) != 2*v.rank {
-		return nil, fmt.Errorf("%d sizes for %d dimensions", len(list), v.rank)
-	}
-	var pads [4][2]int
-	for i, n := range list {
-		d, err := dim(int64(i/2), v.rank)
-		if err != nil {
-			return nil, err
-		}
-		if n < 0 || n > maxSide {
-			return nil, fmt.Errorf("padding of %d", n)
-		}
-		pads[d][i%2] = int(n)
-	}
-	if pads[dimBatch] != [2]int{} {
-		return nil, errors.New("padding of the batch is not supported")
-	}
-	out := *v
-	if c := pads[dimC]; c != [2]int{} {
-		shape := v.shape
-		shape.C += c[0] + c[1]
-		if err := im.budget.Charge(8 * int64(shape.C)); err != nil {
-			return nil, err
-		}
-		index := make([]int32, shape.C)
-		for i := range index {
-			if index[i] = int32(i - c[0]); i < c[0] || i >= c[0]+v.shape.C {
-				index[i] = -1
-			}
-		}
-		y, err := im.emit(o, "", bcnn.Channels{Index: index}, shape, v)
-		if err != nil {
-			return nil, err
-		}
-		y.positive = v.positive
-		out = *y
-	}
-	if pads[dimH] != [2]int{} || pads[dimW] != [2]int{} {
-		out.pad = &padding{bcnn.Padding{
-			Top: pads[dimH][0], Bottom: pads[dimH][1], Left: pads[dimW][0], Right: pads[dimW][1],
-		}, o}
-	}
-	return as(v, &out, nil)
 }

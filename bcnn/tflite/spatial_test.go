@@ -28,6 +28,9 @@ func TestPixels(t *testing.T) {
 		{"MIRROR_PAD", nil, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{0, 0, 0, 0, 1, 3, 0, 0}, []float32{1, 0, 1, 2, 3, 2, 1, 0}},
 		{"MIRROR_PAD", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{0, 0, 0, 0, 2, 2, 0, 0}, []float32{1, 0, 0, 1, 2, 3, 3, 2}},
 		{"MIRROR_PAD", nil, []int32{1, 2, 2, 1}, []int32{1, 3, 2, 1}, []int32{0, 0, 1, 0, 0, 0, 0, 0}, []float32{2, 3, 0, 1, 2, 3}},
+		{"RESHAPE", nil, []int32{1, 1, 4, 1}, []int32{1, 4, 1, 1}, []int32{1, 4, 1, 1}, []float32{0, 1, 2, 3}},
+		{"RESHAPE", nil, []int32{1, 2, 2, 3}, []int32{1, 3, 2, 2}, []int32{1, 3, 2, 2}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
+		{"SLICE", nil, []int32{1, 3, 3, 1}, []int32{1, 2, 1, 1}, []int32{0, 1, 1, 0}, []float32{4, 7}},
 		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 1, 1, 4}, []int32{1, 2, 2, 1}, nil, []float32{0, 1, 2, 3}},
 	} {
 		g := newGraph(c.in[0], c.in[1], c.in[2], c.in[3])
@@ -35,6 +38,9 @@ func TestPixels(t *testing.T) {
 		g.operators = []testOperator{{name: c.name, inputs: []int32{0}, outputs: []int32{1}, options: c.options}}
 		if c.ints != nil {
 			g.operators[0].inputs = append(g.operators[0].inputs, g.ints(c.ints...))
+		}
+		if c.name == "SLICE" {
+			g.operators[0].inputs = append(g.operators[0].inputs, g.ints(c.out...))
 		}
 		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 		require.NoError(t, err, "%+v", c)
@@ -44,6 +50,73 @@ func TestPixels(t *testing.T) {
 		for i := range x.F32 {
 			x.F32[i] = float32(i)
 		}
+		y, err := ref.Run(t.Context(), plan, x, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.want, y.F32, "%+v", c)
+	}
+}
+
+// TestBorders imports padding with any number, and padding that a slice takes away again.
+func TestBorders(t *testing.T) {
+	for _, c := range []struct {
+		pads, from []int32
+		fill       float32
+		out        []int32
+		want       []float32
+	}{
+		{[]int32{0, 0, 1, 0, 0, 2, 0, 0}, nil, 5, []int32{1, 2, 4, 1}, []float32{5, 5, 5, 5, 1, 2, 5, 5}},
+		{[]int32{0, 0, 1, 1, 1, 1, 0, 0}, []int32{0, 1, 0, 0}, 0, []int32{1, 2, 3, 1}, []float32{0, 1, 2, 0, 0, 0}},
+	} {
+		g := newGraph(1, 1, 2, 1)
+		padded := []int32{1, 1 + c.pads[2] + c.pads[3], 2 + c.pads[4] + c.pads[5], 1}
+		name, inputs := "PAD", []int32{0, g.ints(c.pads...)}
+		if c.fill != 0 {
+			name, inputs = "PADV2", append(inputs, g.floats([]int32{1}, c.fill))
+		}
+		g.tensors[1].dims = c.out
+		g.operators = []testOperator{{name: name, inputs: inputs, outputs: []int32{1}}}
+		if c.from != nil {
+			y := g.tensor(testTensor{dims: padded})
+			g.operators[0].outputs = []int32{y}
+			g.operators = append(g.operators, testOperator{name: "SLICE", inputs: []int32{y, g.ints(c.from...), g.ints(c.out...)}, outputs: []int32{1}})
+		}
+		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+		require.NoError(t, err, "%+v", c)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+		copy(x.F32, []float32{1, 2})
+		y, err := ref.Run(t.Context(), plan, x, nil)
+		require.NoError(t, err)
+		require.Equal(t, c.want, y.F32, "%+v", c)
+	}
+}
+
+// TestTernaryWeights imports weights −α, 0 and α behind a sign: sums of bits, exactly.
+func TestTernaryWeights(t *testing.T) {
+	for _, c := range []struct {
+		weights []float32
+		binary  bool
+		want    []float32
+	}{
+		{[]float32{0.5, 0, -0.5, 0, 3, 3, 0, 0, 0}, true, []float32{1, -6, 0}},
+		{[]float32{1, 0, -1, 0, 1, -1, 1, 0, 1}, true, []float32{2, 0, 0}},
+		{[]float32{1, 0, -2, 0, 1, -1, 1, 0, 1}, false, []float32{3, 0, 0}},
+	} {
+		g := newGraph(1, 1, 1, 3)
+		s := g.add("SIGN", nil, []int32{1, 1, 1, 3}, 0)
+		g.tensors[1].dims = []int32{1, 1, 1, 3}
+		g.operators = append(g.operators, testOperator{
+			name: "CONV_2D", outputs: []int32{1}, options: map[int]any{0: uint8(1), 1: 1, 2: 1},
+			inputs: []int32{s, g.floats([]int32{3, 1, 1, 3}, c.weights...), g.floats([]int32{3}, 0, 0, 0)},
+		})
+		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		require.Equal(t, c.binary, bcnn.Summarize(net, plan)[0].Binary)
+		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+		copy(x.F32, []float32{0.3, -4, -7}) // signs 1, −1, −1
 		y, err := ref.Run(t.Context(), plan, x, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, y.F32, "%+v", c)

@@ -1,0 +1,130 @@
+package tflite
+
+import (
+	"errors"
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/budget"
+)
+
+// pixels completes an operator that picks pixels: without lists, rows and columns in their
+// order from the given ones on, −1 where there is none.
+func (im *importer) pixels(op bcnn.Pixels, top, h, left, w int, s bcnn.Shape) (bcnn.Pixels, error) {
+	at := func(from, size, n int) ([]int32, error) {
+		return budget.List(im.budget, n, func(i int) int32 {
+			if i < from || i >= from+size {
+				return -1
+			}
+			return int32(i - from)
+		})
+	}
+	var err error
+	if op.Rows == nil {
+		if op.Rows, err = at(top, h, s.H); err != nil {
+			return op, err
+		}
+	}
+	if op.Cols == nil {
+		op.Cols, err = at(left, w, s.W)
+	}
+	return op, err
+}
+
+// bordered puts the pending padding of a value around it.
+func (im *importer) bordered(o *schema.Operator, v *value, fill float32) (*value, error) {
+	p := v.pad
+	s := bcnn.Shape{H: v.shape.H + p.Top + p.Bottom, W: v.shape.W + p.Left + p.Right, C: v.shape.C}
+	op, err := im.pixels(bcnn.Pixels{Fill: fill}, p.Top, v.shape.H, p.Left, v.shape.W, s)
+	if err != nil {
+		return nil, err
+	}
+	y, err := im.emit(o, "/border", op, s, v)
+	if err != nil {
+		return nil, err
+	}
+	out := *v
+	out.layer, out.shape, out.pad = y.layer, y.shape, nil
+	out.levels = v.levels && (fill == 0 || fill == 1 || fill == -1)
+	out.signs = v.signs && (fill == 1 || fill == -1)
+	out.positive = v.positive && fill >= 0
+	return &out, nil
+}
+
+// padNode is PAD or PADV2: of zeros around images, which wait for the convolution or pool
+// behind them, of another number, or of channels of zeros.
+func (im *importer) padNode(o *schema.Operator) (*value, error) {
+	v, err := im.moved(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	fill := float32(0)
+	if o.Name == "PADV2" {
+		if v.typ == schema.Int8 {
+			return nil, errQuantized
+		}
+		list, err := im.floats(o, 2)
+		if err != nil {
+			return nil, err
+		}
+		if len(list) != 1 || math.IsInf(float64(list[0]), 0) || math.IsNaN(float64(list[0])) {
+			return nil, errors.New("padding with what is not one number is not supported")
+		}
+		fill = list[0]
+	}
+	list, err := im.integers(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	if len(list) != 2*v.rank {
+		return nil, fmt.Errorf("%d sizes for %d dimensions", len(list), v.rank)
+	}
+	var pads [4][2]int
+	for i, n := range list {
+		d, err := dim(int64(i/2), v.rank)
+		if err != nil {
+			return nil, err
+		}
+		if n < 0 || n > maxSide {
+			return nil, fmt.Errorf("padding of %d", n)
+		}
+		pads[d][i%2] = int(n)
+	}
+	if pads[dimBatch] != [2]int{} {
+		return nil, errors.New("padding of the batch is not supported")
+	}
+	out := *v
+	if c := pads[dimC]; c != [2]int{} {
+		if fill != 0 {
+			return nil, errors.New("channels of what is not 0 are not supported")
+		}
+		shape := v.shape
+		shape.C += c[0] + c[1]
+		if err := im.budget.Charge(8 * int64(shape.C)); err != nil {
+			return nil, err
+		}
+		index := make([]int32, shape.C)
+		for i := range index {
+			if index[i] = int32(i - c[0]); i < c[0] || i >= c[0]+v.shape.C {
+				index[i] = -1
+			}
+		}
+		y, err := im.emit(o, "", bcnn.Channels{Index: index}, shape, v)
+		if err != nil {
+			return nil, err
+		}
+		y.positive = v.positive
+		out = *y
+	}
+	if pads[dimH] != [2]int{} || pads[dimW] != [2]int{} {
+		out.pad = &padding{bcnn.Padding{
+			Top: pads[dimH][0], Bottom: pads[dimH][1], Left: pads[dimW][0], Right: pads[dimW][1],
+		}, o}
+	}
+	if out.pad != nil && fill != 0 {
+		return im.bordered(o, &out, fill)
+	}
+	return as(v, &out, nil)
+}
