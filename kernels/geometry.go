@@ -24,6 +24,8 @@ type Geometry struct {
 	TileY, TileX                                               int32
 	TileH, TileW                                               int32
 	TilesX                                                     int32
+	RowPixels, ImageRows                                       int32
+	PerRow, PerImage                                           int32
 	Images                                                     int32
 	Planes, PartPlanes                                         int32
 	Vector                                                     int32

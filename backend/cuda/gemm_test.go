@@ -145,8 +145,8 @@ func TestGEMMShapes(t *testing.T) {
 	}
 }
 
-// TestWarpgroupShapes runs the products of warpgroups on tiles that are full and cut off,
-// over several for each warpgroup.
+// TestWarpgroupShapes runs the products of warpgroups on tiles that are full and cut off, squares
+// and sequences, over several for each warpgroup.
 func TestWarpgroupShapes(t *testing.T) {
 	testenv.Long(t)
 	for _, c := range []convShape{
@@ -155,16 +155,27 @@ func TestWarpgroupShapes(t *testing.T) {
 		{h: 12, w: 12, in: 384, out: 33, k: 1, padValue: -1, images: 9},
 		{h: 11, w: 9, in: 128, out: 64, k: 3, dilation: 2, images: 2},
 		{h: 9, w: 16, in: 250, out: 128, k: 5, images: 1},
+		{h: 3, w: 5, in: 128, out: 32, k: 3, padValue: 1, images: 40},
+		{h: 1, w: 1, in: 128, out: 128, k: 1, images: 70},
 	} {
 		d := apartDevice(t)
 		if !d.limits.Warpgroups {
 			t.Skip("compute capability 9.0 alone has them")
 		}
+		seen := make(map[string]bool)
 		for i, n := range c.networks() {
-			t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d", c.h, c.w, c.in, c.k, c.out, i), func(t *testing.T) {
-				exe := requireReference(t, d, n, backend.Options{Kernels: gpu.Warpgroup}, c.images)
-				require.Equal(t, "conv_wgmma", exe.steps[1].launches[0].spec.File)
-			})
+			for d.pick = range 2 {
+				t.Run(fmt.Sprintf("%dx%dx%d/k%d/out%d/%d/%d", c.h, c.w, c.in, c.k, c.out, i, d.pick), func(t *testing.T) {
+					exe := requireReference(t, d, n, backend.Options{Kernels: gpu.Warpgroup}, c.images)
+					spec := exe.steps[1].launches[0].spec
+					require.Equal(t, "conv_wgmma", spec.File)
+					seen[fmt.Sprint(spec.Name, spec.G.TileX)] = true
+				})
+			}
+		}
+		// Pooled ones have squares alone.
+		if c.pool == [2]int{} {
+			require.Len(t, seen, 4)
 		}
 	}
 }

@@ -12,11 +12,22 @@
 //
 //   weights  all of those of 128 channels stay in shared memory, 4 KiB for each 256 bits,
 //            and blocks, one to a multiprocessor, go over the tiles of the whole batch;
-//   pixels   a warpgroup has tiles of 8×8 pixels, and copies those under the next one while
+//   pixels   a warpgroup has tiles of 64 pixels, and copies those under the next one while
 //            it multiplies. They lie as [128 bits][row][column], 16 bytes each. A matrix is
 //            described by where it begins and how far apart groups of 8 rows are, which
 //            are 16 bytes apart themselves. 8 neighbouring pixels are just that, at any
 //            tap: it only moves where the matrix begins.
+//
+// There are two shapes of tiles, and the host takes the one that makes fewer of them first:
+//
+//   squares    8×8 pixels of an image, which may be pooled. Those that it does not divide
+//              multiply pixels that there are not: 23 % of 28×28, 34 % of 13×13.
+//   sequences  64 pixels of all images of the batch as one row, in which each row of an
+//              image has what is padded behind it, and each image rows of padding. The
+//              padding in front of a row is that behind the one before. So at 28×28 with a
+//              window of 3×3 one pixel of 29 is none in either direction: 7 %. The pixels under
+//              the tile are a sequence, too, of which the rows of the window are so many
+//              pixels apart.
 //
 // A step of 256 bits is two of those chunks, of one tap or of two: how far they are apart
 // is part of the description, too. Chunks are ordered by channels, then taps, so that it
@@ -30,7 +41,8 @@
 #include "mma.cuh"
 #include "outputs.cuh"
 
-#define SIDE 8        // of the tile of a warpgroup, in pixels before pooling
+#define SIDE 8        // of the square tile of a warpgroup, in pixels before pooling
+#define SEQUENCE 64   // pixels of the other one
 #define COLUMNS 128   // output channels of a block
 #define WARPGROUP 128 // its threads
 #define CHUNK_WORDS 4 // 128 bits
@@ -41,11 +53,13 @@ enum Operands { OF_BITS, OF_BYTES };
 template <Operands F> using Lane = LaneOutputs<2, COLUMNS / 8, F == OF_BYTES ? 1 : -2>;
 typedef int32_t Sums[1][COLUMNS / 8][4];
 
-// A chunk of a pixel under a tile: where that is in the tile, and its words in the tensor
-// from the first pixel on; and the place of the chunk in shared memory.
+// A chunk of a pixel under a tile: where that is in the tile, the word of the pixel that
+// it begins with, and its place in shared memory.
 struct __align__(16) Copy {
 	int row, column, from, to;
 };
+
+DEVICE bool in_sequence(const Geometry &g) { return g.per_row != 0; }
 
 // Shared memory: the weights, then for each step where its pixels are, for each tap, and for
 // each chunk under a tile where it is copied from and to, then
@@ -53,11 +67,13 @@ struct __align__(16) Copy {
 struct Memory {
 	uint4 *shared;
 	int tile, chunks; // pixels under a tile, and their chunks
+	int group;        // pixels from 8 rows of a matrix to the next
 	int steps_at, taps_at, copies_at, pixels_at, ones_at; // in 16 bytes
 	DEVICE int up(int words) { return (words + 3) / 4; }
 	__device__ Memory(const Geometry &g, uint4 *shared) : shared(shared)
 	{
 		tile = g.tile_h * g.tile_w, chunks = g.in_words / CHUNK_WORDS;
+		group = in_sequence(g) ? 8 : g.tile_w;
 		steps_at = g.planes * 2 * COLUMNS;
 		taps_at = steps_at + up(g.planes);
 		copies_at = taps_at + up(g.kh * g.kw);
@@ -75,11 +91,19 @@ struct Memory {
 	__device__ int chunk(int number, int of_window) const { return number / of_window * tile + taps()[number % of_window]; }
 };
 
-// The tile of a number, of those of all images.
-struct TilePlace {
-	int image, y, x; // first pixel before pooling
+// A pixel before pooling, or of those under the first tap of a window, which begin with the
+// padding.
+struct Pixel {
+	int image, y, x;
+};
+
+// The first pixel of the tile of a number, of those of all images. A sequence is in one row.
+struct TilePlace : Pixel {
 	__device__ TilePlace(const Geometry &g, int number)
 	{
+		image = y = 0, x = number * SEQUENCE;
+		if (in_sequence(g))
+			return;
 		const int of_image = (g.conv_h + SIDE - 1) / SIDE * g.tiles_x;
 		image = number / of_image;
 		const int tile = number - image * of_image;
@@ -97,33 +121,61 @@ struct TilePlace {
 		if (y >= bottom)
 			y -= bottom, image++;
 	}
+	// The pixel so many rows and columns further. Sequences go on in the next row and image.
+	template <bool IN_SEQUENCE> __device__ Pixel pixel(const Geometry &g, int row, int column) const
+	{
+		if (!IN_SEQUENCE)
+			return Pixel{image, y + row, x + column};
+		const int to_right = x + column, rows = __umulhi(to_right, g.per_row);
+		const int down = y + row + rows, images = __umulhi(down, g.per_image);
+		return Pixel{image + images, down - images * g.image_rows, to_right - rows * g.row_pixels};
+	}
 };
+
+// The number of tiles of all images.
+DEVICE int all_tiles(const Geometry &g)
+{
+	if (in_sequence(g))
+		return ((((g.images - 1) * g.image_rows + g.conv_h - 1) * g.row_pixels + g.conv_w) + SEQUENCE - 1) / SEQUENCE;
+	return (g.conv_h + SIDE - 1) / SIDE * g.tiles_x * g.images;
+}
 
 // Where the chunks under a tile are.
 template <int THREADS> DEVICE void list_copies(const Geometry &g, const Memory &m)
 {
 	for (int i = threadIdx.x; i < m.tile * m.chunks; i += THREADS) {
 		const int pixel = i / m.chunks, chunk = i - pixel * m.chunks, row = pixel / g.tile_w, column = pixel - row * g.tile_w;
-		m.copies()[i] = Copy{row, column, (row * g.in_w + column) * g.in_words + chunk * CHUNK_WORDS, chunk * m.tile + pixel};
+		const int from = in_sequence(g) ? 0 : (row * g.in_w + column) * g.in_words;
+		m.copies()[i] = Copy{row, column, from + chunk * CHUNK_WORDS, chunk * m.tile + pixel};
 	}
 }
 
 // Copies the pixels under a tile; those outside of the image are zeros, or the zero point.
-template <Operands F> DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
+template <Operands F, bool IN_SEQUENCE> DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
 {
-	const int y = at.y - g.pad_t, x = at.x - g.pad_l, first = ((at.image * g.in_h + y) * g.in_w + x) * g.in_words;
-	// Beyond the last image nothing is inside.
-	const uint32_t height = at.image < g.images ? g.in_h : 0;
+	const int first = ((at.image * g.in_h + at.y - g.pad_t) * g.in_w + at.x - g.pad_l) * g.in_words;
 #pragma unroll 1
 	for (int i = threadIdx.x % WARPGROUP; i < m.tile * m.chunks; i += WARPGROUP) {
 		const int4 c = *(const int4 *)&m.copies()[i];
-		const bool inside = (uint32_t)(y + c.x) < height && (uint32_t)(x + c.y) < (uint32_t)g.in_w;
-		const uint32_t *const from = in + (inside ? first + c.z : 0);
+		const Pixel p = at.pixel<IN_SEQUENCE>(g, c.x, c.y);
+		const int y = p.y - g.pad_t, x = p.x - g.pad_l;
+		// Beyond the last image nothing is inside.
+		const bool inside = (uint32_t)y < (uint32_t)(p.image < g.images ? g.in_h : 0) && (uint32_t)x < (uint32_t)g.in_w;
+		const int word = c.z + (IN_SEQUENCE ? ((p.image * g.in_h + y) * g.in_w + x) * g.in_words : first);
+		const uint32_t *const from = in + (inside ? (uint32_t)word : 0);
 		if (F == OF_BYTES)
 			copy_words_or<CHUNK_WORDS>((uint32_t *)&to[c.w], from, inside, g.zero_point * 0x01010101u);
 		else
 			cp_async<16>(&to[c.w], from, inside);
 	}
+}
+
+template <Operands F> DEVICE void load_pixels(const Geometry &g, const Memory &m, uint4 *to, const uint32_t *in, const TilePlace &at)
+{
+	if (in_sequence(g))
+		load_pixels<F, true>(g, m, to, in, at);
+	else
+		load_pixels<F, false>(g, m, to, in, at);
 }
 
 // A matrix that begins elsewhere and whose halves are as far apart, see matrix_move: that is
@@ -145,17 +197,17 @@ DEVICE void count_ones(const Memory &m, const uint4 *pixels)
 	}
 }
 
-// The ones under the window of each of a lane's two rows, which are pixels one below the
-// other. The four lanes of a row share the taps.
+// The ones under the window of each of a lane's two rows, which are of two groups of
+// pixels. The four lanes of a row share the taps.
 DEVICE void add_ones(const Geometry &g, const Memory &m, int (&sum)[2])
 {
-	const int lane = threadIdx.x % 32, first = threadIdx.x % WARPGROUP / 32 * 2 * g.tile_w + lane / 4;
+	const int lane = threadIdx.x % 32, first = threadIdx.x % WARPGROUP / 32 * 2 * m.group + lane / 4;
 	sum[0] = sum[1] = 0;
 #pragma unroll 1
 	for (int i = lane % 4; i < g.kh * g.kw; i += 4) {
 		const int at = first + m.taps()[i];
 		sum[0] += m.ones()[at];
-		sum[1] += m.ones()[at + g.tile_w];
+		sum[1] += m.ones()[at + m.group];
 	}
 #pragma unroll
 	for (int s = 0; s < 2; s++) {
@@ -169,13 +221,14 @@ struct Pixels {
 	int borders[2], pixels[2];
 	__device__ Pixels(const Geometry &g, const TilePlace &at, const int32_t *rows, const int32_t *cols)
 	{
-		const int x = at.x + threadIdx.x % 32 / 4;
+		const int lane = threadIdx.x % 32;
 #pragma unroll
 		for (int s = 0; s < 2; s++) {
-			const int y = at.y + threadIdx.x % WARPGROUP / 32 * 2 + s;
-			borders[s] = g.border ? (rows[min(y, g.conv_h - 1)] * g.cols + cols[min(x, g.conv_w - 1)]) * (g.blocks * LANES) : 0;
-			const int oy = y >> g.pool_log2 / 2, ox = x >> g.pool_log2 / 2;
-			pixels[s] = at.image < g.images && oy < g.out_h && ox < g.out_w ? (at.image * g.out_h + oy) * g.out_w + ox : -1;
+			const int group = threadIdx.x % WARPGROUP / 32 * 2 + s;
+			const Pixel p = in_sequence(g) ? at.pixel<true>(g, 0, group * 8 + lane / 4) : at.pixel<false>(g, group, lane / 4);
+			borders[s] = g.border ? (rows[min(p.y, g.conv_h - 1)] * g.cols + cols[min(p.x, g.conv_w - 1)]) * (g.blocks * LANES) : 0;
+			const int oy = p.y >> g.pool_log2 / 2, ox = p.x >> g.pool_log2 / 2;
+			pixels[s] = p.image < g.images && oy < g.out_h && ox < g.out_w ? (p.image * g.out_h + oy) * g.out_w + ox : -1;
 		}
 	}
 	__device__ int border(int s) const { return borders[s]; }
@@ -253,8 +306,10 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 	const Outputs &to, uint4 *shared)
 {
 	const Memory m(g, shared);
-	const int tiles = (g.conv_h + SIDE - 1) / SIDE * g.tiles_x * g.images;
-	TilePlace at(g, blockIdx.x * GROUPS + threadIdx.x / WARPGROUP);
+	const int tiles = all_tiles(g);
+	// Blocks share the last round evenly, too.
+	const int behind = threadIdx.x / WARPGROUP * gridDim.x;
+	TilePlace at(g, blockIdx.x + behind);
 	const TilePlace round(g, gridDim.x * GROUPS);
 
 	const uint32_t *const own = weights + (size_t)blockIdx.y * g.planes * 2 * COLUMNS * CHUNK_WORDS;
@@ -263,7 +318,7 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 	list_copies<GROUPS * WARPGROUP>(g, m);
 	const int window = g.kh * g.kw, chunks = window * m.chunks;
 	for (int i = threadIdx.x; i < window; i += GROUPS * WARPGROUP)
-		m.taps()[i] = i / g.kw * g.dilation_h * g.tile_w + i % g.kw * g.dilation_w;
+		m.taps()[i] = i / g.kw * g.dilation_h * g.row_pixels + i % g.kw * g.dilation_w;
 	__syncthreads();
 	load_pixels<F>(g, m, m.pixels(0), in, at);
 	cp_async_commit();
@@ -274,8 +329,8 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 	pixels_done();
 	__syncthreads();
 
-	// Of all warpgroups the same number. Tiles beyond the last image have no outputs.
-	for (int first = blockIdx.x * GROUPS, parity = 0; first < tiles; first += gridDim.x * GROUPS, parity ^= 1) {
+	// Of all warpgroups the same number. Tiles beyond the last one have a single product, and no outputs.
+	for (int first = blockIdx.x, parity = 0; first < tiles; first += gridDim.x * GROUPS, parity ^= 1) {
 		const uint4 *const pixels = m.pixels(parity);
 		TilePlace next = at;
 		next.move(g, round);
@@ -283,15 +338,17 @@ DEVICE void convolve(const Geometry &g, const uint32_t *in, const uint32_t *weig
 		cp_async_commit();
 
 		Sums acc;
-		const uint64_t a = matrix_descriptor(pixels, 0, 16 * g.tile_w), w = matrix_descriptor(m.weights(), 16 * COLUMNS, 16 * 8);
+		const uint64_t a = matrix_descriptor(pixels, 0, 16 * m.group);
+		uint64_t w = matrix_descriptor(m.weights(), 16 * COLUMNS, 16 * 8);
 		// ptxas lets products wait for each other in loops of which it does not see that all
 		// threads go through them as often.
-		const int steps = __shfl_sync(FULL_WARP, g.planes, 0);
+		const int steps = __shfl_sync(FULL_WARP, first + behind < tiles ? g.planes : 1, 0);
 		wgmma_fence();
 		multiply<F, true>(acc, moved(a, m.steps()[0]), w);
-#pragma unroll 1
-		for (int i = 1; i < steps; i++)
-			multiply<F, false>(acc, moved(a, m.steps()[i]), moved(w, i * 2 * COLUMNS));
+		for (int i = 1; i < steps; i++) {
+			w = moved(w, 2 * COLUMNS);
+			multiply<F, false>(acc, moved(a, m.steps()[i]), w);
+		}
 		wgmma_commit();
 
 		int ones[2] = {};

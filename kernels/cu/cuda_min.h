@@ -90,6 +90,7 @@ DEVICE int __popcll(unsigned long long v) { return __builtin_popcountll(v); }
 DEVICE int __clz(int v) { return v ? __builtin_clz(v) : 32; }
 DEVICE int __ffs(int v) { return __builtin_ffs(v); }
 DEVICE unsigned __brev(unsigned v) { return __builtin_bitreverse32(v); }
+DEVICE unsigned __umulhi(unsigned a, unsigned b) { return __nvvm_mulhi_ui(a, b); }
 DEVICE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector) { return __nvvm_prmt(a, b, selector); }
 DEVICE unsigned __funnelshift_r(unsigned low, unsigned high, unsigned shift)
 {

@@ -38,6 +38,8 @@ struct Geometry {
 	int32_t tile_y, tile_x;  // output pixels of a tile
 	int32_t tile_h, tile_w;  // input pixels under it
 	int32_t tiles_x;         // tiles in a row of them
+	int32_t row_pixels, image_rows; // of a sequence: pixels from a row to the next, rows from an image to the next
+	int32_t per_row, per_image;     // 2^32 divided by these, rounded up; 0 where tiles are no sequences
 	int32_t images;          // of the batch
 	int32_t planes;          // 256-bit planes of all taps of a window
 	int32_t part_planes;     // those that a block sums up

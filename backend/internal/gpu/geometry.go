@@ -21,7 +21,7 @@ type Geometry struct {
 
 // cudaOnly are the fields that OpenCL kernels do not have: it is when their program is
 // built that they learn what they write, and a dimension of the launch counts images.
-var cudaOnly = []string{"ToBits", "Images", "Planes", "PartPlanes", "PoolLog2"}
+var cudaOnly = []string{"ToBits", "Images", "Planes", "PartPlanes", "PoolLog2", "RowPixels", "ImageRows", "PerRow", "PerImage"}
 
 // namedFields are the fields that OpenCL kernels name, in the order of their table.
 var namedFields = func() (all []reflect.StructField) {

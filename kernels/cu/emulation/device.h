@@ -70,6 +70,7 @@ DEVICE unsigned __brev(unsigned v)
 		r |= (v >> i & 1) << (31 - i);
 	return r;
 }
+DEVICE unsigned __umulhi(unsigned a, unsigned b) { return (uint64_t)a * b >> 32; }
 DEVICE unsigned __byte_perm(unsigned a, unsigned b, unsigned selector)
 {
 	const uint64_t both = (uint64_t)b << 32 | a;

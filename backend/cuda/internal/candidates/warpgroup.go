@@ -1,6 +1,8 @@
 package candidates
 
 import (
+	"cmp"
+	"fmt"
 	"math"
 	mathbits "math/bits"
 	"slices"
@@ -13,11 +15,12 @@ import (
 
 // What conv_wgmma.cu calls by the same names.
 const (
-	warpgroupThreads = 128
-	warpgroupSide    = 8 // of a tile in pixels before pooling
-	warpgroupColumns = 128
-	chunkWords       = 4
-	chunksOfPlane    = planeWords / chunkWords
+	warpgroupThreads  = 128
+	warpgroupSide     = 8  // of a square tile in pixels before pooling
+	warpgroupSequence = 64 // pixels of a tile that is none
+	warpgroupColumns  = 128
+	chunkWords        = 4
+	chunksOfPlane     = planeWords / chunkWords
 )
 
 // warpgroupKernel mirrors the instantiations of conv_wgmma.cu and conv_wgmma_bytes.cu.
@@ -26,7 +29,7 @@ type warpgroupKernel struct {
 	groups int // warpgroups of a block
 }
 
-// warpgroups lists the kernel of variant gpu.Warpgroup: products of Hopper's warpgroups, at
+// warpgroups lists the kernels of variant gpu.Warpgroup: products of Hopper's warpgroups, at
 // stride 1, of one group, whose pixels are whole chunks of 128 bits.
 func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
@@ -38,7 +41,7 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	if !c.limits.Warpgroups {
 		return nil
 	}
-	return c.warpgroupCandidate(op, &w, "conv_wgmma", kernels, func(chunks int) []any {
+	return c.warpgroupCandidates(op, &w, "conv_wgmma", kernels, func(chunks int) []any {
 		weights, ones := chunkWeights(w.Sizes, op.Bits, chunks)
 		stride := w.Stride()
 		base, limits := countConstants(w.G, w.ThresholdsI32(stride), ones, stride, true)
@@ -58,16 +61,16 @@ func (c *planner) warpgroupsOfBytes(op *bcnn.ConvStep) []Candidate {
 	if w.G.ToBits == 1 {
 		kernels = []warpgroupKernel{{"conv_wgmma_bytes_bits", 4}, {"conv_wgmma_bytes_bits_w2", 2}}
 	}
-	return c.warpgroupCandidate(op, &w, "conv_wgmma_bytes", kernels, func(chunks int) []any {
+	return c.warpgroupCandidates(op, &w, "conv_wgmma_bytes", kernels, func(chunks int) []any {
 		word, base, limits := byteConstants(&w)
 		scale, shift, slope := floatConstants(op, &w)
 		return []any{c.X, c.Y, chunksOf(w.Sizes, chunks, word), base, limits, scale, shift, slope, w.Mask(), nil, nil, nil}
 	})
 }
 
-// warpgroupCandidate is the first of the kernels that fits, given arguments for so many
-// chunks of a pixel; none where none does.
-func (c *planner) warpgroupCandidate(op *bcnn.ConvStep, w *gpu.Conv, file string, kernels []warpgroupKernel, args func(chunks int) []any) []Candidate {
+// warpgroupCandidates are the first of the kernels that fits, given arguments for so many
+// chunks of a pixel, for each shape of tiles; those of which there are fewer come first.
+func (c *planner) warpgroupCandidates(op *bcnn.ConvStep, w *gpu.Conv, file string, kernels []warpgroupKernel, args func(chunks int) []any) []Candidate {
 	g := w.G
 	if op.Groups != 1 || op.StrideH != 1 || op.StrideW != 1 || g.InWords%chunkWords != 0 ||
 		g.PoolH != g.PoolW || g.PoolH > 2 {
@@ -79,37 +82,95 @@ func (c *planner) warpgroupCandidate(op *bcnn.ConvStep, w *gpu.Conv, file string
 	g.PoolLog2 = int32(mathbits.Len(uint(g.PoolH*g.PoolW)) - 1)
 	chunks := int(g.InWords) / chunkWords
 	g.Planes = int32(num.CeilDiv(w.Taps*chunks, chunksOfPlane))
-	g.TileY, g.TileX = warpgroupSide, warpgroupSide
-	g.TileH = warpgroupSide + (g.Kh-1)*g.DilationH
-	g.TileW = warpgroupSide + (g.Kw-1)*g.DilationW
-	tilesX := num.CeilDiv(int(g.ConvW), warpgroupSide)
-	g.TilesX = int32(tilesX)
-
-	const words = 4 // of 16 bytes
-	up := func(n int) int { return num.CeilDiv(n, words) * words }
-	tile := int(g.TileH * g.TileW)
 	columns := num.CeilDiv(op.Out, warpgroupColumns)
-	shared := func(groups int) int {
-		return 4 * (int(g.Planes)*planeWords*warpgroupColumns + up(int(g.Planes)) + up(w.Taps) +
-			chunks*tile*chunkWords + groups*(2*chunks*tile*chunkWords+up(tile)))
-	}
-	fits := slices.IndexFunc(kernels, func(k warpgroupKernel) bool {
-		return shared(k.groups) <= c.limits.Shared && k.groups*warpgroupThreads <= c.limits.Threads
-	})
-	if fits < 0 || columns > c.limits.GridY {
+	if columns > c.limits.GridY {
 		return nil
 	}
-	name, groups := kernels[fits].name, kernels[fits].groups
 
-	// A block to a multiprocessor: each goes over as many tiles as that takes.
-	tiles := tilesX * num.CeilDiv(int(g.ConvH), warpgroupSide)
-	blocks := max(c.limits.Processors/columns, 1)
-	spec := Spec{
-		Kernel: gpu.Kernel{File: file, Name: name, G: g, Args: args(chunks)},
-		Grid:   [2]int{0, columns}, Items: tiles, ItemsOfBlock: groups * num.CeilDiv(c.Batch*tiles, groups*blocks),
-		Block: groups * warpgroupThreads, Shared: shared(groups),
+	var all []Candidate
+	given := args(chunks)
+	shapes := []warpgroupTiles{squareTiles(g)}
+	if t, ok := c.sequenceTiles(g); ok {
+		shapes = append(shapes, t)
 	}
-	return []Candidate{{Variant: gpu.Warpgroup, Name: name, Specs: []Spec{spec}}}
+	slices.SortStableFunc(shapes, func(a, b warpgroupTiles) int { return cmp.Compare(a.ofBatch(c.Batch), b.ofBatch(c.Batch)) })
+	for _, t := range shapes {
+		const words = 4 // of 16 bytes
+		up := func(n int) int { return num.CeilDiv(n, words) * words }
+		tile := int(t.g.TileH * t.g.TileW)
+		shared := func(groups int) int {
+			return 4 * (int(g.Planes)*planeWords*warpgroupColumns + up(int(g.Planes)) + up(w.Taps) +
+				chunks*tile*chunkWords + groups*(2*chunks*tile*chunkWords+up(tile)))
+		}
+		fits := slices.IndexFunc(kernels, func(k warpgroupKernel) bool {
+			return shared(k.groups) <= c.limits.Shared && k.groups*warpgroupThreads <= c.limits.Threads
+		})
+		if fits < 0 {
+			continue
+		}
+		// A block to a multiprocessor: each goes over as many tiles as that takes.
+		name, groups := kernels[fits].name, kernels[fits].groups
+		blocks := max(c.limits.Processors/columns, 1)
+		spec := Spec{
+			Kernel: gpu.Kernel{File: file, Name: name, G: t.g, Args: given},
+			Grid:   [2]int{0, columns}, Items: t.items, ItemsOfBlock: t.itemsOfTile * num.CeilDiv(t.ofBatch(c.Batch), blocks),
+			Block: groups * warpgroupThreads, Shared: shared(groups),
+		}
+		all = append(all, Candidate{Variant: gpu.Warpgroup, Name: fmt.Sprintf("%s %d×%d", name, t.g.TileY, t.g.TileX), Specs: []Spec{spec}})
+	}
+	return all
+}
+
+// warpgroupTiles are tiles of a shape, see conv_wgmma.cu.
+type warpgroupTiles struct {
+	g                  gpu.Geometry
+	items, itemsOfTile int // of an image
+}
+
+// ofBatch is the number of tiles.
+func (t warpgroupTiles) ofBatch(images int) int { return num.CeilDiv(images*t.items, t.itemsOfTile) }
+
+// squareTiles divides each image.
+func squareTiles(g gpu.Geometry) warpgroupTiles {
+	tilesX := num.CeilDiv(int(g.ConvW), warpgroupSide)
+	g.TileY, g.TileX, g.TilesX = warpgroupSide, warpgroupSide, int32(tilesX)
+	g.TileH = warpgroupSide + (g.Kh-1)*g.DilationH
+	g.TileW = warpgroupSide + (g.Kw-1)*g.DilationW
+	g.RowPixels = g.TileW
+	return warpgroupTiles{g, tilesX * num.CeilDiv(int(g.ConvH), warpgroupSide), 1}
+}
+
+// sequenceTiles divides all images as one row of pixels; false where they are pooled or too many.
+func (c *planner) sequenceTiles(g gpu.Geometry) (warpgroupTiles, bool) {
+	// What is padded behind a row lies in front of the next one, too. Pixels of padding are as
+	// many as are on the side that has more.
+	length := func(in, conv, pad, reach int32) int32 {
+		behind := conv - 1 + reach - pad - in + 1
+		return max(in+max(pad, behind), conv, 2) // 2, as 2^32 has no 32 bits
+	}
+	reachH, reachW := (g.Kh-1)*g.DilationH, (g.Kw-1)*g.DilationW
+	g.RowPixels = length(g.InW, g.ConvW, g.PadL, reachW)
+	g.ImageRows = length(g.InH, g.ConvH, g.PadT, reachH)
+	g.TileY, g.TileX = 1, warpgroupSequence
+	g.TileH, g.TileW = 1, warpgroupSequence+reachH*g.RowPixels+reachW
+	g.TilesX = math.MaxInt32 / warpgroupSide // the row has no end
+	pixels := int(g.RowPixels) * int(g.ImageRows)
+	// Quotients of the numbers of pixels, and of rows, are exact where they times the error of
+	// the reciprocal are below 2^32.
+	most := c.Batch*pixels + int(g.TileW) + c.limits.Processors*c.limits.Threads // tiles beyond the last are none
+	perRow, errorOfRow := reciprocal(g.RowPixels)
+	perImage, errorOfImage := reciprocal(g.ImageRows)
+	if g.PoolLog2 != 0 || most > math.MaxInt32/2 || most*errorOfRow > math.MaxUint32 || most*errorOfImage > math.MaxUint32 {
+		return warpgroupTiles{}, false
+	}
+	g.PerRow, g.PerImage = perRow, perImage
+	return warpgroupTiles{g, pixels, warpgroupSequence}, true
+}
+
+// reciprocal is 2^32 / n, rounded up, and n times what that adds.
+func reciprocal(n int32) (rounded int32, added int) {
+	up := (1<<32 + int(n) - 1) / int(n)
+	return int32(uint32(up)), up*int(n) - 1<<32
 }
 
 // chunkWeights orders packed weights as [block of columns][plane][half][column][word]: of

@@ -1,6 +1,9 @@
 package candidates
 
 import (
+	"fmt"
+	"math/rand/v2"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -37,7 +40,10 @@ func TestWarpgroupCases(t *testing.T) {
 		"odd number of chunks":  func(s Spec) bool { return s.G.Kh*s.G.Kw*s.G.InWords/chunkWords%chunksOfPlane == 1 },
 		"several chunks":        func(s Spec) bool { return s.G.InWords > chunkWords },
 		"several columns":       func(s Spec) bool { return s.Grid[1] > 1 },
-		"several tiles":         func(s Spec) bool { return s.Items > 1 },
+		"several tiles":         func(s Spec) bool { return s.G.TileY > 1 && s.Items > 1 },
+		"sequences":             func(s Spec) bool { return s.G.TileY == 1 && s.Items > warpgroupSequence },
+		"sequences, corrected":  func(s Spec) bool { return s.G.TileY == 1 && s.G.Border == 1 },
+		"sequences of bytes":    func(s Spec) bool { return s.G.TileY == 1 && s.File == "conv_wgmma_bytes" },
 		"bytes to bits":         func(s Spec) bool { return s.Name == "conv_wgmma_bytes_bits" },
 		"bytes to bits, pooled": func(s Spec) bool { return s.Name == "conv_wgmma_bytes_bits_w2" && s.G.PoolLog2 == 2 },
 		"bytes to floats, wide": func(s Spec) bool { return s.Name == "conv_wgmma_bytes_floats_w2" },
@@ -64,42 +70,90 @@ func TestWarpgroupCases(t *testing.T) {
 }
 
 // TestWarpgroupTiles: blocks fill the device once, none is without tiles, and where weights and
-// pixels do not fit into shared memory there is no such kernel.
+// pixels do not fit into shared memory there is no such kernel. The shape with fewer tiles comes first.
 func TestWarpgroupTiles(t *testing.T) {
-	for _, c := range []struct{ size, k, in, out, batch, blocks, columns, planes int }{
-		{56, 3, 256, 256, 64, 66, 2, 9},
-		{28, 3, 512, 512, 64, 32, 4, 18},
-		{14, 3, 512, 512, 1, 1, 4, 18},
-		{14, 1, 1024, 130, 3, 3, 2, 4},
-		{7, 3, 128, 128, 1000, 125, 1, 5},
-		{7, 3, 1024, 128, 64, 0, 0, 0},
-		{14, 3, 64, 64, 64, 0, 0, 0}, // half chunks
-	} {
-		requireTiles(t, backendtest.OneConv(c.size, c.k, c.in, c.out), "conv_wgmma_bits", c.batch, c.blocks, c.columns, c.planes)
+	bits := func(size, k, in, out int) *bcnn.Network { return backendtest.OneConv(size, k, in, out) }
+	bytes := func(size, k, in, out int) *bcnn.Network { return backendtest.OneByteConv(size, k, in, out) }
+	type shape struct {
+		tiles           string
+		blocks, columns int
+		planes          int
 	}
 	for _, c := range []struct {
-		size, k, in, out, batch, blocks, columns, planes int
-		kernel                                           string
+		net   *bcnn.Network
+		batch int
+		want  []shape
 	}{
-		{56, 3, 64, 64, 64, 131, 1, 18, "conv_wgmma_bytes_floats"},
-		{28, 3, 128, 128, 64, 128, 1, 36, "conv_wgmma_bytes_floats_w2"},
-		{28, 1, 256, 256, 64, 57, 2, 8, "conv_wgmma_bytes_floats"},
-		{14, 3, 256, 256, 64, 0, 0, 0, ""},
-		{14, 3, 24, 64, 64, 0, 0, 0, ""}, // half chunks
+		{bits(56, 3, 256, 256), 64, []shape{{"bits 8×8", 66, 2, 9}, {"bits 1×64", 65, 2, 9}}},
+		{bits(28, 3, 512, 512), 64, []shape{{"bits 1×64", 33, 4, 18}, {"bits 8×8", 32, 4, 18}}},
+		{bits(14, 3, 512, 512), 1, []shape{{"bits 8×8", 4, 4, 18}, {"bits 1×64", 4, 4, 18}}},
+		{bits(13, 3, 256, 128), 64, []shape{{"bits 1×64", 98, 1, 9}, {"bits 8×8", 128, 1, 9}}},
+		{bits(14, 1, 1024, 130), 3, []shape{{"bits 1×64", 10, 2, 4}, {"bits 8×8", 12, 2, 4}}},
+		{bits(7, 3, 128, 128), 1000, []shape{{"bits 8×8", 125, 1, 5}, {"bits 1×64", 125, 1, 5}}},
+		{bits(7, 3, 1024, 128), 64, nil},
+		{bits(14, 3, 64, 64), 64, nil}, // half chunks
+		{bytes(56, 3, 64, 64), 64, []shape{{"bytes_floats 8×8", 131, 1, 18}, {"bytes_floats 1×64", 130, 1, 18}}},
+		{bytes(28, 3, 128, 128), 64, []shape{{"bytes_floats_w2 1×64", 121, 1, 36}, {"bytes_floats_w2 8×8", 128, 1, 36}}},
+		{bytes(28, 1, 256, 256), 64, []shape{{"bytes_floats 1×64", 66, 2, 8}, {"bytes_floats 8×8", 64, 2, 8}}},
+		{bytes(14, 3, 256, 256), 64, nil},
+		{bytes(14, 3, 24, 64), 64, nil}, // half chunks
 	} {
-		requireTiles(t, backendtest.OneByteConv(c.size, c.k, c.in, c.out), c.kernel, c.batch, c.blocks, c.columns, c.planes)
+		var got []shape
+		for _, s := range wgmmaOf(t, c.net, c.batch, hopper()) {
+			blocks := num.CeilDiv(c.batch*s.Items, s.ItemsOfBlock)
+			require.LessOrEqual(t, blocks*s.Grid[1], hopper().Processors)
+			tiles := fmt.Sprintf("%s %d×%d", strings.TrimPrefix(s.Name, "conv_wgmma_"), s.G.TileY, s.G.TileX)
+			got = append(got, shape{tiles, blocks, s.Grid[1], int(s.G.Planes)})
+		}
+		require.Equal(t, c.want, got, "%v, batch %d", c.net.Inputs, c.batch)
 	}
 }
 
-func requireTiles(t *testing.T, net *bcnn.Network, kernel string, batch, blocks, columns, planes int) {
-	specs := wgmmaOf(t, net, batch, hopper())
-	if blocks == 0 {
-		require.Empty(t, specs, net.Inputs)
-		return
+// TestWarpgroupSequences: whatever the window, a pixel of the sequence that a tap of an output
+// reaches is that of its image, or none where there is padding, and quotients are exact.
+func TestWarpgroupSequences(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	sequences := 0
+	for range 300 {
+		at := func(n int) int { return rng.IntN(n) }
+		h, w, images := 1+at(12), 1+at(12), 1+at(70)
+		kh, kw, dh, dw := 1+at(4), 1+at(4), 1+at(3), 1+at(3)
+		g := gpu.Geometry{}
+		g.InH, g.InW, g.Kh, g.Kw, g.DilationH, g.DilationW = int32(h), int32(w), int32(kh), int32(kw), int32(dh), int32(dw)
+		g.PadT, g.PadL = int32(at(4)), int32(at(4))
+		g.ConvH = g.InH + g.PadT + int32(at(4)) - (g.Kh-1)*g.DilationH
+		g.ConvW = g.InW + g.PadL + int32(at(4)) - (g.Kw-1)*g.DilationW
+		if g.ConvH < 1 || g.ConvW < 1 {
+			continue
+		}
+		c := planner{limits: hopper()}
+		c.Batch = images
+		tiles, ok := c.sequenceTiles(g)
+		require.True(t, ok)
+		g = tiles.g
+		// What the kernel does with a number of the sequence.
+		place := func(number int) (image, y, x int) {
+			row := int(uint64(number) * uint64(uint32(g.PerRow)) >> 32)
+			image = int(uint64(row) * uint64(uint32(g.PerImage)) >> 32)
+			return image, row - image*int(g.ImageRows), number - row*int(g.RowPixels)
+		}
+		for range 50 {
+			image, y, x := at(images), at(int(g.ConvH)), at(int(g.ConvW))
+			number := (image*int(g.ImageRows)+y)*int(g.RowPixels) + x
+			i, py, px := place(number)
+			require.Equal(t, []int{image, y, x}, []int{i, py, px})
+			ky, kx := at(kh)*dh, at(kw)*dw
+			i, py, px = place(number + ky*int(g.RowPixels) + kx)
+			py, px = py-int(g.PadT), px-int(g.PadL)
+			iy, ix := y+ky-int(g.PadT), x+kx-int(g.PadL)
+			inside := func(y, x int) bool { return y >= 0 && y < h && x >= 0 && x < w }
+			if inside(iy, ix) {
+				require.Equal(t, []int{image, iy, ix}, []int{i, py, px})
+			} else {
+				require.False(t, inside(py, px), "%+v: tap %d, %d of pixel %d, %d", g, ky, kx, y, x)
+			}
+			sequences++
+		}
 	}
-	require.Len(t, specs, 1, net.Inputs)
-	s := specs[0]
-	require.Equal(t, kernel, s.Name)
-	require.Equal(t, []int{blocks, columns, planes}, []int{num.CeilDiv(batch*s.Items, s.ItemsOfBlock), s.Grid[1], int(s.G.Planes)}, net.Inputs)
-	require.LessOrEqual(t, blocks*columns, hopper().Processors)
+	require.Greater(t, sequences, 5000)
 }
