@@ -122,6 +122,7 @@ func byteCases() []Case {
 				b.add(bcnn.Dense{Out: outs[i], Weights: weights[(i+1)%len(weights)].of(b, outs[i], b.shape().Values()), Bias: b.floats(outs[i], 3)})
 				ends[i].add(b)
 			})
+			cases[len(cases)-1].Batch = 5 // kernels take four images at a time
 		}
 	}
 	// As large as sums can be, of either sign.

@@ -106,7 +106,8 @@ func levelCases() []Case {
 					ends[(i+j+2*k)%4](b)
 				})
 			}
-			add(fmt.Sprintf("%s/%s/groups", a.name, w.name), fillRandom, 5, 4, 12, func(b *builder) {
+			// Of 72 channels, groups share words, and lie across two.
+			add(fmt.Sprintf("%s/%s/groups", a.name, w.name), fillRandom, 5, 4, []int{12, 72}[(i+j)%2], func(b *builder) {
 				source(b)
 				b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 8, Groups: 4}, w)
 				ends[(i+j)%4](b)
