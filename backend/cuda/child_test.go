@@ -230,8 +230,8 @@ func TestAbsence(t *testing.T) {
 	emulated(t)
 	for _, c := range []struct{ what, env, want string }{
 		{"no driver", "LD_LIBRARY_PATH=/nowhere", "no NVIDIA driver: libcuda.so.1"},
-		{"no device", envFault + "=absent", "libcuda.so.1: error 100 (CUDA_ERROR_NO_DEVICE)"},
-		{"stub", envFault + "=stub", "libcuda.so.1 is the stub of a CUDA toolkit"},
+		{"no device", envFault + "=absent", "/libcuda.so.1: error 100 (CUDA_ERROR_NO_DEVICE)"},
+		{"stub", envFault + "=stub", "/libcuda.so.1 is the stub of a CUDA toolkit"},
 		{"old driver", envFault + "=driver:8000", "its driver is too old: it supports CUDA 8.0, and the kernels need 9.0"},
 		{"old device", envCapability + "=5.0", "compute capability 5.0, and 5.3 is needed"},
 	} {

@@ -42,6 +42,14 @@ func TestEarly(t *testing.T) {
 	cases := everyNth(40, 3)
 	d.tuneFrom, d.fastest = 1<<62, earlyLaunches
 	requireParity(t, d, backend.Options{}, cases)
+	if d.limits.Warpgroups { // whose kernels do not wait, so they begin behind those ahead
+		exe := requireReference(t, d, backendtest.OneConv(8, 3, 128, 128), backend.Options{Kernels: gpu.Warpgroup}, 2)
+		require.True(t, exe.early)
+		require.Equal(t, "conv_wgmma", exe.steps[1].launches[0].spec.File)
+		require.False(t, exe.steps[1].launches[0].waits)
+		exe.perImage = 0 // not step by step
+		requireRun(t, exe, 4, 2)
+	}
 	d.early = false
 	exe := requireReference(t, d, backendtest.VehicleNet(3, 8), backend.Options{}, 1)
 	require.False(t, exe.early)

@@ -3,6 +3,7 @@
 package cuda
 
 import (
+	"fmt"
 	"math"
 	"testing"
 
@@ -85,6 +86,34 @@ func TestRefusedNetwork(t *testing.T) {
 	require.Equal(t, driver, alive(t, d))
 }
 
+// TestNetworkWithoutMemory: where the steps have memory, and one launch for all of them has
+// none, the steps are executed.
+func TestNetworkWithoutMemory(t *testing.T) {
+	emulated(t)
+	d := measured(t, "")
+	d.tuneFrom, d.fastest = math.MaxInt64, gpu.Fused
+	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	require.NoError(t, err)
+	before, driver := gpu.Live.Load(), alive(t, d)
+	steps := 0
+	for n, network := 1, false; !network; n++ {
+		t.Setenv(envFault, fmt.Sprintf("alloc:%d", n))
+		exe, err := compile(t.Context(), d, plan, backend.Options{})
+		if err == nil {
+			if network = exe.network != nil; !network {
+				steps++
+			}
+			require.NoError(t, exe.Close())
+		} else {
+			require.ErrorContains(t, err, "CUDA_ERROR_OUT_OF_MEMORY")
+			require.Zero(t, steps)
+		}
+		require.Equal(t, before, gpu.Live.Load())
+		require.Equal(t, driver, alive(t, d))
+	}
+	require.NotZero(t, steps)
+}
+
 // TestGraphsAreCompared: what is measured is what runs, so one launch for the whole
 // network and its steps are compared as graphs, or launched bare where the driver does
 // not record them.
@@ -110,6 +139,16 @@ func TestGraphsAreCompared(t *testing.T) {
 			require.Equal(t, before, gpu.Live.Load())
 			require.Equal(t, driver, alive(t, d))
 		})
+	}
+}
+
+// TestCandidatesAreTimedInGraphs: the kernels of a step run in a graph, and are measured so.
+func TestCandidatesAreTimedInGraphs(t *testing.T) {
+	d := timed(t, "launch:100,node:1")
+	requireReference(t, d, backendtest.OneConv(4, 3, 32, 32), backend.Options{}, 1)
+	require.Len(t, d.tuning.Steps, 2)
+	for _, chosen := range d.tuning.Steps {
+		require.Less(t, chosen.Seconds, 10e-6, chosen.Name)
 	}
 }
 
