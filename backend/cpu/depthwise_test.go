@@ -12,16 +12,17 @@ import (
 )
 
 // TestFloatDepthwise has depthwise layers on float32 values, with as many channels as
-// vectors have and more, whose windows reach over some sides of the image or none.
+// vectors have and more, whose windows move by a pixel or two, and reach over some sides of
+// the image or none.
 func TestFloatDepthwise(t *testing.T) {
 	forEach(t, func(t *testing.T, opts backend.Options) {
 		rng := rand.New(rand.NewPCG(17, uint64(opts.Threads)))
-		for i := range 24 {
+		for i := range 32 {
 			taps := 3 + 2*rng.IntN(2)
 			side := func() int { return rng.IntN(taps/2 + 1) }
-			w := bcnn.Window{KH: taps, KW: taps, Pad: bcnn.Padding{Top: side(), Left: side(), Bottom: side(), Right: side()}}
+			w := bcnn.Window{KH: taps, KW: taps, StrideH: 1 + rng.IntN(2), StrideW: 1 + rng.IntN(2), Pad: bcnn.Padding{Top: side(), Left: side(), Bottom: side(), Right: side()}}
 			if i%4 == 0 {
-				w.Pad = pad(taps / 2)
+				w.StrideH, w.StrideW, w.Pad = 1, 1, pad(taps/2)
 			}
 			channels := []int{16, 40, 64, 70, 512}[rng.IntN(5)]
 			p := newPlanner(uint64(i), input(bcnn.Float32, max(1, taps-w.Pad.Top-w.Pad.Bottom)+rng.IntN(12), max(1, taps-w.Pad.Left-w.Pad.Right)+rng.IntN(12), channels))

@@ -15,9 +15,9 @@ type FloatPatches struct {
 	Step   int
 	RunLen int
 	Runs   []FloatRun // in the order of the sums
-	// Slide is the number of consecutive runs that are Step/Stride apart: rows of a
-	// window that moves by Stride taps, 1 or 2, from a pixel to the next. 0 where there is
-	// nothing of the kind.
+	// Slide is the number of consecutive runs that are Step/Stride apart, with taps one after
+	// the other: rows of a window that moves by Stride taps, 1 or 2, from a pixel to the next.
+	// 0 where there is nothing of the kind.
 	Slide, Stride int
 
 	job FMAJob // here, because what function values get is on the heap
@@ -154,12 +154,14 @@ func (j *FMAJob) run(kernels []func(job *uint8), pixels int) {
 }
 
 // Slides returns the kernels that take whole vectors of rows of at.Slide runs, of
-// kernels for 3 and for 5 runs, and for 3 of windows that move by 2; nil for none.
-func (at *FloatPatches) Slides(of3, of5, of3by2 []func(job *uint8)) []func(job *uint8) {
+// kernels for 3 and for 5 runs, and of windows that move by 2; nil for none.
+func (at *FloatPatches) Slides(of3, of5, of3by2, of5by2 []func(job *uint8)) []func(job *uint8) {
 	switch {
 	case at.Pixels < 3 || len(at.Runs) == 0: // too few for the latency
 	case at.Stride == 2 && at.Slide == 3:
 		return of3by2
+	case at.Stride == 2 && at.Slide == 5:
+		return of5by2
 	case at.Stride != 1:
 	case at.Slide == 3:
 		return of3

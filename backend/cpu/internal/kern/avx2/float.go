@@ -37,7 +37,7 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 }
 
 func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
-	slides := at.Slides(fmaSlide3, fmaSlide5, fmaSlide3By2)
+	slides := at.Slides(fmaSlide3, fmaSlide5, fmaSlide3By2, nil)
 	for c := 0; c < w.Outputs; {
 		kernels, n := fmaEach16, (w.Outputs-c)&^15
 		if n == 0 {

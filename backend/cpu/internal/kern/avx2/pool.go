@@ -60,7 +60,7 @@ var (
 )
 
 func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
-	slides := at.Slides(meanSlide3, nil, nil)
+	slides := at.Slides(meanSlide3, nil, nil, nil)
 	for c := 0; c < n; {
 		kernels, some := mean16, (n-c)&^15
 		switch {

@@ -39,7 +39,7 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 }
 
 func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, end kern.End) {
-	slides := at.Slides(fmaSlide3, fmaSlide5, nil)
+	slides := at.Slides(fmaSlide3, fmaSlide5, nil, nil)
 	for c := 0; c < w.Outputs; {
 		kernels, n := fmaEach64, (w.Outputs-c)&^63
 		switch left := w.Outputs - c; {

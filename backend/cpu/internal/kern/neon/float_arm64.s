@@ -29,9 +29,8 @@ next:
 run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	MOVD 96(R0), R16
 	MOVD R14, R19
@@ -155,13 +154,201 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V4.S4, V24.S4
+	VMOV V24.B16, V4.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V5.S4, V25.S4
+	VMOV V25.B16, V5.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V6.S4, V26.S4
+	VMOV V26.B16, V6.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V7.S4, V27.S4
+	VMOV V27.B16, V7.B16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V12.S4, V24.S4
+	VMOV V24.B16, V12.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V13.S4, V25.S4
+	VMOV V25.B16, V13.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V14.S4, V26.S4
+	VMOV V26.B16, V14.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V15.S4, V27.S4
+	VMOV V27.B16, V15.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e32dcda // fmul v26.4s, v6.4s, v18.4s
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	VBIT V30.B16, V26.B16, V6.B16
+	WORD $0x6e33dcfb // fmul v27.4s, v7.4s, v19.4s
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	VBIT V31.B16, V27.B16, V7.B16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e32dd5a // fmul v26.4s, v10.4s, v18.4s
+	WORD $0x4ea0e95e // fcmlt v30.4s, v10.4s, #0.0
+	VBIT V30.B16, V26.B16, V10.B16
+	WORD $0x6e33dd7b // fmul v27.4s, v11.4s, v19.4s
+	WORD $0x4ea0e97f // fcmlt v31.4s, v11.4s, #0.0
+	VBIT V31.B16, V27.B16, V11.B16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6e32ddda // fmul v26.4s, v14.4s, v18.4s
+	WORD $0x4ea0e9de // fcmlt v30.4s, v14.4s, #0.0
+	VBIT V30.B16, V26.B16, V14.B16
+	WORD $0x6e33ddfb // fmul v27.4s, v15.4s, v19.4s
+	WORD $0x4ea0e9ff // fcmlt v31.4s, v15.4s, #0.0
+	VBIT V31.B16, V27.B16, V15.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
+	VBIF V30.B16, V24.B16, V14.B16
+	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
+	VBIF V30.B16, V25.B16, V14.B16
+	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
+	VBIF V31.B16, V24.B16, V15.B16
+	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
+	VBIF V31.B16, V25.B16, V15.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	MOVD R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
 	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
 	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R9)
 	VST1.P [V12.S4, V13.S4, V14.S4, V15.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -222,22 +409,21 @@ run:
 	ADD R16<<2, R6, R10
 	ADD R16<<2, R7, R11
 	ADD R16<<2, R8, R12
-	ADD R16<<2, R23, R24
-	MOVD 48(R0), R25
-	ADD R25<<2, R24
-	SUB $4, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
+	ADD R16<<2, R23, R20
+	MOVD 48(R0), R21
+	ADD R21<<2, R20
+	SUB $4, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -347,19 +533,198 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V22.B16, V30.B16
+	VFMLA V18.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V23.B16, V31.B16
+	VFMLA V19.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+	VMOV V22.B16, V30.B16
+	VFMLA V18.S4, V14.S4, V30.S4
+	VMOV V30.B16, V14.B16
+	VMOV V23.B16, V31.B16
+	VFMLA V19.S4, V15.S4, V31.S4
+	VMOV V31.B16, V15.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e32dcda // fmul v26.4s, v6.4s, v18.4s
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	VBIT V30.B16, V26.B16, V6.B16
+	WORD $0x6e33dcfb // fmul v27.4s, v7.4s, v19.4s
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	VBIT V31.B16, V27.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e32dd5a // fmul v26.4s, v10.4s, v18.4s
+	WORD $0x4ea0e95e // fcmlt v30.4s, v10.4s, #0.0
+	VBIT V30.B16, V26.B16, V10.B16
+	WORD $0x6e33dd7b // fmul v27.4s, v11.4s, v19.4s
+	WORD $0x4ea0e97f // fcmlt v31.4s, v11.4s, #0.0
+	VBIT V31.B16, V27.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6e32ddda // fmul v26.4s, v14.4s, v18.4s
+	WORD $0x4ea0e9de // fcmlt v30.4s, v14.4s, #0.0
+	VBIT V30.B16, V26.B16, V14.B16
+	WORD $0x6e33ddfb // fmul v27.4s, v15.4s, v19.4s
+	WORD $0x4ea0e9ff // fcmlt v31.4s, v15.4s, #0.0
+	VBIT V31.B16, V27.B16, V15.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
+	VBIF V30.B16, V24.B16, V14.B16
+	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
+	VBIF V30.B16, V25.B16, V14.B16
+	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
+	VBIF V31.B16, V24.B16, V15.B16
+	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
+	VBIF V31.B16, V25.B16, V15.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	MOVD R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V12.S4, V13.S4, V14.S4, V15.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -411,20 +776,19 @@ run:
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
 	ADD R16<<2, R7, R11
-	ADD R16<<2, R23, R24
-	MOVD 48(R0), R25
-	ADD R25<<2, R24
-	SUB $4, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
+	ADD R16<<2, R23, R20
+	MOVD 48(R0), R21
+	ADD R21<<2, R20
+	SUB $4, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -512,16 +876,155 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V22.B16, V30.B16
+	VFMLA V18.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V23.B16, V31.B16
+	VFMLA V19.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e32dcda // fmul v26.4s, v6.4s, v18.4s
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	VBIT V30.B16, V26.B16, V6.B16
+	WORD $0x6e33dcfb // fmul v27.4s, v7.4s, v19.4s
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	VBIT V31.B16, V27.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e32dd5a // fmul v26.4s, v10.4s, v18.4s
+	WORD $0x4ea0e95e // fcmlt v30.4s, v10.4s, #0.0
+	VBIT V30.B16, V26.B16, V10.B16
+	WORD $0x6e33dd7b // fmul v27.4s, v11.4s, v19.4s
+	WORD $0x4ea0e97f // fcmlt v31.4s, v11.4s, #0.0
+	VBIT V31.B16, V27.B16, V11.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	MOVD R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -564,18 +1067,17 @@ run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
-	ADD R16<<2, R23, R24
-	MOVD 48(R0), R25
-	ADD R25<<2, R24
-	SUB $4, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
+	ADD R16<<2, R23, R20
+	MOVD 48(R0), R21
+	ADD R21<<2, R20
+	SUB $4, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -641,13 +1143,112 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V22.B16, V30.B16
+	VFMLA V18.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V23.B16, V31.B16
+	VFMLA V19.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e32dcda // fmul v26.4s, v6.4s, v18.4s
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	VBIT V30.B16, V26.B16, V6.B16
+	WORD $0x6e33dcfb // fmul v27.4s, v7.4s, v19.4s
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	VBIT V31.B16, V27.B16, V7.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	MOVD R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -681,16 +1282,15 @@ near:
 run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
-	ADD R16<<2, R23, R24
-	MOVD 48(R0), R25
-	ADD R25<<2, R24
-	SUB $4, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
+	ADD R16<<2, R23, R20
+	MOVD 48(R0), R21
+	ADD R21<<2, R20
+	SUB $4, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -734,10 +1334,69 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	MOVD R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -778,9 +1437,8 @@ run:
 	ADD R16<<2, R6, R10
 	ADD R16<<2, R7, R11
 	ADD R16<<2, R8, R12
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -830,64 +1488,123 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V20.B16, V25.B16
+	VFMLA V16.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V20.B16, V27.B16
+	VFMLA V16.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e30dc38 // fmul v24.4s, v1.4s, v16.4s
+	WORD $0x4ea0e83c // fcmlt v28.4s, v1.4s, #0.0
+	VBIT V28.B16, V24.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e30dc78 // fmul v24.4s, v3.4s, v16.4s
+	WORD $0x4ea0e87c // fcmlt v28.4s, v3.4s, #0.0
+	VBIT V28.B16, V24.B16, V3.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part1
-	VST1 [V1.S4], (R1)
+	VST1 [V1.S4], (R4)
 	B stored1
 part1:
 	TBZ $1, R13, one1
-	FMOVD F1, (R1)
+	FMOVD F1, (R4)
 	TBZ $0, R13, stored1
 	VMOV V1.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored1
 one1:
-	FMOVS F1, (R1)
+	FMOVS F1, (R4)
 stored1:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part2
-	VST1 [V2.S4], (R1)
+	VST1 [V2.S4], (R4)
 	B stored2
 part2:
 	TBZ $1, R13, one2
-	FMOVD F2, (R1)
+	FMOVD F2, (R4)
 	TBZ $0, R13, stored2
 	VMOV V2.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored2
 one2:
-	FMOVS F2, (R1)
+	FMOVS F2, (R4)
 stored2:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part3
-	VST1 [V3.S4], (R1)
+	VST1 [V3.S4], (R4)
 	B stored3
 part3:
 	TBZ $1, R13, one3
-	FMOVD F3, (R1)
+	FMOVD F3, (R4)
 	TBZ $0, R13, stored3
 	VMOV V3.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored3
 one3:
-	FMOVS F3, (R1)
+	FMOVS F3, (R4)
 stored3:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -924,9 +1641,8 @@ run:
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
 	ADD R16<<2, R7, R11
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -969,50 +1685,99 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V20.B16, V25.B16
+	VFMLA V16.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e30dc38 // fmul v24.4s, v1.4s, v16.4s
+	WORD $0x4ea0e83c // fcmlt v28.4s, v1.4s, #0.0
+	VBIT V28.B16, V24.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part1
-	VST1 [V1.S4], (R1)
+	VST1 [V1.S4], (R4)
 	B stored1
 part1:
 	TBZ $1, R13, one1
-	FMOVD F1, (R1)
+	FMOVD F1, (R4)
 	TBZ $0, R13, stored1
 	VMOV V1.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored1
 one1:
-	FMOVS F1, (R1)
+	FMOVS F1, (R4)
 stored1:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part2
-	VST1 [V2.S4], (R1)
+	VST1 [V2.S4], (R4)
 	B stored2
 part2:
 	TBZ $1, R13, one2
-	FMOVD F2, (R1)
+	FMOVD F2, (R4)
 	TBZ $0, R13, stored2
 	VMOV V2.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored2
 one2:
-	FMOVS F2, (R1)
+	FMOVS F2, (R4)
 stored2:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1045,9 +1810,8 @@ run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -1083,36 +1847,75 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V20.B16, V25.B16
+	VFMLA V16.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e30dc38 // fmul v24.4s, v1.4s, v16.4s
+	WORD $0x4ea0e83c // fcmlt v28.4s, v1.4s, #0.0
+	VBIT V28.B16, V24.B16, V1.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part1
-	VST1 [V1.S4], (R1)
+	VST1 [V1.S4], (R4)
 	B stored1
 part1:
 	TBZ $1, R13, one1
-	FMOVD F1, (R1)
+	FMOVD F1, (R4)
 	TBZ $0, R13, stored1
 	VMOV V1.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored1
 one1:
-	FMOVS F1, (R1)
+	FMOVS F1, (R4)
 stored1:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1141,9 +1944,8 @@ next:
 run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	MOVD 48(R0), R13
 	SUBS $4, R13
 	BLT few
@@ -1172,22 +1974,51 @@ summed:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1212,7 +2043,11 @@ next:
 	ADD R16, R23
 	MOVD R23, R7
 	ADD R16, R23
+	MOVD ZR, R24
+	MOVD 56(R0), R25
+channels:
 	MOVD 72(R0), R16
+	ADD R24, R16
 	VLD1.P 64(R16), [V0.S4, V1.S4, V2.S4, V3.S4]
 	VMOV V0.B16, V4.B16
 	VMOV V1.B16, V5.B16
@@ -1230,17 +2065,16 @@ run:
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
 	ADD R16<<2, R7, R11
-	ADD R16<<2, R23, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
-	MOVD 56(R0), R16
-	ADD R16, R14
+	ADD R16<<2, R23, R20
+	ADD R24, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	MADD R15, R25, R14, R14
 	VLD1 (R14), [V12.S4, V13.S4, V14.S4, V15.S4]
 	VLD1 (R9), [V16.S4, V17.S4, V18.S4, V19.S4]
 	VLD1 (R10), [V20.S4, V21.S4, V22.S4, V23.S4]
@@ -1260,16 +2094,169 @@ run:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	ADD R24, R16
+	ADD R24, R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V22.B16, V30.B16
+	VFMLA V18.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V23.B16, V31.B16
+	VFMLA V19.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	ADD R24, R16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e32dcda // fmul v26.4s, v6.4s, v18.4s
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	VBIT V30.B16, V26.B16, V6.B16
+	WORD $0x6e33dcfb // fmul v27.4s, v7.4s, v19.4s
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	VBIT V31.B16, V27.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e32dd5a // fmul v26.4s, v10.4s, v18.4s
+	WORD $0x4ea0e95e // fcmlt v30.4s, v10.4s, #0.0
+	VBIT V30.B16, V26.B16, V10.B16
+	WORD $0x6e33dd7b // fmul v27.4s, v11.4s, v19.4s
+	WORD $0x4ea0e97f // fcmlt v31.4s, v11.4s, #0.0
+	VBIT V31.B16, V27.B16, V11.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	ADD R24, R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V8.S4, V9.S4, V10.S4, V11.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD 88(R0), R16
+	ADD $64, R24
+	ADD $64, R5
+	ADD $64, R6
+	ADD $64, R7
+	MOVD 96(R0), R14
+	ADD R14, R25
+	CMP R16<<2, R24
+	BLT channels
+	SUB R24, R4
+	ADD $64, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1292,7 +2279,11 @@ next:
 	ADD R16, R23
 	MOVD R23, R6
 	ADD R16, R23
+	MOVD ZR, R24
+	MOVD 56(R0), R25
+channels:
 	MOVD 72(R0), R16
+	ADD R24, R16
 	VLD1.P 64(R16), [V0.S4, V1.S4, V2.S4, V3.S4]
 	VMOV V0.B16, V4.B16
 	VMOV V1.B16, V5.B16
@@ -1305,15 +2296,14 @@ run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
-	ADD R16<<2, R23, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
-	MOVD 56(R0), R16
-	ADD R16, R14
+	ADD R16<<2, R23, R20
+	ADD R24, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	MADD R15, R25, R14, R14
 	VLD1 (R14), [V12.S4, V13.S4, V14.S4, V15.S4]
 	VLD1 (R9), [V16.S4, V17.S4, V18.S4, V19.S4]
 	VLD1 (R10), [V20.S4, V21.S4, V22.S4, V23.S4]
@@ -1328,13 +2318,125 @@ run:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	ADD R24, R16
+	ADD R24, R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V22.B16, V30.B16
+	VFMLA V18.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V23.B16, V31.B16
+	VFMLA V19.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	ADD R24, R16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e32dcda // fmul v26.4s, v6.4s, v18.4s
+	WORD $0x4ea0e8de // fcmlt v30.4s, v6.4s, #0.0
+	VBIT V30.B16, V26.B16, V6.B16
+	WORD $0x6e33dcfb // fmul v27.4s, v7.4s, v19.4s
+	WORD $0x4ea0e8ff // fcmlt v31.4s, v7.4s, #0.0
+	VBIT V31.B16, V27.B16, V7.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	ADD R24, R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
-	MOVD R1, R9
+	ADD R16, R4
+	MOVD R4, R9
 	VST1.P [V4.S4, V5.S4, V6.S4, V7.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD 88(R0), R16
+	ADD $64, R24
+	ADD $64, R5
+	ADD $64, R6
+	MOVD 96(R0), R14
+	ADD R14, R25
+	CMP R16<<2, R24
+	BLT channels
+	SUB R24, R4
+	ADD $64, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1355,7 +2457,11 @@ next:
 	MOVD 24(R0), R16
 	MOVD R23, R5
 	ADD R16, R23
+	MOVD ZR, R24
+	MOVD 56(R0), R25
+channels:
 	MOVD 72(R0), R16
+	ADD R24, R16
 	VLD1.P 64(R16), [V0.S4, V1.S4, V2.S4, V3.S4]
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
@@ -1363,13 +2469,12 @@ next:
 run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
-	ADD R16<<2, R23, R24
-	MOVD 24(R0), R25
-	PRFM (R24), PLDL1KEEP
-	ADD R25, R24
-	MUL R15, R14
-	MOVD 56(R0), R16
-	ADD R16, R14
+	ADD R16<<2, R23, R20
+	ADD R24, R20
+	MOVD 24(R0), R21
+	PRFM (R20), PLDL1KEEP
+	ADD R21, R20
+	MADD R15, R25, R14, R14
 	VLD1 (R14), [V12.S4, V13.S4, V14.S4, V15.S4]
 	VLD1 (R9), [V16.S4, V17.S4, V18.S4, V19.S4]
 	VFMLA V16.S4, V12.S4, V0.S4
@@ -1379,10 +2484,81 @@ run:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	ADD R24, R16
+	ADD R24, R14
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	VLD1.P 64(R14), [V20.S4, V21.S4, V22.S4, V23.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V22.B16, V26.B16
+	VFMLA V18.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V23.B16, V27.B16
+	VFMLA V19.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	ADD R24, R16
+	VLD1.P 64(R16), [V16.S4, V17.S4, V18.S4, V19.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e32dc5a // fmul v26.4s, v2.4s, v18.4s
+	WORD $0x4ea0e85e // fcmlt v30.4s, v2.4s, #0.0
+	VBIT V30.B16, V26.B16, V2.B16
+	WORD $0x6e33dc7b // fmul v27.4s, v3.4s, v19.4s
+	WORD $0x4ea0e87f // fcmlt v31.4s, v3.4s, #0.0
+	VBIT V31.B16, V27.B16, V3.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+clipped:
 	MOVD 8(R0), R16
-	MOVD R1, R9
+	ADD R24, R1, R4
+	MOVD R4, R9
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R9)
-	ADD R16, R1
+	ADD R16, R4
+	MOVD 88(R0), R16
+	ADD $64, R24
+	ADD $64, R5
+	MOVD 96(R0), R14
+	ADD R14, R25
+	CMP R16<<2, R24
+	BLT channels
+	SUB R24, R4
+	ADD $64, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1419,9 +2595,8 @@ run:
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
 	ADD R16<<2, R7, R11
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	VLD1 (R14), [V12.S4]
 	VLD1 (R9), [V16.S4]
 	VLD1 (R10), [V17.S4]
@@ -1432,50 +2607,99 @@ run:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V20.B16, V25.B16
+	VFMLA V16.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e30dc38 // fmul v24.4s, v1.4s, v16.4s
+	WORD $0x4ea0e83c // fcmlt v28.4s, v1.4s, #0.0
+	VBIT V28.B16, V24.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part1
-	VST1 [V1.S4], (R1)
+	VST1 [V1.S4], (R4)
 	B stored1
 part1:
 	TBZ $1, R13, one1
-	FMOVD F1, (R1)
+	FMOVD F1, (R4)
 	TBZ $0, R13, stored1
 	VMOV V1.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored1
 one1:
-	FMOVS F1, (R1)
+	FMOVS F1, (R4)
 stored1:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part2
-	VST1 [V2.S4], (R1)
+	VST1 [V2.S4], (R4)
 	B stored2
 part2:
 	TBZ $1, R13, one2
-	FMOVD F2, (R1)
+	FMOVD F2, (R4)
 	TBZ $0, R13, stored2
 	VMOV V2.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored2
 one2:
-	FMOVS F2, (R1)
+	FMOVS F2, (R4)
 stored2:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1508,9 +2732,8 @@ run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
 	ADD R16<<2, R6, R10
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	VLD1 (R14), [V12.S4]
 	VLD1 (R9), [V16.S4]
 	VLD1 (R10), [V17.S4]
@@ -1519,36 +2742,75 @@ run:
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V20.B16, V25.B16
+	VFMLA V16.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e30dc38 // fmul v24.4s, v1.4s, v16.4s
+	WORD $0x4ea0e83c // fcmlt v28.4s, v1.4s, #0.0
+	VBIT V28.B16, V24.B16, V1.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
 	TBZ $2, R13, part1
-	VST1 [V1.S4], (R1)
+	VST1 [V1.S4], (R4)
 	B stored1
 part1:
 	TBZ $1, R13, one1
-	FMOVD F1, (R1)
+	FMOVD F1, (R4)
 	TBZ $0, R13, stored1
 	VMOV V1.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored1
 one1:
-	FMOVS F1, (R1)
+	FMOVS F1, (R4)
 stored1:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1577,31 +2839,59 @@ next:
 run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	VLD1 (R14), [V12.S4]
 	VLD1 (R9), [V16.S4]
 	VFMLA V16.S4, V12.S4, V0.S4
 	SUBS $1, R3
 	BNE run
 store:
+	MOVD 104(R0), R16
+	CBZ R16, scaled
+	MOVD 112(R0), R14
+	VLD1.P 16(R16), [V16.S4]
+	VLD1.P 16(R14), [V20.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+scaled:
+	MOVD 120(R0), R16
+	CBZ R16, sloped
+	VLD1.P 16(R16), [V16.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+sloped:
+	MOVD 128(R0), R16
+	CBZ R16, clipped
+	MOVWU 136(R0), R16
+	VDUP R16, V24.S4
+	MOVWU 140(R0), R16
+	VDUP R16, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+clipped:
 	MOVD 8(R0), R16
+	MOVD R1, R4
 	MOVD 88(R0), R13
 	TBZ $2, R13, part0
-	VST1 [V0.S4], (R1)
+	VST1 [V0.S4], (R4)
 	B stored0
 part0:
 	TBZ $1, R13, one0
-	FMOVD F0, (R1)
+	FMOVD F0, (R4)
 	TBZ $0, R13, stored0
 	VMOV V0.S[2], R9
-	MOVW R9, 8(R1)
+	MOVW R9, 8(R4)
 	B stored0
 one0:
-	FMOVS F0, (R1)
+	FMOVS F0, (R4)
 stored0:
-	ADD R16, R1
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1630,9 +2920,8 @@ next:
 run:
 	LDP.P 16(R2), (R16, R14)
 	ADD R16<<2, R5, R9
-	MUL R15, R14
 	MOVD 56(R0), R16
-	ADD R16, R14
+	MADD R15, R16, R14, R14
 	FMOVS (R9), F1
 	FMOVS (R14), F2
 	FMADDS F1, F0, F2, F0
@@ -1640,8 +2929,10 @@ run:
 	BNE run
 store:
 	MOVD 8(R0), R16
-	FMOVS F0, (R1)
-	ADD R16, R1
+	MOVD R1, R4
+	FMOVS F0, (R4)
+	ADD R16, R4
+	MOVD R4, R1
 	B next
 done:
 	MOVD R1, 0(R0)
@@ -1656,13 +2947,19 @@ TEXT ·fmaSlide3_8x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $8, R7
 	BLT done
 	SUB $8, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -1681,94 +2978,275 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V0.S4
-	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V2.S4
-	VFMLA V29.S4, V17.S4, V3.S4
-	VFMLA V28.S4, V18.S4, V0.S4
-	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V2.S4
+	VFMLA V25.S4, V17.S4, V3.S4
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V4.S4
 	VFMLA V27.S4, V17.S4, V5.S4
 	VFMLA V26.S4, V18.S4, V2.S4
 	VFMLA V27.S4, V19.S4, V3.S4
 	VFMLA V26.S4, V20.S4, V0.S4
 	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
 	VFMLA V28.S4, V16.S4, V6.S4
 	VFMLA V29.S4, V17.S4, V7.S4
 	VFMLA V28.S4, V18.S4, V4.S4
 	VFMLA V29.S4, V19.S4, V5.S4
 	VFMLA V28.S4, V20.S4, V2.S4
 	VFMLA V29.S4, V21.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V10.S4
-	VFMLA V29.S4, V17.S4, V11.S4
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V12.S4
-	VFMLA V27.S4, V17.S4, V13.S4
-	VFMLA V26.S4, V18.S4, V10.S4
-	VFMLA V27.S4, V19.S4, V11.S4
-	VFMLA V26.S4, V20.S4, V8.S4
-	VFMLA V27.S4, V21.S4, V9.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V14.S4
-	VFMLA V29.S4, V17.S4, V15.S4
-	VFMLA V28.S4, V18.S4, V12.S4
-	VFMLA V29.S4, V19.S4, V13.S4
-	VFMLA V28.S4, V20.S4, V10.S4
-	VFMLA V29.S4, V21.S4, V11.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V18.S4, V14.S4
-	VFMLA V27.S4, V19.S4, V15.S4
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V27.S4, V21.S4, V13.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V20.S4, V14.S4
-	VFMLA V29.S4, V21.S4, V15.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V18.S4, V6.S4
+	VFMLA V31.S4, V19.S4, V7.S4
+	VFMLA V30.S4, V20.S4, V4.S4
+	VFMLA V31.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V10.S4
+	VFMLA V23.S4, V17.S4, V11.S4
+	VFMLA V22.S4, V18.S4, V8.S4
+	VFMLA V23.S4, V19.S4, V9.S4
+	VFMLA V22.S4, V20.S4, V6.S4
+	VFMLA V23.S4, V21.S4, V7.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V25.S4, V17.S4, V13.S4
+	VFMLA V24.S4, V18.S4, V10.S4
+	VFMLA V25.S4, V19.S4, V11.S4
+	VFMLA V24.S4, V20.S4, V8.S4
+	VFMLA V25.S4, V21.S4, V9.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V14.S4
+	VFMLA V27.S4, V17.S4, V15.S4
+	VFMLA V26.S4, V18.S4, V12.S4
+	VFMLA V27.S4, V19.S4, V13.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VFMLA V28.S4, V18.S4, V14.S4
+	VFMLA V29.S4, V19.S4, V15.S4
+	VFMLA V28.S4, V20.S4, V12.S4
+	VFMLA V29.S4, V21.S4, V13.S4
+	VFMLA V30.S4, V20.S4, V14.S4
+	VFMLA V31.S4, V21.S4, V15.S4
 	ADD $48, R2
 	SUBS $3, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
-	VST1 [V10.S4, V11.S4], (R1)
-	ADD R10, R1
-	VST1 [V12.S4, V13.S4], (R1)
-	ADD R10, R1
-	VST1 [V14.S4, V15.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V14.S4, V30.S4
+	VMOV V30.B16, V14.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V15.S4, V31.S4
+	VMOV V31.B16, V15.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6e30ddd8 // fmul v24.4s, v14.4s, v16.4s
+	WORD $0x4ea0e9dc // fcmlt v28.4s, v14.4s, #0.0
+	VBIT V28.B16, V24.B16, V14.B16
+	WORD $0x6e31ddf9 // fmul v25.4s, v15.4s, v17.4s
+	WORD $0x4ea0e9fd // fcmlt v29.4s, v15.4s, #0.0
+	VBIT V29.B16, V25.B16, V15.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
+	VBIF V30.B16, V24.B16, V14.B16
+	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
+	VBIF V30.B16, V25.B16, V14.B16
+	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
+	VBIF V31.B16, V24.B16, V15.B16
+	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
+	VBIF V31.B16, V25.B16, V15.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	VST1.P [V14.S4, V15.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $8, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -1786,13 +3264,19 @@ TEXT ·fmaSlide3_7x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $7, R7
 	BLT done
 	SUB $7, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -1809,85 +3293,247 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V0.S4
-	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V2.S4
-	VFMLA V29.S4, V17.S4, V3.S4
-	VFMLA V28.S4, V18.S4, V0.S4
-	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V2.S4
+	VFMLA V25.S4, V17.S4, V3.S4
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V4.S4
 	VFMLA V27.S4, V17.S4, V5.S4
 	VFMLA V26.S4, V18.S4, V2.S4
 	VFMLA V27.S4, V19.S4, V3.S4
 	VFMLA V26.S4, V20.S4, V0.S4
 	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
 	VFMLA V28.S4, V16.S4, V6.S4
 	VFMLA V29.S4, V17.S4, V7.S4
 	VFMLA V28.S4, V18.S4, V4.S4
 	VFMLA V29.S4, V19.S4, V5.S4
 	VFMLA V28.S4, V20.S4, V2.S4
 	VFMLA V29.S4, V21.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V10.S4
-	VFMLA V29.S4, V17.S4, V11.S4
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V12.S4
-	VFMLA V27.S4, V17.S4, V13.S4
-	VFMLA V26.S4, V18.S4, V10.S4
-	VFMLA V27.S4, V19.S4, V11.S4
-	VFMLA V26.S4, V20.S4, V8.S4
-	VFMLA V27.S4, V21.S4, V9.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V18.S4, V12.S4
-	VFMLA V29.S4, V19.S4, V13.S4
-	VFMLA V28.S4, V20.S4, V10.S4
-	VFMLA V29.S4, V21.S4, V11.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V27.S4, V21.S4, V13.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V18.S4, V6.S4
+	VFMLA V31.S4, V19.S4, V7.S4
+	VFMLA V30.S4, V20.S4, V4.S4
+	VFMLA V31.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V10.S4
+	VFMLA V23.S4, V17.S4, V11.S4
+	VFMLA V22.S4, V18.S4, V8.S4
+	VFMLA V23.S4, V19.S4, V9.S4
+	VFMLA V22.S4, V20.S4, V6.S4
+	VFMLA V23.S4, V21.S4, V7.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V12.S4
+	VFMLA V25.S4, V17.S4, V13.S4
+	VFMLA V24.S4, V18.S4, V10.S4
+	VFMLA V25.S4, V19.S4, V11.S4
+	VFMLA V24.S4, V20.S4, V8.S4
+	VFMLA V25.S4, V21.S4, V9.S4
+	VFMLA V26.S4, V18.S4, V12.S4
+	VFMLA V27.S4, V19.S4, V13.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VFMLA V28.S4, V20.S4, V12.S4
+	VFMLA V29.S4, V21.S4, V13.S4
 	ADD $48, R2
 	SUBS $3, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
-	VST1 [V10.S4, V11.S4], (R1)
-	ADD R10, R1
-	VST1 [V12.S4, V13.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $7, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -1905,13 +3551,19 @@ TEXT ·fmaSlide3_6x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $6, R7
 	BLT done
 	SUB $6, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -1926,76 +3578,219 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V0.S4
-	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V2.S4
-	VFMLA V29.S4, V17.S4, V3.S4
-	VFMLA V28.S4, V18.S4, V0.S4
-	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V2.S4
+	VFMLA V25.S4, V17.S4, V3.S4
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V4.S4
 	VFMLA V27.S4, V17.S4, V5.S4
 	VFMLA V26.S4, V18.S4, V2.S4
 	VFMLA V27.S4, V19.S4, V3.S4
 	VFMLA V26.S4, V20.S4, V0.S4
 	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
 	VFMLA V28.S4, V16.S4, V6.S4
 	VFMLA V29.S4, V17.S4, V7.S4
 	VFMLA V28.S4, V18.S4, V4.S4
 	VFMLA V29.S4, V19.S4, V5.S4
 	VFMLA V28.S4, V20.S4, V2.S4
 	VFMLA V29.S4, V21.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V10.S4
-	VFMLA V29.S4, V17.S4, V11.S4
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V18.S4, V10.S4
-	VFMLA V27.S4, V19.S4, V11.S4
-	VFMLA V26.S4, V20.S4, V8.S4
-	VFMLA V27.S4, V21.S4, V9.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V20.S4, V10.S4
-	VFMLA V29.S4, V21.S4, V11.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V18.S4, V6.S4
+	VFMLA V31.S4, V19.S4, V7.S4
+	VFMLA V30.S4, V20.S4, V4.S4
+	VFMLA V31.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V10.S4
+	VFMLA V23.S4, V17.S4, V11.S4
+	VFMLA V22.S4, V18.S4, V8.S4
+	VFMLA V23.S4, V19.S4, V9.S4
+	VFMLA V22.S4, V20.S4, V6.S4
+	VFMLA V23.S4, V21.S4, V7.S4
+	VFMLA V24.S4, V18.S4, V10.S4
+	VFMLA V25.S4, V19.S4, V11.S4
+	VFMLA V24.S4, V20.S4, V8.S4
+	VFMLA V25.S4, V21.S4, V9.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
 	ADD $48, R2
 	SUBS $3, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
-	VST1 [V10.S4, V11.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $6, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2013,13 +3808,19 @@ TEXT ·fmaSlide3_5x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $5, R7
 	BLT done
 	SUB $5, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2032,67 +3833,191 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V0.S4
-	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V2.S4
-	VFMLA V29.S4, V17.S4, V3.S4
-	VFMLA V28.S4, V18.S4, V0.S4
-	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V2.S4
+	VFMLA V25.S4, V17.S4, V3.S4
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V4.S4
 	VFMLA V27.S4, V17.S4, V5.S4
 	VFMLA V26.S4, V18.S4, V2.S4
 	VFMLA V27.S4, V19.S4, V3.S4
 	VFMLA V26.S4, V20.S4, V0.S4
 	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
 	VFMLA V28.S4, V16.S4, V6.S4
 	VFMLA V29.S4, V17.S4, V7.S4
 	VFMLA V28.S4, V18.S4, V4.S4
 	VFMLA V29.S4, V19.S4, V5.S4
 	VFMLA V28.S4, V20.S4, V2.S4
 	VFMLA V29.S4, V21.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V20.S4, V8.S4
-	VFMLA V27.S4, V21.S4, V9.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V18.S4, V6.S4
+	VFMLA V31.S4, V19.S4, V7.S4
+	VFMLA V30.S4, V20.S4, V4.S4
+	VFMLA V31.S4, V21.S4, V5.S4
+	VFMLA V22.S4, V18.S4, V8.S4
+	VFMLA V23.S4, V19.S4, V9.S4
+	VFMLA V22.S4, V20.S4, V6.S4
+	VFMLA V23.S4, V21.S4, V7.S4
+	VFMLA V24.S4, V20.S4, V8.S4
+	VFMLA V25.S4, V21.S4, V9.S4
 	ADD $48, R2
 	SUBS $3, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $5, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2110,13 +4035,19 @@ TEXT ·fmaSlide3_4x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $4, R7
 	BLT done
 	SUB $4, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2127,58 +4058,163 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V0.S4
-	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V2.S4
-	VFMLA V29.S4, V17.S4, V3.S4
-	VFMLA V28.S4, V18.S4, V0.S4
-	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V2.S4
+	VFMLA V25.S4, V17.S4, V3.S4
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V4.S4
 	VFMLA V27.S4, V17.S4, V5.S4
 	VFMLA V26.S4, V18.S4, V2.S4
 	VFMLA V27.S4, V19.S4, V3.S4
 	VFMLA V26.S4, V20.S4, V0.S4
 	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
 	VFMLA V28.S4, V16.S4, V6.S4
 	VFMLA V29.S4, V17.S4, V7.S4
 	VFMLA V28.S4, V18.S4, V4.S4
 	VFMLA V29.S4, V19.S4, V5.S4
 	VFMLA V28.S4, V20.S4, V2.S4
 	VFMLA V29.S4, V21.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V18.S4, V6.S4
+	VFMLA V31.S4, V19.S4, V7.S4
+	VFMLA V30.S4, V20.S4, V4.S4
+	VFMLA V31.S4, V21.S4, V5.S4
+	VFMLA V22.S4, V20.S4, V6.S4
+	VFMLA V23.S4, V21.S4, V7.S4
 	ADD $48, R2
 	SUBS $3, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $4, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2196,13 +4232,19 @@ TEXT ·fmaSlide3_3x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $3, R7
 	BLT done
 	SUB $3, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2211,49 +4253,135 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V0.S4
-	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V2.S4
-	VFMLA V29.S4, V17.S4, V3.S4
-	VFMLA V28.S4, V18.S4, V0.S4
-	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V2.S4
+	VFMLA V25.S4, V17.S4, V3.S4
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V4.S4
 	VFMLA V27.S4, V17.S4, V5.S4
 	VFMLA V26.S4, V18.S4, V2.S4
 	VFMLA V27.S4, V19.S4, V3.S4
 	VFMLA V26.S4, V20.S4, V0.S4
 	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
 	VFMLA V28.S4, V18.S4, V4.S4
 	VFMLA V29.S4, V19.S4, V5.S4
 	VFMLA V28.S4, V20.S4, V2.S4
 	VFMLA V29.S4, V21.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V4.S4
+	VFMLA V31.S4, V21.S4, V5.S4
 	ADD $48, R2
 	SUBS $3, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $3, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2263,21 +4391,27 @@ done:
 	MOVD R7, 80(R0)
 	RET
 
-// func fmaSlide5_8x8NEON(job *uint8)
-TEXT ·fmaSlide5_8x8NEON(SB), NOSPLIT, $0-8
+// func fmaSlide3s2_8x8NEON(job *uint8)
+TEXT ·fmaSlide3s2_8x8NEON(SB), NOSPLIT, $0-8
 	MOVD job+0(FP), R0
 	MOVD 0(R0), R1
 	MOVD 24(R0), R5
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
 next:
 	CMP $8, R7
 	BLT done
 	SUB $8, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2296,70 +4430,1543 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V2.S4
+	VFMLA V27.S4, V17.S4, V3.S4
+	VFMLA V26.S4, V20.S4, V0.S4
+	VFMLA V27.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V2.S4
+	VFMLA V29.S4, V19.S4, V3.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V2.S4
+	VFMLA V31.S4, V21.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V18.S4, V4.S4
+	VFMLA V23.S4, V19.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V6.S4
+	VFMLA V25.S4, V17.S4, V7.S4
+	VFMLA V24.S4, V20.S4, V4.S4
+	VFMLA V25.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V6.S4
+	VFMLA V27.S4, V19.S4, V7.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V20.S4, V6.S4
+	VFMLA V29.S4, V21.S4, V7.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V10.S4
+	VFMLA V23.S4, V17.S4, V11.S4
+	VFMLA V22.S4, V20.S4, V8.S4
+	VFMLA V23.S4, V21.S4, V9.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V10.S4
+	VFMLA V25.S4, V19.S4, V11.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V12.S4
+	VFMLA V27.S4, V17.S4, V13.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V12.S4
+	VFMLA V29.S4, V19.S4, V13.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V14.S4
+	VFMLA V31.S4, V17.S4, V15.S4
+	VFMLA V30.S4, V20.S4, V12.S4
+	VFMLA V31.S4, V21.S4, V13.S4
+	VFMLA V22.S4, V18.S4, V14.S4
+	VFMLA V23.S4, V19.S4, V15.S4
+	VFMLA V24.S4, V20.S4, V14.S4
+	VFMLA V25.S4, V21.S4, V15.S4
+	ADD $48, R2
+	SUBS $3, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V14.S4, V30.S4
+	VMOV V30.B16, V14.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V15.S4, V31.S4
+	VMOV V31.B16, V15.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6e30ddd8 // fmul v24.4s, v14.4s, v16.4s
+	WORD $0x4ea0e9dc // fcmlt v28.4s, v14.4s, #0.0
+	VBIT V28.B16, V24.B16, V14.B16
+	WORD $0x6e31ddf9 // fmul v25.4s, v15.4s, v17.4s
+	WORD $0x4ea0e9fd // fcmlt v29.4s, v15.4s, #0.0
+	VBIT V29.B16, V25.B16, V15.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
+	VBIF V30.B16, V24.B16, V14.B16
+	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
+	VBIF V30.B16, V25.B16, V14.B16
+	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
+	VBIF V31.B16, V24.B16, V15.B16
+	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
+	VBIF V31.B16, V25.B16, V15.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	VST1.P [V14.S4, V15.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $8, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide3s2_7x8NEON(job *uint8)
+TEXT ·fmaSlide3s2_7x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $7, R7
+	BLT done
+	SUB $7, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V10.B16
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V12.B16
+	VMOV V1.B16, V13.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V2.S4
+	VFMLA V27.S4, V17.S4, V3.S4
+	VFMLA V26.S4, V20.S4, V0.S4
+	VFMLA V27.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V2.S4
+	VFMLA V29.S4, V19.S4, V3.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V2.S4
+	VFMLA V31.S4, V21.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V18.S4, V4.S4
+	VFMLA V23.S4, V19.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V6.S4
+	VFMLA V25.S4, V17.S4, V7.S4
+	VFMLA V24.S4, V20.S4, V4.S4
+	VFMLA V25.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V6.S4
+	VFMLA V27.S4, V19.S4, V7.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V20.S4, V6.S4
+	VFMLA V29.S4, V21.S4, V7.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V10.S4
+	VFMLA V23.S4, V17.S4, V11.S4
+	VFMLA V22.S4, V20.S4, V8.S4
+	VFMLA V23.S4, V21.S4, V9.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V10.S4
+	VFMLA V25.S4, V19.S4, V11.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V12.S4
+	VFMLA V27.S4, V17.S4, V13.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VFMLA V28.S4, V18.S4, V12.S4
+	VFMLA V29.S4, V19.S4, V13.S4
+	VFMLA V30.S4, V20.S4, V12.S4
+	VFMLA V31.S4, V21.S4, V13.S4
+	ADD $48, R2
+	SUBS $3, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $7, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide3s2_6x8NEON(job *uint8)
+TEXT ·fmaSlide3s2_6x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $6, R7
+	BLT done
+	SUB $6, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V10.B16
+	VMOV V1.B16, V11.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	MOVD 56(R2), R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V2.S4
+	VFMLA V27.S4, V17.S4, V3.S4
+	VFMLA V26.S4, V20.S4, V0.S4
+	VFMLA V27.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V2.S4
+	VFMLA V29.S4, V19.S4, V3.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V2.S4
+	VFMLA V31.S4, V21.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V18.S4, V4.S4
+	VFMLA V23.S4, V19.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V6.S4
+	VFMLA V25.S4, V17.S4, V7.S4
+	VFMLA V24.S4, V20.S4, V4.S4
+	VFMLA V25.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V6.S4
+	VFMLA V27.S4, V19.S4, V7.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V20.S4, V6.S4
+	VFMLA V29.S4, V21.S4, V7.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V10.S4
+	VFMLA V23.S4, V17.S4, V11.S4
+	VFMLA V22.S4, V20.S4, V8.S4
+	VFMLA V23.S4, V21.S4, V9.S4
+	VFMLA V24.S4, V18.S4, V10.S4
+	VFMLA V25.S4, V19.S4, V11.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	ADD $48, R2
+	SUBS $3, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $6, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide3s2_5x8NEON(job *uint8)
+TEXT ·fmaSlide3s2_5x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $5, R7
+	BLT done
+	SUB $5, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V22.S4, V23.S4]
-	MOVD 72(R2), R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V2.S4
+	VFMLA V27.S4, V17.S4, V3.S4
+	VFMLA V26.S4, V20.S4, V0.S4
+	VFMLA V27.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V2.S4
+	VFMLA V29.S4, V19.S4, V3.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V2.S4
+	VFMLA V31.S4, V21.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V18.S4, V4.S4
+	VFMLA V23.S4, V19.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V6.S4
+	VFMLA V25.S4, V17.S4, V7.S4
+	VFMLA V24.S4, V20.S4, V4.S4
+	VFMLA V25.S4, V21.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V6.S4
+	VFMLA V27.S4, V19.S4, V7.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V20.S4, V6.S4
+	VFMLA V29.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VFMLA V22.S4, V20.S4, V8.S4
+	VFMLA V23.S4, V21.S4, V9.S4
+	ADD $48, R2
+	SUBS $3, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $5, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide3s2_4x8NEON(job *uint8)
+TEXT ·fmaSlide3s2_4x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $4, R7
+	BLT done
+	SUB $4, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V24.S4, V25.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V2.S4
+	VFMLA V27.S4, V17.S4, V3.S4
+	VFMLA V26.S4, V20.S4, V0.S4
+	VFMLA V27.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V2.S4
+	VFMLA V29.S4, V19.S4, V3.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V2.S4
+	VFMLA V31.S4, V21.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V18.S4, V4.S4
+	VFMLA V23.S4, V19.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V16.S4, V6.S4
+	VFMLA V25.S4, V17.S4, V7.S4
+	VFMLA V24.S4, V20.S4, V4.S4
+	VFMLA V25.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V18.S4, V6.S4
+	VFMLA V27.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V20.S4, V6.S4
+	VFMLA V29.S4, V21.S4, V7.S4
+	ADD $48, R2
+	SUBS $3, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $4, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide3s2_3x8NEON(job *uint8)
+TEXT ·fmaSlide3s2_3x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $3, R7
+	BLT done
+	SUB $3, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V22.S4, V16.S4, V0.S4
+	VFMLA V23.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V24.S4, V18.S4, V0.S4
+	VFMLA V25.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V2.S4
+	VFMLA V27.S4, V17.S4, V3.S4
+	VFMLA V26.S4, V20.S4, V0.S4
+	VFMLA V27.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V22.S4, V23.S4]
+	VFMLA V28.S4, V18.S4, V2.S4
+	VFMLA V29.S4, V19.S4, V3.S4
+	VLD1.P (R4)(R13), [V24.S4, V25.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V20.S4, V2.S4
+	VFMLA V31.S4, V21.S4, V3.S4
+	VFMLA V22.S4, V18.S4, V4.S4
+	VFMLA V23.S4, V19.S4, V5.S4
+	VFMLA V24.S4, V20.S4, V4.S4
+	VFMLA V25.S4, V21.S4, V5.S4
+	ADD $48, R2
+	SUBS $3, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $3, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5_8x8NEON(job *uint8)
+TEXT ·fmaSlide5_8x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
+next:
+	CMP $8, R7
+	BLT done
+	SUB $8, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V10.B16
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V12.B16
+	VMOV V1.B16, V13.B16
+	VMOV V0.B16, V14.B16
+	VMOV V1.B16, V15.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V0.S4
 	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V2.S4
 	VFMLA V29.S4, V17.S4, V3.S4
 	VFMLA V28.S4, V18.S4, V0.S4
 	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V4.S4
-	VFMLA V27.S4, V17.S4, V5.S4
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V27.S4, V19.S4, V3.S4
-	VFMLA V26.S4, V20.S4, V0.S4
-	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V6.S4
-	VFMLA V29.S4, V17.S4, V7.S4
-	VFMLA V28.S4, V18.S4, V4.S4
-	VFMLA V29.S4, V19.S4, V5.S4
-	VFMLA V28.S4, V20.S4, V2.S4
-	VFMLA V29.S4, V21.S4, V3.S4
-	VFMLA V28.S4, V22.S4, V0.S4
-	VFMLA V29.S4, V23.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VFMLA V26.S4, V22.S4, V2.S4
-	VFMLA V27.S4, V23.S4, V3.S4
-	VFMLA V26.S4, V24.S4, V0.S4
-	VFMLA V27.S4, V25.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V10.S4
-	VFMLA V29.S4, V17.S4, V11.S4
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VFMLA V28.S4, V22.S4, V4.S4
-	VFMLA V29.S4, V23.S4, V5.S4
-	VFMLA V28.S4, V24.S4, V2.S4
-	VFMLA V29.S4, V25.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V18.S4, V2.S4
+	VFMLA V31.S4, V19.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V26.S4, V20.S4, V2.S4
+	VFMLA V27.S4, V21.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V20.S4, V4.S4
+	VFMLA V29.S4, V21.S4, V5.S4
+	VFMLA V28.S4, V22.S4, V2.S4
+	VFMLA V29.S4, V23.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V10.S4
+	VFMLA V31.S4, V17.S4, V11.S4
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V22.S4, V4.S4
+	VFMLA V31.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V2.S4
+	VFMLA V31.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V12.S4
 	VFMLA V27.S4, V17.S4, V13.S4
 	VFMLA V26.S4, V18.S4, V10.S4
@@ -2370,7 +5977,7 @@ row:
 	VFMLA V27.S4, V23.S4, V7.S4
 	VFMLA V26.S4, V24.S4, V4.S4
 	VFMLA V27.S4, V25.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V14.S4
 	VFMLA V29.S4, V17.S4, V15.S4
 	VFMLA V28.S4, V18.S4, V12.S4
@@ -2381,49 +5988,232 @@ row:
 	VFMLA V29.S4, V23.S4, V9.S4
 	VFMLA V28.S4, V24.S4, V6.S4
 	VFMLA V29.S4, V25.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V18.S4, V14.S4
-	VFMLA V27.S4, V19.S4, V15.S4
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V27.S4, V21.S4, V13.S4
-	VFMLA V26.S4, V22.S4, V10.S4
-	VFMLA V27.S4, V23.S4, V11.S4
-	VFMLA V26.S4, V24.S4, V8.S4
-	VFMLA V27.S4, V25.S4, V9.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V20.S4, V14.S4
-	VFMLA V29.S4, V21.S4, V15.S4
-	VFMLA V28.S4, V22.S4, V12.S4
-	VFMLA V29.S4, V23.S4, V13.S4
-	VFMLA V28.S4, V24.S4, V10.S4
-	VFMLA V29.S4, V25.S4, V11.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V22.S4, V14.S4
-	VFMLA V27.S4, V23.S4, V15.S4
-	VFMLA V26.S4, V24.S4, V12.S4
-	VFMLA V27.S4, V25.S4, V13.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V24.S4, V14.S4
-	VFMLA V29.S4, V25.S4, V15.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V14.S4
+	VFMLA V31.S4, V19.S4, V15.S4
+	VFMLA V30.S4, V20.S4, V12.S4
+	VFMLA V31.S4, V21.S4, V13.S4
+	VFMLA V30.S4, V22.S4, V10.S4
+	VFMLA V31.S4, V23.S4, V11.S4
+	VFMLA V30.S4, V24.S4, V8.S4
+	VFMLA V31.S4, V25.S4, V9.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V20.S4, V14.S4
+	VFMLA V27.S4, V21.S4, V15.S4
+	VFMLA V26.S4, V22.S4, V12.S4
+	VFMLA V27.S4, V23.S4, V13.S4
+	VFMLA V26.S4, V24.S4, V10.S4
+	VFMLA V27.S4, V25.S4, V11.S4
+	VFMLA V28.S4, V22.S4, V14.S4
+	VFMLA V29.S4, V23.S4, V15.S4
+	VFMLA V28.S4, V24.S4, V12.S4
+	VFMLA V29.S4, V25.S4, V13.S4
+	VFMLA V30.S4, V24.S4, V14.S4
+	VFMLA V31.S4, V25.S4, V15.S4
 	ADD $80, R2
 	SUBS $5, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
-	VST1 [V10.S4, V11.S4], (R1)
-	ADD R10, R1
-	VST1 [V12.S4, V13.S4], (R1)
-	ADD R10, R1
-	VST1 [V14.S4, V15.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V14.S4, V30.S4
+	VMOV V30.B16, V14.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V15.S4, V31.S4
+	VMOV V31.B16, V15.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6e30ddd8 // fmul v24.4s, v14.4s, v16.4s
+	WORD $0x4ea0e9dc // fcmlt v28.4s, v14.4s, #0.0
+	VBIT V28.B16, V24.B16, V14.B16
+	WORD $0x6e31ddf9 // fmul v25.4s, v15.4s, v17.4s
+	WORD $0x4ea0e9fd // fcmlt v29.4s, v15.4s, #0.0
+	VBIT V29.B16, V25.B16, V15.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
+	VBIF V30.B16, V24.B16, V14.B16
+	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
+	VBIF V30.B16, V25.B16, V14.B16
+	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
+	VBIF V31.B16, V24.B16, V15.B16
+	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
+	VBIF V31.B16, V25.B16, V15.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	VST1.P [V14.S4, V15.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $8, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2441,13 +6231,19 @@ TEXT ·fmaSlide5_7x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $7, R7
 	BLT done
 	SUB $7, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2464,70 +6260,64 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	MOVD 56(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V22.S4, V23.S4]
-	MOVD 72(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V24.S4, V25.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V0.S4
 	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V2.S4
 	VFMLA V29.S4, V17.S4, V3.S4
 	VFMLA V28.S4, V18.S4, V0.S4
 	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V4.S4
-	VFMLA V27.S4, V17.S4, V5.S4
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V27.S4, V19.S4, V3.S4
-	VFMLA V26.S4, V20.S4, V0.S4
-	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V6.S4
-	VFMLA V29.S4, V17.S4, V7.S4
-	VFMLA V28.S4, V18.S4, V4.S4
-	VFMLA V29.S4, V19.S4, V5.S4
-	VFMLA V28.S4, V20.S4, V2.S4
-	VFMLA V29.S4, V21.S4, V3.S4
-	VFMLA V28.S4, V22.S4, V0.S4
-	VFMLA V29.S4, V23.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VFMLA V26.S4, V22.S4, V2.S4
-	VFMLA V27.S4, V23.S4, V3.S4
-	VFMLA V26.S4, V24.S4, V0.S4
-	VFMLA V27.S4, V25.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V10.S4
-	VFMLA V29.S4, V17.S4, V11.S4
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VFMLA V28.S4, V22.S4, V4.S4
-	VFMLA V29.S4, V23.S4, V5.S4
-	VFMLA V28.S4, V24.S4, V2.S4
-	VFMLA V29.S4, V25.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V18.S4, V2.S4
+	VFMLA V31.S4, V19.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V26.S4, V20.S4, V2.S4
+	VFMLA V27.S4, V21.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V20.S4, V4.S4
+	VFMLA V29.S4, V21.S4, V5.S4
+	VFMLA V28.S4, V22.S4, V2.S4
+	VFMLA V29.S4, V23.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V10.S4
+	VFMLA V31.S4, V17.S4, V11.S4
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V22.S4, V4.S4
+	VFMLA V31.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V2.S4
+	VFMLA V31.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V12.S4
 	VFMLA V27.S4, V17.S4, V13.S4
 	VFMLA V26.S4, V18.S4, V10.S4
@@ -2538,7 +6328,7 @@ row:
 	VFMLA V27.S4, V23.S4, V7.S4
 	VFMLA V26.S4, V24.S4, V4.S4
 	VFMLA V27.S4, V25.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V18.S4, V12.S4
 	VFMLA V29.S4, V19.S4, V13.S4
 	VFMLA V28.S4, V20.S4, V10.S4
@@ -2547,38 +6337,202 @@ row:
 	VFMLA V29.S4, V23.S4, V9.S4
 	VFMLA V28.S4, V24.S4, V6.S4
 	VFMLA V29.S4, V25.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V20.S4, V12.S4
-	VFMLA V27.S4, V21.S4, V13.S4
-	VFMLA V26.S4, V22.S4, V10.S4
-	VFMLA V27.S4, V23.S4, V11.S4
-	VFMLA V26.S4, V24.S4, V8.S4
-	VFMLA V27.S4, V25.S4, V9.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V22.S4, V12.S4
-	VFMLA V29.S4, V23.S4, V13.S4
-	VFMLA V28.S4, V24.S4, V10.S4
-	VFMLA V29.S4, V25.S4, V11.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V24.S4, V12.S4
-	VFMLA V27.S4, V25.S4, V13.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V20.S4, V12.S4
+	VFMLA V31.S4, V21.S4, V13.S4
+	VFMLA V30.S4, V22.S4, V10.S4
+	VFMLA V31.S4, V23.S4, V11.S4
+	VFMLA V30.S4, V24.S4, V8.S4
+	VFMLA V31.S4, V25.S4, V9.S4
+	VFMLA V26.S4, V22.S4, V12.S4
+	VFMLA V27.S4, V23.S4, V13.S4
+	VFMLA V26.S4, V24.S4, V10.S4
+	VFMLA V27.S4, V25.S4, V11.S4
+	VFMLA V28.S4, V24.S4, V12.S4
+	VFMLA V29.S4, V25.S4, V13.S4
 	ADD $80, R2
 	SUBS $5, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
-	VST1 [V10.S4, V11.S4], (R1)
-	ADD R10, R1
-	VST1 [V12.S4, V13.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $7, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2596,13 +6550,19 @@ TEXT ·fmaSlide5_6x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $6, R7
 	BLT done
 	SUB $6, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2617,70 +6577,64 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	MOVD 56(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V22.S4, V23.S4]
-	MOVD 72(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V24.S4, V25.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V0.S4
 	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V2.S4
 	VFMLA V29.S4, V17.S4, V3.S4
 	VFMLA V28.S4, V18.S4, V0.S4
 	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V4.S4
-	VFMLA V27.S4, V17.S4, V5.S4
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V27.S4, V19.S4, V3.S4
-	VFMLA V26.S4, V20.S4, V0.S4
-	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V6.S4
-	VFMLA V29.S4, V17.S4, V7.S4
-	VFMLA V28.S4, V18.S4, V4.S4
-	VFMLA V29.S4, V19.S4, V5.S4
-	VFMLA V28.S4, V20.S4, V2.S4
-	VFMLA V29.S4, V21.S4, V3.S4
-	VFMLA V28.S4, V22.S4, V0.S4
-	VFMLA V29.S4, V23.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VFMLA V26.S4, V22.S4, V2.S4
-	VFMLA V27.S4, V23.S4, V3.S4
-	VFMLA V26.S4, V24.S4, V0.S4
-	VFMLA V27.S4, V25.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V10.S4
-	VFMLA V29.S4, V17.S4, V11.S4
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VFMLA V28.S4, V22.S4, V4.S4
-	VFMLA V29.S4, V23.S4, V5.S4
-	VFMLA V28.S4, V24.S4, V2.S4
-	VFMLA V29.S4, V25.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V18.S4, V2.S4
+	VFMLA V31.S4, V19.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V26.S4, V20.S4, V2.S4
+	VFMLA V27.S4, V21.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V20.S4, V4.S4
+	VFMLA V29.S4, V21.S4, V5.S4
+	VFMLA V28.S4, V22.S4, V2.S4
+	VFMLA V29.S4, V23.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V10.S4
+	VFMLA V31.S4, V17.S4, V11.S4
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V22.S4, V4.S4
+	VFMLA V31.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V2.S4
+	VFMLA V31.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V18.S4, V10.S4
 	VFMLA V27.S4, V19.S4, V11.S4
 	VFMLA V26.S4, V20.S4, V8.S4
@@ -2689,36 +6643,181 @@ row:
 	VFMLA V27.S4, V23.S4, V7.S4
 	VFMLA V26.S4, V24.S4, V4.S4
 	VFMLA V27.S4, V25.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V20.S4, V10.S4
 	VFMLA V29.S4, V21.S4, V11.S4
 	VFMLA V28.S4, V22.S4, V8.S4
 	VFMLA V29.S4, V23.S4, V9.S4
 	VFMLA V28.S4, V24.S4, V6.S4
 	VFMLA V29.S4, V25.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V22.S4, V10.S4
-	VFMLA V27.S4, V23.S4, V11.S4
-	VFMLA V26.S4, V24.S4, V8.S4
-	VFMLA V27.S4, V25.S4, V9.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V24.S4, V10.S4
-	VFMLA V29.S4, V25.S4, V11.S4
+	VFMLA V30.S4, V22.S4, V10.S4
+	VFMLA V31.S4, V23.S4, V11.S4
+	VFMLA V30.S4, V24.S4, V8.S4
+	VFMLA V31.S4, V25.S4, V9.S4
+	VFMLA V26.S4, V24.S4, V10.S4
+	VFMLA V27.S4, V25.S4, V11.S4
 	ADD $80, R2
 	SUBS $5, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
-	VST1 [V10.S4, V11.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $6, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2736,13 +6835,19 @@ TEXT ·fmaSlide5_5x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $5, R7
 	BLT done
 	SUB $5, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2755,95 +6860,215 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	MOVD 56(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V22.S4, V23.S4]
-	MOVD 72(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V24.S4, V25.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V0.S4
 	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V2.S4
 	VFMLA V29.S4, V17.S4, V3.S4
 	VFMLA V28.S4, V18.S4, V0.S4
 	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V4.S4
-	VFMLA V27.S4, V17.S4, V5.S4
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V27.S4, V19.S4, V3.S4
-	VFMLA V26.S4, V20.S4, V0.S4
-	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V6.S4
-	VFMLA V29.S4, V17.S4, V7.S4
-	VFMLA V28.S4, V18.S4, V4.S4
-	VFMLA V29.S4, V19.S4, V5.S4
-	VFMLA V28.S4, V20.S4, V2.S4
-	VFMLA V29.S4, V21.S4, V3.S4
-	VFMLA V28.S4, V22.S4, V0.S4
-	VFMLA V29.S4, V23.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V8.S4
-	VFMLA V27.S4, V17.S4, V9.S4
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VFMLA V26.S4, V22.S4, V2.S4
-	VFMLA V27.S4, V23.S4, V3.S4
-	VFMLA V26.S4, V24.S4, V0.S4
-	VFMLA V27.S4, V25.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V18.S4, V8.S4
-	VFMLA V29.S4, V19.S4, V9.S4
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VFMLA V28.S4, V22.S4, V4.S4
-	VFMLA V29.S4, V23.S4, V5.S4
-	VFMLA V28.S4, V24.S4, V2.S4
-	VFMLA V29.S4, V25.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V18.S4, V2.S4
+	VFMLA V31.S4, V19.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V26.S4, V20.S4, V2.S4
+	VFMLA V27.S4, V21.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V8.S4
+	VFMLA V29.S4, V17.S4, V9.S4
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V20.S4, V4.S4
+	VFMLA V29.S4, V21.S4, V5.S4
+	VFMLA V28.S4, V22.S4, V2.S4
+	VFMLA V29.S4, V23.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V8.S4
+	VFMLA V31.S4, V19.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V22.S4, V4.S4
+	VFMLA V31.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V2.S4
+	VFMLA V31.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V20.S4, V8.S4
 	VFMLA V27.S4, V21.S4, V9.S4
 	VFMLA V26.S4, V22.S4, V6.S4
 	VFMLA V27.S4, V23.S4, V7.S4
 	VFMLA V26.S4, V24.S4, V4.S4
 	VFMLA V27.S4, V25.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
 	VFMLA V28.S4, V22.S4, V8.S4
 	VFMLA V29.S4, V23.S4, V9.S4
 	VFMLA V28.S4, V24.S4, V6.S4
 	VFMLA V29.S4, V25.S4, V7.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V24.S4, V8.S4
-	VFMLA V27.S4, V25.S4, V9.S4
+	VFMLA V30.S4, V24.S4, V8.S4
+	VFMLA V31.S4, V25.S4, V9.S4
 	ADD $80, R2
 	SUBS $5, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
-	VST1 [V8.S4, V9.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $5, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2861,13 +7086,19 @@ TEXT ·fmaSlide5_4x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $4, R7
 	BLT done
 	SUB $4, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2878,82 +7109,183 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	MOVD 56(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V22.S4, V23.S4]
-	MOVD 72(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V24.S4, V25.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V0.S4
 	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V2.S4
 	VFMLA V29.S4, V17.S4, V3.S4
 	VFMLA V28.S4, V18.S4, V0.S4
 	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V4.S4
-	VFMLA V27.S4, V17.S4, V5.S4
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V27.S4, V19.S4, V3.S4
-	VFMLA V26.S4, V20.S4, V0.S4
-	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V16.S4, V6.S4
-	VFMLA V29.S4, V17.S4, V7.S4
-	VFMLA V28.S4, V18.S4, V4.S4
-	VFMLA V29.S4, V19.S4, V5.S4
-	VFMLA V28.S4, V20.S4, V2.S4
-	VFMLA V29.S4, V21.S4, V3.S4
-	VFMLA V28.S4, V22.S4, V0.S4
-	VFMLA V29.S4, V23.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V18.S4, V6.S4
-	VFMLA V27.S4, V19.S4, V7.S4
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VFMLA V26.S4, V22.S4, V2.S4
-	VFMLA V27.S4, V23.S4, V3.S4
-	VFMLA V26.S4, V24.S4, V0.S4
-	VFMLA V27.S4, V25.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V20.S4, V6.S4
-	VFMLA V29.S4, V21.S4, V7.S4
-	VFMLA V28.S4, V22.S4, V4.S4
-	VFMLA V29.S4, V23.S4, V5.S4
-	VFMLA V28.S4, V24.S4, V2.S4
-	VFMLA V29.S4, V25.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V18.S4, V2.S4
+	VFMLA V31.S4, V19.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V26.S4, V20.S4, V2.S4
+	VFMLA V27.S4, V21.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V20.S4, V4.S4
+	VFMLA V29.S4, V21.S4, V5.S4
+	VFMLA V28.S4, V22.S4, V2.S4
+	VFMLA V29.S4, V23.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V22.S4, V4.S4
+	VFMLA V31.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V2.S4
+	VFMLA V31.S4, V25.S4, V3.S4
 	VFMLA V26.S4, V22.S4, V6.S4
 	VFMLA V27.S4, V23.S4, V7.S4
 	VFMLA V26.S4, V24.S4, V4.S4
 	VFMLA V27.S4, V25.S4, V5.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
 	VFMLA V28.S4, V24.S4, V6.S4
 	VFMLA V29.S4, V25.S4, V7.S4
 	ADD $80, R2
 	SUBS $5, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
-	VST1 [V6.S4, V7.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $4, R11
 	MADD R11, R6, R5, R6
 	B next
@@ -2971,13 +7303,19 @@ TEXT ·fmaSlide5_3x8NEON(SB), NOSPLIT, $0-8
 	MOVD 16(R0), R6
 	MOVD 80(R0), R7
 	MOVD 64(R0), R8
-	MOVD 56(R0), R9
 	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	MOVD R5, R13
 next:
 	CMP $3, R7
 	BLT done
 	SUB $3, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
 	MOVD 72(R0), R11
+	ADD R12, R11
 	VLD1 (R11), [V0.S4, V1.S4]
 	VMOV V0.B16, V2.B16
 	VMOV V1.B16, V3.B16
@@ -2986,69 +7324,1786 @@ next:
 	MOVD 32(R0), R2
 	MOVD 40(R0), R3
 row:
-	MOVD (R2), R4
-	ADD R4<<2, R6, R4
-	MOVD 8(R2), R11
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
 	MADD R11, R9, R8, R11
-	VLD1 (R11), [V16.S4, V17.S4]
-	MOVD 24(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V18.S4, V19.S4]
-	MOVD 40(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V20.S4, V21.S4]
-	MOVD 56(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V22.S4, V23.S4]
-	MOVD 72(R2), R11
-	MADD R11, R9, R8, R11
-	VLD1 (R11), [V24.S4, V25.S4]
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
 	VFMLA V26.S4, V16.S4, V0.S4
 	VFMLA V27.S4, V17.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
 	VFMLA V28.S4, V16.S4, V2.S4
 	VFMLA V29.S4, V17.S4, V3.S4
 	VFMLA V28.S4, V18.S4, V0.S4
 	VFMLA V29.S4, V19.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V16.S4, V4.S4
-	VFMLA V27.S4, V17.S4, V5.S4
-	VFMLA V26.S4, V18.S4, V2.S4
-	VFMLA V27.S4, V19.S4, V3.S4
-	VFMLA V26.S4, V20.S4, V0.S4
-	VFMLA V27.S4, V21.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V18.S4, V4.S4
-	VFMLA V29.S4, V19.S4, V5.S4
-	VFMLA V28.S4, V20.S4, V2.S4
-	VFMLA V29.S4, V21.S4, V3.S4
-	VFMLA V28.S4, V22.S4, V0.S4
-	VFMLA V29.S4, V23.S4, V1.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
-	VFMLA V26.S4, V20.S4, V4.S4
-	VFMLA V27.S4, V21.S4, V5.S4
-	VFMLA V26.S4, V22.S4, V2.S4
-	VFMLA V27.S4, V23.S4, V3.S4
-	VFMLA V26.S4, V24.S4, V0.S4
-	VFMLA V27.S4, V25.S4, V1.S4
-	VLD1.P (R4)(R5), [V28.S4, V29.S4]
-	VFMLA V28.S4, V22.S4, V4.S4
-	VFMLA V29.S4, V23.S4, V5.S4
-	VFMLA V28.S4, V24.S4, V2.S4
-	VFMLA V29.S4, V25.S4, V3.S4
-	VLD1.P (R4)(R5), [V26.S4, V27.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V4.S4
+	VFMLA V31.S4, V17.S4, V5.S4
+	VFMLA V30.S4, V18.S4, V2.S4
+	VFMLA V31.S4, V19.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V4.S4
+	VFMLA V27.S4, V19.S4, V5.S4
+	VFMLA V26.S4, V20.S4, V2.S4
+	VFMLA V27.S4, V21.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V20.S4, V4.S4
+	VFMLA V29.S4, V21.S4, V5.S4
+	VFMLA V28.S4, V22.S4, V2.S4
+	VFMLA V29.S4, V23.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VFMLA V30.S4, V22.S4, V4.S4
+	VFMLA V31.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V2.S4
+	VFMLA V31.S4, V25.S4, V3.S4
 	VFMLA V26.S4, V24.S4, V4.S4
 	VFMLA V27.S4, V25.S4, V5.S4
 	ADD $80, R2
 	SUBS $5, R3
 	BNE row
-	VST1 [V0.S4, V1.S4], (R1)
-	ADD R10, R1
-	VST1 [V2.S4, V3.S4], (R1)
-	ADD R10, R1
-	VST1 [V4.S4, V5.S4], (R1)
-	ADD R10, R1
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $3, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5s2_8x8NEON(job *uint8)
+TEXT ·fmaSlide5s2_8x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $8, R7
+	BLT done
+	SUB $8, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V10.B16
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V12.B16
+	VMOV V1.B16, V13.B16
+	VMOV V0.B16, V14.B16
+	VMOV V1.B16, V15.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V0.S4
+	VFMLA V27.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V0.S4
+	VFMLA V29.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V2.S4
+	VFMLA V31.S4, V17.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V2.S4
+	VFMLA V27.S4, V19.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V4.S4
+	VFMLA V29.S4, V17.S4, V5.S4
+	VFMLA V28.S4, V20.S4, V2.S4
+	VFMLA V29.S4, V21.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	VFMLA V30.S4, V22.S4, V2.S4
+	VFMLA V31.S4, V23.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V20.S4, V4.S4
+	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V24.S4, V2.S4
+	VFMLA V27.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V22.S4, V4.S4
+	VFMLA V29.S4, V23.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V24.S4, V4.S4
+	VFMLA V31.S4, V25.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V8.S4
+	VFMLA V27.S4, V19.S4, V9.S4
+	VFMLA V26.S4, V22.S4, V6.S4
+	VFMLA V27.S4, V23.S4, V7.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V10.S4
+	VFMLA V29.S4, V17.S4, V11.S4
+	VFMLA V28.S4, V20.S4, V8.S4
+	VFMLA V29.S4, V21.S4, V9.S4
+	VFMLA V28.S4, V24.S4, V6.S4
+	VFMLA V29.S4, V25.S4, V7.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V10.S4
+	VFMLA V31.S4, V19.S4, V11.S4
+	VFMLA V30.S4, V22.S4, V8.S4
+	VFMLA V31.S4, V23.S4, V9.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V12.S4
+	VFMLA V27.S4, V17.S4, V13.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VFMLA V26.S4, V24.S4, V8.S4
+	VFMLA V27.S4, V25.S4, V9.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V12.S4
+	VFMLA V29.S4, V19.S4, V13.S4
+	VFMLA V28.S4, V22.S4, V10.S4
+	VFMLA V29.S4, V23.S4, V11.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V14.S4
+	VFMLA V31.S4, V17.S4, V15.S4
+	VFMLA V30.S4, V20.S4, V12.S4
+	VFMLA V31.S4, V21.S4, V13.S4
+	VFMLA V30.S4, V24.S4, V10.S4
+	VFMLA V31.S4, V25.S4, V11.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V14.S4
+	VFMLA V27.S4, V19.S4, V15.S4
+	VFMLA V26.S4, V22.S4, V12.S4
+	VFMLA V27.S4, V23.S4, V13.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V20.S4, V14.S4
+	VFMLA V29.S4, V21.S4, V15.S4
+	VFMLA V28.S4, V24.S4, V12.S4
+	VFMLA V29.S4, V25.S4, V13.S4
+	VFMLA V30.S4, V22.S4, V14.S4
+	VFMLA V31.S4, V23.S4, V15.S4
+	VFMLA V26.S4, V24.S4, V14.S4
+	VFMLA V27.S4, V25.S4, V15.S4
+	ADD $80, R2
+	SUBS $5, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V14.S4, V30.S4
+	VMOV V30.B16, V14.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V15.S4, V31.S4
+	VMOV V31.B16, V15.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6e30ddd8 // fmul v24.4s, v14.4s, v16.4s
+	WORD $0x4ea0e9dc // fcmlt v28.4s, v14.4s, #0.0
+	VBIT V28.B16, V24.B16, V14.B16
+	WORD $0x6e31ddf9 // fmul v25.4s, v15.4s, v17.4s
+	WORD $0x4ea0e9fd // fcmlt v29.4s, v15.4s, #0.0
+	VBIT V29.B16, V25.B16, V15.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
+	VBIF V30.B16, V24.B16, V14.B16
+	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
+	VBIF V30.B16, V25.B16, V14.B16
+	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
+	VBIF V31.B16, V24.B16, V15.B16
+	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
+	VBIF V31.B16, V25.B16, V15.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	VST1.P [V14.S4, V15.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $8, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5s2_7x8NEON(job *uint8)
+TEXT ·fmaSlide5s2_7x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $7, R7
+	BLT done
+	SUB $7, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V10.B16
+	VMOV V1.B16, V11.B16
+	VMOV V0.B16, V12.B16
+	VMOV V1.B16, V13.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V0.S4
+	VFMLA V27.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V0.S4
+	VFMLA V29.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V2.S4
+	VFMLA V31.S4, V17.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V2.S4
+	VFMLA V27.S4, V19.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V4.S4
+	VFMLA V29.S4, V17.S4, V5.S4
+	VFMLA V28.S4, V20.S4, V2.S4
+	VFMLA V29.S4, V21.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	VFMLA V30.S4, V22.S4, V2.S4
+	VFMLA V31.S4, V23.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V20.S4, V4.S4
+	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V24.S4, V2.S4
+	VFMLA V27.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V22.S4, V4.S4
+	VFMLA V29.S4, V23.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V24.S4, V4.S4
+	VFMLA V31.S4, V25.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V8.S4
+	VFMLA V27.S4, V19.S4, V9.S4
+	VFMLA V26.S4, V22.S4, V6.S4
+	VFMLA V27.S4, V23.S4, V7.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V10.S4
+	VFMLA V29.S4, V17.S4, V11.S4
+	VFMLA V28.S4, V20.S4, V8.S4
+	VFMLA V29.S4, V21.S4, V9.S4
+	VFMLA V28.S4, V24.S4, V6.S4
+	VFMLA V29.S4, V25.S4, V7.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V10.S4
+	VFMLA V31.S4, V19.S4, V11.S4
+	VFMLA V30.S4, V22.S4, V8.S4
+	VFMLA V31.S4, V23.S4, V9.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V12.S4
+	VFMLA V27.S4, V17.S4, V13.S4
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VFMLA V26.S4, V24.S4, V8.S4
+	VFMLA V27.S4, V25.S4, V9.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V12.S4
+	VFMLA V29.S4, V19.S4, V13.S4
+	VFMLA V28.S4, V22.S4, V10.S4
+	VFMLA V29.S4, V23.S4, V11.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V20.S4, V12.S4
+	VFMLA V31.S4, V21.S4, V13.S4
+	VFMLA V30.S4, V24.S4, V10.S4
+	VFMLA V31.S4, V25.S4, V11.S4
+	VFMLA V26.S4, V22.S4, V12.S4
+	VFMLA V27.S4, V23.S4, V13.S4
+	VFMLA V28.S4, V24.S4, V12.S4
+	VFMLA V29.S4, V25.S4, V13.S4
+	ADD $80, R2
+	SUBS $5, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V12.S4, V28.S4
+	VMOV V28.B16, V12.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V13.S4, V29.S4
+	VMOV V29.B16, V13.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+	WORD $0x6e30dd98 // fmul v24.4s, v12.4s, v16.4s
+	WORD $0x4ea0e99c // fcmlt v28.4s, v12.4s, #0.0
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6e31ddb9 // fmul v25.4s, v13.4s, v17.4s
+	WORD $0x4ea0e9bd // fcmlt v29.4s, v13.4s, #0.0
+	VBIT V29.B16, V25.B16, V13.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
+	VBIF V28.B16, V24.B16, V12.B16
+	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
+	VBIF V28.B16, V25.B16, V12.B16
+	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
+	VBIF V29.B16, V24.B16, V13.B16
+	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
+	VBIF V29.B16, V25.B16, V13.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	VST1.P [V12.S4, V13.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $7, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5s2_6x8NEON(job *uint8)
+TEXT ·fmaSlide5s2_6x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $6, R7
+	BLT done
+	SUB $6, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	VMOV V0.B16, V10.B16
+	VMOV V1.B16, V11.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V0.S4
+	VFMLA V27.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V0.S4
+	VFMLA V29.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V2.S4
+	VFMLA V31.S4, V17.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V2.S4
+	VFMLA V27.S4, V19.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V4.S4
+	VFMLA V29.S4, V17.S4, V5.S4
+	VFMLA V28.S4, V20.S4, V2.S4
+	VFMLA V29.S4, V21.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	VFMLA V30.S4, V22.S4, V2.S4
+	VFMLA V31.S4, V23.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V20.S4, V4.S4
+	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V24.S4, V2.S4
+	VFMLA V27.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V22.S4, V4.S4
+	VFMLA V29.S4, V23.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V24.S4, V4.S4
+	VFMLA V31.S4, V25.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V8.S4
+	VFMLA V27.S4, V19.S4, V9.S4
+	VFMLA V26.S4, V22.S4, V6.S4
+	VFMLA V27.S4, V23.S4, V7.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V10.S4
+	VFMLA V29.S4, V17.S4, V11.S4
+	VFMLA V28.S4, V20.S4, V8.S4
+	VFMLA V29.S4, V21.S4, V9.S4
+	VFMLA V28.S4, V24.S4, V6.S4
+	VFMLA V29.S4, V25.S4, V7.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V10.S4
+	VFMLA V31.S4, V19.S4, V11.S4
+	VFMLA V30.S4, V22.S4, V8.S4
+	VFMLA V31.S4, V23.S4, V9.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V20.S4, V10.S4
+	VFMLA V27.S4, V21.S4, V11.S4
+	VFMLA V26.S4, V24.S4, V8.S4
+	VFMLA V27.S4, V25.S4, V9.S4
+	VFMLA V28.S4, V22.S4, V10.S4
+	VFMLA V29.S4, V23.S4, V11.S4
+	VFMLA V30.S4, V24.S4, V10.S4
+	VFMLA V31.S4, V25.S4, V11.S4
+	ADD $80, R2
+	SUBS $5, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V10.S4, V26.S4
+	VMOV V26.B16, V10.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V11.S4, V27.S4
+	VMOV V27.B16, V11.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6e30dd58 // fmul v24.4s, v10.4s, v16.4s
+	WORD $0x4ea0e95c // fcmlt v28.4s, v10.4s, #0.0
+	VBIT V28.B16, V24.B16, V10.B16
+	WORD $0x6e31dd79 // fmul v25.4s, v11.4s, v17.4s
+	WORD $0x4ea0e97d // fcmlt v29.4s, v11.4s, #0.0
+	VBIT V29.B16, V25.B16, V11.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
+	VBIF V30.B16, V24.B16, V10.B16
+	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
+	VBIF V30.B16, V25.B16, V10.B16
+	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
+	VBIF V31.B16, V24.B16, V11.B16
+	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
+	VBIF V31.B16, V25.B16, V11.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	VST1.P [V10.S4, V11.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $6, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5s2_5x8NEON(job *uint8)
+TEXT ·fmaSlide5s2_5x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $5, R7
+	BLT done
+	SUB $5, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	VMOV V0.B16, V8.B16
+	VMOV V1.B16, V9.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V0.S4
+	VFMLA V27.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V0.S4
+	VFMLA V29.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V2.S4
+	VFMLA V31.S4, V17.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V2.S4
+	VFMLA V27.S4, V19.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V4.S4
+	VFMLA V29.S4, V17.S4, V5.S4
+	VFMLA V28.S4, V20.S4, V2.S4
+	VFMLA V29.S4, V21.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	VFMLA V30.S4, V22.S4, V2.S4
+	VFMLA V31.S4, V23.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V20.S4, V4.S4
+	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V24.S4, V2.S4
+	VFMLA V27.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V22.S4, V4.S4
+	VFMLA V29.S4, V23.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V8.S4
+	VFMLA V31.S4, V17.S4, V9.S4
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V24.S4, V4.S4
+	VFMLA V31.S4, V25.S4, V5.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V8.S4
+	VFMLA V27.S4, V19.S4, V9.S4
+	VFMLA V26.S4, V22.S4, V6.S4
+	VFMLA V27.S4, V23.S4, V7.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V20.S4, V8.S4
+	VFMLA V29.S4, V21.S4, V9.S4
+	VFMLA V28.S4, V24.S4, V6.S4
+	VFMLA V29.S4, V25.S4, V7.S4
+	VFMLA V30.S4, V22.S4, V8.S4
+	VFMLA V31.S4, V23.S4, V9.S4
+	VFMLA V26.S4, V24.S4, V8.S4
+	VFMLA V27.S4, V25.S4, V9.S4
+	ADD $80, R2
+	SUBS $5, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V8.S4, V24.S4
+	VMOV V24.B16, V8.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V9.S4, V25.S4
+	VMOV V25.B16, V9.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+	WORD $0x6e30dd18 // fmul v24.4s, v8.4s, v16.4s
+	WORD $0x4ea0e91c // fcmlt v28.4s, v8.4s, #0.0
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6e31dd39 // fmul v25.4s, v9.4s, v17.4s
+	WORD $0x4ea0e93d // fcmlt v29.4s, v9.4s, #0.0
+	VBIT V29.B16, V25.B16, V9.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
+	VBIF V28.B16, V24.B16, V8.B16
+	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
+	VBIF V28.B16, V25.B16, V8.B16
+	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
+	VBIF V29.B16, V24.B16, V9.B16
+	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
+	VBIF V29.B16, V25.B16, V9.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	VST1.P [V8.S4, V9.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $5, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5s2_4x8NEON(job *uint8)
+TEXT ·fmaSlide5s2_4x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $4, R7
+	BLT done
+	SUB $4, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	VMOV V0.B16, V6.B16
+	VMOV V1.B16, V7.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V0.S4
+	VFMLA V27.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V0.S4
+	VFMLA V29.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V2.S4
+	VFMLA V31.S4, V17.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V2.S4
+	VFMLA V27.S4, V19.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V4.S4
+	VFMLA V29.S4, V17.S4, V5.S4
+	VFMLA V28.S4, V20.S4, V2.S4
+	VFMLA V29.S4, V21.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	VFMLA V30.S4, V22.S4, V2.S4
+	VFMLA V31.S4, V23.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V6.S4
+	VFMLA V27.S4, V17.S4, V7.S4
+	VFMLA V26.S4, V20.S4, V4.S4
+	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V24.S4, V2.S4
+	VFMLA V27.S4, V25.S4, V3.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V6.S4
+	VFMLA V29.S4, V19.S4, V7.S4
+	VFMLA V28.S4, V22.S4, V4.S4
+	VFMLA V29.S4, V23.S4, V5.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V20.S4, V6.S4
+	VFMLA V31.S4, V21.S4, V7.S4
+	VFMLA V30.S4, V24.S4, V4.S4
+	VFMLA V31.S4, V25.S4, V5.S4
+	VFMLA V26.S4, V22.S4, V6.S4
+	VFMLA V27.S4, V23.S4, V7.S4
+	VFMLA V28.S4, V24.S4, V6.S4
+	VFMLA V29.S4, V25.S4, V7.S4
+	ADD $80, R2
+	SUBS $5, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+	VMOV V20.B16, V30.B16
+	VFMLA V16.S4, V6.S4, V30.S4
+	VMOV V30.B16, V6.B16
+	VMOV V21.B16, V31.B16
+	VFMLA V17.S4, V7.S4, V31.S4
+	VMOV V31.B16, V7.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6e30dcd8 // fmul v24.4s, v6.4s, v16.4s
+	WORD $0x4ea0e8dc // fcmlt v28.4s, v6.4s, #0.0
+	VBIT V28.B16, V24.B16, V6.B16
+	WORD $0x6e31dcf9 // fmul v25.4s, v7.4s, v17.4s
+	WORD $0x4ea0e8fd // fcmlt v29.4s, v7.4s, #0.0
+	VBIT V29.B16, V25.B16, V7.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
+	VBIF V30.B16, V24.B16, V6.B16
+	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
+	VBIF V30.B16, V25.B16, V6.B16
+	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
+	VBIF V31.B16, V24.B16, V7.B16
+	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
+	VBIF V31.B16, V25.B16, V7.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	VST1.P [V6.S4, V7.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
+	MOVD $4, R11
+	MADD R11, R6, R5, R6
+	B next
+done:
+	MOVD R1, 0(R0)
+	MOVD R6, 16(R0)
+	MOVD R7, 80(R0)
+	RET
+
+// func fmaSlide5s2_3x8NEON(job *uint8)
+TEXT ·fmaSlide5s2_3x8NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 24(R0), R5
+	MOVD 16(R0), R6
+	MOVD 80(R0), R7
+	MOVD 64(R0), R8
+	MOVD 8(R0), R10
+	MOVD 88(R0), R16
+	LSL $2, R16
+	LSR $1, R5, R13
+next:
+	CMP $3, R7
+	BLT done
+	SUB $3, R7
+	MOVD 56(R0), R9
+	MOVD ZR, R12
+channels:
+	MOVD 72(R0), R11
+	ADD R12, R11
+	VLD1 (R11), [V0.S4, V1.S4]
+	VMOV V0.B16, V2.B16
+	VMOV V1.B16, V3.B16
+	VMOV V0.B16, V4.B16
+	VMOV V1.B16, V5.B16
+	MOVD 32(R0), R2
+	MOVD 40(R0), R3
+row:
+	LDP (R2), (R4, R11)
+	ADD R4<<2, R12, R4
+	ADD R6, R4
+	MADD R11, R9, R8, R11
+	VLD1.P (R11)(R8), [V16.S4, V17.S4]
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VLD1.P (R11)(R8), [V18.S4, V19.S4]
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VLD1.P (R11)(R8), [V20.S4, V21.S4]
+	VLD1.P (R11)(R8), [V22.S4, V23.S4]
+	VLD1.P (R11)(R8), [V24.S4, V25.S4]
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V16.S4, V0.S4
+	VFMLA V27.S4, V17.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V18.S4, V0.S4
+	VFMLA V29.S4, V19.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V16.S4, V2.S4
+	VFMLA V31.S4, V17.S4, V3.S4
+	VFMLA V30.S4, V20.S4, V0.S4
+	VFMLA V31.S4, V21.S4, V1.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V18.S4, V2.S4
+	VFMLA V27.S4, V19.S4, V3.S4
+	VFMLA V26.S4, V22.S4, V0.S4
+	VFMLA V27.S4, V23.S4, V1.S4
+	VLD1.P (R4)(R13), [V26.S4, V27.S4]
+	VFMLA V28.S4, V16.S4, V4.S4
+	VFMLA V29.S4, V17.S4, V5.S4
+	VFMLA V28.S4, V20.S4, V2.S4
+	VFMLA V29.S4, V21.S4, V3.S4
+	VFMLA V28.S4, V24.S4, V0.S4
+	VFMLA V29.S4, V25.S4, V1.S4
+	VLD1.P (R4)(R13), [V28.S4, V29.S4]
+	VFMLA V30.S4, V18.S4, V4.S4
+	VFMLA V31.S4, V19.S4, V5.S4
+	VFMLA V30.S4, V22.S4, V2.S4
+	VFMLA V31.S4, V23.S4, V3.S4
+	VLD1.P (R4)(R13), [V30.S4, V31.S4]
+	VFMLA V26.S4, V20.S4, V4.S4
+	VFMLA V27.S4, V21.S4, V5.S4
+	VFMLA V26.S4, V24.S4, V2.S4
+	VFMLA V27.S4, V25.S4, V3.S4
+	VFMLA V28.S4, V22.S4, V4.S4
+	VFMLA V29.S4, V23.S4, V5.S4
+	VFMLA V30.S4, V24.S4, V4.S4
+	VFMLA V31.S4, V25.S4, V5.S4
+	ADD $80, R2
+	SUBS $5, R3
+	BNE row
+	MOVD 104(R0), R11
+	CBZ R11, scaled
+	MOVD 112(R0), R15
+	ADD R12, R11
+	ADD R12, R15
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	VLD1.P 32(R15), [V20.S4, V21.S4]
+	VMOV V20.B16, V24.B16
+	VFMLA V16.S4, V0.S4, V24.S4
+	VMOV V24.B16, V0.B16
+	VMOV V21.B16, V25.B16
+	VFMLA V17.S4, V1.S4, V25.S4
+	VMOV V25.B16, V1.B16
+	VMOV V20.B16, V26.B16
+	VFMLA V16.S4, V2.S4, V26.S4
+	VMOV V26.B16, V2.B16
+	VMOV V21.B16, V27.B16
+	VFMLA V17.S4, V3.S4, V27.S4
+	VMOV V27.B16, V3.B16
+	VMOV V20.B16, V28.B16
+	VFMLA V16.S4, V4.S4, V28.S4
+	VMOV V28.B16, V4.B16
+	VMOV V21.B16, V29.B16
+	VFMLA V17.S4, V5.S4, V29.S4
+	VMOV V29.B16, V5.B16
+scaled:
+	MOVD 120(R0), R11
+	CBZ R11, sloped
+	ADD R12, R11
+	VLD1.P 32(R11), [V16.S4, V17.S4]
+	WORD $0x6e30dc18 // fmul v24.4s, v0.4s, v16.4s
+	WORD $0x4ea0e81c // fcmlt v28.4s, v0.4s, #0.0
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6e31dc39 // fmul v25.4s, v1.4s, v17.4s
+	WORD $0x4ea0e83d // fcmlt v29.4s, v1.4s, #0.0
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6e30dc58 // fmul v24.4s, v2.4s, v16.4s
+	WORD $0x4ea0e85c // fcmlt v28.4s, v2.4s, #0.0
+	VBIT V28.B16, V24.B16, V2.B16
+	WORD $0x6e31dc79 // fmul v25.4s, v3.4s, v17.4s
+	WORD $0x4ea0e87d // fcmlt v29.4s, v3.4s, #0.0
+	VBIT V29.B16, V25.B16, V3.B16
+	WORD $0x6e30dc98 // fmul v24.4s, v4.4s, v16.4s
+	WORD $0x4ea0e89c // fcmlt v28.4s, v4.4s, #0.0
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6e31dcb9 // fmul v25.4s, v5.4s, v17.4s
+	WORD $0x4ea0e8bd // fcmlt v29.4s, v5.4s, #0.0
+	VBIT V29.B16, V25.B16, V5.B16
+sloped:
+	MOVD 128(R0), R11
+	CBZ R11, clipped
+	MOVWU 136(R0), R11
+	VDUP R11, V24.S4
+	MOVWU 140(R0), R11
+	VDUP R11, V25.S4
+	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
+	VBIF V28.B16, V24.B16, V0.B16
+	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
+	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
+	VBIF V29.B16, V24.B16, V1.B16
+	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
+	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
+	VBIF V30.B16, V24.B16, V2.B16
+	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
+	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
+	VBIF V31.B16, V24.B16, V3.B16
+	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
+	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
+	VBIF V28.B16, V24.B16, V4.B16
+	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
+	VBIF V28.B16, V25.B16, V4.B16
+	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
+	VBIF V29.B16, V24.B16, V5.B16
+	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
+	VBIF V29.B16, V25.B16, V5.B16
+clipped:
+	ADD R12, R1, R14
+	VST1.P [V0.S4, V1.S4], (R14)(R10)
+	VST1.P [V2.S4, V3.S4], (R14)(R10)
+	VST1.P [V4.S4, V5.S4], (R14)(R10)
+	ADD $32, R12
+	ADD $32, R9
+	TST $63, R12
+	BNE block
+	MOVD 96(R0), R11
+	SUB $64, R9
+	ADD R11, R9
+block:
+	CMP R16, R12
+	BLT channels
+	SUB R12, R14, R1
+	ADD $32, R1
 	MOVD $3, R11
 	MADD R11, R6, R5, R6
 	B next

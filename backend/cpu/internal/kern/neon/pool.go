@@ -51,6 +51,7 @@ func maxPoolBytes(dst, src []uint8, p *kern.Pool) {
 
 // The kernels of means, of 1, 2, … pixels at a time.
 var (
+	mean64 = []func(*uint8){mean1x64NEON}
 	mean16 = []func(*uint8){mean1x16NEON, mean2x16NEON, mean3x16NEON}
 	mean4  = []func(*uint8){mean1x4NEON, mean2x4NEON, mean3x4NEON}
 	mean1  = []func(*uint8){mean1x1NEON}
@@ -58,8 +59,10 @@ var (
 
 func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
 	for c := 0; c < n; {
-		kernels, some := mean16, 16
+		kernels, some := mean16, (n-c)&^15
 		switch left := n - c; {
+		case at.Pixels == 1 && left >= 64:
+			kernels, some = mean64, left&^63
 		case left < 4:
 			kernels, some = mean1, 1
 		case left < 16:

@@ -543,7 +543,7 @@ func dotBits1NEON(dst *int32, a *uint64, rows, n, skip int, w *uint64, k int)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels1x64NEON(job *uint8)
@@ -553,7 +553,7 @@ func fmaPixels1x64NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels4x16NEON(job *uint8)
@@ -563,7 +563,7 @@ func fmaPixels4x16NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels3x16NEON(job *uint8)
@@ -573,7 +573,7 @@ func fmaPixels3x16NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels2x16NEON(job *uint8)
@@ -583,7 +583,7 @@ func fmaPixels2x16NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels1x16NEON(job *uint8)
@@ -593,7 +593,7 @@ func fmaPixels1x16NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels4x4NEON(job *uint8)
@@ -603,7 +603,7 @@ func fmaPixels4x4NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels3x4NEON(job *uint8)
@@ -613,7 +613,7 @@ func fmaPixels3x4NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels2x4NEON(job *uint8)
@@ -623,67 +623,67 @@ func fmaPixels2x4NEON(job *uint8)
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaPixels1x4NEON(job *uint8)
 
-// fmaEach3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// fmaEach3x16NEON computes, for every pixel p, 3 at a time, and each of a multiple of 16 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaEach3x16NEON(job *uint8)
 
-// fmaEach2x16NEON computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// fmaEach2x16NEON computes, for every pixel p, 2 at a time, and each of a multiple of 16 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaEach2x16NEON(job *uint8)
 
-// fmaEach1x16NEON computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// fmaEach1x16NEON computes, for every pixel p, 1 at a time, and each of a multiple of 16 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// and takes the pixels off the job.
+// and the end of that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaEach1x16NEON(job *uint8)
 
-// fmaEach3x4NEON computes, for every pixel p, 3 at a time, and each of at most 4 outputs o,
+// fmaEach3x4NEON computes, for every pixel p, 3 at a time, and each of 4 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaEach3x4NEON(job *uint8)
 
-// fmaEach2x4NEON computes, for every pixel p, 2 at a time, and each of at most 4 outputs o,
+// fmaEach2x4NEON computes, for every pixel p, 2 at a time, and each of 4 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaEach2x4NEON(job *uint8)
 
-// fmaEach1x4NEON computes, for every pixel p, 1 at a time, and each of at most 4 outputs o,
+// fmaEach1x4NEON computes, for every pixel p, 1 at a time, and each of 4 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// and takes the pixels off the job.
+// and the end of that, which is for all 4 outputs, and takes the pixels off the job.
 //
 //go:noescape
 func fmaEach1x4NEON(job *uint8)
@@ -698,125 +698,269 @@ func fmaEach1x4NEON(job *uint8)
 //go:noescape
 func fmaEach1x1NEON(job *uint8)
 
-// fmaSlide3_8x8NEON computes, for every pixel p, 8 at a time, and each of 8 outputs o,
+// fmaSlide3_8x8NEON computes, for every pixel p, 8 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide3_8x8NEON(job *uint8)
 
-// fmaSlide3_7x8NEON computes, for every pixel p, 7 at a time, and each of 8 outputs o,
+// fmaSlide3_7x8NEON computes, for every pixel p, 7 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide3_7x8NEON(job *uint8)
 
-// fmaSlide3_6x8NEON computes, for every pixel p, 6 at a time, and each of 8 outputs o,
+// fmaSlide3_6x8NEON computes, for every pixel p, 6 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide3_6x8NEON(job *uint8)
 
-// fmaSlide3_5x8NEON computes, for every pixel p, 5 at a time, and each of 8 outputs o,
+// fmaSlide3_5x8NEON computes, for every pixel p, 5 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide3_5x8NEON(job *uint8)
 
-// fmaSlide3_4x8NEON computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// fmaSlide3_4x8NEON computes, for every pixel p, 4 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide3_4x8NEON(job *uint8)
 
-// fmaSlide3_3x8NEON computes, for every pixel p, 3 at a time, and each of 8 outputs o,
+// fmaSlide3_3x8NEON computes, for every pixel p, 3 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 3 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide3_3x8NEON(job *uint8)
 
-// fmaSlide5_8x8NEON computes, for every pixel p, 8 at a time, and each of 8 outputs o,
+// fmaSlide3s2_8x8NEON computes, for every pixel p, 8 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+// for rows of 3 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3s2_8x8NEON(job *uint8)
+
+// fmaSlide3s2_7x8NEON computes, for every pixel p, 7 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3s2_7x8NEON(job *uint8)
+
+// fmaSlide3s2_6x8NEON computes, for every pixel p, 6 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3s2_6x8NEON(job *uint8)
+
+// fmaSlide3s2_5x8NEON computes, for every pixel p, 5 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3s2_5x8NEON(job *uint8)
+
+// fmaSlide3s2_4x8NEON computes, for every pixel p, 4 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3s2_4x8NEON(job *uint8)
+
+// fmaSlide3s2_3x8NEON computes, for every pixel p, 3 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 3 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide3s2_3x8NEON(job *uint8)
+
+// fmaSlide5_8x8NEON computes, for every pixel p, 8 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide5_8x8NEON(job *uint8)
 
-// fmaSlide5_7x8NEON computes, for every pixel p, 7 at a time, and each of 8 outputs o,
+// fmaSlide5_7x8NEON computes, for every pixel p, 7 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+// for rows of 5 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide5_7x8NEON(job *uint8)
 
-// fmaSlide5_6x8NEON computes, for every pixel p, 6 at a time, and each of 8 outputs o,
+// fmaSlide5_6x8NEON computes, for every pixel p, 6 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+// for rows of 5 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide5_6x8NEON(job *uint8)
 
-// fmaSlide5_5x8NEON computes, for every pixel p, 5 at a time, and each of 8 outputs o,
+// fmaSlide5_5x8NEON computes, for every pixel p, 5 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+// for rows of 5 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide5_5x8NEON(job *uint8)
 
-// fmaSlide5_4x8NEON computes, for every pixel p, 4 at a time, and each of 8 outputs o,
+// fmaSlide5_4x8NEON computes, for every pixel p, 4 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+// for rows of 5 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide5_4x8NEON(job *uint8)
 
-// fmaSlide5_3x8NEON computes, for every pixel p, 3 at a time, and each of 8 outputs o,
+// fmaSlide5_3x8NEON computes, for every pixel p, 3 at a time, and each of a multiple of 8 outputs o,
 // with x[r] the values from that of run r on,
 //
 //	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
 //
-// for rows of 5 runs that are a step apart, and takes the pixels off the job.
+// for rows of 5 runs that are a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
 //
 //go:noescape
 func fmaSlide5_3x8NEON(job *uint8)
+
+// fmaSlide5s2_8x8NEON computes, for every pixel p, 8 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5s2_8x8NEON(job *uint8)
+
+// fmaSlide5s2_7x8NEON computes, for every pixel p, 7 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5s2_7x8NEON(job *uint8)
+
+// fmaSlide5s2_6x8NEON computes, for every pixel p, 6 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5s2_6x8NEON(job *uint8)
+
+// fmaSlide5s2_5x8NEON computes, for every pixel p, 5 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5s2_5x8NEON(job *uint8)
+
+// fmaSlide5s2_4x8NEON computes, for every pixel p, 4 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5s2_4x8NEON(job *uint8)
+
+// fmaSlide5s2_3x8NEON computes, for every pixel p, 3 at a time, and each of a multiple of 8 outputs o,
+// with x[r] the values from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][o], w[tap of r][o], dst[p][o]) for each r
+//
+// for rows of 5 runs that are half a step apart and of consecutive taps, and the end of
+// that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaSlide5s2_3x8NEON(job *uint8)
 
 // blendNEON writes the pixels of a BlendJob.
 //
@@ -977,7 +1121,7 @@ func maxPoolNEON(job *uint8)
 //go:noescape
 func maxPoolBytesNEON(job *uint8)
 
-// mean3x16NEON computes, for every pixel p, 3 at a time, and each of 16 outputs o,
+// mean3x16NEON computes, for every pixel p, 3 at a time, and each of a multiple of 16 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //
 //	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
@@ -989,7 +1133,7 @@ func maxPoolBytesNEON(job *uint8)
 //go:noescape
 func mean3x16NEON(job *uint8)
 
-// mean2x16NEON computes, for every pixel p, 2 at a time, and each of 16 outputs o,
+// mean2x16NEON computes, for every pixel p, 2 at a time, and each of a multiple of 16 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //
 //	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
@@ -1001,7 +1145,7 @@ func mean3x16NEON(job *uint8)
 //go:noescape
 func mean2x16NEON(job *uint8)
 
-// mean1x16NEON computes, for every pixel p, 1 at a time, and each of 16 outputs o,
+// mean1x16NEON computes, for every pixel p, 1 at a time, and each of a multiple of 16 outputs o,
 // with x[r] the values from that of run r on, of which there is one,
 //
 //	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
@@ -1060,6 +1204,18 @@ func mean1x4NEON(job *uint8)
 //
 //go:noescape
 func mean1x1NEON(job *uint8)
+
+// mean1x64NEON computes, for every pixel p, 1 at a time, and each of a multiple of 64 outputs o,
+// with x[r] the values from that of run r on, of which there is one,
+//
+//	dst[p][o] = 0, then dst[p][o] + x[r][o] for each r,
+//
+// divided by the number of taps,
+//
+// and takes the pixels off the job.
+//
+//go:noescape
+func mean1x64NEON(job *uint8)
 
 // orPool4NEON is orPoolNEON for four taps of one word.
 //

@@ -35,8 +35,8 @@ func slidingPatches(rng *rand.Rand, pixels, rows, slide, stride int) (at *kern.F
 	at = &kern.FloatPatches{Pixels: pixels, Step: column * stride, RunLen: 1, Slide: slide, Stride: stride}
 	for range rows {
 		src := rng.IntN(30)
+		taps += rng.IntN(3)
 		for k := range slide {
-			taps += rng.IntN(2)
 			at.Runs = append(at.Runs, kern.FloatRun{Src: src + k*column, Tap: taps})
 			taps++
 		}
@@ -101,11 +101,11 @@ func TestFMAPixels(t *testing.T) {
 func TestFMAEach(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, channels := range []int{1, 3, 4, 15, 16, 33, 64, 65, 100, 200} {
-			for _, slide := range []int{0, 3, 5, 1, 2, 4} {
+			for _, slide := range [][2]int{{}, {3, 1}, {5, 1}, {1, 1}, {2, 1}, {4, 1}, {3, 2}, {5, 2}, {2, 2}} { // taps, and by how many a window moves
 				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25} {
 					at, taps, values := floatPatches(rng, pixels, []int{0, 1, 9}[rng.IntN(3)], 1)
-					if slide > 0 {
-						at, taps, values = slidingPatches(rng, pixels, rng.IntN(4), slide, 1+rng.IntN(2))
+					if slide[0] > 0 {
+						at, taps, values = slidingPatches(rng, pixels, rng.IntN(4), slide[0], slide[1])
 					}
 					w, rows := floatWeights(rng, s, channels, taps)
 					src := awkwards(rng, values+channels-1)

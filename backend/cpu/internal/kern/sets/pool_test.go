@@ -13,7 +13,7 @@ import (
 
 func TestPools(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 70, 300, 431} {
+		for _, values := range []int{1, 2, 3, 4, 5, 7, 8, 9, 16, 17, 33, 48, 70, 300, 431} {
 			for _, taps := range []int{1, 2, 4, 9, 70} {
 				p := &kern.Pool{Values: values, Step: 1 + rng.IntN(2*values), DstStep: values + rng.IntN(3), Pixels: 1 + rng.IntN(6)}
 				if rng.IntN(2) == 0 {

@@ -21,8 +21,10 @@ func (a *asm) float() {
 	}
 	a.fmaEach(1, 0)
 	for _, taps := range []int{3, 5} {
-		for pixels := 8; pixels > 2; pixels-- {
-			a.fmaSlide(pixels, taps)
+		for stride := range 2 {
+			for pixels := 8; pixels > 2; pixels-- {
+				a.fmaSlide(pixels, taps, stride+1)
+			}
 		}
 	}
 	a.blend()
@@ -31,25 +33,38 @@ func (a *asm) float() {
 // Registers of the kernels: the job, its runs, and for every pixel its patch and
 // the values in hand.
 const (
-	fmaDst, fmaRuns, fmaCount, fmaRun  = 1, 2, 3, 4
-	fmaPatch, fmaValue                 = 5, 9 // four each
+	fmaDst, fmaRuns, fmaCount, fmaOut  = 1, 2, 3, 4 // fmaOut: where sums are stored
+	fmaPatch, fmaValue                 = 5, 9       // four each
 	fmaLeft, fmaWeights, fmaTap, fmaT0 = 13, 14, 15, 16
 	fmaBlocks                          = 19 // four pointers
 	fmaSrc                             = 23
-	fmaNext, fmaNextStep               = 24, 25
+	fmaNext, fmaNextStep               = 20, 21
+	fmaChannel, fmaBlock               = 24, 25 // bytes from the first channel; weights of the block
 )
 
 // fmaJob writes a kernel behind an FMAJob for pixels × vectors of outputs, 0
-// vectors being one output: body adds what belongs to a run.
+// vectors being one output: body adds what belongs to a run. The outputs of sums of each
+// channel, and of means, are blocks of so many vectors, one after the other.
 func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func()) {
 	outputs, mean := max(4*vectors, 1), kind == "mean"
+	blocks := vectors >= 4 && kind != "fmaPixels"
 	name := fmt.Sprintf("%s%dx%dNEON", kind, pixels, outputs)
 	text := fmt.Sprint(outputs)
-	if vectors == 1 {
+	switch {
+	case blocks:
+		text = "a multiple of " + text
+	case vectors == 1 && kind != "fmaEach":
 		text = "at most 4"
 	}
+	end := "and takes the pixels off the job."
+	if !mean && vectors > 0 {
+		end = "and the end of that, which is for all 4 outputs, " + end
+		if vectors > 1 {
+			end = "and the end of that, and takes the pixels off the job."
+		}
+	}
 	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of %s outputs o,", name, pixels, text)}
-	a.function(name, "job *uint8", 0, 8, append(append(doc, what...), "", "and takes the pixels off the job.")...)
+	a.function(name, "job *uint8", 0, 8, append(append(doc, what...), "", end)...)
 	a.op("MOVD job+0(FP), R0")
 	a.op("MOVD %d(R0), R%d", gen.FMATap, fmaTap)
 	a.op("MOVD %d(R0), R%d", gen.TileDst, fmaDst)
@@ -67,11 +82,22 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	if kind == "fmaPixels" && vectors == 4 {
 		a.fmaAhead(pixels)
 	}
+	if blocks {
+		a.op("MOVD ZR, R%d", fmaChannel)
+		if !mean {
+			a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaBlock)
+		}
+		a.label("channels")
+	}
 	if mean {
 		for v := range max(pixels*vectors, 1) {
 			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
 		}
 	} else {
+		a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
+		if blocks {
+			a.op("ADD R%d, R%d", fmaChannel, fmaT0)
+		}
 		a.fmaBias(pixels, vectors)
 	}
 	a.op("MOVD %d(R0), R%d", gen.FMARuns, fmaRuns)
@@ -83,38 +109,66 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 		a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaPatch+p, fmaValue+p)
 	}
 	if vectors == 4 {
-		a.fmaNext(pixels, kind == "fmaPixels")
+		a.fmaNext(pixels, kind == "fmaPixels", blocks)
 	}
-	if !mean {
-		a.op("MUL R%d, R%d", fmaTap, fmaWeights)
+	switch {
+	case blocks && !mean:
+		a.op("MADD R%d, R%d, R%d, R%d", fmaTap, fmaBlock, fmaWeights, fmaWeights)
+	case !mean:
 		a.op("MOVD %d(R0), R%d", gen.TileWeights, fmaT0)
-		a.op("ADD R%d, R%d", fmaT0, fmaWeights)
+		a.op("MADD R%d, R%d, R%d, R%d", fmaTap, fmaT0, fmaWeights, fmaWeights)
 	}
 	body()
 	a.op("SUBS $1, R%d", fmaCount)
 	a.op("BNE run")
 	a.label("store")
-	if mean {
+	switch {
+	case mean:
 		a.meanEnd(max(pixels*vectors, 1))
+	case blocks:
+		a.fmaEnd(pixels, vectors, fmaChannel, fmaT0, fmaWeights)
+	case vectors > 0:
+		a.fmaEnd(pixels, vectors, -1, fmaT0, fmaWeights)
 	}
 	a.op("MOVD %d(R0), R%d", gen.TileDstStep, fmaT0)
+	if blocks {
+		a.op("ADD R%d, R%d, R%d", fmaChannel, fmaDst, fmaOut)
+	} else {
+		a.op("MOVD R%d, R%d", fmaDst, fmaOut)
+	}
 	if vectors == 1 {
 		a.op("MOVD %d(R0), R%d", gen.FMAOutputs, fmaLeft)
 	}
 	for p := range pixels {
 		switch vectors {
 		case 0:
-			a.op("FMOVS F0, (R%d)", fmaDst)
+			a.op("FMOVS F0, (R%d)", fmaOut)
 		case 1:
 			a.storeFirst(p)
 		default:
-			a.op("MOVD R%d, R%d", fmaDst, fmaValue)
+			a.op("MOVD R%d, R%d", fmaOut, fmaValue)
 			for v := 0; v < vectors; v += 4 {
 				a.op("VST1.P %s, 64(R%d)", list(p*vectors+v, 4, "S4"), fmaValue)
 			}
 		}
-		a.op("ADD R%d, R%d", fmaT0, fmaDst)
+		a.op("ADD R%d, R%d", fmaT0, fmaOut)
 	}
+	if blocks {
+		a.op("MOVD %d(R0), R%d", gen.FMAOutputs, fmaT0)
+		a.op("ADD $%d, R%d", 16*vectors, fmaChannel)
+		for p := range pixels {
+			a.op("ADD $%d, R%d", 16*vectors, fmaPatch+p)
+		}
+		if !mean {
+			a.op("MOVD %d(R0), R%d", gen.FMABlock, fmaWeights)
+			a.op("ADD R%d, R%d", fmaWeights, fmaBlock)
+		}
+		a.op("CMP R%d<<2, R%d", fmaT0, fmaChannel)
+		a.op("BLT channels")
+		a.op("SUB R%d, R%d", fmaChannel, fmaOut)
+		a.op("ADD $%d, R%d", 16*vectors, fmaOut)
+	}
+	a.op("MOVD R%d, R%d", fmaOut, fmaDst)
 	a.op("B next")
 	a.label("done")
 	a.op("MOVD R%d, %d(R0)", fmaDst, gen.TileDst)
@@ -123,9 +177,13 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 }
 
 // fmaNext asks for the values of a run of the next pixels, which may be far from those in
-// hand: for the first ones, or the last of each, where windows overlap.
-func (a *asm) fmaNext(pixels int, last bool) {
+// hand: for the first ones, or the last of each, where windows overlap; from fmaChannel on
+// where there are blocks of channels.
+func (a *asm) fmaNext(pixels int, last, blocks bool) {
 	a.op("ADD R%d<<2, R%d, R%d", fmaT0, fmaSrc, fmaNext)
+	if blocks {
+		a.op("ADD R%d, R%d", fmaChannel, fmaNext)
+	}
 	if last {
 		a.op("MOVD %d(R0), R%d", gen.FMARun, fmaNextStep)
 		a.op("ADD R%d<<2, R%d", fmaNextStep, fmaNext)
@@ -158,9 +216,8 @@ func (a *asm) fmaAhead(pixels int) {
 // lineReach is the distance in bytes up to which processors find the next line themselves.
 const lineReach = 4 * 64
 
-// fmaBias starts sums from the biases.
+// fmaBias starts sums from the biases that fmaT0 points to.
 func (a *asm) fmaBias(pixels, vectors int) {
-	a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
 	if vectors == 0 {
 		a.op("FMOVS (R%d), F0", fmaT0)
 	}
@@ -170,6 +227,76 @@ func (a *asm) fmaBias(pixels, vectors int) {
 	for v := vectors; v < pixels*vectors; v++ {
 		a.op("VMOV V%d.B16, V%d.B16", v%vectors, v)
 	}
+}
+
+// fmaEnd writes the end of sums, pixel by pixel, in the registers from 0 on: scale, shift,
+// slopes and bounds are those of the job, of the channels from so many bytes on in a
+// register, if that is not −1. t and t2 are registers for addresses.
+func (a *asm) fmaEnd(pixels, vectors, channel, t, t2 int) {
+	const factor, term, value, mask, low, high = 16, 20, 24, 28, 24, 25
+	each := min(vectors, 4)
+	some := func(disp int, what string, body func()) {
+		a.op("MOVD %d(R0), R%d", disp, t)
+		a.op("CBZ R%d, %s", t, what)
+		body()
+		a.label(what)
+	}
+	at := func(t int) {
+		if channel >= 0 {
+			a.op("ADD R%d, R%d", channel, t)
+		}
+	}
+	// sums are those of the pixels whose channels the vectors from first on are.
+	sums := func(first int, do func(i, acc int)) {
+		for p := range pixels {
+			for i := range each {
+				do(i, p*vectors+first+i)
+			}
+		}
+	}
+	some(gen.FMAScale, "scaled", func() {
+		a.op("MOVD %d(R0), R%d", gen.FMAShift, t2)
+		at(t)
+		at(t2)
+		for first := 0; first < vectors; first += each {
+			a.op("VLD1.P %d(R%d), %s", 16*each, t, list(factor, each, "S4"))
+			a.op("VLD1.P %d(R%d), %s", 16*each, t2, list(term, each, "S4"))
+			n := 0
+			sums(first, func(i, acc int) {
+				to := value + n%8
+				n++
+				a.op("VMOV V%d.B16, V%d.B16", term+i, to)
+				a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", factor+i, acc, to)
+				a.op("VMOV V%d.B16, V%d.B16", to, acc)
+			})
+		}
+	})
+	some(gen.FMASlope, "sloped", func() {
+		at(t)
+		for first := 0; first < vectors; first += each {
+			a.op("VLD1.P %d(R%d), %s", 16*each, t, list(factor, each, "S4"))
+			sums(first, func(i, acc int) {
+				a.fmul(acc, factor+i, value+i)
+				a.fcmlt0(acc, mask+i)
+				a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, value+i, acc)
+			})
+		}
+	})
+	some(gen.FMAClip, "clipped", func() {
+		for i, disp := range []int{gen.FMALow, gen.FMAHigh} {
+			a.op("MOVWU %d(R0), R%d", disp, t)
+			a.op("VDUP R%d, V%d.S4", t, low+i)
+		}
+		n := 0
+		for acc := range pixels * vectors {
+			m := mask + n%4
+			n++
+			a.fcmgt(acc, low, m)
+			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", m, low, acc)
+			a.fcmgt(high, acc, m)
+			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", m, high, acc)
+		}
+	})
 }
 
 // meanEnd divides sums by the number of taps.
@@ -196,6 +323,7 @@ func (a *asm) means() {
 		}
 	}
 	a.mean(1, 0)
+	a.mean(1, 16) // four vectors are too few for the latency
 }
 
 func (a *asm) mean(pixels, vectors int) {
@@ -204,6 +332,15 @@ func (a *asm) mean(pixels, vectors int) {
 		if vectors == 0 {
 			a.op("FMOVS (R%d), F%d", fmaValue, x)
 			a.fadd(0, x, 0)
+			return
+		}
+		if vectors == 16 {
+			for v := 0; v < vectors; v += 4 {
+				a.op("VLD1.P 64(R%d), %s", fmaValue, list(16+v, 4, "S4"))
+			}
+			for v := range vectors {
+				a.fadd(v, 16+v, v)
+			}
 			return
 		}
 		for p := range pixels {
@@ -219,17 +356,17 @@ func (a *asm) mean(pixels, vectors int) {
 func (a *asm) storeFirst(v int) {
 	l := func(name string) string { return fmt.Sprintf("%s%d", name, v) }
 	a.op("TBZ $2, R%d, %s", fmaLeft, l("part"))
-	a.op("VST1 %s, (R%d)", list(v, 1, "S4"), fmaDst)
+	a.op("VST1 %s, (R%d)", list(v, 1, "S4"), fmaOut)
 	a.op("B %s", l("stored"))
 	a.label(l("part"))
 	a.op("TBZ $1, R%d, %s", fmaLeft, l("one"))
-	a.op("FMOVD F%d, (R%d)", v, fmaDst)
+	a.op("FMOVD F%d, (R%d)", v, fmaOut)
 	a.op("TBZ $0, R%d, %s", fmaLeft, l("stored"))
 	a.op("VMOV V%d.S[2], R%d", v, fmaValue)
-	a.op("MOVW R%d, 8(R%d)", fmaValue, fmaDst)
+	a.op("MOVW R%d, 8(R%d)", fmaValue, fmaOut)
 	a.op("B %s", l("stored"))
 	a.label(l("one"))
-	a.op("FMOVS F%d, (R%d)", v, fmaDst)
+	a.op("FMOVS F%d, (R%d)", v, fmaOut)
 	a.label(l("stored"))
 }
 
@@ -321,31 +458,53 @@ func (a *asm) fmaEach(pixels, vectors int) {
 	})
 }
 
-// fmaSlide writes the sums of depthwise convolutions with rows of so many taps that are
-// as far apart as the pixels, for pixels × 8 channels: what has been loaded is
-// multiplied by the weights of all taps that it belongs to.
-func (a *asm) fmaSlide(pixels, taps int) {
+// fmaSlide writes the sums of depthwise convolutions with rows of so many taps, of which
+// as many as the stride are as far apart as the pixels, for pixels × 8 channels, one after
+// the other: what has been loaded is multiplied by the weights of all taps that it belongs
+// to.
+func (a *asm) fmaSlide(pixels, taps, stride int) {
 	const (
 		dst, runs, count, x, step, src, pixelsLeft = 1, 2, 3, 4, 5, 6, 7
-		tap, weights, dstStep, t0                  = 8, 9, 10, 11
-		w, values                                  = 16, 26 // vectors; two pairs of values
+		tap, weights, dstStep, t0, channel, column = 8, 9, 10, 11, 12, 13
+		out, t1, outputs                           = 14, 15, 16
+		w                                          = 16 // vectors
 	)
+	values := w + 2*taps // pairs
+	pairs := (32 - values) / 2
 	name := fmt.Sprintf("fmaSlide%d_%dx8NEON", taps, pixels)
-	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of 8 outputs o,", name, pixels)}
+	if stride > 1 {
+		name = fmt.Sprintf("fmaSlide%ds%d_%dx8NEON", taps, stride, pixels)
+	}
+	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of a multiple of 8 outputs o,", name, pixels)}
+	apart := "a step apart"
+	if stride > 1 {
+		apart = "half a step apart"
+	}
 	a.function(name, "job *uint8", 0, 8, append(append(doc, gen.EachDoc...), "",
-		fmt.Sprintf("for rows of %d runs that are a step apart, and takes the pixels off the job.", taps))...)
+		fmt.Sprintf("for rows of %d runs that are %s and of consecutive taps, and the end of", taps, apart),
+		"that, and takes the pixels off the job.")...)
 	a.op("MOVD job+0(FP), R0")
 	for _, f := range [][2]int{
 		{gen.TileDst, dst}, {gen.TileStep, step}, {gen.TileSrc, src}, {gen.TilePixels, pixelsLeft},
-		{gen.FMATap, tap}, {gen.TileWeights, weights}, {gen.TileDstStep, dstStep},
+		{gen.FMATap, tap}, {gen.TileDstStep, dstStep}, {gen.FMAOutputs, outputs},
 	} {
 		a.op("MOVD %d(R0), R%d", f[0], f[1])
+	}
+	a.op("LSL $2, R%d", outputs)
+	if stride == 1 {
+		a.op("MOVD R%d, R%d", step, column)
+	} else {
+		a.op("LSR $1, R%d, R%d", step, column)
 	}
 	a.label("next")
 	a.op("CMP $%d, R%d", pixels, pixelsLeft)
 	a.op("BLT done")
 	a.op("SUB $%d, R%d", pixels, pixelsLeft)
+	a.op("MOVD %d(R0), R%d", gen.TileWeights, weights)
+	a.op("MOVD ZR, R%d", channel)
+	a.label("channels")
 	a.op("MOVD %d(R0), R%d", gen.FMABias, t0)
+	a.op("ADD R%d, R%d", channel, t0)
 	a.op("VLD1 (R%d), %s", t0, list(0, 2, "S4"))
 	for v := 2; v < 2*pixels; v++ {
 		a.op("VMOV V%d.B16, V%d.B16", v%2, v)
@@ -353,20 +512,29 @@ func (a *asm) fmaSlide(pixels, taps int) {
 	a.op("MOVD %d(R0), R%d", gen.FMARuns, runs)
 	a.op("MOVD %d(R0), R%d", gen.FMACount, count)
 	a.label("row")
-	a.op("MOVD (R%d), R%d", runs, x)
-	a.op("ADD R%d<<2, R%d, R%d", x, src, x)
-	for k := range taps {
-		a.op("MOVD %d(R%d), R%d", 16*k+8, runs, t0)
-		a.op("MADD R%d, R%d, R%d, R%d", t0, weights, tap, t0)
-		a.op("VLD1 (R%d), %s", t0, list(w+2*k, 2, "S4"))
+	a.op("LDP (R%d), (R%d, R%d)", runs, x, t0)
+	a.op("ADD R%d<<2, R%d, R%d", x, channel, x)
+	a.op("ADD R%d, R%d", src, x)
+	a.op("MADD R%d, R%d, R%d, R%d", t0, weights, tap, t0)
+	columns := (pixels-1)*stride + taps
+	load := func(j int) {
+		a.op("VLD1.P (R%d)(R%d), %s", x, column, list(values+j%pairs*2, 2, "S4"))
 	}
-	for column := range pixels + taps - 1 {
-		value := values + column%2*2
-		a.op("VLD1.P (R%d)(R%d), %s", x, step, list(value, 2, "S4"))
+	const ahead = 2 // columns, for cores that wait for loads
+	for k := range taps {
+		a.op("VLD1.P (R%d)(R%d), %s", t0, tap, list(w+2*k, 2, "S4"))
+		if k < ahead {
+			load(k)
+		}
+	}
+	for j := range columns {
+		if j+ahead < columns {
+			load(j + ahead)
+		}
 		for k := range taps {
-			for v := range 2 {
-				if p := column - k; p >= 0 && p < pixels {
-					a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", value+v, w+2*k+v, 2*p+v)
+			if p := (j - k) / stride; j >= k && (j-k)%stride == 0 && p < pixels {
+				for v := range 2 {
+					a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", values+j%pairs*2+v, w+2*k+v, 2*p+v)
 				}
 			}
 		}
@@ -374,10 +542,23 @@ func (a *asm) fmaSlide(pixels, taps int) {
 	a.op("ADD $%d, R%d", 16*taps, runs)
 	a.op("SUBS $%d, R%d", taps, count)
 	a.op("BNE row")
+	a.fmaEnd(pixels, 2, channel, t0, t1)
+	a.op("ADD R%d, R%d, R%d", channel, dst, out)
 	for p := range pixels {
-		a.op("VST1 %s, (R%d)", list(2*p, 2, "S4"), dst)
-		a.op("ADD R%d, R%d", dstStep, dst)
+		a.op("VST1.P %s, (R%d)(R%d)", list(2*p, 2, "S4"), out, dstStep)
 	}
+	a.op("ADD $32, R%d", channel)
+	a.op("ADD $32, R%d", weights)
+	a.op("TST $63, R%d", channel)
+	a.op("BNE block")
+	a.op("MOVD %d(R0), R%d", gen.FMABlock, t0)
+	a.op("SUB $64, R%d", weights)
+	a.op("ADD R%d, R%d", t0, weights)
+	a.label("block")
+	a.op("CMP R%d, R%d", outputs, channel)
+	a.op("BLT channels")
+	a.op("SUB R%d, R%d, R%d", channel, out, dst)
+	a.op("ADD $32, R%d", dst)
 	a.op("MOVD $%d, R%d", pixels, t0)
 	a.op("MADD R%d, R%d, R%d, R%d", t0, src, step, src)
 	a.op("B next")
