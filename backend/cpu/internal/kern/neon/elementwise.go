@@ -152,7 +152,7 @@ func divide(x []float32, n, y float32) {
 func choose(dst []float32, src []uint64, one, zero []float32) {
 	whole := len(dst) / bits.WordBits * bits.WordBits
 	if whole > 0 {
-		chooseNEON(&dst[0], (*uint8)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/8, (len(one)+7)/8)
+		chooseNEON(&dst[0], (*uint16)(unsafe.Pointer(&src[0])), &one[0], &zero[0], whole/16, (len(one)+15)/16)
 	}
 	if whole < len(dst) {
 		from := whole % len(one)

@@ -39,6 +39,7 @@ func Set(cores Cores) kern.Set {
 	s.ScaleBytes = scaleBytes
 	s.LevelBytes = levelBytes
 	s.LevelFloats = levelFloats
+	s.LookUp = lookUp
 	s.Add = add
 	s.Choose = choose
 	s.PickLanes = 4

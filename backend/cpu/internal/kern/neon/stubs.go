@@ -1062,11 +1062,11 @@ func maxNEON(dst, a, b *float32, vectors int)
 //go:noescape
 func divideNEON(x *float32, vectors int, taps, y float32)
 
-// chooseNEON sets dst[i] to one[i mod 8·period] where bit i of src is set, else to
-// zero[i mod 8·period], for i < 8·groups, groups > 0.
+// chooseNEON sets dst[i] to one[i mod 16·period] where bit i of src is set, else to
+// zero[i mod 16·period], for i < 16·groups, groups > 0.
 //
 //go:noescape
-func chooseNEON(dst *float32, src *uint8, one, zero *float32, groups, period int)
+func chooseNEON(dst *float32, src *uint16, one, zero *float32, groups, period int)
 
 // pick1NEON writes the vectors of the output of every pixel of a PickJob, of 1 pieces each.
 //
@@ -1105,6 +1105,12 @@ func levelBytesNEON(job *uint8)
 //
 //go:noescape
 func levelFloatsNEON(job *uint8)
+
+// lookUpNEON sets dst[i] to a[src[i]], dst[i+1] to b[src[i+1]], dst[i+2] to c[src[i+2]], for
+// every third i < 24·groups, groups > 0.
+//
+//go:noescape
+func lookUpNEON(dst *float32, src *uint8, a, b, c *float32, groups int)
 
 // orPoolNEON writes the OR of the taps of a PoolJob, XOR flip.
 //

@@ -452,24 +452,30 @@ func (a *asm) divide() {
 }
 
 func (a *asm) choose() {
-	a.function("chooseNEON", "dst *float32, src *uint8, one, zero *float32, groups, period int", 0, 48,
-		"chooseNEON sets dst[i] to one[i mod 8·period] where bit i of src is set, else to",
-		"zero[i mod 8·period], for i < 8·groups, groups > 0.")
+	a.function("chooseNEON", "dst *float32, src *uint16, one, zero *float32, groups, period int", 0, 48,
+		"chooseNEON sets dst[i] to one[i mod 16·period] where bit i of src is set, else to",
+		"zero[i mod 16·period], for i < 16·groups, groups > 0.")
 	a.arguments("dst", "src", "one", "zero", "groups", "period")
-	a.constants(30, 1|2<<32, 4|8<<32, 16|32<<32, 64|128<<32)
+	const bits, mask, one, zero, bit = 0, 1, 16, 20, 28 // four vectors each but for the bits
+	for i := range 8 {
+		a.op("MOVD $%#x, R26", uint64(1)<<(2*i)|uint64(2)<<(2*i)<<32)
+		a.op("VMOV R26, V%d.D[%d]", bit+i/2, i%2)
+	}
 	a.label("period")
 	a.op("MOVD R2, R6")
 	a.op("MOVD R3, R7")
 	a.op("MOVD R5, R8")
 	a.label("next")
-	a.op("VLD1R.P 1(R1), [V0.B16]")
-	a.op("VLD1.P 32(R6), %s", list(4, 2, "S4"))
-	a.op("VLD1.P 32(R7), %s", list(6, 2, "S4"))
-	for i := range 2 {
-		a.op("VCMTST V%d.S4, V0.S4, V%d.S4", 30+i, 1+i)
-		a.op("VBSL V%d.B16, V%d.B16, V%d.B16", 6+i, 4+i, 1+i)
+	a.op("VLD1R.P 2(R1), [V%d.H8]", bits)
+	a.load("R6", one, 4)
+	a.load("R7", zero, 4)
+	for i := range 4 {
+		a.op("VCMTST V%d.S4, V%d.S4, V%d.S4", bit+i, bits, mask+i)
 	}
-	a.op("VST1.P %s, 32(R0)", list(1, 2, "S4"))
+	for i := range 4 {
+		a.op("VBSL V%d.B16, V%d.B16, V%d.B16", zero+i, one+i, mask+i)
+	}
+	a.store("R0", mask, 4)
 	a.op("SUBS $1, R4")
 	a.op("BEQ done")
 	a.op("SUBS $1, R8")

@@ -26,6 +26,7 @@ func main() {
 		{"float", (*asm).float},
 		{"elementwise", (*asm).elementwise},
 		{"levels", (*asm).levels},
+		{"look_up", (*asm).lookUp},
 		{"pool", (*asm).pools},
 		{"repack", (*asm).repack},
 		{"image", (*asm).image},
