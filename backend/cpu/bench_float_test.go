@@ -38,6 +38,7 @@ var floatSteps = []struct {
 	{"depthwise3x3s2/56x56x128", floatConv(56, 128, three(2), convOptions{out: 128, groups: 128})},
 	{"depthwise3x3/14x14x512", floatConv(14, 512, three(1), convOptions{out: 512, groups: 512})},
 	{"depthwise5x5/28x28x120", floatConv(28, 120, bcnn.Window{KH: 5, KW: 5, Pad: pad(2)}, convOptions{out: 120, groups: 120})},
+	{"depthwise5x5s2/28x28x120", floatConv(28, 120, bcnn.Window{KH: 5, KW: 5, StrideH: 2, StrideW: 2, Pad: pad(2)}, convOptions{out: 120, groups: 120})},
 	{"dense/512-1000", func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, 1, 1, 512))
 		p.conv(convOptions{dense: true, window: one, out: 1000, float: true})
@@ -256,10 +257,7 @@ func BenchmarkFloat(b *testing.B) {
 }
 
 func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
-	last := len(plan.Steps) - 1
-	if plan.Steps[last].Name == "values" { // of planner.done
-		last--
-	}
+	last := inQuestion(plan)
 	least := time.Duration(math.MaxInt64)
 	opts := backend.Options{ISA: isa, Threads: 1}
 	opts.Timed = func(step int, _ string, d time.Duration) {

@@ -86,6 +86,7 @@ func main() {
 	only := flag.String("shape", "", "only shapes that contain this")
 	list := flag.String("convs", "", "convolutions instead: SIZE,IN,OUT,KERNEL,STRIDE, and ,image for bytes or ,int8 for bytes and weights of 8 bits, separated by blanks")
 	networks := flag.String("networks", "", "whole networks of the zoo instead, separated by commas")
+	steps := flag.String("steps", "", "float32 steps instead whose names match this regular expression")
 	system := flag.String("system", "", "only systems that contain this, for networks")
 	llvm := flag.String("llvm", "/usr/lib/llvm-22/bin", "folder of llvm-mca and llvm-objdump")
 	flag.Parse()
@@ -104,18 +105,18 @@ func main() {
 	if len(custom) > 0 {
 		shapes = custom
 	}
-	if err := run(strings.Split(*isas, ","), *only, *networks, *system, *llvm); err != nil {
+	if err := run(strings.Split(*isas, ","), *only, *networks, *system, *steps, *llvm); err != nil {
 		log.Fatal(err)
 	}
 }
 
-func run(isas []string, only, networks, system, llvm string) error {
+func run(isas []string, only, networks, system, steps, llvm string) error {
 	work, err := os.MkdirTemp("", "armmodel")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(work)
-	m := &model{work: work, llvm: llvm, driver: filepath.Join(work, "driver"), plugin: filepath.Join(work, "libtrace.so")}
+	m := &model{work: work, llvm: llvm, driver: filepath.Join(work, "driver"), plugin: filepath.Join(work, "libtrace.so"), steps: steps != ""}
 	if err := m.build(); err != nil {
 		return err
 	}
@@ -124,6 +125,15 @@ func run(isas []string, only, networks, system, llvm string) error {
 		return err
 	}
 	llvmVersion, _, _ := strings.Cut(strings.TrimSpace(string(version)), "\n")
+	if steps != "" {
+		fmt.Printf("cycles for a value of the output, of those that it takes at the least, one core; %s\n", llvmVersion)
+		for _, isa := range isas {
+			if err := m.stepTable(os.Stdout, isa, steps); err != nil {
+				return fmt.Errorf("%s: %w", isa, err)
+			}
+		}
+		return nil
+	}
 	if networks != "" {
 		fmt.Printf("milliseconds of whole networks, one core; %s\n", llvmVersion)
 		for _, name := range strings.Split(networks, ",") {

@@ -26,6 +26,7 @@ var plugin []byte
 type model struct {
 	work, llvm, driver, plugin string
 	executed                   string       // the driver with loads for prefetches
+	steps                      bool         // the driver is the test program of backend/cpu
 	symbols                    []elf.Symbol // functions, by address
 	printed                    string       // by the driver, in the last run
 	root                       string       // of the files that tell of the cores
@@ -72,6 +73,7 @@ type modelled struct {
 type onCore struct {
 	*modelled
 	ipc  float64 // instructions per cycle
+	slot float64 // cycles for an instruction, as many operations as the core dispatches in each
 	busy float64 // cycles of the busiest unit for an instruction
 	unit string
 }
@@ -85,10 +87,14 @@ func (m *model) build() error {
 	if _, err := command("cc", "-O2", "-shared", "-fPIC", "-o", m.plugin, source); err != nil {
 		return err
 	}
-	cmd := exec.Command("go", "build", "-o", m.driver, "github.com/bitcnn/bitcnn/bench/armmodel/driver")
+	build := []string{"build", "-o", m.driver, "github.com/bitcnn/bitcnn/bench/armmodel/driver"}
+	if m.steps {
+		build = []string{"test", "-c", "-o", m.driver, "github.com/bitcnn/bitcnn/backend/cpu"}
+	}
+	cmd := exec.Command("go", build...)
 	cmd.Env = append(os.Environ(), "GOOS=linux", "GOARCH=arm64", "CGO_ENABLED=0")
 	if out, err := cmd.CombinedOutput(); err != nil {
-		return fmt.Errorf("go build: %w\n%s", err, out)
+		return fmt.Errorf("go %s: %w\n%s", build[0], err, out)
 	}
 	f, err := elf.Open(m.driver)
 	if err != nil {
@@ -154,8 +160,14 @@ func (m *model) run(isa string, what []string, runs int, trace string, from elf.
 	if trace != "" {
 		options += fmt.Sprintf(",trace=%s,from=%#x,to=%#x,most=%d", trace, from.Value, from.Value+from.Size, most)
 	}
-	args := append([]string{"-L", m.root, "-cpu", "max", "-plugin", options, m.executed, isa}, what...)
-	printed, err := command("qemu-aarch64", append(args, strconv.Itoa(runs))...)
+	args := []string{"-L", m.root, "-cpu", "max", "-plugin", options, m.executed}
+	if m.steps {
+		names := strings.ReplaceAll(regexp.QuoteMeta("BenchmarkCount/"+isa+"/"+what[0]), "/", "$/^")
+		args = append(args, "-test.run=^$", "-test.cpu=1", "-test.bench=^"+names+"$", fmt.Sprintf("-test.benchtime=%dx", runs))
+	} else {
+		args = append(append(append(args, isa), what...), strconv.Itoa(runs))
+	}
+	printed, err := command("qemu-aarch64", args...)
 	if err != nil {
 		return nil, err
 	}
@@ -272,6 +284,15 @@ func (m *model) count(isa string, what []string, few, many int) ([]counts, error
 	if err != nil {
 		return nil, err
 	}
+	sums := m.sums(executed, 1/float64(many-few))
+	for i, n := range m.sums(least, -1/float64(many-few)) {
+		sums[i].add(n, 1)
+	}
+	return sums, nil
+}
+
+// sums returns what was counted in each function, times a factor.
+func (m *model) sums(executed map[uint64]counts, factor float64) []counts {
 	sums := make([]counts, len(m.symbols))
 	for at, n := range executed {
 		i, found := slices.BinarySearchFunc(m.symbols, at, func(s elf.Symbol, at uint64) int { return cmp.Compare(s.Value, at) })
@@ -279,11 +300,10 @@ func (m *model) count(isa string, what []string, few, many int) ([]counts, error
 			i--
 		}
 		if i >= 0 {
-			sums[i].add(n, 1/float64(many-few))
-			sums[i].add(least[at], -1/float64(many-few))
+			sums[i].add(n, factor)
 		}
 	}
-	return sums, nil
+	return sums
 }
 
 // onCores models a program on each core.
@@ -342,6 +362,7 @@ func (m *model) assembly(trace string, kernel elf.Symbol) (string, error) {
 
 var (
 	totals   = regexp.MustCompile(`Instructions:\s+(\d+)\s+Total Cycles:\s+(\d+)`)
+	dispatch = regexp.MustCompile(`Total uOps:\s+(\d+)\s+Dispatch Width:\s+(\d+)`)
 	resource = regexp.MustCompile(`(?m)^\[([\d.]+)\]\s+- (\S+)`)
 	pressure = regexp.MustCompile(`Resource pressure per iteration:\n(.*)\n(.*)`)
 )
@@ -364,6 +385,11 @@ func (m *model) cycles(c core, program string) (onCore, error) {
 	executed, _ := strconv.ParseFloat(string(found[1]), 64)
 	cycles, _ := strconv.ParseFloat(string(found[2]), 64)
 	r := onCore{ipc: executed / cycles}
+	if found := dispatch.FindSubmatch(out); found != nil {
+		operations, _ := strconv.ParseFloat(string(found[1]), 64)
+		width, _ := strconv.ParseFloat(string(found[2]), 64)
+		r.slot = operations / width / executed
+	}
 	names := map[string]string{}
 	for _, unit := range resource.FindAllSubmatch(out, -1) {
 		names["["+string(unit[1])+"]"] = string(unit[2])
