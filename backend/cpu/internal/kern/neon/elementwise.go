@@ -84,16 +84,6 @@ func scaleFloat(dst []float32, stride int, sums []float32, step, n, rows int, en
 	}
 }
 
-// activate ends values, a multiple of four.
-func activate(x []float32, act kern.Activation) {
-	if act.Slope != nil {
-		preluNEON(&x[0], &act.Slope[0], len(x)/4)
-	}
-	if act.Clip {
-		clipNEON(&x[0], len(x)/4, act.Low, act.High)
-	}
-}
-
 func scaleBytes(dst []float32, src []uint8, end kern.End) {
 	whole := len(dst) / kern.BytePeriod * kern.BytePeriod
 	if end.Slope != nil {
@@ -101,7 +91,9 @@ func scaleBytes(dst []float32, src []uint8, end kern.End) {
 	}
 	if whole > 0 {
 		scaleBytesNEON(&dst[0], &src[0], &end.Scale[0], &end.Shift[0], whole/kern.BytePeriod)
-		activate(dst[:whole], end.Activation)
+		if end.Clip {
+			clipNEON(&dst[0], whole/4, end.Low, end.High)
+		}
 	}
 	generic.ScaleBytes(dst[whole:], src[whole:], end)
 }
@@ -109,8 +101,8 @@ func scaleBytes(dst []float32, src []uint8, end kern.End) {
 func add(dst, a, b []float32, act kern.Activation) {
 	whole := len(dst) &^ 3
 	if whole > 0 {
-		addNEON(&dst[0], &a[0], &b[0], whole/4)
-		activate(dst[:whole], act)
+		job := kern.NewAddJob(dst[:whole], a, b, act)
+		addNEON(job.Address())
 	}
 	if whole < len(dst) {
 		generic.Add(dst[whole:], a[whole:], b[whole:], kern.End{Activation: act}.From(whole).Activation)

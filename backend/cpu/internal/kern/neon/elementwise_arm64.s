@@ -415,6 +415,115 @@ done:
 	BNE row
 	RET
 
+// func addNEON(job *uint8)
+TEXT ·addNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 0(R0), R1
+	MOVD 16(R0), R2
+	MOVD 40(R0), R3
+	MOVD 48(R0), R4
+	MOVD 56(R0), R5
+	MOVD 64(R0), R6
+	MOVD 72(R0), R7
+	LSR $2, R6
+	MOVD 80(R0), R14
+	MOVD 8(R0), R15
+	MOVD 24(R0), R19
+	MOVWU 88(R0), R20
+	VDUP R20, V30.S4
+	MOVWU 92(R0), R20
+	VDUP R20, V31.S4
+	MOVD 32(R0), R16
+row:
+	MOVD R1, R8
+	MOVD R2, R9
+	MOVD R3, R10
+	MOVD R4, R11
+	MOVD R5, R12
+	MOVD R6, R13
+	MOVD R16, R22
+	CMP $2, R7
+	BLS last
+	ADD R15<<1, R1, R25
+	PRFM 0(R25), PSTL1KEEP
+	PRFM 64(R25), PSTL1KEEP
+	PRFM 128(R25), PSTL1KEEP
+	PRFM 192(R25), PSTL1KEEP
+last:
+	SUBS $4, R13
+	BLO few
+fours:
+	VLD1.P 64(R9), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R22), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4e24d410 // fadd v16.4s, v0.4s, v4.4s
+	WORD $0x4e25d431 // fadd v17.4s, v1.4s, v5.4s
+	WORD $0x4e26d452 // fadd v18.4s, v2.4s, v6.4s
+	WORD $0x4e27d473 // fadd v19.4s, v3.4s, v7.4s
+	CBZ R5, straight4
+	VLD1.P 64(R12), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e24de04 // fmul v4.4s, v16.4s, v4.4s
+	WORD $0x6e25de25 // fmul v5.4s, v17.4s, v5.4s
+	WORD $0x6e26de46 // fmul v6.4s, v18.4s, v6.4s
+	WORD $0x6e27de67 // fmul v7.4s, v19.4s, v7.4s
+	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
+	WORD $0x4ea0ea35 // fcmlt v21.4s, v17.4s, #0.0
+	WORD $0x4ea0ea56 // fcmlt v22.4s, v18.4s, #0.0
+	WORD $0x4ea0ea77 // fcmlt v23.4s, v19.4s, #0.0
+	VBIT V20.B16, V4.B16, V16.B16
+	VBIT V21.B16, V5.B16, V17.B16
+	VBIT V22.B16, V6.B16, V18.B16
+	VBIT V23.B16, V7.B16, V19.B16
+straight4:
+	CBZ R14, unclipped4
+	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
+	WORD $0x6ebee635 // fcmgt v21.4s, v17.4s, v30.4s
+	WORD $0x6ebee656 // fcmgt v22.4s, v18.4s, v30.4s
+	WORD $0x6ebee677 // fcmgt v23.4s, v19.4s, v30.4s
+	VBIF V20.B16, V30.B16, V16.B16
+	VBIF V21.B16, V30.B16, V17.B16
+	VBIF V22.B16, V30.B16, V18.B16
+	VBIF V23.B16, V30.B16, V19.B16
+	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
+	WORD $0x6eb1e7f5 // fcmgt v21.4s, v31.4s, v17.4s
+	WORD $0x6eb2e7f6 // fcmgt v22.4s, v31.4s, v18.4s
+	WORD $0x6eb3e7f7 // fcmgt v23.4s, v31.4s, v19.4s
+	VBIF V20.B16, V31.B16, V16.B16
+	VBIF V21.B16, V31.B16, V17.B16
+	VBIF V22.B16, V31.B16, V18.B16
+	VBIF V23.B16, V31.B16, V19.B16
+unclipped4:
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R8)
+	SUBS $4, R13
+	BHS fours
+few:
+	ADDS $4, R13
+	BEQ done
+one:
+	VLD1.P 16(R9), [V0.S4]
+	VLD1.P 16(R22), [V4.S4]
+	WORD $0x4e24d410 // fadd v16.4s, v0.4s, v4.4s
+	CBZ R5, straight1
+	VLD1.P 16(R12), [V4.S4]
+	WORD $0x6e24de04 // fmul v4.4s, v16.4s, v4.4s
+	WORD $0x4ea0ea14 // fcmlt v20.4s, v16.4s, #0.0
+	VBIT V20.B16, V4.B16, V16.B16
+straight1:
+	CBZ R14, unclipped1
+	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
+	VBIF V20.B16, V30.B16, V16.B16
+	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
+	VBIF V20.B16, V31.B16, V16.B16
+unclipped1:
+	VST1.P [V16.S4], 16(R8)
+	SUBS $1, R13
+	BNE one
+done:
+	ADD R15, R1
+	ADD R19, R2
+	SUBS $1, R7
+	BNE row
+	RET
+
 // func scaleAddNEON(job *uint8)
 TEXT ·scaleAddNEON(SB), NOSPLIT, $0-8
 	MOVD job+0(FP), R0
@@ -656,77 +765,6 @@ next:
 	VST1.P [V20.S4, V21.S4], 32(R0)
 	SUBS $1, R4
 	BNE next
-	RET
-
-// func addNEON(dst, a, b *float32, vectors int)
-TEXT ·addNEON(SB), NOSPLIT, $0-32
-	MOVD dst+0(FP), R0
-	MOVD a+8(FP), R1
-	MOVD b+16(FP), R2
-	MOVD vectors+24(FP), R3
-	SUBS $4, R3
-	BLO few
-fours:
-	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
-	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
-	WORD $0x4e24d410 // fadd v16.4s, v0.4s, v4.4s
-	WORD $0x4e25d431 // fadd v17.4s, v1.4s, v5.4s
-	WORD $0x4e26d452 // fadd v18.4s, v2.4s, v6.4s
-	WORD $0x4e27d473 // fadd v19.4s, v3.4s, v7.4s
-	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
-	SUBS $4, R3
-	BHS fours
-few:
-	ADDS $4, R3
-	BEQ done
-one:
-	VLD1.P 16(R1), [V0.S4]
-	VLD1.P 16(R2), [V4.S4]
-	WORD $0x4e24d410 // fadd v16.4s, v0.4s, v4.4s
-	VST1.P [V16.S4], 16(R0)
-	SUBS $1, R3
-	BNE one
-done:
-	RET
-
-// func preluNEON(x, slope *float32, vectors int)
-TEXT ·preluNEON(SB), NOSPLIT, $0-24
-	MOVD x+0(FP), R0
-	MOVD slope+8(FP), R1
-	MOVD vectors+16(FP), R2
-	SUBS $4, R2
-	BLO few
-fours:
-	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
-	VLD1.P 64(R1), [V4.S4, V5.S4, V6.S4, V7.S4]
-	WORD $0x6e24dc04 // fmul v4.4s, v0.4s, v4.4s
-	WORD $0x6e25dc25 // fmul v5.4s, v1.4s, v5.4s
-	WORD $0x6e26dc46 // fmul v6.4s, v2.4s, v6.4s
-	WORD $0x6e27dc67 // fmul v7.4s, v3.4s, v7.4s
-	WORD $0x4ea0e810 // fcmlt v16.4s, v0.4s, #0.0
-	WORD $0x4ea0e831 // fcmlt v17.4s, v1.4s, #0.0
-	WORD $0x4ea0e852 // fcmlt v18.4s, v2.4s, #0.0
-	WORD $0x4ea0e873 // fcmlt v19.4s, v3.4s, #0.0
-	VBIT V16.B16, V4.B16, V0.B16
-	VBIT V17.B16, V5.B16, V1.B16
-	VBIT V18.B16, V6.B16, V2.B16
-	VBIT V19.B16, V7.B16, V3.B16
-	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
-	SUBS $4, R2
-	BHS fours
-few:
-	ADDS $4, R2
-	BEQ done
-one:
-	VLD1 (R0), [V0.S4]
-	VLD1.P 16(R1), [V4.S4]
-	WORD $0x6e24dc04 // fmul v4.4s, v0.4s, v4.4s
-	WORD $0x4ea0e810 // fcmlt v16.4s, v0.4s, #0.0
-	VBIT V16.B16, V4.B16, V0.B16
-	VST1.P [V0.S4], 16(R0)
-	SUBS $1, R2
-	BNE one
-done:
 	RET
 
 // func clipNEON(x *float32, vectors int, low, high float32)

@@ -1004,6 +1004,15 @@ func scaleNEON(job *uint8)
 //go:noescape
 func scaleFloatNEON(job *uint8)
 
+// addNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
+//
+//	dst[o] = end of src[o] + src2[o]
+//
+// dst may be src or src2.
+//
+//go:noescape
+func addNEON(job *uint8)
+
 // scaleAddNEON computes the rows of an EndJob, of n values each, a multiple of four, n > 0,
 //
 //	dst[o] = what then comes of the end of float32(src[o]) and of src2[o]
@@ -1020,24 +1029,13 @@ func scaleAddNEON(job *uint8)
 //go:noescape
 func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
 
-// addNEON computes dst[i] = a[i] + b[i] for i < 4·vectors, vectors > 0.
-//
-//go:noescape
-func addNEON(dst, a, b *float32, vectors int)
-
-// preluNEON multiplies x[i] by slope[i] where it is less than 0, for i < 4·vectors,
-// vectors > 0.
-//
-//go:noescape
-func preluNEON(x, slope *float32, vectors int)
-
 // clipNEON makes low of x[i] where it is not greater, and then high where that is
 // not less, for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func clipNEON(x *float32, vectors int, low, high float32)
 
-// mulNEON computes dst[i] = a[i] · b[i] for i < 4·vectors, vectors > 0.
+// mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func mulNEON(dst, a, b *float32, vectors int)

@@ -12,8 +12,7 @@ func (a *asm) elementwise() {
 	a.or()
 	a.ends()
 	a.scaleBytes()
-	a.add()
-	a.activations()
+	a.clips()
 	a.mul()
 	a.extreme("min", "<")
 	a.extreme("max", ">")
@@ -171,16 +170,18 @@ func (a *asm) or() {
 
 // ends writes what makes outputs of sums, for rows of an EndJob: an affine step, PReLU
 // and a clip, each of which may be missing, and for one kernel another affine step, which
-// may be missing, the sum with other values, and a clip.
+// may be missing, the sum with other values, and a clip. Sums of two values have no affine
+// step.
 func (a *asm) ends() {
 	for _, k := range []struct {
-		name       string
-		float, add bool
-		what       []string
+		name            string
+		float, add, sum bool
+		what            []string
 	}{
-		{"scaleNEON", false, false, []string{"\tdst[o] = end of float32(src[o])", "", "dst may be src."}},
-		{"scaleFloatNEON", true, false, []string{"\tdst[o] = end of src[o]", "", "dst may be src."}},
-		{"scaleAddNEON", false, true, []string{"\tdst[o] = what then comes of the end of float32(src[o]) and of src2[o]", "", "dst may be src2."}},
+		{"scaleNEON", false, false, false, []string{"\tdst[o] = end of float32(src[o])", "", "dst may be src."}},
+		{"scaleFloatNEON", true, false, false, []string{"\tdst[o] = end of src[o]", "", "dst may be src."}},
+		{"addNEON", true, false, true, []string{"\tdst[o] = end of src[o] + src2[o]", "", "dst may be src or src2."}},
+		{"scaleAddNEON", false, true, false, []string{"\tdst[o] = what then comes of the end of float32(src[o]) and of src2[o]", "", "dst may be src2."}},
 	} {
 		a.function(k.name, "job *uint8", 0, 8,
 			append([]string{k.name + " computes the rows of an EndJob, of n values each, a multiple of four, n > 0,", ""}, k.what...)...)
@@ -213,6 +214,9 @@ func (a *asm) ends() {
 			a.op("MOVD %d(R0), R20", gen.EndShift2)
 			a.op("MOVD %d(R0), R21", gen.EndClip2)
 		}
+		if k.sum {
+			a.op("MOVD %d(R0), R16", gen.EndSrc2)
+		}
 		body := func(n int) {
 			label := func(what string) string { return fmt.Sprintf("%s%d", what, n) }
 			each := func(f func(i int)) {
@@ -234,15 +238,21 @@ func (a *asm) ends() {
 				each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i) })
 				a.label(label(without))
 			}
-			a.op("CBZ R3, %s", label("unscaled"))
-			to(value)
-			a.load(scale, factor, n)
-			a.load(shift, x, n)
-			each(func(i int) { a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", factor+i, value+i, x+i) })
-			a.op("B %s", label("scaled"))
-			a.label(label("unscaled"))
-			to(x)
-			a.label(label("scaled"))
+			if k.sum {
+				to(value)
+				a.load(src2, factor, n)
+				each(func(i int) { a.fadd(value+i, factor+i, x+i) })
+			} else {
+				a.op("CBZ R3, %s", label("unscaled"))
+				to(value)
+				a.load(scale, factor, n)
+				a.load(shift, x, n)
+				each(func(i int) { a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", factor+i, value+i, x+i) })
+				a.op("B %s", label("scaled"))
+				a.label(label("unscaled"))
+				to(x)
+				a.label(label("scaled"))
+			}
 			a.op("CBZ R5, %s", label("straight"))
 			a.load(slope, factor, n)
 			each(func(i int) { a.fmul(x+i, factor+i, factor+i) })
@@ -268,6 +278,9 @@ func (a *asm) ends() {
 		a.label("row")
 		for i, to := range []string{dst, src, scale, shift, slope, left} {
 			a.op("MOVD R%d, %s", 1+i, to)
+		}
+		if k.sum {
+			a.op("MOVD R16, %s", src2)
 		}
 		if k.add {
 			a.op("MOVD R16, %s", src2)
@@ -329,24 +342,16 @@ func (a *asm) scaleBytes() {
 	a.op("RET")
 }
 
-func (a *asm) add() {
-	a.pairwise("add", "+", a.fadd)
-}
-
+// mul writes the product of two rows.
 func (a *asm) mul() {
-	a.pairwise("mul", "·", a.fmul)
-}
-
-// pairwise writes a sum or product of two rows.
-func (a *asm) pairwise(name, sign string, op func(n, m, d int)) {
-	a.function(name+"NEON", "dst, a, b *float32, vectors int", 0, 32,
-		name+"NEON computes dst[i] = a[i] "+sign+" b[i] for i < 4·vectors, vectors > 0.")
+	a.function("mulNEON", "dst, a, b *float32, vectors int", 0, 32,
+		"mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.")
 	a.arguments("dst", "a", "b", "vectors")
 	a.byFours("R3", func(n int) {
 		a.load("R1", 0, n)
 		a.load("R2", 4, n)
 		for i := range n {
-			op(i, 4+i, 16+i)
+			a.fmul(i, 4+i, 16+i)
 		}
 		a.store("R0", 16, n)
 	})
@@ -360,27 +365,8 @@ func (a *asm) everywhere(first, at int, names ...string) {
 	}
 }
 
-// activations writes PReLU and clips of a row.
-func (a *asm) activations() {
-	a.function("preluNEON", "x, slope *float32, vectors int", 0, 24,
-		"preluNEON multiplies x[i] by slope[i] where it is less than 0, for i < 4·vectors,", "vectors > 0.")
-	a.arguments("x", "slope", "vectors")
-	a.byFours("R2", func(n int) {
-		const x, slope, mask = 0, 4, 16
-		a.op("VLD1 (R0), %s", list(x, n, "S4"))
-		a.load("R1", slope, n)
-		for i := range n {
-			a.fmul(x+i, slope+i, slope+i)
-		}
-		for i := range n {
-			a.fcmlt0(x+i, mask+i)
-		}
-		for i := range n {
-			a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, slope+i, x+i)
-		}
-		a.store("R0", x, n)
-	})
-
+// clips writes the clip of a row.
+func (a *asm) clips() {
 	a.function("clipNEON", "x *float32, vectors int, low, high float32", 0, 24,
 		"clipNEON makes low of x[i] where it is not greater, and then high where that is", "not less, for i < 4·vectors, vectors > 0.")
 	a.arguments("x", "vectors")
