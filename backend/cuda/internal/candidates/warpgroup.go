@@ -157,7 +157,7 @@ func (c *planner) sequenceTiles(g gpu.Geometry) (warpgroupTiles, bool) {
 	pixels := int(g.RowPixels) * int(g.ImageRows)
 	// Quotients of the numbers of pixels, and of rows, are exact where they times the error of
 	// the reciprocal are below 2^32.
-	most := c.Batch*pixels + int(g.TileW) + c.limits.Processors*c.limits.Threads // tiles beyond the last are none
+	most := int64(c.Batch)*int64(pixels) + int64(g.TileW) + int64(c.limits.Processors*c.limits.Threads) // tiles beyond the last are none
 	perRow, errorOfRow := reciprocal(g.RowPixels)
 	perImage, errorOfImage := reciprocal(g.ImageRows)
 	if g.PoolLog2 != 0 || most > math.MaxInt32/2 || most*errorOfRow > math.MaxUint32 || most*errorOfImage > math.MaxUint32 {
@@ -168,9 +168,9 @@ func (c *planner) sequenceTiles(g gpu.Geometry) (warpgroupTiles, bool) {
 }
 
 // reciprocal is 2^32 / n, rounded up, and n times what that adds.
-func reciprocal(n int32) (rounded int32, added int) {
-	up := (1<<32 + int(n) - 1) / int(n)
-	return int32(uint32(up)), up*int(n) - 1<<32
+func reciprocal(n int32) (rounded int32, added int64) {
+	up := (1<<32 + int64(n) - 1) / int64(n)
+	return int32(uint32(up)), up*int64(n) - 1<<32
 }
 
 // chunkWeights orders packed weights as [block of columns][plane][half][column][word]: of
