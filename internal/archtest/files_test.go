@@ -42,6 +42,7 @@ var mayOpen = map[string]string{
 	"bcnn/onnx/files.go":                "the folder of a model",
 
 	"bench/armmodel/model.go":                      "its temporary folder",
+	"bench/armmodel/steps.go":                      "its temporary folder",
 	"backend/cpu/internal/kern/sets/sets_arm.go":   "what the kernel tells of the processor",
 	"backend/cpu/internal/kern/sets/sets_arm64.go": "what the kernel tells of the cores",
 }
