@@ -117,6 +117,42 @@ func mul(dst, a, b []float32) {
 	generic.Mul(dst[whole:], a[whole:], b[whole:])
 }
 
+func mulEach(dst, a, b []float32, n int) {
+	if n < 4 {
+		generic.MulEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		mulEachNEON(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
+func minEach(dst, a, b []float32, n int) {
+	if n < 4 {
+		generic.MinEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		minEachNEON(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
+func maxEach(dst, a, b []float32, n int) {
+	if n < 4 {
+		generic.MaxEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		maxEachNEON(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
+func largest(dst, src []float32, n int) {
+	last := len(dst) - 2
+	if n < 4 || last < 0 {
+		generic.Largest(dst, src, n)
+		return
+	}
+	largestNEON(&dst[0], &src[0], n, len(dst)/2)
+	if len(dst)%2 > 0 { // one of them twice
+		largestNEON(&dst[last], &src[last*n], n, 1)
+	}
+}
+
 func minimum(dst, a, b []float32) {
 	whole := len(dst) &^ 3
 	if whole > 0 {

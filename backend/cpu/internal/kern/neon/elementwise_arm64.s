@@ -844,22 +844,158 @@ one:
 done:
 	RET
 
+// func mulEachNEON(dst, a, b *float32, n, rows int)
+TEXT ·mulEachNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+row:
+	VLD1R.P 4(R2), [V8.S4]
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x6e28dc10 // fmul v16.4s, v0.4s, v8.4s
+	VMOV V16.B16, V9.B16
+	LSR $2, R3, R5
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6e28dc10 // fmul v16.4s, v0.4s, v8.4s
+	WORD $0x6e28dc31 // fmul v17.4s, v1.4s, v8.4s
+	WORD $0x6e28dc52 // fmul v18.4s, v2.4s, v8.4s
+	WORD $0x6e28dc73 // fmul v19.4s, v3.4s, v8.4s
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	WORD $0x6e28dc10 // fmul v16.4s, v0.4s, v8.4s
+	VST1.P [V16.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
 // func minNEON(dst, a, b *float32, vectors int)
 TEXT ·minNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
 	MOVD vectors+24(FP), R3
-next:
-	VLD1.P 16(R1), [V1.S4]
-	VLD1.P 16(R2), [V2.S4]
-	WORD $0x6ea1e443 // fcmgt v3.4s, v2.4s, v1.4s
-	WORD $0x4e21e420 // fcmeq v0.4s, v1.4s, v1.4s
-	VBSL V2.B16, V1.B16, V3.B16
-	VBSL V1.B16, V3.B16, V0.B16
-	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R3
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6ea0e490 // fcmgt v16.4s, v4.4s, v0.4s
+	WORD $0x6ea1e4b1 // fcmgt v17.4s, v5.4s, v1.4s
+	WORD $0x6ea2e4d2 // fcmgt v18.4s, v6.4s, v2.4s
+	WORD $0x6ea3e4f3 // fcmgt v19.4s, v7.4s, v3.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	WORD $0x4e21e435 // fcmeq v21.4s, v1.4s, v1.4s
+	WORD $0x4e22e456 // fcmeq v22.4s, v2.4s, v2.4s
+	WORD $0x4e23e477 // fcmeq v23.4s, v3.4s, v3.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V5.B16, V1.B16, V17.B16
+	VBSL V6.B16, V2.B16, V18.B16
+	VBSL V7.B16, V3.B16, V19.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VBSL V1.B16, V17.B16, V21.B16
+	VBSL V2.B16, V18.B16, V22.B16
+	VBSL V3.B16, V19.B16, V23.B16
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $4, R3
+	BHS fours
+few:
+	ADDS $4, R3
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V4.S4]
+	WORD $0x6ea0e490 // fcmgt v16.4s, v4.4s, v0.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VST1.P [V20.S4], 16(R0)
 	SUBS $1, R3
-	BNE next
+	BNE one
+done:
+	RET
+
+// func minEachNEON(dst, a, b *float32, n, rows int)
+TEXT ·minEachNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+row:
+	VLD1R.P 4(R2), [V8.S4]
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x6ea0e510 // fcmgt v16.4s, v8.4s, v0.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VMOV V20.B16, V9.B16
+	LSR $2, R3, R5
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6ea0e510 // fcmgt v16.4s, v8.4s, v0.4s
+	WORD $0x6ea1e511 // fcmgt v17.4s, v8.4s, v1.4s
+	WORD $0x6ea2e512 // fcmgt v18.4s, v8.4s, v2.4s
+	WORD $0x6ea3e513 // fcmgt v19.4s, v8.4s, v3.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	WORD $0x4e21e435 // fcmeq v21.4s, v1.4s, v1.4s
+	WORD $0x4e22e456 // fcmeq v22.4s, v2.4s, v2.4s
+	WORD $0x4e23e477 // fcmeq v23.4s, v3.4s, v3.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V8.B16, V1.B16, V17.B16
+	VBSL V8.B16, V2.B16, V18.B16
+	VBSL V8.B16, V3.B16, V19.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VBSL V1.B16, V17.B16, V21.B16
+	VBSL V2.B16, V18.B16, V22.B16
+	VBSL V3.B16, V19.B16, V23.B16
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	WORD $0x6ea0e510 // fcmgt v16.4s, v8.4s, v0.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VST1.P [V20.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
 	RET
 
 // func maxNEON(dst, a, b *float32, vectors int)
@@ -868,16 +1004,182 @@ TEXT ·maxNEON(SB), NOSPLIT, $0-32
 	MOVD a+8(FP), R1
 	MOVD b+16(FP), R2
 	MOVD vectors+24(FP), R3
-next:
-	VLD1.P 16(R1), [V1.S4]
-	VLD1.P 16(R2), [V2.S4]
-	WORD $0x6ea2e423 // fcmgt v3.4s, v1.4s, v2.4s
-	WORD $0x4e21e420 // fcmeq v0.4s, v1.4s, v1.4s
-	VBSL V2.B16, V1.B16, V3.B16
-	VBSL V1.B16, V3.B16, V0.B16
-	VST1.P [V0.S4], 16(R0)
+	SUBS $4, R3
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6ea4e410 // fcmgt v16.4s, v0.4s, v4.4s
+	WORD $0x6ea5e431 // fcmgt v17.4s, v1.4s, v5.4s
+	WORD $0x6ea6e452 // fcmgt v18.4s, v2.4s, v6.4s
+	WORD $0x6ea7e473 // fcmgt v19.4s, v3.4s, v7.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	WORD $0x4e21e435 // fcmeq v21.4s, v1.4s, v1.4s
+	WORD $0x4e22e456 // fcmeq v22.4s, v2.4s, v2.4s
+	WORD $0x4e23e477 // fcmeq v23.4s, v3.4s, v3.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V5.B16, V1.B16, V17.B16
+	VBSL V6.B16, V2.B16, V18.B16
+	VBSL V7.B16, V3.B16, V19.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VBSL V1.B16, V17.B16, V21.B16
+	VBSL V2.B16, V18.B16, V22.B16
+	VBSL V3.B16, V19.B16, V23.B16
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $4, R3
+	BHS fours
+few:
+	ADDS $4, R3
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V4.S4]
+	WORD $0x6ea4e410 // fcmgt v16.4s, v0.4s, v4.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VST1.P [V20.S4], 16(R0)
 	SUBS $1, R3
-	BNE next
+	BNE one
+done:
+	RET
+
+// func maxEachNEON(dst, a, b *float32, n, rows int)
+TEXT ·maxEachNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+row:
+	VLD1R.P 4(R2), [V8.S4]
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x6ea8e410 // fcmgt v16.4s, v0.4s, v8.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VMOV V20.B16, V9.B16
+	LSR $2, R3, R5
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x6ea8e410 // fcmgt v16.4s, v0.4s, v8.4s
+	WORD $0x6ea8e431 // fcmgt v17.4s, v1.4s, v8.4s
+	WORD $0x6ea8e452 // fcmgt v18.4s, v2.4s, v8.4s
+	WORD $0x6ea8e473 // fcmgt v19.4s, v3.4s, v8.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	WORD $0x4e21e435 // fcmeq v21.4s, v1.4s, v1.4s
+	WORD $0x4e22e456 // fcmeq v22.4s, v2.4s, v2.4s
+	WORD $0x4e23e477 // fcmeq v23.4s, v3.4s, v3.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V8.B16, V1.B16, V17.B16
+	VBSL V8.B16, V2.B16, V18.B16
+	VBSL V8.B16, V3.B16, V19.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VBSL V1.B16, V17.B16, V21.B16
+	VBSL V2.B16, V18.B16, V22.B16
+	VBSL V3.B16, V19.B16, V23.B16
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	WORD $0x6ea8e410 // fcmgt v16.4s, v0.4s, v8.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VST1.P [V20.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
+// func largestNEON(dst, src *float32, n, pairs int)
+TEXT ·largestNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD src+8(FP), R1
+	MOVD n+16(FP), R2
+	MOVD pairs+24(FP), R3
+	MOVD $0x100000000, R26
+	VMOV R26, V28.D[0]
+	MOVD $0x300000002, R26
+	VMOV R26, V28.D[1]
+	MOVD $0x400000004, R26
+	VMOV R26, V29.D[0]
+	MOVD $0x400000004, R26
+	VMOV R26, V29.D[1]
+	MOVD $0xff800000ff800000, R26
+	VMOV R26, V30.D[0]
+	MOVD $0xff800000ff800000, R26
+	VMOV R26, V30.D[1]
+	MOVD $0xffffffffffffffff, R26
+	VMOV R26, V31.D[0]
+	MOVD $0xffffffffffffffff, R26
+	VMOV R26, V31.D[1]
+	LSL $2, R2, R4
+pair:
+	MOVD R1, R5
+	ADD R4, R1, R6
+	MOVD R2, R7
+	VMOV V28.B16, V16.B16
+	VMOV V30.B16, V0.B16
+	VEOR V2.B16, V2.B16, V2.B16
+	VMOV V30.B16, V1.B16
+	VEOR V3.B16, V3.B16, V3.B16
+channels:
+	VLD1.P 16(R5), [V4.S4]
+	VLD1.P 16(R6), [V5.S4]
+	WORD $0x6ea0e486 // fcmgt v6.4s, v4.4s, v0.4s
+	WORD $0x6ea1e4a7 // fcmgt v7.4s, v5.4s, v1.4s
+	VBIT V6.B16, V4.B16, V0.B16
+	VBIT V6.B16, V16.B16, V2.B16
+	VBIT V7.B16, V5.B16, V1.B16
+	VBIT V7.B16, V16.B16, V3.B16
+	VADD V29.S4, V16.S4, V16.S4
+	SUBS $4, R7
+	BEQ best
+	CMP $4, R7
+	BHS channels
+	MOVD $4, R8
+	SUB R7, R8
+	SUB R8<<2, R5
+	SUB R8<<2, R6
+	VDUP R8, V4.S4
+	VSUB V4.S4, V16.S4, V16.S4
+	MOVD $4, R7
+	B channels
+best:
+	WORD $0x6e30f804 // fmaxv s4, v0.4s
+	WORD $0x6e30f825 // fmaxv s5, v1.4s
+	VDUP V4.S[0], V4.S4
+	WORD $0x4e24e406 // fcmeq v6.4s, v0.4s, v4.4s
+	VBSL V31.B16, V2.B16, V6.B16
+	WORD $0x6eb1a8c4 // uminv s4, v6.4s
+	WORD $0x4e21d884 // scvtf v4.4s, v4.4s
+	FMOVS F4, 0(R0)
+	VDUP V5.S[0], V5.S4
+	WORD $0x4e25e427 // fcmeq v7.4s, v1.4s, v5.4s
+	VBSL V31.B16, V3.B16, V7.B16
+	WORD $0x6eb1a8e5 // uminv s5, v7.4s
+	WORD $0x4e21d8a5 // scvtf v5.4s, v5.4s
+	FMOVS F5, 4(R0)
+	ADD $8, R0
+	ADD R4<<1, R1
+	SUBS $1, R3
+	BNE pair
 	RET
 
 // func divideNEON(x *float32, vectors int, taps, y float32)

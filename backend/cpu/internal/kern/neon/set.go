@@ -49,6 +49,8 @@ func Set(cores Cores) kern.Set {
 	s.Mul = mul
 	s.Min = minimum
 	s.Max = maximum
+	s.Largest = largest
+	s.MulEach, s.MinEach, s.MaxEach = mulEach, minEach, maxEach
 	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool

@@ -1035,22 +1035,47 @@ func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int
 //go:noescape
 func clipNEON(x *float32, vectors int, low, high float32)
 
-// mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.
+// mulNEON computes dst[i] = a[i]·b[i]
+// for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func mulNEON(dst, a, b *float32, vectors int)
 
-// minNEON sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i], for
-// i < 4·vectors, vectors > 0.
+// mulEachNEON computes dst[r·n + i] = a[r·n + i]·b[r]
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func mulEachNEON(dst, a, b *float32, n, rows int)
+
+// minNEON sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i],
+// for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func minNEON(dst, a, b *float32, vectors int)
 
-// maxNEON sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i], for
-// i < 4·vectors, vectors > 0.
+// minEachNEON sets dst[r·n + i] to a[r·n + i] where that is less than b[r] or a NaN, else to b[r],
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func minEachNEON(dst, a, b *float32, n, rows int)
+
+// maxNEON sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i],
+// for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func maxNEON(dst, a, b *float32, vectors int)
+
+// maxEachNEON sets dst[r·n + i] to a[r·n + i] where that is greater than b[r] or a NaN, else to b[r],
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func maxEachNEON(dst, a, b *float32, n, rows int)
+
+// largestNEON sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
+// n ≥ 4, for 2·pairs pixels, pairs > 0. A NaN counts as −∞.
+//
+//go:noescape
+func largestNEON(dst, src *float32, n, pairs int)
 
 // divideNEON divides x[i] by taps, whose rounded reciprocal is y, for
 // i < 4·vectors, vectors > 0:

@@ -354,7 +354,7 @@ func TestMinMax(t *testing.T) {
 
 // TestEach has rows with a value each, of numbers, zeros of both signs, infinities and NaNs.
 func TestEach(t *testing.T) {
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 2, 3, 7, 8, 9, 15, 16, 31, 32, 33, 40, 64, 100, 131} {
 			for _, rows := range []int{0, 1, 2, 5} {
 				for range 8 {
@@ -407,7 +407,7 @@ func TestEach(t *testing.T) {
 // nothing but those.
 func TestLargest(t *testing.T) {
 	inf, nan := float32(math.Inf(1)), float32(math.NaN())
-	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 19, 21, 64, 150} {
 			for _, pixels := range []int{0, 1, 7, 8, 9, 15, 16, 17, 33} {
 				for range 4 {

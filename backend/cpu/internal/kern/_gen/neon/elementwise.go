@@ -13,9 +13,8 @@ func (a *asm) elementwise() {
 	a.ends()
 	a.scaleBytes()
 	a.clips()
-	a.mul()
-	a.extreme("min", "<")
-	a.extreme("max", ">")
+	a.pairs()
+	a.largest()
 	a.divide()
 	a.choose()
 	a.picks()
@@ -343,20 +342,6 @@ func (a *asm) scaleBytes() {
 }
 
 // mul writes the product of two rows.
-func (a *asm) mul() {
-	a.function("mulNEON", "dst, a, b *float32, vectors int", 0, 32,
-		"mulNEON computes dst[i] = a[i]·b[i] for i < 4·vectors, vectors > 0.")
-	a.arguments("dst", "a", "b", "vectors")
-	a.byFours("R3", func(n int) {
-		a.load("R1", 0, n)
-		a.load("R2", 4, n)
-		for i := range n {
-			a.fmul(i, 4+i, 16+i)
-		}
-		a.store("R0", 16, n)
-	})
-}
-
 // everywhere loads float32 arguments into all lanes of registers.
 func (a *asm) everywhere(first, at int, names ...string) {
 	for i, name := range names {
@@ -389,28 +374,6 @@ func (a *asm) clips() {
 		}
 		a.store("R0", x, n)
 	})
-}
-
-// extreme writes the smaller or the larger of two values.
-func (a *asm) extreme(name, sign string) {
-	a.function(name+"NEON", "dst, a, b *float32, vectors int", 0, 32,
-		name+"NEON sets dst[i] to a[i] where a[i] "+sign+" b[i] or a[i] is a NaN, else to b[i], for", "i < 4·vectors, vectors > 0.")
-	a.arguments("dst", "a", "b", "vectors")
-	a.label("next")
-	a.op("VLD1.P 16(R1), [V1.S4]")
-	a.op("VLD1.P 16(R2), [V2.S4]")
-	if name == "min" {
-		a.fcmgt(2, 1, 3)
-	} else {
-		a.fcmgt(1, 2, 3)
-	}
-	a.fcmeq(1, 1, 0)
-	a.op("VBSL V2.B16, V1.B16, V3.B16")
-	a.op("VBSL V1.B16, V3.B16, V0.B16")
-	a.op("VST1.P [V0.S4], 16(R0)")
-	a.op("SUBS $1, R3")
-	a.op("BNE next")
-	a.op("RET")
 }
 
 // divide writes the division of a row by a number of taps.
