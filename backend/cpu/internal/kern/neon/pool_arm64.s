@@ -113,60 +113,6 @@ TEXT ·maxPoolNEON(SB), NOSPLIT, $0-8
 	MOVD 40(R0), R6
 	MOVD 48(R0), R7
 	MOVD 56(R0), R8
-	TST $63, R5
-	BNE pixel
-pairs:
-	CMP $2, R8
-	BLT left
-	MOVD R5, R9
-	MOVD R1, R10
-	MOVD R2, R11
-pairpart:
-	MOVD R3, R12
-	SUBS $1, R4, R13
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	ADD R6, R14, R15
-	VLD1 (R14), [V0.B16, V1.B16, V2.B16, V3.B16]
-	VLD1 (R15), [V4.B16, V5.B16, V6.B16, V7.B16]
-	BEQ pairstore
-pairtap:
-	MOVD.P 8(R12), R14
-	ADD R11, R14
-	ADD R6, R14, R15
-	VLD1 (R14), [V8.B16, V9.B16, V10.B16, V11.B16]
-	VLD1 (R15), [V12.B16, V13.B16, V14.B16, V15.B16]
-	WORD $0x6ea0e510 // fcmgt v16.4s, v8.4s, v0.4s
-	WORD $0x6ea1e531 // fcmgt v17.4s, v9.4s, v1.4s
-	WORD $0x6ea2e552 // fcmgt v18.4s, v10.4s, v2.4s
-	WORD $0x6ea3e573 // fcmgt v19.4s, v11.4s, v3.4s
-	WORD $0x6ea4e594 // fcmgt v20.4s, v12.4s, v4.4s
-	WORD $0x6ea5e5b5 // fcmgt v21.4s, v13.4s, v5.4s
-	WORD $0x6ea6e5d6 // fcmgt v22.4s, v14.4s, v6.4s
-	WORD $0x6ea7e5f7 // fcmgt v23.4s, v15.4s, v7.4s
-	SUBS $1, R13
-	VBIT V16.B16, V8.B16, V0.B16
-	VBIT V17.B16, V9.B16, V1.B16
-	VBIT V18.B16, V10.B16, V2.B16
-	VBIT V19.B16, V11.B16, V3.B16
-	VBIT V20.B16, V12.B16, V4.B16
-	VBIT V21.B16, V13.B16, V5.B16
-	VBIT V22.B16, V14.B16, V6.B16
-	VBIT V23.B16, V15.B16, V7.B16
-	BNE pairtap
-pairstore:
-	ADD R7, R10, R15
-	VST1.P [V0.B16, V1.B16, V2.B16, V3.B16], 64(R10)
-	VST1 [V4.B16, V5.B16, V6.B16, V7.B16], (R15)
-	ADD $64, R11
-	SUBS $64, R9
-	BNE pairpart
-	ADD R6<<1, R2
-	ADD R7<<1, R1
-	SUBS $2, R8
-	B pairs
-left:
-	CBZ R8, end
 pixel:
 	MOVD R5, R9
 	MOVD R1, R10
@@ -250,7 +196,6 @@ ende:
 	ADD R7, R1
 	SUBS $1, R8
 	BNE pixel
-end:
 	RET
 
 // func maxPoolBytesNEON(job *uint8)

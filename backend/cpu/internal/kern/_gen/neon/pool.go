@@ -33,9 +33,6 @@ func (a *asm) pool(kind string) {
 	} {
 		a.op("MOVD %d(R0), R%d", at, 1+i)
 	}
-	if kind == "max" {
-		a.maxPairs()
-	}
 	a.label("pixel")
 	a.op("MOVD R5, R9") // bytes left
 	a.op("MOVD R1, R10")
@@ -109,59 +106,7 @@ func (a *asm) pool(kind string) {
 	a.op("ADD R7, R1")
 	a.op("SUBS $1, R8")
 	a.op("BNE pixel")
-	if kind == "max" {
-		a.label("end")
-	}
 	a.op("RET")
-}
-
-// maxPairs writes the maxima of two pixels of whole parts of 64 bytes at a time, as long as
-// there are two: a comparison and a choice wait for those of the tap before.
-func (a *asm) maxPairs() {
-	const x, value, mask = 0, 8, 16 // 8 vectors each
-	a.op("TST $63, R5")
-	a.op("BNE pixel")
-	a.label("pairs")
-	a.op("CMP $2, R8")
-	a.op("BLT left")
-	a.op("MOVD R5, R9")
-	a.op("MOVD R1, R10")
-	a.op("MOVD R2, R11")
-	a.label("pairpart")
-	a.op("MOVD R3, R12")
-	a.op("SUBS $1, R4, R13")
-	load := func(first int) {
-		a.op("MOVD.P 8(R12), R14")
-		a.op("ADD R11, R14")
-		a.op("ADD R6, R14, R15")
-		a.op("VLD1 (R14), %s", list(first, 4, "B16"))
-		a.op("VLD1 (R15), %s", list(first+4, 4, "B16"))
-	}
-	load(x)
-	a.op("BEQ pairstore")
-	a.label("pairtap")
-	load(value)
-	for i := range 8 {
-		a.fcmgt(value+i, x+i, mask+i)
-	}
-	a.op("SUBS $1, R13")
-	for i := range 8 {
-		a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, value+i, x+i)
-	}
-	a.op("BNE pairtap")
-	a.label("pairstore")
-	a.op("ADD R7, R10, R15")
-	a.op("VST1.P %s, 64(R10)", list(x, 4, "B16"))
-	a.op("VST1 %s, (R15)", list(x+4, 4, "B16"))
-	a.op("ADD $64, R11")
-	a.op("SUBS $64, R9")
-	a.op("BNE pairpart")
-	a.op("ADD R6<<1, R2")
-	a.op("ADD R7<<1, R1")
-	a.op("SUBS $2, R8")
-	a.op("B pairs")
-	a.label("left")
-	a.op("CBZ R8, end")
 }
 
 // pool4 writes the pooling of windows of 2×2.
