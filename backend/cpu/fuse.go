@@ -72,7 +72,7 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 // that lie in the same place, at[t] is the one that has it; whole is that of joined, and
 // over are pairs of tensors of which one lies where the other does besides.
 func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcnn.Use, at []int) {
-	at = inPlace(plan, groups)
+	at = inPlace(plan, groups, whole)
 	for t, w := range whole {
 		at[t] = at[w]
 	}
@@ -101,8 +101,9 @@ func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcn
 }
 
 // inPlace returns for every tensor the one in whose place it lies: that which the next
-// step of its group writes, where nothing else reads it.
-func inPlace(plan *bcnn.Plan, groups []group) []int {
+// step of its group writes, where nothing else reads it, nor behind that step what is joined
+// in it; whole is that of joined.
+func inPlace(plan *bcnn.Plan, groups []group, whole []int) []int {
 	readers := make([]int, len(plan.Tensors))
 	for _, s := range plan.Steps {
 		for _, t := range s.In {
@@ -126,6 +127,11 @@ func inPlace(plan *bcnn.Plan, groups []group) []int {
 			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || readers[t] > 1 || ends[t] || ends[s.Out] {
 				continue
 			}
+			if slices.ContainsFunc(plan.Steps[i+1:], func(s bcnn.Step) bool {
+				return slices.ContainsFunc(s.In, func(in int) bool { return whole[in] == t })
+			}) {
+				continue
+			}
 			if from.DType == to.DType && from.Shape == to.Shape {
 				at[t] = at[s.Out]
 			}
@@ -140,7 +146,7 @@ type pair struct{ read, written int }
 // fuse makes one step of those of each group, where the first can lead. It returns which
 // tensors may lie where others do.
 func (e *executable) fuse(groups []group) (over []pair) {
-	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups)
+	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.whole)
 	e.steps = nil
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]

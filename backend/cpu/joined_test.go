@@ -66,3 +66,26 @@ func TestJoined(t *testing.T) {
 		}
 	})
 }
+
+// TestJoinedIsReadLate: a step does not write over a tensor that holds another, which a sign
+// behind that step reads.
+func TestJoinedIsReadLate(t *testing.T) {
+	p := newPlanner(7, input(bcnn.Float32, 5, 7, 16))
+	join := func(with int) int {
+		in := p.last().Shape
+		in.C += p.plan.Tensors[with].Shape.C
+		p.step("join", &bcnn.ConcatStep{}, bcnn.Float32, in, with)
+		return len(p.plan.Tensors) - 1
+	}
+	p.affine(bcnn.ActivationNone)
+	part := join(1)
+	whole := join(1)
+	p.affine(bcnn.ActivationNone)
+	require.Equal(t, whole, joined(&p.plan)[part])
+	p.sign() // of the affine step
+	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(32, 1, 2, false)}, bcnn.Bits, p.plan.Tensors[part].Shape)
+	p.plan.Steps[len(p.plan.Steps)-1].In = []int{part}
+	p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 8, float: true})
+	require.Equal(t, whole, joined(p.done())[part])
+	forEach(t, func(t *testing.T, opts backend.Options) { requireReference(t, p, opts) })
+}
