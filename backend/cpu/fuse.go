@@ -105,9 +105,11 @@ func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcn
 // in it; whole is that of joined.
 func inPlace(plan *bcnn.Plan, groups []group, whole []int) []int {
 	readers := make([]int, len(plan.Tensors))
-	for _, s := range plan.Steps {
+	last := make([]int, len(plan.Tensors)) // the step that reads it, or what is joined in it
+	for i, s := range plan.Steps {
 		for _, t := range s.In {
 			readers[t]++
+			last[whole[t]] = i
 		}
 	}
 	ends := plan.Ends()
@@ -124,12 +126,7 @@ func inPlace(plan *bcnn.Plan, groups []group, whole []int) []int {
 				continue
 			}
 			from, to := plan.Tensors[t], plan.Tensors[s.Out]
-			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || readers[t] > 1 || ends[t] || ends[s.Out] {
-				continue
-			}
-			if slices.ContainsFunc(plan.Steps[i+1:], func(s bcnn.Step) bool {
-				return slices.ContainsFunc(s.In, func(in int) bool { return whole[in] == t })
-			}) {
+			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || readers[t] > 1 || last[t] > i || ends[t] || ends[s.Out] {
 				continue
 			}
 			if from.DType == to.DType && from.Shape == to.Shape {
