@@ -229,5 +229,9 @@ func (im *importer) castLike(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	return im.cast(n, operands[0], operands[1].Type())
+	typ := operands[1].Type()
+	if of, ok := im.types[n.Inputs[1]]; ok && operands[0].Constant != nil { // folded in the type of the file
+		typ = of
+	}
+	return im.cast(n, operands[0], typ)
 }

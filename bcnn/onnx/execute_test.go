@@ -235,7 +235,7 @@ func (n testNode) execute(in []array, m testModel) array {
 	case "Constant":
 		t := n.attrs["value"].(testTensor)
 		return array{t.dims, t.values}
-	case "Cast":
+	case "Cast", "CastLike":
 		return broadcastArrays(in[:1], func(x []float64) float64 {
 			switch pb.DataType(n.int("to", 0)) {
 			case pb.Bool:

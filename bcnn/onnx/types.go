@@ -29,11 +29,10 @@ func computedIn(typ pb.DataType) pb.DataType {
 // inFloat calls the handler of a node with real constants beside values as FLOAT, and
 // remembers which tensors are of other real types in the file.
 func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
-	m := *n
 	typ := pb.Float
 	im.build.Rounding = 0
 	values := slices.ContainsFunc(n.Inputs, func(name string) bool { return im.env[name].Value != nil })
-	for i, name := range n.Inputs {
+	for _, name := range n.Inputs {
 		if !values || name == "" {
 			continue
 		}
@@ -65,17 +64,10 @@ func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
 		if err != nil {
 			return build.Operand{}, err
 		}
-		if &m.Inputs[0] == &n.Inputs[0] {
-			if err := im.budget.Charge(nameUnits * int64(len(n.Inputs))); err != nil {
-				return build.Operand{}, err
-			}
-			m.Inputs = slices.Clone(n.Inputs)
-		}
-		m.Inputs[i] = name + " as FLOAT"
-		im.env[m.Inputs[i]] = build.Operand{Constant: t}
-		defer delete(im.env, m.Inputs[i])
+		im.env[name] = build.Operand{Constant: t}
+		defer func() { im.env[name] = r }()
 	}
-	r, err := f(im, &m)
+	r, err := f(im, n)
 	if n.OpType == "Cast" && r.Value != nil {
 		to, _ := n.Int("to", 0) // which castNode has read
 		typ = pb.DataType(to)
