@@ -186,8 +186,7 @@ func (e *Evaluator) Binary(op string) PointFunc {
 				}
 			}
 			if !typ.Real() {
-				// Beyond this float64 would round.
-				if v = math.Trunc(v); math.Abs(v) > 1<<53 || v != v {
+				if v = math.Trunc(v); !holds(typ, v) {
 					failed = errors.New("integer overflow or division by 0")
 					v = 0
 				}
@@ -202,6 +201,13 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		}
 		return out, err
 	}
+}
+
+// holds reports whether a result is one of an integer type, and one that float64 has not
+// rounded.
+func holds(typ pb.DataType, v float64) bool {
+	least, most := typ.Limits()
+	return math.Abs(v) < 1<<53 && float64(least) <= v && v <= float64(most)
 }
 
 // marked reports whether value i stands for the batch size.

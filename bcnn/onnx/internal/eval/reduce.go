@@ -93,7 +93,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
 			v := r.end(sums[i], n)
 			if !t.Type.Real() {
 				v = math.Trunc(v)
-				overflow = overflow || math.Abs(v) > 1<<53 || v != v
+				overflow = overflow || !holds(t.Type, v)
 			}
 			if !overflow {
 				out.Set(i, v)

@@ -166,16 +166,15 @@ func (e *Evaluator) CumSum(t *Tensor, axis int, exclusive, reverse bool) (*Tenso
 					k = size - 1 - k
 				}
 				at := lane/inner*inner*size + lane%inner + k*inner
-				before := sum
-				sum += t.At(at)
-				overflow = overflow || !t.Type.Real() && (sum >= 1<<53 || sum <= -1<<53)
-				switch {
-				case overflow:
-				case exclusive:
-					out.Set(at, before)
-				default:
-					out.Set(at, sum)
+				v := sum
+				if sum += t.At(at); !exclusive {
+					v = sum
 				}
+				if !t.Type.Real() && !holds(t.Type, v) {
+					overflow = true
+					return
+				}
+				out.Set(at, v)
 			}
 		}
 	})
