@@ -22,6 +22,19 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) (build.Operand, err
 			return build.Operand{}, err
 		}
 	}
+	// FLOAT16 has no room for squares: it is computed in FLOAT and rounded in the end, as
+	// other runtimes do.
+	typ := t.Type
+	if typ == pb.Float16 || typ == pb.BFloat16 {
+		for _, p := range []**eval.Tensor{&t, &c[0], &c[1], &c[2], &c[3]} {
+			if *p == nil {
+				continue
+			}
+			if *p, err = im.eval.Cast(pb.Float)([]*eval.Tensor{*p}); err != nil {
+				return build.Operand{}, err
+			}
+		}
+	}
 	dims := t.Dims
 	centred, perChannel := true, true
 	var axes []int // over which mean and variance are taken
@@ -133,5 +146,6 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) (build.Operand, err
 			return build.Operand{}, err
 		}
 	}
-	return build.Operand{Constant: t.Redim(dims)}, nil
+	t, err = im.eval.Cast(typ)([]*eval.Tensor{t.Redim(dims)})
+	return build.Operand{Constant: t}, err
 }
