@@ -79,7 +79,7 @@ func randomGraph(seed uint64) *planner {
 			k := 1 + 2*p.rng.IntN(2)
 			p.conv(convOptions{window: bcnn.Window{KH: k, KW: k, Pad: pad(k / 2)}, out: []int{s.C, 16, 32, 64}[p.rng.IntN(4)], float: true})
 		}
-		if p.rng.IntN(8) == 0 && last() > 0 {
+		if p.rng.IntN(8) == 0 {
 			outputs = append(outputs, last())
 		}
 	}
