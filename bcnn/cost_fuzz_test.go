@@ -2,6 +2,7 @@ package bcnn_test
 
 import (
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -223,8 +224,12 @@ func (s *script) one(from int) int {
 	if s.shape(from) == one {
 		return from
 	}
-	words := bits.Words(s.shape(from).Values())
-	return s.add(bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, words)}}, one, from)
+	in := s.shape(from)
+	if words := bits.Words(in.Values()); s.values(words) {
+		return s.add(bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: make([]uint64, words)}}, one, from)
+	}
+	from = s.add(bcnn.Channels{Index: []int32{0}}, bcnn.Shape{H: in.H, W: in.W, C: 1}, from)
+	return s.add(bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}, one, from)
 }
 
 // build makes a chain of chains: runs of the same layers, from the last layer,
@@ -296,11 +301,33 @@ func FuzzCost(f *testing.F) {
 		if len(code) > 200 {
 			t.Skip("longer ones say nothing new")
 		}
-		for _, unfused := range []bool{false, true} {
-			s := script{code: code, room: 1 << 18}
-			e, _, err := measure(t, s.build(), bcnn.LowerOptions{Unfused: unfused})
-			require.NotErrorIs(t, err, budget.ErrExceeded)
-			requireLinear(t, e)
-		}
+		requireLinearOf(t, code)
 	})
+}
+
+// requireLinearOf holds the expense of the network of a script against its size.
+func requireLinearOf(t *testing.T, code []byte) {
+	t.Helper()
+	for _, unfused := range []bool{false, true} {
+		s := script{code: code, room: 1 << 18}
+		e, _, err := measure(t, s.build(), bcnn.LowerOptions{Unfused: unfused})
+		require.NotErrorIs(t, err, budget.ErrExceeded)
+		requireLinear(t, e)
+	}
+}
+
+// TestCostOfDrawnNetworks counts the work of networks drawn at random.
+func TestCostOfDrawnNetworks(t *testing.T) {
+	n := 3000
+	if testing.Short() {
+		n = 300
+	}
+	for seed := range n {
+		random := rand.New(rand.NewPCG(uint64(seed), 0))
+		code := make([]byte, 5+random.IntN(30))
+		for i := range code {
+			code[i] = byte(random.Uint32())
+		}
+		t.Run(fmt.Sprint(seed), func(t *testing.T) { requireLinearOf(t, code) })
+	}
 }

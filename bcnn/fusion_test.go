@@ -231,8 +231,10 @@ func TestWhatIsFused(t *testing.T) {
 		{"flattened bytes with values per channel", draw(bcnn.Uint8, 2, 1, 2).add("f", bcnn.Flatten{}).add("b", each(4)),
 			"[0] affine affine → 2×1×2 float32; [1] flatten flatten → 1×1×4 float32; [2] affine b → 1×1×4 float32 scaled", ""},
 		{"a flattened image that two read", draw(bcnn.Float32, 2, 1, 2).add("a", half).add("f", bcnn.Flatten{}).add("b", each(4)).add("c", each(4), 1).add("+", bcnn.Add{}, 2, 3),
-			"[0] affine a → 2×1×2 float32 scaled; [1] flatten flatten → 1×1×4 float32; [1] flatten flatten → 1×1×4 float32; " +
-				"[2] affine b → 1×1×4 float32 scaled; [3] affine c → 1×1×4 float32 scaled; [4 5] add + → 1×1×4 float32", ""},
+			"[0] affine a → 2×1×2 float32 scaled; [1] flatten flatten → 1×1×4 float32; " +
+				"[2] affine b → 1×1×4 float32 scaled; [2] affine c → 1×1×4 float32 scaled; [3 4] add + → 1×1×4 float32", ""},
+		{"bytes that two read as numbers", draw(bcnn.Uint8, 2, 1, 2).add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 1}}).add("q", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 1}}, -1).add("+", bcnn.Add{}, 0, 1),
+			"[0] affine affine → 2×1×2 float32; [1] maxpool p → 1×1×2 float32; [1] maxpool q → 1×1×2 float32; [2 3] add + → 1×1×2 float32", ""},
 		{"real weights on a chain", draw(bcnn.Float32, 1, 1, 2).add("a", half).add("d", floatDense(2, 3)).add("r", relu).add("b", each(3)).add("s", sign),
 			"[0] affine a → 1×1×2 float32 scaled; [1] dense d+r+b+s → 1×1×3 bits; [2] affine affine → 1×1×3 float32",
 			"[0] affine a → 1×1×2 float32 scaled; [1] dense d → 1×1×3 float32; [2] sign r+b+s → 1×1×3 bits; [3] affine affine → 1×1×3 float32"},

@@ -184,7 +184,7 @@ func TestMovedLevels(t *testing.T) {
 			d.Append("j", bcnn.Concat{}, 1, 1)
 			return d.add("c", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: []uint64{0x5a5a5a}}})
 		}(),
-			[]string{"[0] quantize q → 2×3×2 float32", "[1] flatten flatten → 1×1×12 float32", "[1] flatten flatten → 1×1×12 float32", "[2 3] concat j → 1×1×24 float32", "[4] sign sign → 2×1×24 bits", "[5] dense c → 1×1×1 float32 scaled"}},
+			[]string{"[0] quantize q → 2×3×2 float32", "[1] flatten flatten → 1×1×12 float32", "[2 2] concat j → 1×1×24 float32", "[3] sign sign → 2×1×24 bits", "[4] dense c → 1×1×1 float32 scaled"}},
 		"with signs": {func() drawing {
 			d := input().add("q", levels(0, 4))
 			d.Append("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.NetworkInput)

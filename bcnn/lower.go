@@ -46,6 +46,8 @@ type lowering struct {
 	fused  bool
 	// outputs are the tensors that are outputs so far.
 	outputs map[int]bool
+	// floats and vectors are copies of tensors, Float32 and flattened, for all who want one.
+	floats, vectors map[int]int
 }
 
 // value is a layer's output while lowering: a tensor or a convolution that is
@@ -84,6 +86,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // the check has spent the size
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
+		floats: map[int]int{}, vectors: map[int]int{},
 		plan: &Plan{Name: n.Name, Inputs: slices.Clone(n.Inputs), Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {

@@ -65,8 +65,18 @@ func (lo *lowering) vector(v value) (value, error) {
 	if from.Shape.Pixels() == 1 {
 		return value{tensor: t, levels: v.levels}, nil
 	}
-	t, err := lo.emit(&FlattenStep{}, nil, from.DType, Shape{1, 1, from.Shape.Values()}, t)
+	t, err := lo.copy(lo.vectors, &FlattenStep{}, from.DType, Shape{1, 1, from.Shape.Values()}, t)
 	return value{tensor: t}, err
+}
+
+// copy emits a step that copies a tensor, or returns the copy that there is.
+func (lo *lowering) copy(made map[int]int, op StepOp, d DType, s Shape, t int) (int, error) {
+	if out, ok := made[t]; ok {
+		return out, nil
+	}
+	out, err := lo.emit(op, nil, d, s, t)
+	made[t] = out
+	return out, err
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
@@ -146,7 +156,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		}
 		chain = rest
 	} else if lo.plan.Tensors[t].DType != Float32 && (len(chain) == 0 || chain[0].kind == linkPool) {
-		if t, err = lo.emit(&AffineStep{}, nil, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
+		if t, err = lo.copy(lo.floats, &AffineStep{}, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}
 	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkFunction && t >= len(lo.plan.InputTensors()) {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"sort"
 
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -46,9 +47,7 @@ func (lo *lowering) tables() error {
 			t.readers[in] = append(t.readers[in], i)
 		}
 	}
-	if err := t.find(); err != nil {
-		return err
-	}
+	t.find()
 	worth := make([]bool, len(p.Tensors)) // by tensor of bytes
 	for out, f := range t.all {
 		if f.of >= 0 && f.stays && (f.costly || p.Tensors[out].DType == Bits && p.Tensors[f.of].DType == Uint8) {
@@ -77,14 +76,11 @@ func (lo *lowering) tables() error {
 }
 
 // find says of each tensor what it is a function of.
-func (t *tables) find() error {
+func (t *tables) find() {
 	p := t.plan
 	each := make([]bool, len(p.Steps))
 	for i, s := range p.Steps {
-		var err error
-		if each[i], err = t.differs(s.Op); err != nil {
-			return err
-		}
+		each[i] = differs(s.Op)
 	}
 	many := func(s Step) bool { return p.Tensors[s.Out].Shape.C > maxTables }
 	// bytes reports whether levels may be bytes: whether all that reads them takes one at a time.
@@ -128,7 +124,6 @@ func (t *tables) find() error {
 			}
 		}
 	}
-	return nil
 }
 
 // source returns the tensor of bytes that functions of a tensor are functions of; −1 for none.
@@ -167,7 +162,11 @@ func (t *tables) lookUp(s *Step) (bool, error) {
 	var op StepOp = table
 	if toBits {
 		table.Planes = sign.Planes
-		if threshold := table.threshold(p.Tensors[f.of].Shape.C); threshold != nil {
+		channels := p.Tensors[f.of].Shape.C
+		if err := t.hold(4*int64(channels) + 8*int64(bits.Words(channels))); err != nil {
+			return false, err
+		}
+		if threshold := table.threshold(channels); threshold != nil {
 			op = &BinarizeStep{Scheme: SchemeThreshold, Threshold: threshold}
 		} else if !f.costly && !must {
 			return false, nil
@@ -300,8 +299,8 @@ func perValue(op StepOp) bool {
 }
 
 // differs reports whether a step that treats values one by one does so for each channel in
-// its own way.
-func (lo *lowering) differs(op StepOp) (bool, error) {
+// its own way. It reads constants of the plan once, whose bytes are paid for.
+func differs(op StepOp) bool {
 	var lists [][]float32
 	switch op := op.(type) {
 	case *AffineStep:
@@ -309,26 +308,20 @@ func (lo *lowering) differs(op StepOp) (bool, error) {
 	case *AddStep:
 		lists = [][]float32{op.Activation.Slope}
 	case *QuantizeStep:
-		return len(op.Thresholds) >= op.Levels, nil
+		return len(op.Thresholds) >= op.Levels
 	case *SignStep:
 		n := len(op.Threshold.F32) / max(1<<max(op.Planes, 1)-1, 1)
 		for list := op.Threshold.F32; len(list) > 0; list = list[n:] {
 			lists = append(lists, list[:n])
 		}
 		if op.Threshold.Flip != nil {
-			return true, nil
+			return true
 		}
 	}
-	for _, list := range lists {
+	return slices.ContainsFunc(lists, func(list []float32) bool {
 		// +0 and −0 make different zeros.
-		if i := slices.IndexFunc(list, func(v float32) bool { return math.Float32bits(v) != math.Float32bits(list[0]) }); i >= 0 {
-			return true, lo.Charge(int64(i))
-		}
-		if err := lo.Charge(int64(len(list))); err != nil {
-			return false, err
-		}
-	}
-	return false, nil
+		return slices.ContainsFunc(list, func(v float32) bool { return math.Float32bits(v) != math.Float32bits(list[0]) })
+	})
 }
 
 // valueOf is what a step makes of a value of a channel; of Bits, the number of its planes.

@@ -64,25 +64,36 @@ func (t *TableStep) threshold(channels int) *Threshold {
 	}
 	out := &Threshold{I32: make([]int32, channels)}
 	flips := newFlips(channels)
+	var at int32
+	var falls bool
 	for c := range channels {
-		values := t.Of(c)
-		at := 1
-		for at < TableSize && values[at] == values[0] {
-			at++
+		if c*TableSize < len(t.Values) { // what all channels share is searched once
+			var once bool
+			if at, falls, once = step(t.Of(c)); !once {
+				return nil
+			}
 		}
-		if slices.ContainsFunc(values[min(at, TableSize-1):], func(v float32) bool { return v != values[TableSize-1] }) {
-			return nil
-		}
-		switch {
-		case at < TableSize:
-			out.I32[c] = int32(at)
-			flips.set(c, values[0] == 1)
-		case values[0] == 1:
-			out.I32[c] = math.MinInt32
-		default:
-			out.I32[c] = math.MaxInt32
-		}
+		out.I32[c] = at
+		flips.set(c, falls)
 	}
 	out.Flip = flips.words()
 	return out
+}
+
+// step returns from which value on bits of all bytes change, and whether from 1 to 0; once is
+// false where they change more than once.
+func step(values []float32) (at int32, falls, once bool) {
+	first, last := values[0], values[TableSize-1]
+	n := 1
+	for n < TableSize && values[n] == first {
+		n++
+	}
+	switch {
+	case n == TableSize && first == 1:
+		return math.MinInt32, false, true
+	case n == TableSize:
+		return math.MaxInt32, false, true
+	}
+	changed := slices.ContainsFunc(values[n:], func(v float32) bool { return v != last })
+	return int32(n), first == 1, !changed
 }
