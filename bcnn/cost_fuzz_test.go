@@ -2,7 +2,6 @@ package bcnn_test
 
 import (
 	"fmt"
-	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/drawn"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -297,37 +297,18 @@ func FuzzCost(f *testing.F) {
 		f.Add([]byte{2, 2, 3, 0, 9, 4, 1, 12 + i%6, i, 17, i, 6, 12 + i/2, i, 13, i, 6})
 		f.Add([]byte{4, 4, 2, 0, 11, 3, 2, i, 7, 9, 1, 2, 5, 8, i, i, i, 2})
 	}
+	for seed := range 1000 {
+		f.Add(drawn.Bytes(seed, 35))
+	}
 	f.Fuzz(func(t *testing.T, code []byte) {
 		if len(code) > 200 {
 			t.Skip("longer ones say nothing new")
 		}
-		requireLinearOf(t, code)
-	})
-}
-
-// requireLinearOf holds the expense of the network of a script against its size.
-func requireLinearOf(t *testing.T, code []byte) {
-	t.Helper()
-	for _, unfused := range []bool{false, true} {
-		s := script{code: code, room: 1 << 18}
-		e, _, err := measure(t, s.build(), bcnn.LowerOptions{Unfused: unfused})
-		require.NotErrorIs(t, err, budget.ErrExceeded)
-		requireLinear(t, e)
-	}
-}
-
-// TestCostOfDrawnNetworks counts the work of networks drawn at random.
-func TestCostOfDrawnNetworks(t *testing.T) {
-	n := 3000
-	if testing.Short() {
-		n = 300
-	}
-	for seed := range n {
-		random := rand.New(rand.NewPCG(uint64(seed), 0))
-		code := make([]byte, 5+random.IntN(30))
-		for i := range code {
-			code[i] = byte(random.Uint32())
+		for _, unfused := range []bool{false, true} {
+			s := script{code: code, room: 1 << 18}
+			e, _, err := measure(t, s.build(), bcnn.LowerOptions{Unfused: unfused})
+			require.NotErrorIs(t, err, budget.ErrExceeded)
+			requireLinear(t, e)
 		}
-		t.Run(fmt.Sprint(seed), func(t *testing.T) { requireLinearOf(t, code) })
-	}
+	})
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/drawn"
 	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/steps"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -318,6 +319,9 @@ func FuzzLoad(f *testing.F) {
 // bytes, and of graphs that a program of bytes makes.
 func FuzzCost(f *testing.F) {
 	seeds(f)
+	for seed := range 500 {
+		f.Add(drawn.Bytes(seed, 64), []byte{})
+	}
 	f.Fuzz(func(t *testing.T, symbol, params []byte) {
 		importCost(t, symbol, params, fuzzShape, math.MaxInt)
 		importCost(t, grow(symbol), params, fuzzShape, math.MaxInt)

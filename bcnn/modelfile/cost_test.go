@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"runtime"
 	"strconv"
 	"strings"
@@ -245,6 +246,10 @@ func FuzzCost(f *testing.F) {
 	for i := range costly {
 		f.Add(uint8(i), uint8(i+7), uint16(3000), uint32(0))
 		f.Add(uint8(i), uint8(i), uint16(9000), uint32(77*i))
+	}
+	for seed := range 500 {
+		random := rand.New(rand.NewPCG(uint64(seed), 0))
+		f.Add(uint8(random.Uint32()), uint8(random.Uint32()), uint16(random.Uint32()), random.Uint32())
 	}
 	f.Fuzz(func(t *testing.T, first, second uint8, n uint16, splice uint32) {
 		h, data := costly[int(first)%len(costly)].file(int(n))

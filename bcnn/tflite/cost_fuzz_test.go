@@ -7,6 +7,7 @@ import (
 	"testing"
 
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/drawn"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -23,6 +24,9 @@ func FuzzCost(f *testing.F) {
 			program = append(program, byte(7*i+k), byte(3*i+5*k), byte(i*k), byte(i+11*k))
 		}
 		f.Add(program)
+	}
+	for seed := range 500 {
+		f.Add(drawn.Bytes(seed, 128))
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
 		importCost(t, grow(program).encode())
