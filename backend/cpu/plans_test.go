@@ -33,9 +33,9 @@ func (p *planner) step(name string, op bcnn.StepOp, d bcnn.DType, s bcnn.Shape, 
 	p.plan.Steps = append(p.plan.Steps, bcnn.Step{Name: name, In: in, Out: p.plan.Outputs[0], Op: op})
 }
 
-// done ends the plan with float32 values.
+// done ends the plan with float32 values, which a step has made.
 func (p *planner) done() *bcnn.Plan {
-	if p.last().DType != bcnn.Float32 {
+	if p.last().DType != bcnn.Float32 || len(p.plan.Steps) == 0 {
 		p.step("values", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
 	}
 	return &p.plan
