@@ -91,6 +91,9 @@ func TestErrors(t *testing.T) {
 		"activations of 9 bits":               op("QActivation", "act_bit", 9),
 		"a softmax of 5×6×4 is not supported": op("SoftmaxOutput"),
 		"the graph computes nothing":          op("Dropout"),
+		`mode "always" is not supported`:      op("Dropout", "mode", "always"),
+		"axis 0 is not supported":             op("softmax", "axis", 0),
+		"temperature 0 is not supported":      op("softmax", "temperature", 0),
 		"3 values, want 4":                    func(g *graph) { g.norm(3) },
 		"3 slopes for 4 channels":             func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 3) },
 		"is a second input besides \"data\" (not in the file of the weights?)": func(g *graph) {

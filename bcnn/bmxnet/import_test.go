@@ -176,6 +176,11 @@ func TestOperators(t *testing.T) {
 			g.op("_minus_scalar", attributes2("scalar", 0.1))
 			g.op("_div_scalar", attributes2("scalar", 4))
 		},
+		"a softmax with a temperature": func(g *graph) {
+			g.op("Flatten", nil)
+			g.op("Dropout", attributes2("p", 0.5, "mode", "training"))
+			g.op("softmax", attributes2("axis", -1, "temperature", 2.5))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGraph()

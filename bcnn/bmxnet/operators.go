@@ -56,7 +56,7 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"_div_scalar":    scalar,
 	"_DivScalar":     scalar,
 
-	"Dropout":                identity,
+	"Dropout":                dropout,
 	"_copy":                  identity,
 	"identity":               identity,
 	"BlockGrad":              identity,
@@ -306,8 +306,26 @@ func scalar(im *importer, n *node) (value, error) {
 // identity imports what does nothing at inference.
 func identity(im *importer, n *node) (value, error) { return im.operand(n, 0) }
 
+// dropout does nothing at inference, unless it is told to.
+func dropout(im *importer, n *node) (value, error) {
+	if mode := n.attributes().text("mode", "training"); mode != "training" {
+		return value{}, fmt.Errorf("mode %s is not supported, want training", text.Quote(mode))
+	}
+	return identity(im, n)
+}
+
 // softmax imports a softmax over all values at the end of a network.
 func softmax(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	axis, temperature := a.integer("axis", -1, -maxDims, maxDims), a.number("temperature", 1)
+	switch {
+	case a.err != nil:
+		return value{}, a.err
+	case axis != -1 && axis != 1:
+		return value{}, fmt.Errorf("axis %d is not supported, want 1 or -1", axis)
+	case !(temperature > 0):
+		return value{}, fmt.Errorf("temperature %v is not supported, want more than 0", temperature)
+	}
 	v, err := im.operand(n, 0)
 	if err != nil {
 		return v, err
@@ -317,6 +335,11 @@ func softmax(im *importer, n *node) (value, error) {
 	}
 	if v.shape.Pixels() != 1 {
 		return v, fmt.Errorf("a softmax of %v is not supported, want a vector", v.shape)
+	}
+	if temperature != 1 {
+		if v, err = im.pointwise(n, "/temperature", bcnn.Affine{Scale: []float32{1 / temperature}}, v); err != nil {
+			return v, err
+		}
 	}
 	v, err = im.pointwise(n, "", bcnn.Softmax{}, v)
 	im.softmax = err == nil
