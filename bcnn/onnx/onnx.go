@@ -109,9 +109,9 @@ type Options struct {
 	OverrideZeros bool
 	// WeightTolerance takes weights as ±α, for one α per filter, or as small multiples
 	// of it, that differ from that by at most this fraction of α: 0 means
-	// DefaultWeightTolerance, for weights of FLOAT16 what their rounding leaves of ±α, and with a negative number they must be equal. What is
-	// taken is in the report, with the largest deviation, and so are layers that miss it
-	// narrowly.
+	// DefaultWeightTolerance, or what roundings leave of weights of FLOAT16, or of multiples
+	// of α, the larger the more; with a negative number they must be equal. What is taken is
+	// in the report, with the largest deviation, and so are layers that miss it narrowly.
 	WeightTolerance float64
 	// Name, Labels and Resize override the entries "name", "labels" (a JSON
 	// array of strings) and "resize" (pixels) of the file's metadata_props.

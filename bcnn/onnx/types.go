@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // What a file computes in FLOAT16, BFLOAT16 or DOUBLE, a network computes in float32: its
@@ -30,7 +31,10 @@ func computedIn(typ pb.DataType) pb.DataType {
 // remembers which tensors are of other real types in the file.
 func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
 	typ := pb.Float
-	im.build.Rounding = 0
+	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
+	if im.build.Rounding = 0; !exact {
+		im.build.Rounding = multiples.OfFloat32
+	}
 	values := slices.ContainsFunc(n.Inputs, func(name string) bool { return im.env[name].Value != nil })
 	for _, name := range n.Inputs {
 		if !values || name == "" {
@@ -57,7 +61,7 @@ func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
 		if r.Constant == nil {
 			continue
 		}
-		if t := im.opts.WeightTolerance; of != pb.Double && (t == 0 || t == DefaultWeightTolerance) {
+		if of != pb.Double && !exact {
 			im.build.Rounding = math.Ldexp(1, -fractionBits[of])
 		}
 		t, err := im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant})

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // Weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
@@ -27,11 +28,7 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 	}
 	var integers []int8
 	if packed == nil && (v.Signs || v.Levels) {
-		most := mostInteger
-		if v.Signs {
-			most = mostOfSigns
-		}
-		list, factors, off, err := b.integerWeights(rows, out, most)
+		list, factors, off, err := b.integerWeights(rows, out, v.Signs)
 		if err != nil {
 			return nil, err
 		}
@@ -126,7 +123,7 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 		zeros := padded && around == 0
 		b.sums[y.Layer] = sums{unit: 1, most: float64(taps), odd: zeros || taps%2 == 1, even: zeros || taps%2 == 0}
 		if v.Levels || of.integers != nil {
-			b.sums[y.Layer] = sums{unit: 1, most: mostInteger * bcnn.MaxLevels * float64(taps), odd: true, even: true}
+			b.sums[y.Layer] = sums{unit: 1, most: multiples.Largest * bcnn.MaxLevels * float64(taps), odd: true, even: true}
 		}
 	} else if b.Bytes(in.Layer) {
 		b.sums[y.Layer] = sums{unit: 1, most: math.MaxUint8 * float64(taps), odd: true, even: true}
