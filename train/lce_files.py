@@ -272,11 +272,76 @@ def networks():
         x = layers.Flatten()(layers.BatchNormalization()(x))
         return lq.layers.QuantDense(6, input_quantizer="ste_heaviside", kernel_quantizer="ste_sign", use_bias=False)(x)
 
+    def dorefa(x):  # of 2 bits, with weights of 1 and 2, in a residual block and through a pool
+        bits, quant = lq.quantizers.DoReFa, lq.layers.QuantConv2D
+        x = layers.BatchNormalization()(layers.Conv2D(8, 3)(x))
+        y = quant(8, 3, padding="same", input_quantizer=bits(2), kernel_quantizer=bits(1, mode="weights"), use_bias=False)(x)
+        x = layers.add([layers.BatchNormalization()(y), x])
+        y = layers.MaxPool2D(2)(bits(2)(x))
+        x = layers.BatchNormalization()(quant(12, 3, kernel_quantizer=bits(2, mode="weights"), use_bias=False)(y))
+        x = lq.layers.QuantDepthwiseConv2D(2, input_quantizer=bits(1), depthwise_quantizer="ste_sign", use_bias=False)(x)
+        x = layers.Flatten()(layers.BatchNormalization()(x))
+        return lq.layers.QuantDense(6, input_quantizer=bits(2), kernel_quantizer="ste_sign", use_bias=False)(x)
+
+    def bytes(x):  # of 4 and 8 bits, whose sums are of bytes
+        bits, quant = lq.quantizers.DoReFa, lq.layers.QuantConv2D
+        x = quant(24, 1, input_quantizer=bits(8), kernel_quantizer=bits(4, mode="weights"), use_bias=False)(x)
+        x = layers.BatchNormalization()(x)
+        return quant(5, 3, input_quantizer=bits(4), kernel_quantizer=bits(4, mode="weights"), use_bias=False)(x)
+
+    def roundings(x):  # on values of which many lie in the middle of two levels, clipped before and behind
+        def conv(q):
+            return lq.layers.QuantConv2D(3, 2, kernel_quantizer="ste_sign", use_bias=False)(q)
+
+        forms = [
+            tf.round(tf.clip_by_value(x, -2.0, 1.0)), tf.floor(tf.clip_by_value(x, -1.5, 2.0)), tf.math.ceil(tf.clip_by_value(x, -1.0, 1.5)),
+            tf.clip_by_value(tf.round(x), -2.0, 1.0) * 0.5, tf.nn.relu6(tf.floor(x * 2.0)), tf.minimum(tf.nn.relu(tf.round(x)), 3.0) * 0.25,
+            tf.round(tf.sigmoid(x) * 3.0)]
+        return layers.concatenate([conv(q) for q in forms] + [q[:, 1:, :-1] for q in (forms[0], forms[3])])
+
+    def parts(x):  # levels of several scales and signs, side by side
+        bits, quant = lq.quantizers.DoReFa, lq.layers.QuantConv2D
+        x = layers.BatchNormalization()(layers.Conv2D(8, 1)(x))
+        q = layers.concatenate([bits(2)(x), bits(3)(x), lq.quantizers.SteHeaviside()(x), lq.quantizers.SteSign()(x)])
+        y = quant(6, 3, padding="same", kernel_quantizer="magnitude_aware_sign", use_bias=False)(q)
+        z = quant(6, 3, padding="same", kernel_quantizer=bits(2, mode="weights"))(q)
+        x = layers.concatenate([layers.BatchNormalization()(y), z])
+        return layers.Conv2D(4, 1)(layers.concatenate([bits(2)(x), x]))
+
+    def sequence(x):  # MaxPool1D, which reshapes
+        x = layers.BatchNormalization()(layers.Conv1D(16, 3, padding="same")(x))
+        for pad in (0.0, 1.0):
+            x = lq.layers.QuantConv1D(
+                16, 3, padding="same", pad_values=pad, input_quantizer="ste_sign", kernel_quantizer="ste_sign", use_bias=False)(x)
+            x = layers.BatchNormalization()(layers.MaxPool1D(2)(x))
+        return layers.Dense(4)(layers.GlobalMaxPool1D()(x))
+
+    def cropped(x):  # Cropping2D, also behind ZeroPadding2D, and PADV2
+        x = layers.Cropping2D(((1, 0), (2, 1)))(layers.ZeroPadding2D(((2, 1), (0, 1)))(x))
+        x = layers.BatchNormalization()(layers.Conv2D(12, 3)(x))
+        x = layers.BatchNormalization()(qconv(12, padding="same", pad_values=1.0)(layers.Cropping2D(1)(x)))
+        x = tf.pad(x, ((0, 0), (1, 0), (0, 2), (0, 0)), constant_values=-0.5)
+        x = lq.layers.QuantConv2D(
+            9, 3, padding="same", pad_values=1.0, input_quantizer="ste_sign", kernel_quantizer=lq.quantizers.DoReFa(2, mode="weights"),
+            use_bias=False)(x)
+        return layers.Conv2D(3, 1)(x)
+
+    def ternary(x):  # ternary weights, behind signs and {0, 1}
+        x = layers.BatchNormalization()(layers.Conv2D(16, 3)(x))
+        for quantizer in ("ste_sign", "ste_heaviside"):
+            x = lq.layers.QuantConv2D(
+                16, 3, input_quantizer=quantizer, kernel_quantizer=lq.quantizers.SteTern(ternary_weight_networks=True), use_bias=False)(x)
+            x = layers.BatchNormalization()(x)
+        return layers.Dense(5)(layers.Flatten()(x))
+
     return {
         "net_activations": net((7, 6, 3), activations), "net_arithmetic": net((6, 5, 8), arithmetic),
         "net_chain": net((8, 9, 64), chain), "net_joined": net((9, 8, 16), joined),
         "net_residual": net((13, 12, 3), residual), "net_weights": net((12, 12, 3), weights),
         "net_levels": net((10, 11, 3), levels),
+        "net_dorefa": net((13, 12, 3), dorefa), "net_bytes": net((8, 9, 6), bytes), "net_roundings": net((6, 7, 4), roundings),
+        "net_parts": net((7, 6, 5), parts), "net_sequence": net((24, 6), sequence), "net_cropped": net((9, 10, 3), cropped),
+        "net_ternary": net((12, 10, 3), ternary),
     }
 
 
@@ -309,6 +374,8 @@ def main():
     for name, model in networks().items():
         randomise(model, r)
         x = r.standard_normal((1, *model.input_shape[1:])).astype(np.float32)
+        if name == "net_roundings":
+            x = np.round(x * 4) / 4
         cases.append((name, lce.convert_keras_model(model), x))
     with zipfile.ZipFile(args.out, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as z:
         def write(name, data):

@@ -2,11 +2,13 @@ package tflite
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
@@ -101,10 +103,14 @@ func (im *importer) filter(o *schema.Operator) (*constant, error) {
 	return c, err
 }
 
-// weighable returns an input of a layer with weights: numbers or 8-bit values, around
-// which padding may be pending.
+// weighable returns an input of a layer with weights: numbers, of which a factor may be
+// pending, or 8-bit values, around which padding may be pending.
 func (im *importer) weighable(o *schema.Operator, i int) (*value, error) {
-	v, err := im.value(o, i)
+	r, err := im.operand(o, i)
+	v, err := checked(r, i, err)
+	if err == nil && v.stairs != nil {
+		v, err = im.settle(v)
+	}
 	if err == nil && v.typ != schema.Int8 {
 		err = v.checkReal()
 	}
@@ -191,43 +197,84 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 }
 
 // weighted emits a layer with weights [out][…][rowLen].
-// Weights ±α of a filter, for one α, become ±1 and an Affine layer behind where the
-// input is ±1, and so do weights −α, 0 and α; elsewhere only weights ±1 do, which makes them
-// small and changes nothing.
 func (im *importer) weighted(o *schema.Operator, v *value, rows, bias []float32, out, rowLen int, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
-	alpha, one, err := im.factors(rows, out)
-	if err != nil {
-		return nil, err
-	}
-	var ternary []int8
-	if alpha == nil && (v.signs || v.levels) {
-		if ternary, alpha, one, err = im.ternary(rows, out); err != nil {
+	if v.parts != nil {
+		if y, err := im.apart(o, v, rows, bias, out, rowLen, shape, build); y != nil || err != nil {
+			return y, err
+		}
+		var err error
+		if v, err = im.settle(v); err != nil {
 			return nil, err
 		}
 	}
-	var y *value
-	switch {
-	case alpha == nil || !v.signs && !v.levels && (!one || 8*bits.Words(rowLen) >= 4*rowLen):
-		y, err = im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v)
-	default:
-		w := bcnn.Weights{Int8: ternary}
-		if ternary == nil {
-			if w.Bits, err = im.pack(rows, rowLen); err != nil {
-				return nil, err
-			}
-		}
-		if one {
-			y, err = im.emit(o, "", build(w, bias), shape, v)
-		} else if y, err = im.emit(o, "/sum", build(w, nil), shape, v); err == nil {
-			y, err = im.affine(o, "", y, alpha, bias)
-		}
-	}
+	m, err := im.multiplesOf(v, rows, out)
 	if err != nil {
 		return nil, err
 	}
-	y.typ = schema.Float32
-	return y, nil
+	im.nearly(o, m.deviation)
+	return im.layer(o, v, rows, m, bias, rowLen, shape, build)
+}
+
+// multiple are weights that are multiples of one α > 0 per filter.
+type multiple struct {
+	alpha     []float32 // nil for other weights
+	one       bool      // all α are 1
+	integers  []int8    // nil where all weights are ±α
+	deviation float64   // of weights from them, relative to α
+}
+
+// multiplesOf returns weights that are ±α, or where the input is signs or levels multiples
+// of α.
+func (im *importer) multiplesOf(v *value, rows []float32, out int) (m multiple, err error) {
+	if m.alpha, m.one, err = im.factors(rows, out); err != nil || m.alpha != nil || !v.signs && !v.levels {
+		return m, err
+	}
+	m.integers, m.alpha, m.deviation, err = multiples.Find(im.budget, rows, out, v.signs, 0, multiples.OfFloat32)
+	if m.integers == nil {
+		return multiple{}, err
+	}
+	m.one = !slices.ContainsFunc(m.alpha, func(a float32) bool { return a != 1 })
+	return m, err
+}
+
+// nearly reports weights that are taken for multiples that roundings have moved.
+func (im *importer) nearly(o *schema.Operator, deviation float64) {
+	if deviation > 0 {
+		im.deviates(o, "its weights differ from multiples of α by up to %.2g of α, and are taken as such", deviation)
+	}
+}
+
+// layer emits a layer with weights [out][…][rowLen]. Weights ±α become ±1 and an Affine
+// layer behind where the input is ±1 or levels, and so do multiples of α; elsewhere only
+// weights ±1 do, which makes them small and changes nothing.
+func (im *importer) layer(o *schema.Operator, v *value, rows []float32, m multiple, bias []float32, rowLen int, shape bcnn.Shape,
+	build func(w bcnn.Weights, bias []float32) bcnn.Op) (y *value, err error) {
+	coded := v.signs || v.levels
+	if m.alpha == nil || !coded && (!m.one || 8*bits.Words(rowLen) >= 4*rowLen) {
+		if v, err = im.settle(v); err != nil {
+			return nil, err
+		}
+		return floats(im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v))
+	}
+	w := bcnn.Weights{Int8: m.integers}
+	if m.integers == nil {
+		if w.Bits, err = im.pack(rows, rowLen); err != nil {
+			return nil, err
+		}
+	}
+	if m.one && v.gain == 0 {
+		return floats(im.emit(o, "", build(w, bias), shape, v))
+	}
+	if v.gain != 0 {
+		for c := range m.alpha {
+			m.alpha[c] *= v.gain
+		}
+	}
+	if y, err = im.emit(o, "/sum", build(w, nil), shape, v); err != nil {
+		return nil, err
+	}
+	return floats(im.affine(o, "", y, m.alpha, bias))
 }
 
 // factors returns the α of weights that are ±α for one α > 0 per filter, or nil if they
@@ -256,47 +303,6 @@ func (im *importer) factors(rows []float32, out int) (alpha []float32, one bool,
 		}
 	}
 	return alpha, one, nil
-}
-
-// ternary returns weights that are −α, 0 or α for one α > 0 per filter without it, nil for
-// others; one is as factors has it.
-func (im *importer) ternary(rows []float32, out int) (signs []int8, alpha []float32, one bool, err error) {
-	if err := im.budget.Charge(int64(len(rows))); err != nil {
-		return nil, nil, false, err
-	}
-	if alpha, err = im.numbers(out); err != nil {
-		return nil, nil, false, err
-	}
-	signs = make([]int8, len(rows))
-	size := len(rows) / out
-	one = true
-	for c := range alpha {
-		same := true
-		err := im.budget.Loop(size, func(lo, hi int) {
-			for i := c*size + lo; i < c*size+hi; i++ {
-				w := rows[i]
-				switch magnitude := max(w, -w); {
-				case w == 0:
-					continue
-				case alpha[c] == 0 && magnitude > 0:
-					alpha[c] = magnitude
-				case magnitude != alpha[c]:
-					same = false
-				}
-				if signs[i] = 1; w < 0 {
-					signs[i] = -1
-				}
-			}
-		})
-		if err != nil || !same {
-			return nil, nil, false, err
-		}
-		if alpha[c] == 0 {
-			alpha[c] = 1
-		}
-		one = one && alpha[c] == 1
-	}
-	return signs, alpha, one, nil
 }
 
 // pack packs the signs of rows.

@@ -20,6 +20,10 @@ func floats(v *value, err error) (*value, error) {
 
 // relu is RELU, RELU6 or RELU_N1_TO_1.
 func (im *importer) relu(o *schema.Operator) (*value, error) {
+	limits := map[string][2]float64{"RELU": {0, math.Inf(1)}, "RELU6": {0, 6}, "RELU_N1_TO_1": {-1, 1}}[o.Name]
+	if y, ok, err := im.limited(o, 0, limits[0], limits[1]); ok || err != nil {
+		return y, err
+	}
 	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
@@ -132,6 +136,9 @@ func (im *importer) extreme(o *schema.Operator) (*value, error) {
 	}
 	if v, k := im.withConstant8(o); v != nil {
 		return im.extremeConstant8(o, v, k)
+	}
+	if y, ok, err := im.limitedByNumber(o); ok || err != nil {
+		return y, err
 	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
@@ -333,11 +340,15 @@ func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
 }
 
 func (im *importer) mul(o *schema.Operator) (*value, error) {
+	act := int(o.Options.Uint8(0, 0))
 	if v, w := im.both8(o); v != nil {
-		return im.mul8(o, v, w, int(o.Options.Uint8(0, 0)))
+		return im.mul8(o, v, w, act)
 	}
 	if v, k := im.withConstant8(o); v != nil {
-		return im.mulConstant8(o, v, k, int(o.Options.Uint8(0, 0)))
+		return im.mulConstant8(o, v, k, act)
+	}
+	if y, ok := im.scaledByNumber(o); ok {
+		return y, nil
 	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
@@ -365,15 +376,12 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 			return nil, err
 		}
 	}
-	return floats(im.activation(o, y, int(o.Options.Uint8(0, 0))))
+	return floats(im.activation(o, y, act))
 }
 
 // softmax is SOFTMAX over channels, which only stands at the end.
 func (im *importer) softmax(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o, 0)
-	if err == nil {
-		err = v.checkSettled()
-	}
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}

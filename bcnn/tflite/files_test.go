@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"io"
 	"math"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -130,10 +131,13 @@ func TestFilesOfLCE(t *testing.T) {
 	}
 }
 
-// The layers that are meant to be binary are.
+// The layers that are meant to be binary, or of few bits, are: how many products of bits
+// each of them takes, or that its products are of bytes.
 func TestBinaryLayers(t *testing.T) {
-	want := map[string]int{
-		"net_activations": 1, "net_arithmetic": 0, "net_chain": 3, "net_joined": 3, "net_levels": 3, "net_residual": 2, "net_weights": 2,
+	want := map[string]string{
+		"net_activations": "1", "net_arithmetic": "", "net_bytes": "bytes bytes", "net_chain": "1 1 1", "net_cropped": "1 3",
+		"net_dorefa": "2 6 1 2", "net_joined": "1 1 1", "net_levels": "1 2 1", "net_parts": "2 3 1 1 6 9 3 3", "net_residual": "1 1",
+		"net_roundings": "2 3 2 2 3 2 2", "net_sequence": "1 1", "net_ternary": "2 2", "net_weights": "1 1",
 	}
 	for _, f := range lceFiles(t) {
 		if !strings.HasPrefix(f.name, "net_") {
@@ -143,13 +147,16 @@ func TestBinaryLayers(t *testing.T) {
 		require.NoError(t, err)
 		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 		require.NoError(t, err)
-		binary := 0
+		var products []string
 		for _, l := range bcnn.Summarize(net, plan) {
-			if l.Binary {
-				binary++
+			switch {
+			case l.Int8:
+				products = append(products, "bytes")
+			case l.Binary:
+				products = append(products, strconv.Itoa(l.Planes))
 			}
 		}
-		require.Equal(t, want[f.name], binary, f.name)
+		require.Equal(t, want[f.name], strings.Join(products, " "), f.name)
 		delete(want, f.name)
 	}
 	require.Empty(t, want)

@@ -51,9 +51,15 @@ type value struct {
 	rank  int // of the file's tensor
 	typ   schema.Type
 	signs bool // all are +1 or −1; of type INT32 if they are packed
-	// levels says that all are 0 or 1, or −1, 0 or 1.
+	// levels says that all are whole numbers of a few levels, as Quantize makes them.
 	levels bool
-	pad    *padding // still to be put around
+	// gain is a factor of signs or levels that waits for the layer behind; 0 means 1.
+	gain    float32
+	by      *schema.Operator // that made what is pending
+	settled *value           // what settle made of it
+	stairs  *stairs          // pending
+	parts   []*value         // that are to be joined along their channels
+	pad     *padding         // still to be put around
 	// numbers says that the values are whole numbers of type INT32 or INT64.
 	numbers bool
 	// positive says that no value is less than 0.
@@ -197,7 +203,24 @@ func (im *importer) operand(o *schema.Operator, i int) (operand, error) {
 
 // value returns an input that must be computed.
 func (im *importer) value(o *schema.Operator, i int) (*value, error) {
+	v, err := im.coded(o, i)
+	if err != nil {
+		return nil, err
+	}
+	return im.settle(v)
+}
+
+// coded is value for operators that keep a factor that is pending.
+func (im *importer) coded(o *schema.Operator, i int) (*value, error) {
 	r, err := im.operand(o, i)
+	if err == nil && r.value != nil && (r.value.stairs != nil || r.value.parts != nil) {
+		r.value, err = im.settle(r.value)
+	}
+	return checked(r, i, err)
+}
+
+// checked returns the value of an input that must be computed.
+func checked(r operand, i int, err error) (*value, error) {
 	switch {
 	case err != nil:
 	case r.value == nil:

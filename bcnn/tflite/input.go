@@ -141,6 +141,9 @@ func (im *importer) finish(index int) error {
 		return err
 	}
 	r, err := im.tensor(index)
+	if err == nil && r.value != nil {
+		r.value, err = im.settle(r.value)
+	}
 	if err == nil {
 		switch v := r.value; {
 		case v == nil:

@@ -28,6 +28,7 @@ func init() {
 		"ARG_MAX":                 one((*importer).argMax),
 		"ARG_MIN":                 one((*importer).argMax),
 		"AVERAGE_POOL_2D":         one((*importer).averagePool),
+		"CEIL":                    one((*importer).round),
 		"CONCATENATION":           one((*importer).concat),
 		"CONV_2D":                 one((*importer).conv),
 		"DEPTHWISE_CONV_2D":       one((*importer).depthwise),
@@ -36,6 +37,7 @@ func init() {
 		"ELU":                     one((*importer).function),
 		"EXP":                     one((*importer).function),
 		"EXPAND_DIMS":             one((*importer).reshape),
+		"FLOOR":                   one((*importer).round),
 		"FULLY_CONNECTED":         one((*importer).dense),
 		"GELU":                    one((*importer).function),
 		"HARD_SWISH":              one((*importer).function),
@@ -64,6 +66,7 @@ func init() {
 		"RESHAPE":                 one((*importer).reshape),
 		"RESIZE_BILINEAR":         one((*importer).resize),
 		"RESIZE_NEAREST_NEIGHBOR": one((*importer).resize),
+		"ROUND":                   one((*importer).round),
 		"SIGN":                    one((*importer).sign),
 		"SLICE":                   one((*importer).slice),
 		"SOFTMAX":                 one((*importer).softmax),
@@ -199,7 +202,7 @@ func (im *importer) agree(index int, v *value) error {
 // describe says which tensor of the file holds the values of a layer, or of the input.
 func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
 	t, err := im.model.Tensor(index)
-	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.typ != schema.Float32 {
+	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.gain != 0 || v.stairs != nil || v.typ != schema.Float32 {
 		return err // its arrays are not what the layer gives
 	}
 	*s = newSource(t)

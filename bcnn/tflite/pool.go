@@ -18,7 +18,7 @@ func pooled(o *schema.Operator) geometry {
 
 // maxPool is MAX_POOL_2D, of numbers or of 8-bit values.
 func (im *importer) maxPool(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+	v, err := im.coded(o, 0)
 	switch {
 	case err != nil:
 		return nil, err
@@ -36,8 +36,8 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.typ, y.signs, y.levels, y.positive = v.typ, v.signs && v.pad == nil, v.levels, v.positive
-	y.offset, y.scale, y.zero = v.offset, v.scale, v.zero
+	y.moves(v)
+	y.signs = v.signs && v.pad == nil
 	act := int(o.Options.Uint8(5, 0))
 	switch {
 	case v.typ == schema.Int8:
@@ -50,6 +50,12 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 
 // activated is activation of a value with a type.
 func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, error) {
+	if kind != actNone {
+		var err error
+		if v, err = im.settle(v); err != nil {
+			return nil, err
+		}
+	}
 	y, err := im.activation(o, v, kind)
 	if err == nil && y != v {
 		y.typ = v.typ
@@ -61,6 +67,9 @@ func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, e
 // around.
 func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 	v, err := im.weighable(o, 0)
+	if err == nil {
+		v, err = im.settle(v)
+	}
 	if err != nil {
 		return nil, err
 	}

@@ -22,7 +22,7 @@ func (im *importer) integers(o *schema.Operator, i int) ([]int64, error) {
 // reshape is RESHAPE, SQUEEZE or EXPAND_DIMS to the dimensions that the file gives the
 // output.
 func (im *importer) reshape(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+	v, err := im.coded(o, 0)
 	if err == nil {
 		err = v.checkSettled()
 	}
@@ -49,6 +49,7 @@ func (im *importer) reshape(o *schema.Operator) (*value, error) {
 // reshaped gives a value another shape.
 func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value, error) {
 	out := *v
+	out.settled = nil
 	switch {
 	case s == v.shape:
 		return &out, nil
@@ -81,7 +82,7 @@ func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value
 
 // transpose is TRANSPOSE that moves no value: of dimensions of 1.
 func (im *importer) transpose(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
+	v, err := im.movable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -117,7 +118,7 @@ func (im *importer) transpose(o *schema.Operator) (*value, error) {
 
 // concat is CONCATENATION of channels, rows or columns.
 func (im *importer) concat(o *schema.Operator) (*value, error) {
-	first, err := im.value(o, 0)
+	first, err := im.coded(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -134,9 +135,9 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	list := make([]*value, len(o.Inputs))
 	shape := first.shape
 	shape.C = 0
-	signs := true
+	alike := true
 	for i := range list {
-		v, err := im.value(o, i)
+		v, err := im.coded(o, i)
 		if err == nil {
 			err = v.checkSettled()
 		}
@@ -163,7 +164,7 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 			}
 		}
 		shape.C += v.shape.C
-		signs = signs && v.signs
+		alike = alike && v.signs == first.signs && v.levels == first.levels && v.gain == first.gain
 		list[i] = v
 	}
 	act := int(o.Options.Uint8(1, 0))
@@ -174,6 +175,17 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 		y := *first
 		return im.activated(o, &y, act)
 	}
+	if !alike && d == dimC && first.typ == schema.Float32 && act == actNone {
+		return &value{layer: bcnn.NetworkInput, shape: shape, typ: first.typ, by: o, parts: list}, nil
+	}
+	for i := range list {
+		if alike {
+			break
+		}
+		if list[i], err = im.settle(list[i]); err != nil {
+			return nil, err
+		}
+	}
 	var y *value
 	if d == dimC {
 		y, err = im.emit(o, "", bcnn.Concat{}, shape, list...)
@@ -183,8 +195,11 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.like(list[0])
-	y.signs = signs
+	y.moves(list[0])
+	y.positive = !slices.ContainsFunc(list, func(v *value) bool { return !v.positive })
+	if !alike {
+		y.signs, y.levels, y.gain = false, false, 0
+	}
 	return im.activated(o, y, act)
 }
 
@@ -257,9 +272,7 @@ func (im *importer) pick(o *schema.Operator, suffix string, v *value, from, step
 	if err != nil {
 		return nil, err
 	}
-	y.like(v)
-	y.signs, y.positive = v.signs, v.positive
-	return y, nil
+	return y.moves(v), nil
 }
 
 // split is SPLIT or SPLIT_V of channels.
@@ -268,7 +281,7 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 	if o.Name == "SPLIT_V" {
 		data, axis = 0, 2
 	}
-	v, err := im.moved(o, data)
+	v, err := im.movable(o, data)
 	if err != nil {
 		return nil, err
 	}
@@ -320,7 +333,7 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
 func (im *importer) slice(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+	v, err := im.coded(o, 0)
 	if err == nil && v.pad != nil { // as of Cropping2D behind ZeroPadding2D
 		v, err = im.bordered(o, v, 0)
 	}
@@ -417,17 +430,17 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 			if err != nil {
 				return nil, err
 			}
-			y.signs, y.levels, y.positive = out.signs, out.levels, out.positive
-			out = y
+			out = y.moves(out)
 		}
 	}
 	if thin.StrideH > 1 || thin.StrideW > 1 {
-		positive, signs := out.positive, out.signs
-		if out, err = im.emit(o, "/thin", bcnn.MaxPool{Window: thin}, thin.Output(out.shape, out.shape.C), out); err != nil {
+		y, err := im.emit(o, "/thin", bcnn.MaxPool{Window: thin}, thin.Output(out.shape, out.shape.C), out)
+		if err != nil {
 			return nil, err
 		}
-		out.positive, out.signs = positive, signs
+		out = y.moves(out)
 	}
 	same := *out
-	return as(v, &same, nil)
+	same.settled = nil
+	return &same, nil
 }

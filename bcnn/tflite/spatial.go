@@ -13,7 +13,11 @@ import (
 
 // resize is RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR.
 func (im *importer) resize(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
+	bilinear := o.Name == "RESIZE_BILINEAR"
+	v, err := im.movable(o, 0)
+	if err == nil && bilinear {
+		v, err = im.settle(v)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -24,7 +28,6 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 	if len(size) != 2 || min(size[0], size[1]) < 1 || max(size[0], size[1]) > maxSide {
 		return nil, fmt.Errorf("a size of %v", size)
 	}
-	bilinear := o.Name == "RESIZE_BILINEAR"
 	first := 0 // option
 	if bilinear {
 		first = 2
@@ -47,8 +50,9 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.signs, y.positive = v.signs && !bilinear, v.positive
-	return as(v, y, nil)
+	y.moves(v)
+	y.signs, y.levels = v.signs && !bilinear, v.levels && !bilinear
+	return y, nil
 }
 
 // scaling returns how far apart in the image the pixels of the result are. Like all that
@@ -155,7 +159,7 @@ func linear8(from, to int, corners, half bool) (t bcnn.Taps, unit int) {
 
 // mirrorPad is MIRROR_PAD of height and width.
 func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
+	v, err := im.movable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -212,13 +216,12 @@ func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.signs, y.positive = v.signs, v.positive
-	return as(v, y, nil)
+	return y.moves(v), nil
 }
 
 // depthToSpace is DEPTH_TO_SPACE.
 func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
+	v, err := im.movable(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -244,6 +247,5 @@ func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.signs, y.positive = v.signs, v.positive
-	return as(v, y, nil)
+	return y.moves(v), nil
 }

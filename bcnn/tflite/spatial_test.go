@@ -92,8 +92,9 @@ func TestBorders(t *testing.T) {
 	}
 }
 
-// TestTernaryWeights imports weights −α, 0 and α behind a sign: sums of bits, exactly.
-func TestTernaryWeights(t *testing.T) {
+// TestIntegerWeights imports multiples of an α of each filter behind a sign: sums of bits,
+// exactly.
+func TestIntegerWeights(t *testing.T) {
 	for _, c := range []struct {
 		weights []float32
 		binary  bool
@@ -101,7 +102,8 @@ func TestTernaryWeights(t *testing.T) {
 	}{
 		{[]float32{0.5, 0, -0.5, 0, 3, 3, 0, 0, 0}, true, []float32{1, -6, 0}},
 		{[]float32{1, 0, -1, 0, 1, -1, 1, 0, 1}, true, []float32{2, 0, 0}},
-		{[]float32{1, 0, -2, 0, 1, -1, 1, 0, 1}, false, []float32{3, 0, 0}},
+		{[]float32{1, 0, -2, 0, 1, -1, 1, 0, 1}, true, []float32{3, 0, 0}},
+		{[]float32{1, 0, -2, 0, 1, -1, 1, 0, 1.375}, false, []float32{3, 0, -0.375}},
 	} {
 		g := newGraph(1, 1, 1, 3)
 		s := g.add("SIGN", nil, []int32{1, 1, 1, 3}, 0)

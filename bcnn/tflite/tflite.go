@@ -9,7 +9,8 @@
 //
 // Of LCE: LceBconv2d, LceBMaxPool2d, LceDequantize, LceQuantize. Of TensorFlow Lite, on
 // float values: ABS, ADD, ARG_MAX and ARG_MIN over channels,
-// AVERAGE_POOL_2D, CONCATENATION, CONV_2D, DEPTH_TO_SPACE,
+// AVERAGE_POOL_2D, CEIL, FLOOR and ROUND of what is limited before or behind, CONCATENATION,
+// CONV_2D, DEPTH_TO_SPACE,
 // DEPTHWISE_CONV_2D, ELU, EXP, EXPAND_DIMS, FULLY_CONNECTED, GELU, HARD_SWISH, LEAKY_RELU,
 // LOGISTIC, LOG_SOFTMAX at the end, MAX_POOL_2D, MAXIMUM, MINIMUM, MEAN and
 // REDUCE_MAX over heights and widths, MIRROR_PAD, MUL, NEG, PAD, PADV2, PRELU, RELU, RELU6,

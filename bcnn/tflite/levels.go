@@ -1,0 +1,245 @@
+package tflite
+
+import (
+	"fmt"
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// Whole numbers of a few levels, as DoReFa and its kin make them: a clip, a factor, ROUND,
+// and another factor, which waits for the sums of the layer behind, so that they are sums
+// of integers.
+
+// stairs is a rounding of a value to whole numbers, pending until what stands before or
+// behind it has bounded them.
+type stairs struct {
+	lo, hi float64                 // of the whole numbers
+	least  func(k float64) float32 // the least number that becomes k or more
+}
+
+// above is the least number greater than x.
+func above(x float64) float32 { return math.Nextafter32(float32(x), float32(math.Inf(1))) }
+
+// roundings are the operators that round, and the least number of which they make k.
+var roundings = map[string]struct {
+	of    func(x float64) float64
+	least func(k float64) float32
+}{
+	"CEIL":  {math.Ceil, func(k float64) float32 { return above(k - 1) }},
+	"FLOOR": {math.Floor, func(k float64) float32 { return float32(k) }},
+	"ROUND": {math.RoundToEven, func(k float64) float32 {
+		if math.RoundToEven(k-0.5) < k {
+			return above(k - 0.5)
+		}
+		return float32(k - 0.5)
+	}},
+}
+
+// round is ROUND, which rounds halves to even, CEIL or FLOOR.
+func (im *importer) round(o *schema.Operator) (*value, error) {
+	v, err := im.real(o, 0)
+	if err != nil {
+		return nil, err
+	}
+	lo, hi := im.bounds(v.layer)
+	r := roundings[o.Name]
+	out := &value{layer: v.layer, shape: v.shape, typ: v.typ, by: o, stairs: &stairs{r.of(lo), r.of(hi), r.least}}
+	return im.stepped(out)
+}
+
+// mostBounds is how many layers bounds looks through.
+const mostBounds = 8
+
+// bounds returns between what numbers a layer's values lie.
+func (im *importer) bounds(layer int) (lo, hi float64) {
+	var behind []bcnn.Op // of what the bounds are known
+	lo, hi = math.Inf(-1), math.Inf(1)
+search:
+	for ; layer >= 0 && len(behind) < mostBounds; layer = im.net.Layers[layer].Inputs[0] {
+		switch op := im.net.Layers[layer].Op.(type) {
+		case bcnn.ReLU, bcnn.Clip, bcnn.Affine, bcnn.MaxPool, bcnn.Flatten:
+			behind = append(behind, op)
+			continue
+		case bcnn.Sign:
+			lo, hi = -1, 1
+		case bcnn.Quantize:
+			lo, hi = float64(op.Low), float64(op.Low+op.Levels-1)
+		case bcnn.Function:
+			switch op.Name {
+			case bcnn.Sigmoid:
+				lo, hi = 0, 1
+			case bcnn.Tanh:
+				lo, hi = -1, 1
+			}
+		}
+		break search
+	}
+	for i := len(behind) - 1; i >= 0; i-- {
+		switch op := behind[i].(type) {
+		case bcnn.ReLU:
+			lo, hi = max(lo, 0), max(hi, 0)
+		case bcnn.Clip:
+			low, high := float64(op.Min), float64(op.Max)
+			lo, hi = max(low, min(lo, high)), max(low, min(hi, high))
+		case bcnn.Affine:
+			scale, shift := 1.0, 0.0
+			if len(op.Scale) > 0 {
+				scale = float64(op.Scale[0])
+			}
+			if len(op.Bias) > 0 {
+				shift = float64(op.Bias[0])
+			}
+			if len(op.Scale) > 1 || len(op.Bias) > 1 || scale == 0 {
+				lo, hi = math.Inf(-1), math.Inf(1)
+				continue
+			}
+			lo, hi = lo*scale+shift, hi*scale+shift
+			lo, hi = min(lo, hi), max(lo, hi)
+		}
+	}
+	return lo, hi
+}
+
+// limited narrows stairs, an input, to the whole numbers from lo to hi, by an operator that
+// limits them; ok is false where the limits are no whole numbers, or the input is none of
+// stairs.
+func (im *importer) limited(o *schema.Operator, i int, lo, hi float64) (y *value, ok bool, err error) {
+	r, err := im.operand(o, i)
+	v := r.value
+	if err != nil || v == nil || v.stairs == nil || lo != math.Trunc(lo) || hi != math.Trunc(hi) {
+		return nil, false, nil // the error is that of who reads the value
+	}
+	out, s := *v, *v.stairs
+	s.lo, s.hi = max(lo, min(s.lo, hi)), max(lo, min(s.hi, hi))
+	out.stairs, out.by, out.settled = &s, o, nil
+	y, err = im.stepped(&out)
+	return y, true, err
+}
+
+// stepped makes levels of stairs with few enough of them; others stay pending.
+func (im *importer) stepped(v *value) (*value, error) {
+	s := v.stairs
+	if !(s.hi-s.lo < bcnn.MaxLevels) || max(-s.lo, s.hi) > bcnn.MaxLevels {
+		return v, nil
+	}
+	if s.lo == s.hi {
+		return floats(im.affine(v.by, "", v, []float32{0}, []float32{float32(s.lo)}))
+	}
+	op := bcnn.Quantize{Low: int(s.lo), Levels: int(s.hi-s.lo) + 1}
+	var err error
+	if op.Thresholds, err = im.numbers(op.Levels - 1); err != nil {
+		return nil, err
+	}
+	for i := range op.Thresholds {
+		op.Thresholds[i] = s.least(s.lo + 1 + float64(i))
+	}
+	y, err := floats(im.emit(v.by, "", op, v.shape, v))
+	if err != nil {
+		return nil, err
+	}
+	y.levels, y.positive = true, s.lo >= 0
+	return y, nil
+}
+
+// scaled multiplies signs or levels; ok is false for other values and factors.
+func (v *value) scaled(o *schema.Operator, factor float32) (y *value, ok bool) {
+	out := *v
+	out.gain, out.by, out.settled = factor, o, nil
+	if v.gain != 0 {
+		out.gain *= v.gain
+	}
+	return &out, (v.signs || v.levels) && v.typ == schema.Float32 && v.pad == nil && out.gain > 0 && !math.IsInf(float64(out.gain), 0)
+}
+
+// byNumber returns the number that is one of the two inputs of an operator, and which input
+// is the other one; ok is false for other operators.
+func (im *importer) byNumber(o *schema.Operator) (number float32, other int, ok bool) {
+	for i := range o.Inputs {
+		c, err := im.operand(o, i)
+		if err != nil || c.constant == nil || len(o.Inputs) != 2 {
+			continue // the error is that of who reads the input
+		}
+		if n := num.Product(c.constant.dims...); n == 1 {
+			list, err := c.constant.floats(im.budget)
+			if err == nil && len(list) == 1 {
+				return list[0], 1 - i, true
+			}
+		}
+	}
+	return 0, 0, false
+}
+
+// limitedByNumber is limited by MAXIMUM or MINIMUM with a number.
+func (im *importer) limitedByNumber(o *schema.Operator) (y *value, ok bool, err error) {
+	bound, i, ok := im.byNumber(o)
+	if !ok {
+		return nil, false, nil
+	}
+	lo, hi := float64(bound), math.Inf(1)
+	if o.Name == "MINIMUM" {
+		lo, hi = math.Inf(-1), lo
+	}
+	return im.limited(o, i, lo, hi)
+}
+
+// scaledByNumber is MUL of signs or levels with a number, which waits; ok is false for
+// other products.
+func (im *importer) scaledByNumber(o *schema.Operator) (y *value, ok bool) {
+	factor, i, ok := im.byNumber(o)
+	if !ok || o.Options.Uint8(0, 0) != actNone {
+		return nil, false
+	}
+	v, err := im.coded(o, i)
+	if err != nil {
+		return nil, false // the error is that of who reads the value
+	}
+	return v.scaled(o, factor)
+}
+
+// settle returns a value with nothing but padding pending.
+func (im *importer) settle(v *value) (*value, error) {
+	switch {
+	case v.stairs != nil:
+		return nil, fmt.Errorf("operator %d (%s) gives whole numbers from %v to %v, of which at most %d levels are supported: a RELU6, MINIMUM or MAXIMUM must stand before or behind it",
+			v.by.Index, v.by.Name, v.stairs.lo, v.stairs.hi, bcnn.MaxLevels)
+	case v.settled != nil:
+	case v.parts != nil:
+		list := make([]*value, len(v.parts))
+		positive := true
+		for i, p := range v.parts {
+			var err error
+			if list[i], err = im.settle(p); err != nil {
+				return nil, err
+			}
+			positive = positive && p.positive
+		}
+		y, err := im.emit(v.by, "", bcnn.Concat{}, v.shape, list...)
+		if err != nil {
+			return nil, err
+		}
+		out := *v
+		out.layer, out.parts, out.positive = y.layer, nil, positive
+		v.settled = &out
+	case v.gain == 0:
+		return v, nil
+	default:
+		y, err := im.affine(v.by, "/values", v, []float32{v.gain}, nil)
+		if err != nil {
+			return nil, err
+		}
+		out := *v
+		out.layer, out.gain, out.signs, out.levels = y.layer, 0, false, false
+		v.settled = &out
+	}
+	return v.settled, nil
+}
+
+// moves says that a value has the numbers of another one in other places.
+func (v *value) moves(from *value) *value {
+	v.like(from)
+	v.signs, v.levels, v.positive, v.gain, v.by = from.signs, from.levels, from.positive, from.gain, from.by
+	return v
+}

@@ -1,0 +1,100 @@
+package tflite
+
+import (
+	"math"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+)
+
+// step is an operator on the value in front of it, and numbers.
+type step struct {
+	name    string
+	numbers []float32
+}
+
+func chain(list ...step) *testGraph {
+	dims := []int32{1, 1, 1, 33}
+	g := newGraph(dims...)
+	at := int32(0)
+	for i, s := range list {
+		inputs := []int32{at}
+		if s.numbers != nil {
+			inputs = append(inputs, g.floats([]int32{}, s.numbers...))
+		}
+		if at = 1; i < len(list)-1 {
+			at = g.tensor(testTensor{name: "y", dims: dims})
+		}
+		g.operators = append(g.operators, testOperator{name: s.name, inputs: inputs, outputs: []int32{at}})
+	}
+	return g
+}
+
+func of(numbers ...float32) []float32 { return numbers }
+
+// TestRoundings gives what operators that round make of multiples of ¼ from −4 to 4, with
+// limits before and behind them.
+func TestRoundings(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		steps  []step
+		levels int // of the layer, 0 for none
+		want   func(x float64) float64
+	}{
+		{"DoReFa", []step{{"MINIMUM", of(1)}, {"RELU", nil}, {"MUL", of(3)}, {"ROUND", nil}, {"MUL", of(0.5)}}, 4,
+			func(x float64) float64 { return math.RoundToEven(3*min(max(x, 0), 1)) / 2 }},
+		{"signed", []step{{"RELU_N1_TO_1", nil}, {"ROUND", nil}}, 3, func(x float64) float64 { return math.RoundToEven(min(max(x, -1), 1)) }},
+		{"FLOOR", []step{{"MAXIMUM", of(-2.5)}, {"MINIMUM", of(1.25)}, {"FLOOR", nil}}, 5, func(x float64) float64 { return math.Floor(min(max(x, -2.5), 1.25)) }},
+		{"CEIL", []step{{"MAXIMUM", of(-2.5)}, {"MINIMUM", of(1.25)}, {"CEIL", nil}}, 5, func(x float64) float64 { return math.Ceil(min(max(x, -2.5), 1.25)) }},
+		{"behind", []step{{"ROUND", nil}, {"MINIMUM", of(2)}, {"RELU", nil}}, 3, func(x float64) float64 { return min(max(math.RoundToEven(x), 0), 2) }},
+		{"a factor less than 0", []step{{"RELU6", nil}, {"FLOOR", nil}, {"MUL", of(-0.25)}}, 7, func(x float64) float64 { return -math.Floor(max(x, 0)) / 4 }},
+		{"two factors", []step{{"RELU6", nil}, {"FLOOR", nil}, {"MUL", of(0.25)}, {"MUL", of(6)}, {"NEG", nil}}, 7,
+			func(x float64) float64 { return -1.5 * math.Floor(max(x, 0)) }},
+		{"a falling factor in front", []step{{"RELU6", nil}, {"MUL", of(-0.5)}, {"CEIL", nil}}, 4, func(x float64) float64 { return math.Ceil(-max(x, 0) / 2) }},
+		{"one level", []step{{"RELU6", nil}, {"MINIMUM", of(0.25)}, {"FLOOR", nil}, {"ADD", of(2)}}, 0, func(x float64) float64 { return 2 }},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			net, _, err := Decode(t.Context(), chain(c.steps...).encode(), Options{Name: "net"})
+			require.NoError(t, err)
+			levels := 0
+			for _, l := range net.Layers {
+				if q, ok := l.Op.(bcnn.Quantize); ok {
+					levels = q.Levels
+				}
+			}
+			require.Equal(t, c.levels, levels)
+			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			require.NoError(t, err)
+			x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+			want := make([]float32, 33)
+			for i := range want {
+				x.F32[i] = float32(i-16) / 4
+				want[i] = float32(c.want(float64(x.F32[i])) + 0) // without −0
+			}
+			y, err := ref.Run(t.Context(), plan, x, nil)
+			require.NoError(t, err)
+			for i := range want {
+				require.Equal(t, want[i], y.F32[i]+0, "%v", x.F32[i])
+			}
+		})
+	}
+}
+
+func TestRoundingsRefused(t *testing.T) {
+	for _, c := range []struct {
+		want  string
+		steps []step
+	}{
+		{"operator 0 (ROUND) gives whole numbers from -Inf to +Inf, of which at most 256 levels are supported", []step{{"ROUND", nil}}},
+		{"operator 1 (FLOOR) gives whole numbers from 0 to +Inf", []step{{"RELU", nil}, {"FLOOR", nil}, {"ADD", of(1)}}},
+		{"from -Inf to 3", []step{{"ROUND", nil}, {"MINIMUM", of(3)}, {"MUL", of(2)}}},
+		{"from -Inf to +Inf", []step{{"ROUND", nil}, {"MINIMUM", of(1.5)}, {"RELU", nil}}},
+		{"from 0 to 256", []step{{"ROUND", nil}, {"MINIMUM", of(256)}, {"RELU", nil}}},
+		{"from 300 to 301", []step{{"ROUND", nil}, {"MINIMUM", of(301)}, {"MAXIMUM", of(300)}}},
+	} {
+		refused(t, chain(c.steps...).encode(), c.want)
+	}
+}
