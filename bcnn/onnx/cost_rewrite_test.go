@@ -3,6 +3,8 @@ package onnx
 import (
 	"fmt"
 	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // rewriteKinds are hostile files for what the importer looks for behind other
@@ -36,6 +38,44 @@ func rewriteKinds() []kind {
 			})
 			return m
 		}), "(Twist, index 0)"},
+		{"steps at many thresholds", 15, models(func(n int) testModel {
+			at := func(i int, from, to string) []testNode {
+				return []testNode{
+					op("Constant", "", to+"c", "value", number("", float64(i))), op("Greater", "x "+to+"c", to+"g"),
+					op("Cast", to+"g", to+"a", "to", int(pb.Float)), op("Add", from+" "+to+"a", to),
+				}
+			}
+			m := chain(n, at)
+			m.nodes[3].in[0] = m.nodes[2].out[0] // not x
+			return m
+		}), ""},
+		{"a step of many thresholds in many sums", 10, models(func(n int) testModel {
+			m := chain(n+200, func(i int, from, to string) []testNode {
+				if i >= 200 {
+					return []testNode{op("Add", from+" two", to)}
+				}
+				return []testNode{
+					op("Constant", "", to+"c", "value", number("", float64(i))), op("Greater", "x "+to+"c", to+"g"),
+					op("Cast", to+"g", to+"a", "to", int(pb.Float)), op("Add", from+" "+to+"a", to),
+				}
+			}, two)
+			m.nodes[3].in[0] = m.nodes[2].out[0]
+			return m
+		}), exceeds},
+		{"truth values that are joined", 30, models(func(n int) testModel {
+			m := chain(n, func(i int, from, to string) []testNode {
+				return []testNode{op("Relu", to+"r", to+"s"), op("Greater", to+"s zero", to+"g"), op("And", from+" "+to+"g", to), op("Where", to+" zero two", to+"r")}
+			}, two, number("zero", 0))
+			for i := range n { // of what was chosen by the one before
+				if i > 0 {
+					m.nodes[4*i].in[0] = m.nodes[4*i-1].out[0]
+				}
+			}
+			m.nodes[0].in[0] = "x"
+			m.nodes[2].in[0] = m.nodes[1].out[0]
+			m.output = m.nodes[4*n-1].out[0]
+			return m
+		}), ""},
 		{"sums that cancel", 30, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Relu", from, to+"r"), op("Sub", to+"r "+from, to+"s"), op("Add", from+" "+to+"s", to)}

@@ -28,7 +28,7 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 		f = func(x, y float64) float64 { return g(y, x) }
 	}
 	if n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
-		return build.Operand{}, errors.New("comparisons of two computed tensors cannot be joined")
+		return im.build.Joined(n, n.OpType, operands)
 	}
 	// The difference of two float32 values is 0 only where they are equal.
 	if v == nil || t == nil {

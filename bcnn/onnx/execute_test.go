@@ -176,6 +176,7 @@ var elementwise = map[string]func(x []float64) float64{
 	"Not":              func(x []float64) float64 { return 1 - x[0] },
 	"And":              func(x []float64) float64 { return x[0] * x[1] },
 	"Or":               func(x []float64) float64 { return max(x[0], x[1]) },
+	"Xor":              func(x []float64) float64 { return b2f(x[0] != x[1]) },
 	"Greater":          func(x []float64) float64 { return b2f(x[0] > x[1]) },
 	"GreaterOrEqual":   func(x []float64) float64 { return b2f(x[0] >= x[1]) },
 	"Less":             func(x []float64) float64 { return b2f(x[0] < x[1]) },

@@ -23,7 +23,7 @@
 // Round, Selu, Shape, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
 // Softplus, Softsign, SpaceToDepth, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
-// comparisons, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
+// comparisons and And, Or, Xor and Not of them, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
 // channels_last), bitcnn Binarize; and on constants what
 // exporters compute shapes and weights with: ArgMax, CastLike, ConstantOfShape, Mod, OneHot, Range, Reduce*,
 // Size, TopK, functions of single values, and those above. Opset 7 and later.

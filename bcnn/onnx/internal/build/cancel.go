@@ -108,8 +108,12 @@ func (b *Builder) same(x, y Operand) (bool, error) {
 		return false, nil
 	}
 	if s, r := v.Step, w.Step; s != nil {
-		for _, pair := range [][2]*eval.Tensor{{s.t, r.t}, {s.lo, r.lo}, {s.at, r.at}, {s.hi, r.hi}} {
-			if equal, err := b.equal(pair[0], pair[1]); !equal || err != nil {
+		if len(s.t) != len(r.t) {
+			return false, nil
+		}
+		other := slices.Concat(r.t, r.values)
+		for i, t := range slices.Concat(s.t, s.values) {
+			if equal, err := b.equal(t, other[i]); !equal || err != nil {
 				return false, err
 			}
 		}

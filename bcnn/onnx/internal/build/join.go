@@ -391,6 +391,16 @@ func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value, error) {
 
 var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum"}
 
+// pairOps join truth values that are ±1.
+var pairOps = map[string]bcnn.Op{"And": bcnn.Min{}, "Or": bcnn.Max{}, "Xor": bcnn.Mul{}}
+
+func truth(yes bool) float64 {
+	if yes {
+		return 1
+	}
+	return 0
+}
+
 // Pair combines two values by a layer whose second input may have dimensions of 1 along
 // which it is repeated. It may be either of them.
 func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) (*Value, error) {

@@ -30,33 +30,34 @@ import (
 // above it. So no pattern is matched. The first operator that makes a step
 // gives a step value, every operator on a step maps its three constants, and a
 // layer that reads it finds −1, ±1 and +1, or three values, whichever way they came
-// about.
+// about. Steps of one value at several thresholds become one, of more constants: see
+// Pointwise, and piecesLayer for what becomes of it.
 type Step struct {
-	base       *Value       // settled
-	t          *eval.Tensor // the threshold, a scalar or broadcast to base
-	lo, at, hi *eval.Tensor // the values where base < t, = t, > t
-}
-
-func (s *Step) comparable(r *Step) bool {
-	return s.base.Layer == r.base.Layer && s.base.View.Equal(r.base.View) && s.t.Equal(r.t)
+	base *Value // settled
+	// The thresholds, ascending, each a scalar or broadcast to base, and the values where
+	// base < t[0], = t[0], between t[0] and t[1], = t[1], and so on: 2·len(t) + 1.
+	t, values []*eval.Tensor
 }
 
 // Side returns the value and the number that it is compared with, where the step is true
 // above one number for all channels (above) or below it, and the other way on the other
 // side. What it is at the number does not count.
 func (s *Step) Side() (base *Value, t float64, above, ok bool) {
-	for _, part := range []*eval.Tensor{s.t, s.lo, s.hi} {
+	if len(s.t) != 1 {
+		return nil, 0, false, false
+	}
+	for _, part := range []*eval.Tensor{s.t[0], s.values[0], s.values[2]} {
 		if part.Len() != 1 {
 			return nil, 0, false, false
 		}
 	}
-	above = s.hi.At(0) != 0
-	return s.base, s.t.At(0), above, above != (s.lo.At(0) != 0)
+	above = s.values[2].At(0) != 0
+	return s.base, s.t[0].At(0), above, above != (s.values[0].At(0) != 0)
 }
 
 // Never reports whether the step is 0, or false, everywhere.
 func (s *Step) Never() bool {
-	for _, part := range []*eval.Tensor{s.lo, s.at, s.hi} {
+	for _, part := range s.values {
 		if part.Len() != 1 || part.At(0) != 0 {
 			return false
 		}
@@ -68,55 +69,6 @@ func (s *Step) Never() bool {
 func (v *Value) Limits(base *Value) bool {
 	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && v.Pad == nil && !v.Hole &&
 		v.Gain == base.Gain && v.Offset == base.Offset && v.View.Equal(base.View)
-}
-
-// Pointwise evaluates an operator whose operands are constants, or constants
-// and steps of the same value. ok is false where there is another operand.
-func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool, err error) {
-	var first *Value
-	for _, o := range operands {
-		if o.Value != nil && o.Value.Step != nil {
-			if err := b.budget.Charge(int64(o.Value.Step.t.Len())); err != nil { // comparable
-				return Operand{}, false, err
-			}
-		}
-		switch {
-		case o.Value == nil:
-		case o.Value.Step == nil, first != nil && !first.Step.comparable(o.Value.Step):
-			return Operand{}, false, nil
-		case first == nil:
-			first = o.Value
-		}
-	}
-	apply := func(pick func(*Step) *eval.Tensor) (*eval.Tensor, error) {
-		args := make([]*eval.Tensor, len(operands))
-		for i, o := range operands {
-			if args[i] = o.Constant; o.Value != nil {
-				args[i] = pick(o.Value.Step)
-			}
-		}
-		return f(args)
-	}
-	if first == nil {
-		t, err := apply(nil)
-		return Operand{Constant: t}, true, err
-	}
-	s := *first.Step
-	for _, part := range []struct {
-		to   **eval.Tensor
-		pick func(*Step) *eval.Tensor
-	}{
-		{&s.lo, func(s *Step) *eval.Tensor { return s.lo }},
-		{&s.at, func(s *Step) *eval.Tensor { return s.at }},
-		{&s.hi, func(s *Step) *eval.Tensor { return s.hi }},
-	} {
-		if *part.to, err = apply(part.pick); err != nil {
-			return Operand{}, true, err
-		}
-	}
-	v := first.With(n)
-	v.Step, v.Type = &s, s.lo.Type
-	return Operand{Value: v}, true, nil
 }
 
 // Threshold makes a step of a value at t.
@@ -167,7 +119,7 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	}
 	out := base.With(n)
 	out.Type, out.Signs = lo.Type, false
-	out.Step = &Step{base: base, t: t, lo: lo, at: at, hi: hi}
+	out.Step = &Step{base: base, t: []*eval.Tensor{t}, values: []*eval.Tensor{lo, at, hi}}
 	return Operand{Value: out}, nil
 }
 
@@ -259,7 +211,13 @@ const signUnits = 32
 // negated where the step falls, its sign, and the scale of the result.
 func (b *Builder) signLayer(v *Value) (*Value, error) {
 	s := v.Step
+	if len(s.t) > 1 {
+		return b.piecesLayer(v)
+	}
 	in, lists, err := b.stepLists(s)
+	if errors.Is(err, ErrPixels) {
+		return b.piecesLayer(v)
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -290,6 +248,9 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	for c := range channels {
 		lo, mid, hi := at(1, c), at(2, c), at(3, c)
 		ternary = ternary || mid != lo && mid != hi
+		if lo == hi && mid != lo {
+			return b.piecesLayer(v)
+		}
 	}
 	zeros := never
 	if ternary {
@@ -409,23 +370,4 @@ func (b *Builder) zeroRule(lo, mid, hi float64, zeros frequency) (above bool, er
 		return true, nil
 	}
 	return b.options.SignOfZero == bcnn.ZeroIsPlus, nil
-}
-
-// stepLists returns the threshold and the three values per channel. A value
-// that was flattened to a vector really becomes one if they vary along it.
-func (b *Builder) stepLists(s *Step) (in *Value, lists [4][]float32, err error) {
-	in = s.base
-	for k, t := range []*eval.Tensor{s.t, s.lo, s.at, s.hi} {
-		if !t.Type.Real() {
-			f, err := b.eval.Cast(pb.Float)([]*eval.Tensor{t})
-			if err != nil {
-				return nil, lists, err
-			}
-			t = f
-		}
-		if in, lists[k], err = b.Broadcast(in, t, in.Node); err != nil {
-			return nil, lists, err
-		}
-	}
-	return in, lists, nil
 }

@@ -1,0 +1,325 @@
+package build
+
+import (
+	"errors"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// pieces is a function that is constant between thresholds: for each channel, or for all,
+// values[k] where a number reaches thresholds[k−1] and not thresholds[k].
+type pieces struct {
+	in         *Value
+	thresholds [][]float32
+	values     []*eval.Tensor
+	lists      [][]float32 // of values; nil for those that vary over pixels
+}
+
+// piecesLayer emits the layers of a step of several thresholds, or whose value at its only
+// threshold is none between the others: levels where it rises or falls in equal steps, a sign
+// where it has two values, and else a sum of the values, each times 1 or 0.
+func (b *Builder) piecesLayer(v *Value) (*Value, error) {
+	p, err := b.piecesOf(v.Step)
+	if err != nil {
+		return nil, err
+	}
+	if slices.ContainsFunc(p.lists, func(l []float32) bool { return l == nil }) {
+		return b.chosen(v, p)
+	}
+	for _, form := range []func(*Value, *pieces) (*Value, error){b.twoValued, b.levelled} {
+		if out, err := form(v, p); out != nil || err != nil {
+			return out, err
+		}
+	}
+	return b.chosen(v, p)
+}
+
+// above is the next larger float32.
+func above(t float32) float32 { return math.Nextafter32(t, math.MaxFloat32) }
+
+// piecesOf takes a step apart. A threshold at which it has a value of its own becomes two.
+func (b *Builder) piecesOf(s *Step) (*pieces, error) {
+	p := &pieces{in: s.base, values: s.values[:1:1]}
+	var err error
+	for i, t := range s.t {
+		var list []float32
+		if p.in, list, err = b.list(p.in, t); err != nil {
+			return nil, err
+		}
+		lo, mid, hi := s.values[2*i], s.values[2*i+1], s.values[2*i+2]
+		if err := b.budget.Charge(pieceUnits + int64(mid.Len())); err != nil {
+			return nil, err
+		}
+		own := !mid.Equal(lo) && !mid.Equal(hi)
+		if own {
+			zeros, err := b.zeros(p.in, list)
+			if err != nil {
+				return nil, err
+			}
+			own = zeros != never
+		}
+		next, err := b.Floats(len(list))
+		if err != nil {
+			return nil, err
+		}
+		for c, t := range list {
+			next[c] = above(t)
+		}
+		switch {
+		case own:
+			p.thresholds, p.values = append(p.thresholds, list, next), append(p.values, mid, hi)
+		case mid.Equal(lo):
+			p.thresholds, p.values = append(p.thresholds, next), append(p.values, hi)
+		default:
+			p.thresholds, p.values = append(p.thresholds, list), append(p.values, hi)
+		}
+	}
+	for _, t := range p.values {
+		in, list, err := b.list(p.in, t)
+		if err != nil && !errors.Is(err, ErrPixels) {
+			return nil, err
+		}
+		if err == nil {
+			p.in = in
+		}
+		p.lists = append(p.lists, list)
+	}
+	return p, nil
+}
+
+// pick returns the number of a channel.
+func pick(list []float32, c int) float32 {
+	if len(list) == 1 {
+		return list[0]
+	}
+	return list[c]
+}
+
+// channels is how many channels have numbers of their own.
+func (p *pieces) channels() int {
+	n := 1
+	for _, l := range slices.Concat(p.thresholds, p.lists) {
+		n = max(n, len(l))
+	}
+	return n
+}
+
+// sign emits the sign of the difference to a threshold.
+func (b *Builder) sign(v *Value, p *pieces, k int) (*Value, error) {
+	offset, err := b.Floats(len(p.thresholds[k]))
+	if err != nil {
+		return nil, err
+	}
+	for c, t := range p.thresholds[k] {
+		offset[c] = -t
+	}
+	d := b.Emit(v.Node, "/threshold", bcnn.Affine{Bias: offset}, p.in.Shape, p.in)
+	return b.Emit(v.Node, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, p.in.Shape, d), nil
+}
+
+// twoValued emits the sign of the sum of signs, of which every second one is negative: it is
+// nil where the function has more than two values, or other ones for some channels.
+func (b *Builder) twoValued(v *Value, p *pieces) (*Value, error) {
+	for k, l := range p.lists {
+		if len(l) != 1 || k > 0 && l[0] == p.lists[k-1][0] || k > 1 && l[0] != p.lists[k-2][0] {
+			return nil, nil
+		}
+	}
+	if len(p.lists) < 2 {
+		return nil, nil
+	}
+	var sum *Value
+	for k := range p.thresholds {
+		s, err := b.sign(v, p, k)
+		if err != nil {
+			return nil, err
+		}
+		if k%2 == 1 {
+			s = b.Emit(v.Node, "/negative", bcnn.Affine{Scale: []float32{-1}}, s.Shape, s)
+		}
+		if sum == nil {
+			sum = s
+		} else {
+			sum = b.Emit(v.Node, "/sum", bcnn.Add{}, s.Shape, sum, s)
+		}
+	}
+	t := eval.Scalar(v.Type, float64(1-len(p.thresholds)%2)) // of 0 and 2, or of −1 and 1
+	r, err := b.Threshold(v.Node, sum, t, p.values[0], p.values[1], p.values[1])
+	if err != nil {
+		return nil, err
+	}
+	return b.signLayer(r.Value)
+}
+
+// levelled emits levels, of which the channels may have scales and offsets of their own: it
+// is nil where the function rises and falls, or in steps that are no multiples of one.
+func (b *Builder) levelled(v *Value, p *pieces) (*Value, error) {
+	channels, m := p.channels(), len(p.thresholds)
+	if err := b.budget.Charge(signUnits * int64(channels) * int64(m+1)); err != nil {
+		return nil, err
+	}
+	direction, scale, shift := make([]float32, channels), make([]float32, channels), make([]float32, channels)
+	thresholds, numbers := make([][]float32, channels), make([][]int, channels)
+	levels, uniform, plain, same := 2, true, true, true
+	for c := range channels {
+		values := make([]float32, m+1)
+		for k, l := range p.lists {
+			values[k] = pick(l, c)
+		}
+		limits := make([]float32, m)
+		for k, l := range p.thresholds {
+			limits[k] = pick(l, c)
+		}
+		direction[c] = 1
+		if values[0] > values[m] { // −x reaches what is next to −t where x does not reach t
+			direction[c] = -1
+			slices.Reverse(values)
+			slices.Reverse(limits)
+			for k, t := range limits {
+				limits[k] = above(-t)
+			}
+		}
+		var ok bool
+		if numbers[c], scale[c], shift[c], ok = equalSteps(values); !ok {
+			return nil, nil
+		}
+		thresholds[c] = limits
+		levels = max(levels, numbers[c][m]+1)
+		uniform = uniform && scale[c] == scale[0] && shift[c] == shift[0]
+		plain = plain && direction[c] == 1
+	}
+	if err := b.budget.Charge(4 * int64(channels) * int64(levels)); err != nil {
+		return nil, err
+	}
+	q := bcnn.Quantize{Levels: levels}
+	for c := range channels {
+		for k, t := range thresholds[c] {
+			for range numbers[c][k+1] - numbers[c][k] {
+				q.Thresholds = append(q.Thresholds, t)
+			}
+		}
+		for len(q.Thresholds) < (c+1)*(levels-1) { // never reached
+			q.Thresholds = append(q.Thresholds, math.MaxFloat32)
+		}
+		same = same && slices.Equal(q.Thresholds[c*(levels-1):], q.Thresholds[:levels-1])
+	}
+	if same {
+		q.Thresholds = q.Thresholds[:levels-1]
+	}
+	in := p.in
+	if !plain {
+		in = b.Emit(v.Node, "/direction", bcnn.Affine{Scale: direction}, in.Shape, in)
+	}
+	if low := float64(shift[0] / scale[0]); uniform && low == math.Trunc(low) && math.Abs(low) < bcnn.MaxLevels-float64(levels) &&
+		exact(numbers[0], int(low), scale[0], shift[0]) { // 0 stays 0
+		q.Low, shift[0] = int(low), 0
+	}
+	out := b.Emit(v.Node, "", q, in.Shape, in)
+	if !uniform {
+		return b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out), nil
+	}
+	out.Levels, out.Offset = true, shift[0]
+	if scale[0] != 1 {
+		out.Gain = scale[0]
+	}
+	return out, nil
+}
+
+// exact reports whether whole numbers from low on, times a scale, are those from 0 on times
+// the scale, plus the shift.
+func exact(numbers []int, low int, scale, shift float32) bool {
+	return !slices.ContainsFunc(numbers, func(q int) bool {
+		return float32(q+low)*scale != f32.FMA(float32(q), scale, shift)
+	})
+}
+
+// equalSteps returns values that never fall as whole numbers from 0 on, times a scale, plus a
+// shift; ok is false where float32 does not give just these values.
+func equalSteps(values []float32) (numbers []int, scale, shift float32, ok bool) {
+	shift = values[0]
+	step := math.Inf(1)
+	for k := 1; k < len(values); k++ {
+		d := float64(values[k]) - float64(values[k-1])
+		if d < 0 {
+			return nil, 0, 0, false
+		}
+		if d > 0 {
+			step = min(step, d)
+		}
+	}
+	numbers = make([]int, len(values))
+	whole := float64(values[len(values)-1]) - float64(shift)
+	if whole == 0 {
+		return numbers, 1, shift, true
+	}
+	count := math.Round(whole / step)
+	if !(count < bcnn.MaxLevels) {
+		return nil, 0, 0, false
+	}
+	scale = float32(whole / count)
+	for k, v := range values {
+		q := math.Round((float64(v) - float64(shift)) / float64(scale))
+		numbers[k] = int(q)
+		if f32.FMA(float32(q), scale, shift) != v {
+			return nil, 0, 0, false
+		}
+	}
+	return numbers, scale, shift, true
+}
+
+// chosen emits the sum of all values, each times 1 or 0, which is exact.
+func (b *Builder) chosen(v *Value, p *pieces) (*Value, error) {
+	signs := make([]*Value, len(p.thresholds))
+	for k := range signs {
+		var err error
+		if signs[k], err = b.sign(v, p, k); err != nil {
+			return nil, err
+		}
+	}
+	var sum *Value
+	for k, list := range p.lists {
+		if len(list) == 1 && list[0] == 0 {
+			continue
+		}
+		// 0 or 2: between two thresholds, below the first or above the last one.
+		var piece *Value
+		switch last := len(signs); k {
+		case 0:
+			piece = b.Emit(v.Node, "/below", bcnn.Affine{Scale: []float32{-1}, Bias: []float32{1}}, p.in.Shape, signs[0])
+		case last:
+			piece = b.Emit(v.Node, "/above", bcnn.Affine{Bias: []float32{1}}, p.in.Shape, signs[last-1])
+		default:
+			piece = b.Emit(v.Node, "/negative", bcnn.Affine{Scale: []float32{-1}}, p.in.Shape, signs[k])
+			piece = b.Emit(v.Node, "/between", bcnn.Add{}, p.in.Shape, signs[k-1], piece)
+		}
+		piece = b.Emit(v.Node, "/half", bcnn.Affine{Scale: []float32{0.5}}, p.in.Shape, piece)
+		if list != nil {
+			piece = b.Emit(v.Node, "/value", bcnn.Affine{Scale: list}, p.in.Shape, piece)
+		} else {
+			t, err := b.inFloat(p.values[k])
+			if err != nil {
+				return nil, err
+			}
+			c, err := b.Constant(v.Node, t, p.in, -1)
+			if err == nil {
+				piece, err = b.Pair(v.Node, bcnn.Mul{}, piece, c)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if sum == nil {
+			sum = piece
+		} else {
+			sum = b.Emit(v.Node, "", bcnn.Add{}, p.in.Shape, sum, piece)
+		}
+	}
+	if sum == nil { // nothing but zeros
+		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
+	}
+	return sum, nil
+}
