@@ -39,6 +39,14 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	if win.DilationH != 1 || win.DilationW != 1 {
+		if pad != nil || win.Pad != (bcnn.Padding{}) {
+			return build.Operand{}, errors.New("an average over dilated windows with padding is not supported")
+		}
+		if v, win, err = im.apart(n, v, win); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	if pad != nil {
 		if win.Pad != (bcnn.Padding{}) {
 			return build.Operand{}, fmt.Errorf("padding around that of %v is not supported", pad.Node)

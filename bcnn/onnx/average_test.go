@@ -11,7 +11,7 @@ import (
 )
 
 func (n testNode) averagePool(x array, k []int) array {
-	s := n.list("strides", 1, 1)
+	s, dil := n.list("strides", 1, 1), n.list("dilations", 1, 1)
 	top, h := n.pads(0, x.dims[2], k[0])
 	left, wd := n.pads(1, x.dims[3], k[1])
 	out := newArray(x.dims[0], x.dims[1], h, wd)
@@ -20,7 +20,7 @@ func (n testNode) averagePool(x array, k []int) array {
 		sum, inside := 0.0, 0
 		for ky := range k[0] {
 			for kx := range k[1] {
-				y, xx := index[2]*s[0]-top+ky, index[3]*s[1]-left+kx
+				y, xx := index[2]*s[0]-top+ky*dil[0], index[3]*s[1]-left+kx*dil[1]
 				bottom, right := x.dims[2], x.dims[3] // of what counts
 				if n.int("count_include_pad", 0) != 0 {
 					pads := n.list("pads", 0, 0, 0, 0)
@@ -29,7 +29,7 @@ func (n testNode) averagePool(x array, k []int) array {
 				if y >= 0 && xx >= 0 && y < bottom && xx < right {
 					inside++
 				}
-				sum += x.padded(index[0], index[1], index[2]*s[0]-top+ky, index[3]*s[1]-left+kx, 0)
+				sum += x.padded(index[0], index[1], index[2]*s[0]-top+ky*dil[0], index[3]*s[1]-left+kx*dil[1], 0)
 			}
 		}
 		out.v[i] = float64(float32(sum / float64(inside))) // of an exact sum

@@ -107,6 +107,9 @@ func (im *importer) thin(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Va
 
 // pick takes positions of a dimension that runs over rows, columns or channels.
 func (im *importer) pick(n *pb.Node, v *build.Value, dim int, axis view.Axis, positions []int) (*build.Value, error) {
+	if x, part := im.build.PartOf(v, dim); part {
+		return im.build.PickPart(n, v, dim, x, positions)
+	}
 	if axis != view.H && axis != view.W {
 		return im.build.Pick(n, "", v, dim, positions)
 	}
@@ -243,30 +246,6 @@ func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor)
 		im.lines[n.Outputs[0]] = true
 	}
 	return build.Operand{Value: v}, err
-}
-
-// gatherND imports GatherND of a list of positions of the first dimension, as PyTorch
-// writes x[:, list], between two Transposes.
-func (im *importer) gatherND(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	indices, err := im.required(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if batch, err := n.Int("batch_dims", 0); err != nil {
-		return build.Operand{}, err
-	} else if d := indices.Dims; batch != 0 || len(d) != 2 || d[1] != 1 {
-		return build.Operand{}, fmt.Errorf("indices of dimensions %v, want a list of positions of the first dimension", d)
-	}
-	positions, err := im.positions(v, indices.Redim(indices.Dims[:1]), 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	out, err := im.pick(n, v, 0, v.AxisOf(0), positions)
-	return build.Operand{Value: out}, err
 }
 
 // positions returns indices of a dimension of a value, which is not the batch.

@@ -76,6 +76,25 @@ func rewriteKinds() []kind {
 			m.output = m.nodes[4*n-1].out[0]
 			return m
 		}), ""},
+		{"many dilated pools", 20, models(func(n int) testModel {
+			m := chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("MaxPool", from, to, "kernel_shape", []int{2, 2}, "dilations", []int{2, 2}, "pads", []int{1, 1, 1, 1})}
+			})
+			m.input = image(2, 300, 300)
+			return m
+		}), ""},
+		{"rows and columns that are gathered", 20, models(func(n int) testModel {
+			places := make([]float64, 40)
+			for i := range places {
+				places[i] = float64(39 - i)
+			}
+			m := chain(n, func(_ int, from, to string) []testNode {
+				return []testNode{op("Transpose", from, to+"t", "perm", []int{2, 3, 0, 1}), op("GatherND", to+"t at", to+"g"), op("Transpose", to+"g", to, "perm", []int{2, 3, 0, 1})}
+			}, rowsAndColumns([][]float64{places}, [][]float64{places}, false))
+			m.inits[0].dims = []int{40, 40, 2}
+			m.input = image(2, 40, 40)
+			return m
+		}), exceeds},
 		{"sums that cancel", 30, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Relu", from, to+"r"), op("Sub", to+"r "+from, to+"s"), op("Add", from+" "+to+"s", to)}

@@ -379,6 +379,8 @@ func (n testNode) execute(in []array, m testModel) array {
 		return out
 	case "Gather":
 		return n.gather(in)
+	case "GatherND":
+		return gatherND(in[0], in[1])
 	case "Slice":
 		return n.slice(in)
 	case "Concat":
@@ -551,7 +553,7 @@ func (n testNode) conv(in []array) array {
 }
 
 func (n testNode) maxPool(x array) array {
-	k, s := n.list("kernel_shape"), n.list("strides", 1, 1)
+	k, s, dil := n.list("kernel_shape"), n.list("strides", 1, 1), n.list("dilations", 1, 1)
 	top, h := n.pads(0, x.dims[2], k[0])
 	left, wd := n.pads(1, x.dims[3], k[1])
 	out := newArray(x.dims[0], x.dims[1], h, wd)
@@ -560,7 +562,7 @@ func (n testNode) maxPool(x array) array {
 		best := math.Inf(-1)
 		for ky := range k[0] {
 			for kx := range k[1] {
-				best = max(best, x.padded(index[0], index[1], index[2]*s[0]-top+ky, index[3]*s[1]-left+kx, math.Inf(-1)))
+				best = max(best, x.padded(index[0], index[1], index[2]*s[0]-top+ky*dil[0], index[3]*s[1]-left+kx*dil[1], math.Inf(-1)))
 			}
 		}
 		out.v[i] = best

@@ -14,9 +14,9 @@
 // Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
 // Cast, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns, Constant, Conv,
 // ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of a constant, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
-// rows or columns, and of windows (F.unfold), GatherND of a list of them, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
+// rows or columns, and of windows (F.unfold), GatherND of a list of them or of rows and columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
 // GroupNormalization, HardSigmoid, HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
-// LeakyRelu, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max, MaxPool, Min,
+// LeakyRelu, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max, MaxPool (dilated, too), Min,
 // MeanVarianceNormalization, Mish, Mul, Neg, Pad, Pow (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear,
 // Reciprocal, ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare
 // over heights, widths and channels or groups of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),

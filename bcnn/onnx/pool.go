@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
@@ -35,6 +36,9 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 	}
 	win, _, err := poolWindow(n, v.Shape, turned)
 	if err != nil {
+		return build.Operand{}, err
+	}
+	if v, win, err = im.apart(n, v, win); err != nil {
 		return build.Operand{}, err
 	}
 	out, err := im.maximum(n, v, win)
@@ -84,6 +88,43 @@ func (im *importer) globalMaxPool(n *pb.Node) (build.Operand, error) {
 // tiles returns windows that lie side by side.
 func tiles(h, w int) bcnn.Window {
 	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
+}
+
+// apart puts the taps of the windows of a dilated pool side by side. A tap in the padding is
+// one of its window inside the image, which changes no maximum.
+func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window, error) {
+	if win.DilationH == 1 && win.DilationW == 1 {
+		return v, win, nil
+	}
+	taps := func(size, before, after, k, dilation, stride int) ([]int32, error) {
+		outs := outputSize(size, before+after, k, dilation, stride)
+		count, err := eval.Count([]int{outs, k})
+		if err != nil {
+			return nil, err
+		}
+		empty := false
+		list, err := budget.List(im.budget, count, func(i int) int32 {
+			first := i/k*stride - before
+			from := max(0, (-first+dilation-1)/dilation) // the first tap inside
+			to := min(k-1, (size-1-first)/dilation)      // the last one
+			empty = empty || from > to || first > size-1 // there is none
+			return int32(first + max(from, min(i%k, to))*dilation)
+		})
+		if err == nil && empty {
+			err = errors.New("a window lies in the padding")
+		}
+		return list, err
+	}
+	rows, err := taps(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.DilationH, win.StrideH)
+	if err != nil {
+		return nil, win, err
+	}
+	cols, err := taps(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.DilationW, win.StrideW)
+	if err != nil {
+		return nil, win, err
+	}
+	v, err = im.build.Pixels(n, "/taps", v, bcnn.Pixels{Rows: rows, Cols: cols})
+	return v, tiles(win.KH, win.KW), err
 }
 
 // ones returns so many weights of 1.
@@ -150,20 +191,18 @@ func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around
 	if win, err = window(n, kernel, in.H, in.W); err != nil {
 		return win, around, err
 	}
-	if win.DilationH != 1 || win.DilationW != 1 {
-		return win, around, errors.New("pooling with dilation is not supported")
-	}
 	ceil, err := n.Int("ceil_mode", 0)
 	if err != nil {
 		return win, around, err
 	}
 	around = win.Pad
 	if ceil != 0 {
-		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.StrideH)
-		win.Pad.Right += ceilPad(in.W, win.Pad.Left, win.Pad.Right, win.KW, win.StrideW)
+		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.DilationH*(win.KH-1)+1, win.StrideH)
+		win.Pad.Right += ceilPad(in.W, win.Pad.Left, win.Pad.Right, win.DilationW*(win.KW-1)+1, win.StrideW)
 	}
 	if turned {
 		win.KH, win.KW, win.StrideH, win.StrideW = win.KW, win.KH, win.StrideW, win.StrideH
+		win.DilationH, win.DilationW = win.DilationW, win.DilationH
 		for _, p := range []*bcnn.Padding{&win.Pad, &around} {
 			p.Top, p.Left, p.Bottom, p.Right = p.Left, p.Top, p.Right, p.Bottom
 		}

@@ -72,7 +72,7 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) (
 		}
 	}
 	// What is joined must be the inner part of its axis: windows side by side.
-	kept, seen := im.build.Inner(v.View, func(i int) bool { return !slices.Contains(axes, i) })
+	kept, seen := im.build.Inner(v.View, view.C, func(i int) bool { return !slices.Contains(axes, i) })
 	out := make(view.View, len(v.View))
 	for i, d := range v.View {
 		if slices.Contains(axes, i) {

@@ -30,6 +30,9 @@ func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 		return operands[2], nil
 	}
 	cond := operands[0].Value
+	if c := operands[0].Constant; c != nil && c.Type == pb.Bool {
+		return im.choose(n, operands)
+	}
 	if cond == nil || cond.Step == nil || cond.Type != pb.Bool {
 		return build.Operand{}, errors.New("only a choice by a comparison is supported")
 	}
@@ -213,6 +216,7 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 // are exact: one of them is 0, if the other is finite.
 func (im *importer) choose(n *pb.Node, operands []build.Operand) (build.Operand, error) {
 	var sum build.Operand
+	none := true
 	for i, o := range operands[1:] {
 		if o.Type() != pb.Float {
 			return build.Operand{}, fmt.Errorf("a choice between values of %v is not supported", o.Type())
@@ -252,8 +256,8 @@ func (im *importer) choose(n *pb.Node, operands []build.Operand) (build.Operand,
 		if c, err = im.compute(n, "Mul", c, o); err != nil {
 			return build.Operand{}, err
 		}
-		if sum.Value == nil {
-			sum = c
+		if none {
+			sum, none = c, false
 			continue
 		}
 		if sum, err = im.compute(n, "Add", sum, c); err != nil {

@@ -115,7 +115,7 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	if err != nil {
 		return nil, err
 	}
-	rest, seen := b.Inner(v.View, func(i int) bool { return i != dim })
+	rest, seen := b.Inner(v.View, view.C, func(i int) bool { return i != dim })
 	if size := view.Product(rest) * view.Product(v.View[dim]); size != v.Shape.C || len(positions) == 0 {
 		return nil, fmt.Errorf("dimension %d of its input does not run over groups of the channels (%v in memory)", dim, v.Shape)
 	}
@@ -153,13 +153,13 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	return y, nil
 }
 
-// Inner returns the atoms of channels of some dimensions, the outermost first, and the view
-// in which they alone are the channels.
-func (b *Builder) Inner(v view.View, of func(dim int) bool) (atoms []view.Atom, seen view.View) {
+// Inner returns the atoms of an axis of some dimensions, the outermost first, and the view
+// in which they alone are the axis.
+func (b *Builder) Inner(v view.View, axis view.Axis, of func(dim int) bool) (atoms []view.Atom, seen view.View) {
 	for i, d := range v {
 		if of(i) {
 			for _, a := range d {
-				if a.Axis == view.C {
+				if a.Axis == axis {
 					atoms = append(atoms, a)
 				}
 			}
@@ -175,7 +175,7 @@ func (b *Builder) Inner(v view.View, of func(dim int) bool) (atoms []view.Atom, 
 	for i, d := range v {
 		seen[i] = slices.Clone(d)
 		for k, a := range seen[i] {
-			if of(i) && a.Axis == view.C {
+			if of(i) && a.Axis == axis {
 				seen[i][k].Stride = to[a.Stride]
 			}
 		}

@@ -51,6 +51,62 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*
 	return out, nil
 }
 
+// PartOf returns the axis of rows or columns of which a dimension is a part; ok is false
+// where it is another dimension, or all of the axis.
+func (b *Builder) PartOf(v *Value, dim int) (x view.Axis, ok bool) {
+	for x, size := range map[view.Axis]int{view.H: v.Shape.H, view.W: v.Shape.W} {
+		if d := v.View[dim]; len(d) > 0 && view.Only(d, x) && view.Product(d) < size {
+			return x, true
+		}
+	}
+	return 0, false
+}
+
+// PickPart is Pick for a dimension that is a part of the rows or columns of an image.
+func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions []int) (*Value, error) {
+	v, err := b.Movable(v)
+	if err != nil {
+		return nil, err
+	}
+	rest, seen := b.Inner(v.View, x, func(i int) bool { return i != dim })
+	size := [2]int{v.Shape.H, v.Shape.W}
+	along := int(x - view.H)
+	if view.Product(rest)*view.Product(v.View[dim]) != size[along] || len(positions) == 0 {
+		return nil, fmt.Errorf("dimension %d of its input does not run over windows of the image (%v in memory)", dim, v.Shape)
+	}
+	flat := func(a view.Atom) int { return a.Stride }
+	group, err := b.Offsets(rest, flat)
+	if err != nil {
+		return nil, err
+	}
+	of, err := b.Offsets(v.View[dim], flat)
+	if err != nil {
+		return nil, err
+	}
+	size[along] = len(group) * len(positions)
+	if err := b.CheckShape(bcnn.Shape{H: size[0], W: size[1], C: v.Shape.C}); err != nil {
+		return nil, err
+	}
+	var list [2][]int32
+	for i := range list {
+		if list[i], err = b.span(0, 1, size[i]); err != nil {
+			return nil, err
+		}
+	}
+	for i := range list[along] {
+		list[along][i] = int32(of[positions[i/len(group)]] + group[i%len(group)])
+	}
+	out, err := b.Pixels(n, "", v, bcnn.Pixels{Rows: list[0], Cols: list[1]})
+	if err != nil {
+		return nil, err
+	}
+	out.View = seen
+	if out.View[dim] = nil; len(positions) > 1 {
+		out.View[dim] = []view.Atom{{Axis: x, Stride: len(group), Size: len(positions)}}
+	}
+	return out, nil
+}
+
 // IsSign reports whether the values are two, and x is one of them.
 func (v *Value) IsSign(x float32) bool {
 	s := (x - v.Offset) / v.gain()
