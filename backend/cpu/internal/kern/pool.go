@@ -37,16 +37,21 @@ func NewPoolJob[T uint64 | float32 | uint8](dst, src []T, p *Pool, taps *[MaxPoo
 	}, true
 }
 
-// NewSignsJob is NewPoolJob for the first words of MeanSigns.
+// NewSignsJob is NewPoolJob for the first words of MeanSigns. Without taps to fill, those of the
+// job are p's, in words, any number.
 func NewSignsJob(dst []float32, src []uint64, n, words int, p *Pool, divisor, y float32, taps *[MaxPoolTaps]int) (PoolJob, bool) {
-	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || words == 0 {
+	if len(p.Taps) == 0 || p.Pixels == 0 || words == 0 || taps != nil && len(p.Taps) > MaxPoolTaps {
 		return PoolJob{}, false
 	}
-	for i, t := range p.Taps {
-		taps[i] = 8 * t
+	first := &p.Taps[0]
+	if taps != nil {
+		first = &taps[0]
+		for i, t := range p.Taps {
+			taps[i] = 8 * t
+		}
 	}
 	return PoolJob{
-		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: &taps[0], count: uintptr(len(p.Taps)),
+		dst: uintptr(unsafe.Pointer(&dst[0])), src: uintptr(unsafe.Pointer(&src[0])), taps: first, count: uintptr(len(p.Taps)),
 		bytes: uintptr(8 * words), step: uintptr(8 * p.Step), dstStep: uintptr(4 * n), pixels: uintptr(p.Pixels),
 		divisor: divisor, reciprocal: y,
 	}, true

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
 func orPool(dst, src []uint64, p *kern.Pool) {
@@ -73,7 +74,34 @@ func mean(dst, src []float32, at *kern.FloatPatches, n int, taps, y float32) {
 	}
 }
 
+// Kernels of means of ±1 count so many taps, and round means right for so large divisors.
+const maxSigns, maxSignsDivisor = 63, 1 << 20
+
 func meanSigns(dst []float32, src []uint64, n int, p *kern.Pool, divisor, y float32) {
-	generic.SumSignsFrom(dst, src, n, 0, p)
-	divide(dst[:n*p.Pixels], divisor, y)
+	words := bits.Words(n)
+	if count := len(p.Taps); count > 0 && count <= maxSigns && divisor <= maxSignsDivisor {
+		job, ok := kern.NewSignsJob(dst, src, n, words, p, divisor, y, nil)
+		switch {
+		case !ok:
+			return
+		case count == 4 && divisor == 4:
+			meanSigns4NEON(job.Address())
+		default:
+			meanSignsNEON(job.Address())
+		}
+		runtime.KeepAlive(dst)
+		runtime.KeepAlive(src)
+		return
+	}
+	sums := dst[:n*p.Pixels]
+	clear(sums)
+	part := *p
+	for left := p.Taps; len(left) > 0; left = left[len(part.Taps):] {
+		part.Taps = left[:min(len(left), maxSigns)]
+		if job, ok := kern.NewSignsJob(sums, src, n, words, &part, divisor, y, nil); ok {
+			addSignsNEON(job.Address())
+		}
+	}
+	divide(sums, divisor, y)
+	runtime.KeepAlive(src)
 }

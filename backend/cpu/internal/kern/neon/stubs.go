@@ -1251,6 +1251,24 @@ func mean1x64NEON(job *uint8)
 //go:noescape
 func orPool4NEON(job *uint8, flip uint64)
 
+// meanSigns4NEON stores, for the bits of every pixel of a job of four taps and the divisor 4, the
+// mean over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func meanSigns4NEON(job *uint8)
+
+// meanSignsNEON stores, for the bits of every pixel of a job of less than 64 taps,
+// the mean over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func meanSignsNEON(job *uint8)
+
+// addSignsNEON adds, for the bits of every pixel of a job of less than 64 taps,
+// the sum over the taps of +1 where the bit is set, else −1.
+//
+//go:noescape
+func addSignsNEON(job *uint8)
+
 // narrowNEON computes dst[i] = uint32(src[i]) for i < 8·groups, groups > 0.
 //
 //go:noescape

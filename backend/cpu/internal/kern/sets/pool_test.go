@@ -1,6 +1,7 @@
 package sets
 
 import (
+	"math"
 	"math/rand/v2"
 	"slices"
 	"testing"
@@ -104,18 +105,26 @@ func TestMean(t *testing.T) {
 	})
 }
 
+// TestMeanSigns has some of the bits alike in all taps, so that there are means of −1 and 1.
 func TestMeanSigns(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, n := range []int{1, 8, 20, 63, 64, 65, 128, 200} {
-			for _, taps := range []int{1, 4, 9, 63, 64, 65, 255, 256, 600} {
+		for _, n := range []int{1, 8, 16, 20, 63, 64, 65, 128, 200} {
+			for _, taps := range []int{1, 4, 7, 9, 14, 15, 16, 63, 64, 65, 255, 256, 600} {
 				words := (n + 63) / 64
 				p := &kern.Pool{Values: words, Step: 1 + rng.IntN(4), Pixels: 1 + rng.IntN(4)}
 				for range taps {
 					p.Taps = append(p.Taps, rng.IntN(30))
 				}
 				src := randomWords(rng, (p.Pixels-1)*p.Step+30+words)
+				set, clear := rng.Uint64()&rng.Uint64(), rng.Uint64()&rng.Uint64()
+				for i := range src {
+					src[i] = src[i]&^clear | set
+				}
 				dst, check := guarded[float32](t, p.Pixels*n)
 				divisor := float32(taps + rng.IntN(3)) // more where the padding counts
+				if rng.IntN(2) == 0 {
+					divisor = float32(taps + rng.IntN(1<<rng.IntN(22)))
+				}
 				y := 1 / divisor
 				s.MeanSigns(dst, src, n, p, divisor, y)
 				check()
@@ -127,7 +136,7 @@ func TestMeanSigns(t *testing.T) {
 						}
 						q := float32(sum) * y
 						want := f32.FMA(f32.FMA(-divisor, q, float32(sum)), y, q)
-						require.Equal(t, want, dst[x*n+c], "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
+						require.Equal(t, math.Float32bits(want), math.Float32bits(dst[x*n+c]), "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
 					}
 				}
 			}

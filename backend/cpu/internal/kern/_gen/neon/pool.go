@@ -9,6 +9,7 @@ func (a *asm) pools() {
 	a.pool("maxBytes")
 	a.means()
 	a.pool4()
+	a.signs()
 }
 
 // pool writes pooling behind a PoolJob: a part of a pixel at a time, of 64
