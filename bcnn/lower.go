@@ -44,6 +44,10 @@ type lowering struct {
 	ranges []levelRange
 	moved  map[int]form
 	fused  bool
+	// groups are the convolutions in groups that concatenations stand for, made of the
+	// layers inGroups.
+	groups   map[int]*groupedConv
+	inGroups []bool
 	// outputs are the tensors that are outputs so far.
 	outputs map[int]bool
 	// floats and vectors are copies of tensors, Float32 and flattened, for all who want one.
@@ -121,19 +125,20 @@ func (lo *lowering) run() error {
 		lo.uses[l]++
 	}
 	values := make([]value, len(lo.net.Layers))
-	for i, l := range lo.net.Layers {
-		in := make([]value, len(l.Inputs))
-		for j, source := range l.Inputs {
-			if source <= NetworkInput {
-				in[j].tensor = NetworkInput - source
-				continue
-			}
-			in[j] = values[source]
-			if lo.uses[source] == 1 { // what is pending in it goes with it
-				values[source] = value{}
-			}
+	if lo.fused {
+		if err := lo.findGroups(); err != nil {
+			return err
 		}
-		v, err := lo.layer(i, l.Op, in)
+	}
+	for i, l := range lo.net.Layers {
+		if lo.fused && lo.inGroups[i] {
+			continue
+		}
+		op, in := lo.inputs(i, values)
+		v, err := lo.layer(i, op, in)
+		if g := lo.groups[i]; g != nil {
+			v.layers = g.layers
+		}
 		if err == nil && lo.uses[i] > 1 {
 			v, err = lo.share(v)
 		}

@@ -39,9 +39,10 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 		for _, l := range step.Layers {
 			var w Weights
 			var bias []float32
+			out := conv.Out // of several layers, where they are groups of a convolution
 			switch op := n.Layers[l].Op.(type) {
 			case Conv2D:
-				w, bias = op.Weights, op.Bias
+				w, bias, out = op.Weights, op.Bias, op.Out
 			case Dense:
 				w, bias = op.Weights, op.Bias
 			default:
@@ -50,13 +51,13 @@ func Summarize(n *Network, p *Plan) []LayerReport {
 			in := p.Tensors[step.In[0]].Shape
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
-				Output:   conv.Window.Output(conv.Image(in), conv.Out),
-				Params:   conv.taps(in.C)/int64(max(conv.Parts, 1))*int64(conv.Out) + int64(len(bias)),
+				Output:   conv.Window.Output(conv.Image(in), out),
+				Params:   conv.taps(in.C)/int64(max(conv.Parts, 1))*int64(out) + int64(len(bias)),
 				Binary:   conv.WhyFloat == "",
 				Int8:     conv.whole() || step.In[0] >= len(p.Inputs) && p.Tensors[step.In[0]].DType == Uint8,
 				Int16:    conv.Int16 != nil,
 				Planes:   conv.products(),
-				MACs:     p.MACs(i) / int64(conv.products()),
+				MACs:     p.MACs(i) / int64(conv.products()) / int64(conv.Out) * int64(out),
 				WhyFloat: conv.WhyFloat,
 			}
 			if conv.whole() {
