@@ -33,6 +33,8 @@ var floatSteps = []struct {
 	{"dilated3x3/28x28x128-128", floatConv(28, 128, bcnn.Window{KH: 3, KW: 3, DilationH: 2, DilationW: 2, Pad: pad(2)}, convOptions{out: 128})},
 	{"grouped3x3/28x28x128-128/4", floatConv(28, 128, three(1), convOptions{out: 128, groups: 4})},
 	{"grouped1x1/28x28x128-128/4", floatConv(28, 128, one, convOptions{out: 128, groups: 4})},
+	{"grouped3x3/112x112x32-32/4", floatConv(112, 32, three(1), convOptions{out: 32, groups: 4})},
+	{"grouped3x3/112x112x32-64/8", floatConv(112, 32, three(1), convOptions{out: 64, groups: 8})},
 	{"depthwise3x3/112x112x32", floatConv(112, 32, three(1), convOptions{out: 32, groups: 32})},
 	{"depthwise3x3/56x56x128", floatConv(56, 128, three(1), convOptions{out: 128, groups: 128})},
 	{"depthwise3x3s2/56x56x128", floatConv(56, 128, three(2), convOptions{out: 128, groups: 128})},

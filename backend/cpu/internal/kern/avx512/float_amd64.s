@@ -2838,6 +2838,1687 @@ done:
 	VZEROUPPER
 	RET
 
+// func fmaPixels12x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels12x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	LEAQ  (BX)(CX*2), SI
+	LEAQ  (SI)(CX*2), DI
+	LEAQ  (DI)(CX*2), R8
+	MOVQ  64(AX), R9
+
+next:
+	CMPQ    80(AX), $0x0c
+	JLT     done
+	MOVQ    72(AX), R10
+	VMOVUPS (R10), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y7
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y9
+	VMOVAPS Y0, Y10
+	VMOVAPS Y0, Y11
+	MOVQ    32(AX), R10
+	MOVQ    40(AX), R11
+	TESTQ   R11, R11
+	JEQ     summed
+
+run:
+	MOVQ  (R10), R12
+	MOVQ  8(R10), R13
+	IMULQ 64(AX), R13
+	ADDQ  56(AX), R13
+	SHLQ  $0x02, R12
+	ADDQ  16(AX), R12
+	MOVQ  48(AX), R14
+	LEAQ  (R12)(R14*4), R14
+
+tap:
+	VMOVUPS          (R13), Y12
+	VFMADD231PS.BCST (R12), Y12, Y0
+	VFMADD231PS.BCST (R12)(CX*1), Y12, Y1
+	VFMADD231PS.BCST (R12)(CX*2), Y12, Y2
+	VFMADD231PS.BCST (R12)(DX*1), Y12, Y3
+	VFMADD231PS.BCST (R12)(CX*4), Y12, Y4
+	VFMADD231PS.BCST (R12)(BX*1), Y12, Y5
+	VFMADD231PS.BCST (R12)(DX*2), Y12, Y6
+	VFMADD231PS.BCST (R12)(SI*1), Y12, Y7
+	VFMADD231PS.BCST (R12)(CX*8), Y12, Y8
+	VFMADD231PS.BCST (R12)(DI*1), Y12, Y9
+	VFMADD231PS.BCST (R12)(BX*2), Y12, Y10
+	VFMADD231PS.BCST (R12)(R8*1), Y12, Y11
+	ADDQ             R9, R13
+	ADDQ             $0x04, R12
+	CMPQ             R12, R14
+	JNE              tap
+	ADDQ             $0x10, R10
+	DECQ             R11
+	JNE              run
+
+summed:
+	MOVQ        104(AX), R10
+	TESTQ       R10, R10
+	JEQ         scaled
+	MOVQ        112(AX), R11
+	VMOVUPS.Z   (R10), K1, Y12
+	VMOVUPS.Z   (R11), K1, Y13
+	VFMADD213PS Y13, Y12, Y0
+	VFMADD213PS Y13, Y12, Y1
+	VFMADD213PS Y13, Y12, Y2
+	VFMADD213PS Y13, Y12, Y3
+	VFMADD213PS Y13, Y12, Y4
+	VFMADD213PS Y13, Y12, Y5
+	VFMADD213PS Y13, Y12, Y6
+	VFMADD213PS Y13, Y12, Y7
+	VFMADD213PS Y13, Y12, Y8
+	VFMADD213PS Y13, Y12, Y9
+	VFMADD213PS Y13, Y12, Y10
+	VFMADD213PS Y13, Y12, Y11
+
+scaled:
+	MOVQ      120(AX), R10
+	TESTQ     R10, R10
+	JEQ       sloped
+	VXORPS    Y12, Y12, Y12
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y0, K2
+	VMULPS    Y13, Y0, K2, Y0
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y1, K2
+	VMULPS    Y13, Y1, K2, Y1
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y2, K2
+	VMULPS    Y13, Y2, K2, Y2
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y3, K2
+	VMULPS    Y13, Y3, K2, Y3
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y4, K2
+	VMULPS    Y13, Y4, K2, Y4
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y5, K2
+	VMULPS    Y13, Y5, K2, Y5
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y6, K2
+	VMULPS    Y13, Y6, K2, Y6
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y7, K2
+	VMULPS    Y13, Y7, K2, Y7
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y8, K2
+	VMULPS    Y13, Y8, K2, Y8
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y9, K2
+	VMULPS    Y13, Y9, K2, Y9
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y10, K2
+	VMULPS    Y13, Y10, K2, Y10
+	VMOVUPS.Z (R10), K1, Y13
+	VCMPPS    $0x11, Y12, Y11, K2
+	VMULPS    Y13, Y11, K2, Y11
+
+sloped:
+	MOVQ         128(AX), R10
+	TESTQ        R10, R10
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y12
+	VBROADCASTSS 140(AX), Y13
+	VMAXPS       Y12, Y0, Y0
+	VMINPS       Y13, Y0, Y0
+	VMAXPS       Y12, Y1, Y1
+	VMINPS       Y13, Y1, Y1
+	VMAXPS       Y12, Y2, Y2
+	VMINPS       Y13, Y2, Y2
+	VMAXPS       Y12, Y3, Y3
+	VMINPS       Y13, Y3, Y3
+	VMAXPS       Y12, Y4, Y4
+	VMINPS       Y13, Y4, Y4
+	VMAXPS       Y12, Y5, Y5
+	VMINPS       Y13, Y5, Y5
+	VMAXPS       Y12, Y6, Y6
+	VMINPS       Y13, Y6, Y6
+	VMAXPS       Y12, Y7, Y7
+	VMINPS       Y13, Y7, Y7
+	VMAXPS       Y12, Y8, Y8
+	VMINPS       Y13, Y8, Y8
+	VMAXPS       Y12, Y9, Y9
+	VMINPS       Y13, Y9, Y9
+	VMAXPS       Y12, Y10, Y10
+	VMINPS       Y13, Y10, Y10
+	VMAXPS       Y12, Y11, Y11
+	VMINPS       Y13, Y11, Y11
+
+clipped:
+	MOVQ    (AX), R10
+	VMOVUPS Y0, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y1, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y2, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y3, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y4, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y5, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y6, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y7, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y8, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y9, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y10, K1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y11, K1, (R10)
+	ADDQ    8(AX), R10
+	MOVQ    R10, (AX)
+	IMUL3Q  $0x0c, CX, R10
+	ADDQ    R10, 16(AX)
+	SUBQ    $0x0c, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels11x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels11x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	LEAQ  (BX)(CX*2), SI
+	LEAQ  (SI)(CX*2), DI
+	MOVQ  64(AX), R8
+
+next:
+	CMPQ    80(AX), $0x0b
+	JLT     done
+	MOVQ    72(AX), R9
+	VMOVUPS (R9), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y7
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y9
+	VMOVAPS Y0, Y10
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	TESTQ   R10, R10
+	JEQ     summed
+
+run:
+	MOVQ  (R9), R11
+	MOVQ  8(R9), R12
+	IMULQ 64(AX), R12
+	ADDQ  56(AX), R12
+	SHLQ  $0x02, R11
+	ADDQ  16(AX), R11
+	MOVQ  48(AX), R13
+	LEAQ  (R11)(R13*4), R13
+
+tap:
+	VMOVUPS          (R12), Y11
+	VFMADD231PS.BCST (R11), Y11, Y0
+	VFMADD231PS.BCST (R11)(CX*1), Y11, Y1
+	VFMADD231PS.BCST (R11)(CX*2), Y11, Y2
+	VFMADD231PS.BCST (R11)(DX*1), Y11, Y3
+	VFMADD231PS.BCST (R11)(CX*4), Y11, Y4
+	VFMADD231PS.BCST (R11)(BX*1), Y11, Y5
+	VFMADD231PS.BCST (R11)(DX*2), Y11, Y6
+	VFMADD231PS.BCST (R11)(SI*1), Y11, Y7
+	VFMADD231PS.BCST (R11)(CX*8), Y11, Y8
+	VFMADD231PS.BCST (R11)(DI*1), Y11, Y9
+	VFMADD231PS.BCST (R11)(BX*2), Y11, Y10
+	ADDQ             R8, R12
+	ADDQ             $0x04, R11
+	CMPQ             R11, R13
+	JNE              tap
+	ADDQ             $0x10, R9
+	DECQ             R10
+	JNE              run
+
+summed:
+	MOVQ        104(AX), R9
+	TESTQ       R9, R9
+	JEQ         scaled
+	MOVQ        112(AX), R10
+	VMOVUPS.Z   (R9), K1, Y11
+	VMOVUPS.Z   (R10), K1, Y12
+	VFMADD213PS Y12, Y11, Y0
+	VFMADD213PS Y12, Y11, Y1
+	VFMADD213PS Y12, Y11, Y2
+	VFMADD213PS Y12, Y11, Y3
+	VFMADD213PS Y12, Y11, Y4
+	VFMADD213PS Y12, Y11, Y5
+	VFMADD213PS Y12, Y11, Y6
+	VFMADD213PS Y12, Y11, Y7
+	VFMADD213PS Y12, Y11, Y8
+	VFMADD213PS Y12, Y11, Y9
+	VFMADD213PS Y12, Y11, Y10
+
+scaled:
+	MOVQ      120(AX), R9
+	TESTQ     R9, R9
+	JEQ       sloped
+	VXORPS    Y11, Y11, Y11
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y0, K2
+	VMULPS    Y12, Y0, K2, Y0
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y1, K2
+	VMULPS    Y12, Y1, K2, Y1
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y2, K2
+	VMULPS    Y12, Y2, K2, Y2
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y3, K2
+	VMULPS    Y12, Y3, K2, Y3
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y4, K2
+	VMULPS    Y12, Y4, K2, Y4
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y5, K2
+	VMULPS    Y12, Y5, K2, Y5
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y6, K2
+	VMULPS    Y12, Y6, K2, Y6
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y7, K2
+	VMULPS    Y12, Y7, K2, Y7
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y8, K2
+	VMULPS    Y12, Y8, K2, Y8
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y9, K2
+	VMULPS    Y12, Y9, K2, Y9
+	VMOVUPS.Z (R9), K1, Y12
+	VCMPPS    $0x11, Y11, Y10, K2
+	VMULPS    Y12, Y10, K2, Y10
+
+sloped:
+	MOVQ         128(AX), R9
+	TESTQ        R9, R9
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y11
+	VBROADCASTSS 140(AX), Y12
+	VMAXPS       Y11, Y0, Y0
+	VMINPS       Y12, Y0, Y0
+	VMAXPS       Y11, Y1, Y1
+	VMINPS       Y12, Y1, Y1
+	VMAXPS       Y11, Y2, Y2
+	VMINPS       Y12, Y2, Y2
+	VMAXPS       Y11, Y3, Y3
+	VMINPS       Y12, Y3, Y3
+	VMAXPS       Y11, Y4, Y4
+	VMINPS       Y12, Y4, Y4
+	VMAXPS       Y11, Y5, Y5
+	VMINPS       Y12, Y5, Y5
+	VMAXPS       Y11, Y6, Y6
+	VMINPS       Y12, Y6, Y6
+	VMAXPS       Y11, Y7, Y7
+	VMINPS       Y12, Y7, Y7
+	VMAXPS       Y11, Y8, Y8
+	VMINPS       Y12, Y8, Y8
+	VMAXPS       Y11, Y9, Y9
+	VMINPS       Y12, Y9, Y9
+	VMAXPS       Y11, Y10, Y10
+	VMINPS       Y12, Y10, Y10
+
+clipped:
+	MOVQ    (AX), R9
+	VMOVUPS Y0, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y1, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y2, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y3, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y4, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y5, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y6, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y7, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y8, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y9, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y10, K1, (R9)
+	ADDQ    8(AX), R9
+	MOVQ    R9, (AX)
+	IMUL3Q  $0x0b, CX, R9
+	ADDQ    R9, 16(AX)
+	SUBQ    $0x0b, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels10x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels10x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	LEAQ  (BX)(CX*2), SI
+	LEAQ  (SI)(CX*2), DI
+	MOVQ  64(AX), R8
+
+next:
+	CMPQ    80(AX), $0x0a
+	JLT     done
+	MOVQ    72(AX), R9
+	VMOVUPS (R9), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y7
+	VMOVAPS Y0, Y8
+	VMOVAPS Y0, Y9
+	MOVQ    32(AX), R9
+	MOVQ    40(AX), R10
+	TESTQ   R10, R10
+	JEQ     summed
+
+run:
+	MOVQ  (R9), R11
+	MOVQ  8(R9), R12
+	IMULQ 64(AX), R12
+	ADDQ  56(AX), R12
+	SHLQ  $0x02, R11
+	ADDQ  16(AX), R11
+	MOVQ  48(AX), R13
+	LEAQ  (R11)(R13*4), R13
+
+tap:
+	VMOVUPS          (R12), Y10
+	VFMADD231PS.BCST (R11), Y10, Y0
+	VFMADD231PS.BCST (R11)(CX*1), Y10, Y1
+	VFMADD231PS.BCST (R11)(CX*2), Y10, Y2
+	VFMADD231PS.BCST (R11)(DX*1), Y10, Y3
+	VFMADD231PS.BCST (R11)(CX*4), Y10, Y4
+	VFMADD231PS.BCST (R11)(BX*1), Y10, Y5
+	VFMADD231PS.BCST (R11)(DX*2), Y10, Y6
+	VFMADD231PS.BCST (R11)(SI*1), Y10, Y7
+	VFMADD231PS.BCST (R11)(CX*8), Y10, Y8
+	VFMADD231PS.BCST (R11)(DI*1), Y10, Y9
+	ADDQ             R8, R12
+	ADDQ             $0x04, R11
+	CMPQ             R11, R13
+	JNE              tap
+	ADDQ             $0x10, R9
+	DECQ             R10
+	JNE              run
+
+summed:
+	MOVQ        104(AX), R9
+	TESTQ       R9, R9
+	JEQ         scaled
+	MOVQ        112(AX), R10
+	VMOVUPS.Z   (R9), K1, Y10
+	VMOVUPS.Z   (R10), K1, Y11
+	VFMADD213PS Y11, Y10, Y0
+	VFMADD213PS Y11, Y10, Y1
+	VFMADD213PS Y11, Y10, Y2
+	VFMADD213PS Y11, Y10, Y3
+	VFMADD213PS Y11, Y10, Y4
+	VFMADD213PS Y11, Y10, Y5
+	VFMADD213PS Y11, Y10, Y6
+	VFMADD213PS Y11, Y10, Y7
+	VFMADD213PS Y11, Y10, Y8
+	VFMADD213PS Y11, Y10, Y9
+
+scaled:
+	MOVQ      120(AX), R9
+	TESTQ     R9, R9
+	JEQ       sloped
+	VXORPS    Y10, Y10, Y10
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y0, K2
+	VMULPS    Y11, Y0, K2, Y0
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y1, K2
+	VMULPS    Y11, Y1, K2, Y1
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y2, K2
+	VMULPS    Y11, Y2, K2, Y2
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y3, K2
+	VMULPS    Y11, Y3, K2, Y3
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y4, K2
+	VMULPS    Y11, Y4, K2, Y4
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y5, K2
+	VMULPS    Y11, Y5, K2, Y5
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y6, K2
+	VMULPS    Y11, Y6, K2, Y6
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y7, K2
+	VMULPS    Y11, Y7, K2, Y7
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y8, K2
+	VMULPS    Y11, Y8, K2, Y8
+	VMOVUPS.Z (R9), K1, Y11
+	VCMPPS    $0x11, Y10, Y9, K2
+	VMULPS    Y11, Y9, K2, Y9
+
+sloped:
+	MOVQ         128(AX), R9
+	TESTQ        R9, R9
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y10
+	VBROADCASTSS 140(AX), Y11
+	VMAXPS       Y10, Y0, Y0
+	VMINPS       Y11, Y0, Y0
+	VMAXPS       Y10, Y1, Y1
+	VMINPS       Y11, Y1, Y1
+	VMAXPS       Y10, Y2, Y2
+	VMINPS       Y11, Y2, Y2
+	VMAXPS       Y10, Y3, Y3
+	VMINPS       Y11, Y3, Y3
+	VMAXPS       Y10, Y4, Y4
+	VMINPS       Y11, Y4, Y4
+	VMAXPS       Y10, Y5, Y5
+	VMINPS       Y11, Y5, Y5
+	VMAXPS       Y10, Y6, Y6
+	VMINPS       Y11, Y6, Y6
+	VMAXPS       Y10, Y7, Y7
+	VMINPS       Y11, Y7, Y7
+	VMAXPS       Y10, Y8, Y8
+	VMINPS       Y11, Y8, Y8
+	VMAXPS       Y10, Y9, Y9
+	VMINPS       Y11, Y9, Y9
+
+clipped:
+	MOVQ    (AX), R9
+	VMOVUPS Y0, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y1, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y2, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y3, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y4, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y5, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y6, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y7, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y8, K1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y9, K1, (R9)
+	ADDQ    8(AX), R9
+	MOVQ    R9, (AX)
+	IMUL3Q  $0x0a, CX, R9
+	ADDQ    R9, 16(AX)
+	SUBQ    $0x0a, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels9x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels9x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	LEAQ  (BX)(CX*2), SI
+	MOVQ  64(AX), DI
+
+next:
+	CMPQ    80(AX), $0x09
+	JLT     done
+	MOVQ    72(AX), R8
+	VMOVUPS (R8), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y7
+	VMOVAPS Y0, Y8
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R9
+	TESTQ   R9, R9
+	JEQ     summed
+
+run:
+	MOVQ  (R8), R10
+	MOVQ  8(R8), R11
+	IMULQ 64(AX), R11
+	ADDQ  56(AX), R11
+	SHLQ  $0x02, R10
+	ADDQ  16(AX), R10
+	MOVQ  48(AX), R12
+	LEAQ  (R10)(R12*4), R12
+
+tap:
+	VMOVUPS          (R11), Y9
+	VFMADD231PS.BCST (R10), Y9, Y0
+	VFMADD231PS.BCST (R10)(CX*1), Y9, Y1
+	VFMADD231PS.BCST (R10)(CX*2), Y9, Y2
+	VFMADD231PS.BCST (R10)(DX*1), Y9, Y3
+	VFMADD231PS.BCST (R10)(CX*4), Y9, Y4
+	VFMADD231PS.BCST (R10)(BX*1), Y9, Y5
+	VFMADD231PS.BCST (R10)(DX*2), Y9, Y6
+	VFMADD231PS.BCST (R10)(SI*1), Y9, Y7
+	VFMADD231PS.BCST (R10)(CX*8), Y9, Y8
+	ADDQ             DI, R11
+	ADDQ             $0x04, R10
+	CMPQ             R10, R12
+	JNE              tap
+	ADDQ             $0x10, R8
+	DECQ             R9
+	JNE              run
+
+summed:
+	MOVQ        104(AX), R8
+	TESTQ       R8, R8
+	JEQ         scaled
+	MOVQ        112(AX), R9
+	VMOVUPS.Z   (R8), K1, Y9
+	VMOVUPS.Z   (R9), K1, Y10
+	VFMADD213PS Y10, Y9, Y0
+	VFMADD213PS Y10, Y9, Y1
+	VFMADD213PS Y10, Y9, Y2
+	VFMADD213PS Y10, Y9, Y3
+	VFMADD213PS Y10, Y9, Y4
+	VFMADD213PS Y10, Y9, Y5
+	VFMADD213PS Y10, Y9, Y6
+	VFMADD213PS Y10, Y9, Y7
+	VFMADD213PS Y10, Y9, Y8
+
+scaled:
+	MOVQ      120(AX), R8
+	TESTQ     R8, R8
+	JEQ       sloped
+	VXORPS    Y9, Y9, Y9
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y0, K2
+	VMULPS    Y10, Y0, K2, Y0
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y1, K2
+	VMULPS    Y10, Y1, K2, Y1
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y2, K2
+	VMULPS    Y10, Y2, K2, Y2
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y3, K2
+	VMULPS    Y10, Y3, K2, Y3
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y4, K2
+	VMULPS    Y10, Y4, K2, Y4
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y5, K2
+	VMULPS    Y10, Y5, K2, Y5
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y6, K2
+	VMULPS    Y10, Y6, K2, Y6
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y7, K2
+	VMULPS    Y10, Y7, K2, Y7
+	VMOVUPS.Z (R8), K1, Y10
+	VCMPPS    $0x11, Y9, Y8, K2
+	VMULPS    Y10, Y8, K2, Y8
+
+sloped:
+	MOVQ         128(AX), R8
+	TESTQ        R8, R8
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y9
+	VBROADCASTSS 140(AX), Y10
+	VMAXPS       Y9, Y0, Y0
+	VMINPS       Y10, Y0, Y0
+	VMAXPS       Y9, Y1, Y1
+	VMINPS       Y10, Y1, Y1
+	VMAXPS       Y9, Y2, Y2
+	VMINPS       Y10, Y2, Y2
+	VMAXPS       Y9, Y3, Y3
+	VMINPS       Y10, Y3, Y3
+	VMAXPS       Y9, Y4, Y4
+	VMINPS       Y10, Y4, Y4
+	VMAXPS       Y9, Y5, Y5
+	VMINPS       Y10, Y5, Y5
+	VMAXPS       Y9, Y6, Y6
+	VMINPS       Y10, Y6, Y6
+	VMAXPS       Y9, Y7, Y7
+	VMINPS       Y10, Y7, Y7
+	VMAXPS       Y9, Y8, Y8
+	VMINPS       Y10, Y8, Y8
+
+clipped:
+	MOVQ    (AX), R8
+	VMOVUPS Y0, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y1, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y2, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y3, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y4, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y5, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y6, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y7, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y8, K1, (R8)
+	ADDQ    8(AX), R8
+	MOVQ    R8, (AX)
+	IMUL3Q  $0x09, CX, R8
+	ADDQ    R8, 16(AX)
+	SUBQ    $0x09, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels8x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels8x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	LEAQ  (BX)(CX*2), SI
+	MOVQ  64(AX), DI
+
+next:
+	CMPQ    80(AX), $0x08
+	JLT     done
+	MOVQ    72(AX), R8
+	VMOVUPS (R8), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	VMOVAPS Y0, Y7
+	MOVQ    32(AX), R8
+	MOVQ    40(AX), R9
+	TESTQ   R9, R9
+	JEQ     summed
+
+run:
+	MOVQ  (R8), R10
+	MOVQ  8(R8), R11
+	IMULQ 64(AX), R11
+	ADDQ  56(AX), R11
+	SHLQ  $0x02, R10
+	ADDQ  16(AX), R10
+	MOVQ  48(AX), R12
+	LEAQ  (R10)(R12*4), R12
+
+tap:
+	VMOVUPS          (R11), Y8
+	VFMADD231PS.BCST (R10), Y8, Y0
+	VFMADD231PS.BCST (R10)(CX*1), Y8, Y1
+	VFMADD231PS.BCST (R10)(CX*2), Y8, Y2
+	VFMADD231PS.BCST (R10)(DX*1), Y8, Y3
+	VFMADD231PS.BCST (R10)(CX*4), Y8, Y4
+	VFMADD231PS.BCST (R10)(BX*1), Y8, Y5
+	VFMADD231PS.BCST (R10)(DX*2), Y8, Y6
+	VFMADD231PS.BCST (R10)(SI*1), Y8, Y7
+	ADDQ             DI, R11
+	ADDQ             $0x04, R10
+	CMPQ             R10, R12
+	JNE              tap
+	ADDQ             $0x10, R8
+	DECQ             R9
+	JNE              run
+
+summed:
+	MOVQ        104(AX), R8
+	TESTQ       R8, R8
+	JEQ         scaled
+	MOVQ        112(AX), R9
+	VMOVUPS.Z   (R8), K1, Y8
+	VMOVUPS.Z   (R9), K1, Y9
+	VFMADD213PS Y9, Y8, Y0
+	VFMADD213PS Y9, Y8, Y1
+	VFMADD213PS Y9, Y8, Y2
+	VFMADD213PS Y9, Y8, Y3
+	VFMADD213PS Y9, Y8, Y4
+	VFMADD213PS Y9, Y8, Y5
+	VFMADD213PS Y9, Y8, Y6
+	VFMADD213PS Y9, Y8, Y7
+
+scaled:
+	MOVQ      120(AX), R8
+	TESTQ     R8, R8
+	JEQ       sloped
+	VXORPS    Y8, Y8, Y8
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y0, K2
+	VMULPS    Y9, Y0, K2, Y0
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y1, K2
+	VMULPS    Y9, Y1, K2, Y1
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y2, K2
+	VMULPS    Y9, Y2, K2, Y2
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y3, K2
+	VMULPS    Y9, Y3, K2, Y3
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y4, K2
+	VMULPS    Y9, Y4, K2, Y4
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y5, K2
+	VMULPS    Y9, Y5, K2, Y5
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y6, K2
+	VMULPS    Y9, Y6, K2, Y6
+	VMOVUPS.Z (R8), K1, Y9
+	VCMPPS    $0x11, Y8, Y7, K2
+	VMULPS    Y9, Y7, K2, Y7
+
+sloped:
+	MOVQ         128(AX), R8
+	TESTQ        R8, R8
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y8
+	VBROADCASTSS 140(AX), Y9
+	VMAXPS       Y8, Y0, Y0
+	VMINPS       Y9, Y0, Y0
+	VMAXPS       Y8, Y1, Y1
+	VMINPS       Y9, Y1, Y1
+	VMAXPS       Y8, Y2, Y2
+	VMINPS       Y9, Y2, Y2
+	VMAXPS       Y8, Y3, Y3
+	VMINPS       Y9, Y3, Y3
+	VMAXPS       Y8, Y4, Y4
+	VMINPS       Y9, Y4, Y4
+	VMAXPS       Y8, Y5, Y5
+	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y8, Y6, Y6
+	VMINPS       Y9, Y6, Y6
+	VMAXPS       Y8, Y7, Y7
+	VMINPS       Y9, Y7, Y7
+
+clipped:
+	MOVQ    (AX), R8
+	VMOVUPS Y0, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y1, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y2, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y3, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y4, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y5, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y6, K1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y7, K1, (R8)
+	ADDQ    8(AX), R8
+	MOVQ    R8, (AX)
+	IMUL3Q  $0x08, CX, R8
+	ADDQ    R8, 16(AX)
+	SUBQ    $0x08, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels7x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels7x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	MOVQ  64(AX), SI
+
+next:
+	CMPQ    80(AX), $0x07
+	JLT     done
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	VMOVAPS Y0, Y6
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ  (DI), R9
+	MOVQ  8(DI), R10
+	IMULQ 64(AX), R10
+	ADDQ  56(AX), R10
+	SHLQ  $0x02, R9
+	ADDQ  16(AX), R9
+	MOVQ  48(AX), R11
+	LEAQ  (R9)(R11*4), R11
+
+tap:
+	VMOVUPS          (R10), Y7
+	VFMADD231PS.BCST (R9), Y7, Y0
+	VFMADD231PS.BCST (R9)(CX*1), Y7, Y1
+	VFMADD231PS.BCST (R9)(CX*2), Y7, Y2
+	VFMADD231PS.BCST (R9)(DX*1), Y7, Y3
+	VFMADD231PS.BCST (R9)(CX*4), Y7, Y4
+	VFMADD231PS.BCST (R9)(BX*1), Y7, Y5
+	VFMADD231PS.BCST (R9)(DX*2), Y7, Y6
+	ADDQ             SI, R10
+	ADDQ             $0x04, R9
+	CMPQ             R9, R11
+	JNE              tap
+	ADDQ             $0x10, DI
+	DECQ             R8
+	JNE              run
+
+summed:
+	MOVQ        104(AX), DI
+	TESTQ       DI, DI
+	JEQ         scaled
+	MOVQ        112(AX), R8
+	VMOVUPS.Z   (DI), K1, Y7
+	VMOVUPS.Z   (R8), K1, Y8
+	VFMADD213PS Y8, Y7, Y0
+	VFMADD213PS Y8, Y7, Y1
+	VFMADD213PS Y8, Y7, Y2
+	VFMADD213PS Y8, Y7, Y3
+	VFMADD213PS Y8, Y7, Y4
+	VFMADD213PS Y8, Y7, Y5
+	VFMADD213PS Y8, Y7, Y6
+
+scaled:
+	MOVQ      120(AX), DI
+	TESTQ     DI, DI
+	JEQ       sloped
+	VXORPS    Y7, Y7, Y7
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y0, K2
+	VMULPS    Y8, Y0, K2, Y0
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y1, K2
+	VMULPS    Y8, Y1, K2, Y1
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y2, K2
+	VMULPS    Y8, Y2, K2, Y2
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y3, K2
+	VMULPS    Y8, Y3, K2, Y3
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y4, K2
+	VMULPS    Y8, Y4, K2, Y4
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y5, K2
+	VMULPS    Y8, Y5, K2, Y5
+	VMOVUPS.Z (DI), K1, Y8
+	VCMPPS    $0x11, Y7, Y6, K2
+	VMULPS    Y8, Y6, K2, Y6
+
+sloped:
+	MOVQ         128(AX), DI
+	TESTQ        DI, DI
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y7
+	VBROADCASTSS 140(AX), Y8
+	VMAXPS       Y7, Y0, Y0
+	VMINPS       Y8, Y0, Y0
+	VMAXPS       Y7, Y1, Y1
+	VMINPS       Y8, Y1, Y1
+	VMAXPS       Y7, Y2, Y2
+	VMINPS       Y8, Y2, Y2
+	VMAXPS       Y7, Y3, Y3
+	VMINPS       Y8, Y3, Y3
+	VMAXPS       Y7, Y4, Y4
+	VMINPS       Y8, Y4, Y4
+	VMAXPS       Y7, Y5, Y5
+	VMINPS       Y8, Y5, Y5
+	VMAXPS       Y7, Y6, Y6
+	VMINPS       Y8, Y6, Y6
+
+clipped:
+	MOVQ    (AX), DI
+	VMOVUPS Y0, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y1, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y2, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y3, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y4, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y5, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y6, K1, (DI)
+	ADDQ    8(AX), DI
+	MOVQ    DI, (AX)
+	IMUL3Q  $0x07, CX, DI
+	ADDQ    DI, 16(AX)
+	SUBQ    $0x07, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels6x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels6x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	LEAQ  (DX)(CX*2), BX
+	MOVQ  64(AX), SI
+
+next:
+	CMPQ    80(AX), $0x06
+	JLT     done
+	MOVQ    72(AX), DI
+	VMOVUPS (DI), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	VMOVAPS Y0, Y5
+	MOVQ    32(AX), DI
+	MOVQ    40(AX), R8
+	TESTQ   R8, R8
+	JEQ     summed
+
+run:
+	MOVQ  (DI), R9
+	MOVQ  8(DI), R10
+	IMULQ 64(AX), R10
+	ADDQ  56(AX), R10
+	SHLQ  $0x02, R9
+	ADDQ  16(AX), R9
+	MOVQ  48(AX), R11
+	LEAQ  (R9)(R11*4), R11
+
+tap:
+	VMOVUPS          (R10), Y6
+	VFMADD231PS.BCST (R9), Y6, Y0
+	VFMADD231PS.BCST (R9)(CX*1), Y6, Y1
+	VFMADD231PS.BCST (R9)(CX*2), Y6, Y2
+	VFMADD231PS.BCST (R9)(DX*1), Y6, Y3
+	VFMADD231PS.BCST (R9)(CX*4), Y6, Y4
+	VFMADD231PS.BCST (R9)(BX*1), Y6, Y5
+	ADDQ             SI, R10
+	ADDQ             $0x04, R9
+	CMPQ             R9, R11
+	JNE              tap
+	ADDQ             $0x10, DI
+	DECQ             R8
+	JNE              run
+
+summed:
+	MOVQ        104(AX), DI
+	TESTQ       DI, DI
+	JEQ         scaled
+	MOVQ        112(AX), R8
+	VMOVUPS.Z   (DI), K1, Y6
+	VMOVUPS.Z   (R8), K1, Y7
+	VFMADD213PS Y7, Y6, Y0
+	VFMADD213PS Y7, Y6, Y1
+	VFMADD213PS Y7, Y6, Y2
+	VFMADD213PS Y7, Y6, Y3
+	VFMADD213PS Y7, Y6, Y4
+	VFMADD213PS Y7, Y6, Y5
+
+scaled:
+	MOVQ      120(AX), DI
+	TESTQ     DI, DI
+	JEQ       sloped
+	VXORPS    Y6, Y6, Y6
+	VMOVUPS.Z (DI), K1, Y7
+	VCMPPS    $0x11, Y6, Y0, K2
+	VMULPS    Y7, Y0, K2, Y0
+	VMOVUPS.Z (DI), K1, Y7
+	VCMPPS    $0x11, Y6, Y1, K2
+	VMULPS    Y7, Y1, K2, Y1
+	VMOVUPS.Z (DI), K1, Y7
+	VCMPPS    $0x11, Y6, Y2, K2
+	VMULPS    Y7, Y2, K2, Y2
+	VMOVUPS.Z (DI), K1, Y7
+	VCMPPS    $0x11, Y6, Y3, K2
+	VMULPS    Y7, Y3, K2, Y3
+	VMOVUPS.Z (DI), K1, Y7
+	VCMPPS    $0x11, Y6, Y4, K2
+	VMULPS    Y7, Y4, K2, Y4
+	VMOVUPS.Z (DI), K1, Y7
+	VCMPPS    $0x11, Y6, Y5, K2
+	VMULPS    Y7, Y5, K2, Y5
+
+sloped:
+	MOVQ         128(AX), DI
+	TESTQ        DI, DI
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y6
+	VBROADCASTSS 140(AX), Y7
+	VMAXPS       Y6, Y0, Y0
+	VMINPS       Y7, Y0, Y0
+	VMAXPS       Y6, Y1, Y1
+	VMINPS       Y7, Y1, Y1
+	VMAXPS       Y6, Y2, Y2
+	VMINPS       Y7, Y2, Y2
+	VMAXPS       Y6, Y3, Y3
+	VMINPS       Y7, Y3, Y3
+	VMAXPS       Y6, Y4, Y4
+	VMINPS       Y7, Y4, Y4
+	VMAXPS       Y6, Y5, Y5
+	VMINPS       Y7, Y5, Y5
+
+clipped:
+	MOVQ    (AX), DI
+	VMOVUPS Y0, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y1, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y2, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y3, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y4, K1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y5, K1, (DI)
+	ADDQ    8(AX), DI
+	MOVQ    DI, (AX)
+	IMUL3Q  $0x06, CX, DI
+	ADDQ    DI, 16(AX)
+	SUBQ    $0x06, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels5x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels5x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  64(AX), BX
+
+next:
+	CMPQ    80(AX), $0x05
+	JLT     done
+	MOVQ    72(AX), SI
+	VMOVUPS (SI), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	VMOVAPS Y0, Y4
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	TESTQ   DI, DI
+	JEQ     summed
+
+run:
+	MOVQ  (SI), R8
+	MOVQ  8(SI), R9
+	IMULQ 64(AX), R9
+	ADDQ  56(AX), R9
+	SHLQ  $0x02, R8
+	ADDQ  16(AX), R8
+	MOVQ  48(AX), R10
+	LEAQ  (R8)(R10*4), R10
+
+tap:
+	VMOVUPS          (R9), Y5
+	VFMADD231PS.BCST (R8), Y5, Y0
+	VFMADD231PS.BCST (R8)(CX*1), Y5, Y1
+	VFMADD231PS.BCST (R8)(CX*2), Y5, Y2
+	VFMADD231PS.BCST (R8)(DX*1), Y5, Y3
+	VFMADD231PS.BCST (R8)(CX*4), Y5, Y4
+	ADDQ             BX, R9
+	ADDQ             $0x04, R8
+	CMPQ             R8, R10
+	JNE              tap
+	ADDQ             $0x10, SI
+	DECQ             DI
+	JNE              run
+
+summed:
+	MOVQ        104(AX), SI
+	TESTQ       SI, SI
+	JEQ         scaled
+	MOVQ        112(AX), DI
+	VMOVUPS.Z   (SI), K1, Y5
+	VMOVUPS.Z   (DI), K1, Y6
+	VFMADD213PS Y6, Y5, Y0
+	VFMADD213PS Y6, Y5, Y1
+	VFMADD213PS Y6, Y5, Y2
+	VFMADD213PS Y6, Y5, Y3
+	VFMADD213PS Y6, Y5, Y4
+
+scaled:
+	MOVQ      120(AX), SI
+	TESTQ     SI, SI
+	JEQ       sloped
+	VXORPS    Y5, Y5, Y5
+	VMOVUPS.Z (SI), K1, Y6
+	VCMPPS    $0x11, Y5, Y0, K2
+	VMULPS    Y6, Y0, K2, Y0
+	VMOVUPS.Z (SI), K1, Y6
+	VCMPPS    $0x11, Y5, Y1, K2
+	VMULPS    Y6, Y1, K2, Y1
+	VMOVUPS.Z (SI), K1, Y6
+	VCMPPS    $0x11, Y5, Y2, K2
+	VMULPS    Y6, Y2, K2, Y2
+	VMOVUPS.Z (SI), K1, Y6
+	VCMPPS    $0x11, Y5, Y3, K2
+	VMULPS    Y6, Y3, K2, Y3
+	VMOVUPS.Z (SI), K1, Y6
+	VCMPPS    $0x11, Y5, Y4, K2
+	VMULPS    Y6, Y4, K2, Y4
+
+sloped:
+	MOVQ         128(AX), SI
+	TESTQ        SI, SI
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y5
+	VBROADCASTSS 140(AX), Y6
+	VMAXPS       Y5, Y0, Y0
+	VMINPS       Y6, Y0, Y0
+	VMAXPS       Y5, Y1, Y1
+	VMINPS       Y6, Y1, Y1
+	VMAXPS       Y5, Y2, Y2
+	VMINPS       Y6, Y2, Y2
+	VMAXPS       Y5, Y3, Y3
+	VMINPS       Y6, Y3, Y3
+	VMAXPS       Y5, Y4, Y4
+	VMINPS       Y6, Y4, Y4
+
+clipped:
+	MOVQ    (AX), SI
+	VMOVUPS Y0, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y1, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y2, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y3, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y4, K1, (SI)
+	ADDQ    8(AX), SI
+	MOVQ    SI, (AX)
+	IMUL3Q  $0x05, CX, SI
+	ADDQ    SI, 16(AX)
+	SUBQ    $0x05, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels4x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels4x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	LEAQ  (CX)(CX*2), DX
+	MOVQ  64(AX), BX
+
+next:
+	CMPQ    80(AX), $0x04
+	JLT     done
+	MOVQ    72(AX), SI
+	VMOVUPS (SI), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	VMOVAPS Y0, Y3
+	MOVQ    32(AX), SI
+	MOVQ    40(AX), DI
+	TESTQ   DI, DI
+	JEQ     summed
+
+run:
+	MOVQ  (SI), R8
+	MOVQ  8(SI), R9
+	IMULQ 64(AX), R9
+	ADDQ  56(AX), R9
+	SHLQ  $0x02, R8
+	ADDQ  16(AX), R8
+	MOVQ  48(AX), R10
+	LEAQ  (R8)(R10*4), R10
+
+tap:
+	VMOVUPS          (R9), Y4
+	VFMADD231PS.BCST (R8), Y4, Y0
+	VFMADD231PS.BCST (R8)(CX*1), Y4, Y1
+	VFMADD231PS.BCST (R8)(CX*2), Y4, Y2
+	VFMADD231PS.BCST (R8)(DX*1), Y4, Y3
+	ADDQ             BX, R9
+	ADDQ             $0x04, R8
+	CMPQ             R8, R10
+	JNE              tap
+	ADDQ             $0x10, SI
+	DECQ             DI
+	JNE              run
+
+summed:
+	MOVQ        104(AX), SI
+	TESTQ       SI, SI
+	JEQ         scaled
+	MOVQ        112(AX), DI
+	VMOVUPS.Z   (SI), K1, Y4
+	VMOVUPS.Z   (DI), K1, Y5
+	VFMADD213PS Y5, Y4, Y0
+	VFMADD213PS Y5, Y4, Y1
+	VFMADD213PS Y5, Y4, Y2
+	VFMADD213PS Y5, Y4, Y3
+
+scaled:
+	MOVQ      120(AX), SI
+	TESTQ     SI, SI
+	JEQ       sloped
+	VXORPS    Y4, Y4, Y4
+	VMOVUPS.Z (SI), K1, Y5
+	VCMPPS    $0x11, Y4, Y0, K2
+	VMULPS    Y5, Y0, K2, Y0
+	VMOVUPS.Z (SI), K1, Y5
+	VCMPPS    $0x11, Y4, Y1, K2
+	VMULPS    Y5, Y1, K2, Y1
+	VMOVUPS.Z (SI), K1, Y5
+	VCMPPS    $0x11, Y4, Y2, K2
+	VMULPS    Y5, Y2, K2, Y2
+	VMOVUPS.Z (SI), K1, Y5
+	VCMPPS    $0x11, Y4, Y3, K2
+	VMULPS    Y5, Y3, K2, Y3
+
+sloped:
+	MOVQ         128(AX), SI
+	TESTQ        SI, SI
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y4
+	VBROADCASTSS 140(AX), Y5
+	VMAXPS       Y4, Y0, Y0
+	VMINPS       Y5, Y0, Y0
+	VMAXPS       Y4, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y4, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y4, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+
+clipped:
+	MOVQ    (AX), SI
+	VMOVUPS Y0, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y1, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y2, K1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y3, K1, (SI)
+	ADDQ    8(AX), SI
+	MOVQ    SI, (AX)
+	IMUL3Q  $0x04, CX, SI
+	ADDQ    SI, 16(AX)
+	SUBQ    $0x04, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels3x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels3x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	MOVQ  64(AX), DX
+
+next:
+	CMPQ    80(AX), $0x03
+	JLT     done
+	MOVQ    72(AX), BX
+	VMOVUPS (BX), Y0
+	VMOVAPS Y0, Y1
+	VMOVAPS Y0, Y2
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	TESTQ   SI, SI
+	JEQ     summed
+
+run:
+	MOVQ  (BX), DI
+	MOVQ  8(BX), R8
+	IMULQ 64(AX), R8
+	ADDQ  56(AX), R8
+	SHLQ  $0x02, DI
+	ADDQ  16(AX), DI
+	MOVQ  48(AX), R9
+	LEAQ  (DI)(R9*4), R9
+
+tap:
+	VMOVUPS          (R8), Y3
+	VFMADD231PS.BCST (DI), Y3, Y0
+	VFMADD231PS.BCST (DI)(CX*1), Y3, Y1
+	VFMADD231PS.BCST (DI)(CX*2), Y3, Y2
+	ADDQ             DX, R8
+	ADDQ             $0x04, DI
+	CMPQ             DI, R9
+	JNE              tap
+	ADDQ             $0x10, BX
+	DECQ             SI
+	JNE              run
+
+summed:
+	MOVQ        104(AX), BX
+	TESTQ       BX, BX
+	JEQ         scaled
+	MOVQ        112(AX), SI
+	VMOVUPS.Z   (BX), K1, Y3
+	VMOVUPS.Z   (SI), K1, Y4
+	VFMADD213PS Y4, Y3, Y0
+	VFMADD213PS Y4, Y3, Y1
+	VFMADD213PS Y4, Y3, Y2
+
+scaled:
+	MOVQ      120(AX), BX
+	TESTQ     BX, BX
+	JEQ       sloped
+	VXORPS    Y3, Y3, Y3
+	VMOVUPS.Z (BX), K1, Y4
+	VCMPPS    $0x11, Y3, Y0, K2
+	VMULPS    Y4, Y0, K2, Y0
+	VMOVUPS.Z (BX), K1, Y4
+	VCMPPS    $0x11, Y3, Y1, K2
+	VMULPS    Y4, Y1, K2, Y1
+	VMOVUPS.Z (BX), K1, Y4
+	VCMPPS    $0x11, Y3, Y2, K2
+	VMULPS    Y4, Y2, K2, Y2
+
+sloped:
+	MOVQ         128(AX), BX
+	TESTQ        BX, BX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y3
+	VBROADCASTSS 140(AX), Y4
+	VMAXPS       Y3, Y0, Y0
+	VMINPS       Y4, Y0, Y0
+	VMAXPS       Y3, Y1, Y1
+	VMINPS       Y4, Y1, Y1
+	VMAXPS       Y3, Y2, Y2
+	VMINPS       Y4, Y2, Y2
+
+clipped:
+	MOVQ    (AX), BX
+	VMOVUPS Y0, K1, (BX)
+	ADDQ    8(AX), BX
+	VMOVUPS Y1, K1, (BX)
+	ADDQ    8(AX), BX
+	VMOVUPS Y2, K1, (BX)
+	ADDQ    8(AX), BX
+	MOVQ    BX, (AX)
+	IMUL3Q  $0x03, CX, BX
+	ADDQ    BX, 16(AX)
+	SUBQ    $0x03, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels2x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels2x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	MOVQ  64(AX), DX
+
+next:
+	CMPQ    80(AX), $0x02
+	JLT     done
+	MOVQ    72(AX), BX
+	VMOVUPS (BX), Y0
+	VMOVAPS Y0, Y1
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	TESTQ   SI, SI
+	JEQ     summed
+
+run:
+	MOVQ  (BX), DI
+	MOVQ  8(BX), R8
+	IMULQ 64(AX), R8
+	ADDQ  56(AX), R8
+	SHLQ  $0x02, DI
+	ADDQ  16(AX), DI
+	MOVQ  48(AX), R9
+	LEAQ  (DI)(R9*4), R9
+
+tap:
+	VMOVUPS          (R8), Y2
+	VFMADD231PS.BCST (DI), Y2, Y0
+	VFMADD231PS.BCST (DI)(CX*1), Y2, Y1
+	ADDQ             DX, R8
+	ADDQ             $0x04, DI
+	CMPQ             DI, R9
+	JNE              tap
+	ADDQ             $0x10, BX
+	DECQ             SI
+	JNE              run
+
+summed:
+	MOVQ        104(AX), BX
+	TESTQ       BX, BX
+	JEQ         scaled
+	MOVQ        112(AX), SI
+	VMOVUPS.Z   (BX), K1, Y2
+	VMOVUPS.Z   (SI), K1, Y3
+	VFMADD213PS Y3, Y2, Y0
+	VFMADD213PS Y3, Y2, Y1
+
+scaled:
+	MOVQ      120(AX), BX
+	TESTQ     BX, BX
+	JEQ       sloped
+	VXORPS    Y2, Y2, Y2
+	VMOVUPS.Z (BX), K1, Y3
+	VCMPPS    $0x11, Y2, Y0, K2
+	VMULPS    Y3, Y0, K2, Y0
+	VMOVUPS.Z (BX), K1, Y3
+	VCMPPS    $0x11, Y2, Y1, K2
+	VMULPS    Y3, Y1, K2, Y1
+
+sloped:
+	MOVQ         128(AX), BX
+	TESTQ        BX, BX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y2
+	VBROADCASTSS 140(AX), Y3
+	VMAXPS       Y2, Y0, Y0
+	VMINPS       Y3, Y0, Y0
+	VMAXPS       Y2, Y1, Y1
+	VMINPS       Y3, Y1, Y1
+
+clipped:
+	MOVQ    (AX), BX
+	VMOVUPS Y0, K1, (BX)
+	ADDQ    8(AX), BX
+	VMOVUPS Y1, K1, (BX)
+	ADDQ    8(AX), BX
+	MOVQ    BX, (AX)
+	IMUL3Q  $0x02, CX, BX
+	ADDQ    BX, 16(AX)
+	SUBQ    $0x02, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
+// func fmaPixels1x8AVX512(job *byte)
+// Requires: AVX, AVX512F, AVX512VL, BMI2, FMA3
+TEXT ·fmaPixels1x8AVX512(SB), NOSPLIT, $0-8
+	MOVQ  job+0(FP), AX
+	MOVQ  88(AX), CX
+	MOVQ  $-1, DX
+	BZHIQ CX, DX, DX
+	KMOVW DX, K1
+	MOVQ  24(AX), CX
+	MOVQ  64(AX), DX
+
+next:
+	CMPQ    80(AX), $0x01
+	JLT     done
+	MOVQ    72(AX), BX
+	VMOVUPS (BX), Y0
+	MOVQ    32(AX), BX
+	MOVQ    40(AX), SI
+	TESTQ   SI, SI
+	JEQ     summed
+
+run:
+	MOVQ  (BX), DI
+	MOVQ  8(BX), R8
+	IMULQ 64(AX), R8
+	ADDQ  56(AX), R8
+	SHLQ  $0x02, DI
+	ADDQ  16(AX), DI
+	MOVQ  48(AX), R9
+	LEAQ  (DI)(R9*4), R9
+
+tap:
+	VMOVUPS          (R8), Y1
+	VFMADD231PS.BCST (DI), Y1, Y0
+	ADDQ             DX, R8
+	ADDQ             $0x04, DI
+	CMPQ             DI, R9
+	JNE              tap
+	ADDQ             $0x10, BX
+	DECQ             SI
+	JNE              run
+
+summed:
+	MOVQ        104(AX), BX
+	TESTQ       BX, BX
+	JEQ         scaled
+	MOVQ        112(AX), SI
+	VMOVUPS.Z   (BX), K1, Y1
+	VMOVUPS.Z   (SI), K1, Y2
+	VFMADD213PS Y2, Y1, Y0
+
+scaled:
+	MOVQ      120(AX), BX
+	TESTQ     BX, BX
+	JEQ       sloped
+	VXORPS    Y1, Y1, Y1
+	VMOVUPS.Z (BX), K1, Y2
+	VCMPPS    $0x11, Y1, Y0, K2
+	VMULPS    Y2, Y0, K2, Y0
+
+sloped:
+	MOVQ         128(AX), BX
+	TESTQ        BX, BX
+	JEQ          clipped
+	VBROADCASTSS 136(AX), Y1
+	VBROADCASTSS 140(AX), Y2
+	VMAXPS       Y1, Y0, Y0
+	VMINPS       Y2, Y0, Y0
+
+clipped:
+	MOVQ    (AX), BX
+	VMOVUPS Y0, K1, (BX)
+	ADDQ    8(AX), BX
+	MOVQ    BX, (AX)
+	IMUL3Q  $0x01, CX, BX
+	ADDQ    BX, 16(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     next
+
+done:
+	VZEROUPPER
+	RET
+
 // func fmaEach6x64AVX512(job *byte)
 // Requires: AVX, AVX512DQ, AVX512F
 TEXT ·fmaEach6x64AVX512(SB), NOSPLIT, $0-8

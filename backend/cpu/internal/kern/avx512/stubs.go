@@ -813,6 +813,126 @@ func fmaPixels2x16AVX512(job *byte)
 //go:noescape
 func fmaPixels1x16AVX512(job *byte)
 
+// fmaPixels12x8AVX512 computes, for every pixel p, 12 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels12x8AVX512(job *byte)
+
+// fmaPixels11x8AVX512 computes, for every pixel p, 11 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels11x8AVX512(job *byte)
+
+// fmaPixels10x8AVX512 computes, for every pixel p, 10 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels10x8AVX512(job *byte)
+
+// fmaPixels9x8AVX512 computes, for every pixel p, 9 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels9x8AVX512(job *byte)
+
+// fmaPixels8x8AVX512 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels8x8AVX512(job *byte)
+
+// fmaPixels7x8AVX512 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels7x8AVX512(job *byte)
+
+// fmaPixels6x8AVX512 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x8AVX512(job *byte)
+
+// fmaPixels5x8AVX512 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels5x8AVX512(job *byte)
+
+// fmaPixels4x8AVX512 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x8AVX512(job *byte)
+
+// fmaPixels3x8AVX512 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x8AVX512(job *byte)
+
+// fmaPixels2x8AVX512 computes, for every pixel p, 2 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x8AVX512(job *byte)
+
+// fmaPixels1x8AVX512 computes, for every pixel p, 1 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x8AVX512(job *byte)
+
 // fmaEach6x64AVX512 computes, for every pixel p, 6 at a time, and each of 64 outputs o,
 // with x[r] the values from that of run r on,
 //

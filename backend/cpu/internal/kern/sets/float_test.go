@@ -63,7 +63,7 @@ func TestFMAPixels(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, outputs := range []int{1, 7, 8, 9, 16, 17, 31, 47, 64, 70, 130} {
 			for _, runs := range []int{0, 1, 3} {
-				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 13} {
+				for _, pixels := range []int{1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 25} {
 					at, taps, values := floatPatches(rng, pixels, runs, 1+rng.IntN(9))
 					w, rows := floatWeights(rng, s, outputs, taps)
 					src := awkwards(rng, values)

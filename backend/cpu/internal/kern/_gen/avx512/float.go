@@ -15,6 +15,9 @@ func float() {
 			gen.FMAPixels(zmm, pixels, vectors, 1)
 		}
 	}
+	for pixels := 12; pixels > 0; pixels-- {
+		gen.FMANarrow(ymm, pixels)
+	}
 	for _, vectors := range []int{4, 2, 1} {
 		for pixels := 6; pixels > 0; pixels-- {
 			gen.FMAEach(zmm, pixels, vectors)
@@ -54,21 +57,28 @@ func means() {
 	}
 }
 
-// zmm is what gen needs to know.
-var zmm = gen.ISA{
-	Name: "AVX512", Lanes: 16, Vec: ZMM,
-	Zero: func(v reg.VecVirtual) { VXORPS(v, v, v) }, // which avo knows to need nothing before
-	PReLU: func(slope, zero, x reg.VecVirtual) {
-		less := K()
-		VCMPPS(U8(17), zero, x, less) // <
-		VMULPS(slope, x, less, x)
-	},
-	FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
-		lanes, mask := GP64(), K()
-		MOVQ(I32(-1), lanes)
-		BZHIQ(n, lanes, lanes)
-		KMOVW(lanes.As32(), mask)
-		return func(m Mem, v reg.VecVirtual) { VMOVUPS_Z(m, mask, v) },
-			func(v reg.VecVirtual, m Mem) { VMOVUPS(v, mask, m) }
-	},
+// zmm and ymm are what gen needs to know.
+var (
+	zmm = vectors(16, ZMM)
+	ymm = vectors(8, YMM)
+)
+
+func vectors(lanes int, vec func() reg.VecVirtual) gen.ISA {
+	return gen.ISA{
+		Name: "AVX512", Lanes: lanes, Vec: vec,
+		Zero: func(v reg.VecVirtual) { VXORPS(v, v, v) }, // which avo knows to need nothing before
+		PReLU: func(slope, zero, x reg.VecVirtual) {
+			less := K()
+			VCMPPS(U8(17), zero, x, less) // <
+			VMULPS(slope, x, less, x)
+		},
+		FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
+			lanes, mask := GP64(), K()
+			MOVQ(I32(-1), lanes)
+			BZHIQ(n, lanes, lanes)
+			KMOVW(lanes.As32(), mask)
+			return func(m Mem, v reg.VecVirtual) { VMOVUPS_Z(m, mask, v) },
+				func(v reg.VecVirtual, m Mem) { VMOVUPS(v, mask, m) }
+		},
+	}
 }

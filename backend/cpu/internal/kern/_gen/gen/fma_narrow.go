@@ -1,0 +1,73 @@
+package gen
+
+import (
+	"math/bits"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+)
+
+// FMANarrow writes FMAPixels for at most a vector of outputs and more pixels, as the
+// latency takes where there is one vector of each. Values of patches are operands in
+// memory, which all lanes get.
+func FMANarrow(isa ISA, pixels int) {
+	job, load, store := isa.fmaJob("fmaPixels", pixels, 1, PixelsDoc...)
+	step := GP64()
+	MOVQ(Mem{Base: job, Disp: TileStep}, step)
+	times := map[int]reg.GPVirtual{1: step} // odd multiples
+	for odd := 3; odd < pixels; odd += 2 {
+		times[odd] = GP64()
+		if odd == 3 {
+			LEAQ(Mem{Base: step, Index: step, Scale: 2}, times[odd])
+		} else {
+			LEAQ(Mem{Base: times[odd-2], Index: step, Scale: 2}, times[odd])
+		}
+	}
+	tap := GP64()
+	MOVQ(Mem{Base: job, Disp: FMATap}, tap)
+	of := func(p int, m Mem) Mem { // the same of pixel p
+		if p > 0 {
+			zeros := bits.TrailingZeros(uint(p))
+			m.Index, m.Scale = times[p>>zeros], 1<<zeros
+		}
+		return m
+	}
+	Label("next")
+	CMPQ(Mem{Base: job, Disp: TilePixels}, U8(pixels))
+	JLT(LabelRef("done"))
+	acc := isa.fmaBias(job, pixels, 1, nil)
+	FMARunLoop(job, nil, func(x, w reg.GPVirtual) {
+		SHLQ(U8(2), x)
+		ADDQ(Mem{Base: job, Disp: TileSrc}, x)
+		end := GP64()
+		MOVQ(Mem{Base: job, Disp: FMARun}, end)
+		LEAQ(Mem{Base: x, Index: end, Scale: 4}, end)
+		Label("tap")
+		weights := isa.Vec()
+		VMOVUPS(Mem{Base: w}, weights)
+		for p := range pixels {
+			VFMADD231PS_BCST(of(p, Mem{Base: x}), weights, acc[p])
+		}
+		ADDQ(tap, w)
+		ADDQ(U8(4), x)
+		CMPQ(x, end)
+		JNE(LabelRef("tap"))
+	})
+	isa.fmaEnd(job, pixels, 1, acc, load, nil)
+	dst := GP64()
+	MOVQ(Mem{Base: job, Disp: TileDst}, dst)
+	for p := range pixels {
+		store(acc[p], Mem{Base: dst})
+		ADDQ(Mem{Base: job, Disp: TileDstStep}, dst)
+	}
+	MOVQ(dst, Mem{Base: job, Disp: TileDst})
+	src := GP64()
+	IMUL3Q(U8(pixels), step, src)
+	ADDQ(src, Mem{Base: job, Disp: TileSrc})
+	SUBQ(U8(pixels), Mem{Base: job, Disp: TilePixels})
+	JMP(LabelRef("next"))
+	Label("done")
+	VZEROUPPER()
+	RET()
+}
