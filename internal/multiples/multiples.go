@@ -56,7 +56,7 @@ func Find(b *budget.Budget, rows []float32, out int, signs bool, tolerance, roun
 		alpha[o], deviation = a, max(deviation, off)
 		largest := 0
 		for i, w := range filter {
-			k := math.Round(float64(w) / float64(a))
+			k := multiple(w, a)
 			integers[o*size+i] = int8(k)
 			largest = max(largest, int(math.Abs(k)))
 		}
@@ -94,7 +94,7 @@ func unitOf(filter []float32, largest int, tolerance, rounding float64) (alpha f
 		middle := most / float32(k)
 		best, found := max(tolerance, roundingOf(k, rounding)), float32(0)
 		for _, a := range []float32{middle, math.Nextafter32(middle, 0), math.Nextafter32(middle, math.MaxFloat32)} {
-			if walked++; offUnit(least, a) > best { // which most α fail
+			if walked++; offUnit(least, a) > best || multiple(high, a) > math.MaxInt8 { // which most α fail
 				continue
 			}
 			off, n, ok := distance(filter, a, best)
@@ -131,8 +131,11 @@ func distance(filter []float32, alpha float32, limit float64) (off float64, walk
 	return off, int64(len(filter)), true
 }
 
+// multiple returns which multiple of α is the nearest to a weight.
+func multiple(w, alpha float32) float64 { return math.Round(float64(w) / float64(alpha)) }
+
 // offUnit returns the distance of a weight from multiples of α, relative to it.
 func offUnit(w, alpha float32) float64 {
-	m := float32(math.Round(float64(w) / float64(alpha)))
+	m := float32(multiple(w, alpha))
 	return math.Abs(float64(w)-float64(m*alpha)) / float64(alpha)
 }

@@ -68,6 +68,8 @@ func TestFind(t *testing.T) {
 		{"ternary", []float32{0, -0.3, 0.3}, true, 0, []int8{0, -1, 1}, 0.3},
 		{"zeros", []float32{0, 0}, false, 0, []int8{0, 0}, 1},
 		{"8 bits", []float32{-128 * 0.7, 1 * 0.7, 127 * 0.7}, false, 0, []int8{-128, 1, 127}, 0.7},
+		{"almost 128 times, beside -128", []float32{-128, math.Nextafter32(128, 0), 1}, false, 0, nil, 0},
+		{"half as often, beside -128", []float32{-128, math.Nextafter32(128, 0), 2}, false, 0, []int8{-64, 64, 1}, 2},
 		{"beyond 8 bits", []float32{128, 1}, false, 0, nil, 0},
 		{"15 of signs", []float32{-15, 1}, true, 0, []int8{-15, 1}, 1},
 		{"16 of signs", []float32{-16, 1}, true, 0, nil, 0},
