@@ -12,9 +12,12 @@
 //
 // Operators: QConvolution and QFullyConnected with activations of 1 to 8 bits or real ones,
 // and weights of 1 to 7 bits, QActivation of 1 to 8 bits; Activation (relu, sigmoid, tanh), BatchNorm, BlockGrad, Concat,
-// Convolution, Dropout, Flatten, FullyConnected, LeakyReLU (leaky, prelu, rrelu),
-// Pooling (avg, max), SoftmaxOutput and its relatives, clip, products and sums of
-// tensors and with numbers, and names that other versions have for them. What a
+// Convolution, Dropout, Flatten, FullyConnected, LeakyReLU (leaky, prelu, rrelu), Pad,
+// Pooling (avg, max), SoftmaxOutput and its relatives, clip, slice_axis, products, sums and
+// differences of tensors, with weights for each channel and with numbers, and names that
+// other versions have for them. The binary layers of BMXNet 2, whose graphs are exported
+// by Gluon, are made of det_sign (also of weights, with the mean of their magnitudes),
+// gradcancel, Pad and these. What a
 // bcnn.Network cannot represent is an error that names all such nodes, see
 // bcnn.ObstaclesError.
 //
@@ -215,7 +218,7 @@ func begin(ctx context.Context, symbol, params int64, opts Options) (*importer, 
 	b := budget.New(ctx, base)
 	b.Grow(perByte * (symbol + params))
 	return &importer{
-		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]bool{}, signs: map[int]value{}, quantised: map[quantised]value{},
+		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]bool{}, folded: map[int]array{}, borders: map[int]border{}, signs: map[int]value{}, quantised: map[quantised]value{},
 	}, b.Charge(symbol + params)
 }
 

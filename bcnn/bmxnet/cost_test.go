@@ -174,6 +174,37 @@ var large = []struct {
 		g.weighted("QFullyConnected", attributes2("num_hidden", n), 0, n, 4*4*4)
 		return strings2(g)
 	}},
+	{"signs and means of weights", "", 2000, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		w := g.param("arg:", n/16, 4, 2, 2)
+		x := g.op("Convolution", attributes2("kernel", "(2, 2)", "num_filter", n/16, "no_bias", 1), 0, g.op("det_sign", nil, w))
+		g.op("abs", nil, w)
+		g.op("mean", attributes2("axis", 0, "exclude", 1, "keepdims", 1))
+		g.op("transpose", attributes2("axes", "(1, 0, 2, 3)"))
+		g.op("broadcast_mul", nil, x, len(g.nodes)-1)
+		return strings2(g)
+	}},
+	{"signs of weights again and again", budget.ErrExceeded.Error(), 4000, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		all := []int{0}
+		w := g.param("arg:", 4*n)
+		for range n {
+			w = g.op("det_sign", nil, w)
+		}
+		all = append(all, w)
+		g.op("add_n", nil, all...)
+		return strings2(g)
+	}},
+	{"borders", "", 20, func(n int) ([]byte, []byte) {
+		g := newGraph()
+		var all []int
+		for range n {
+			g.op("Pad", attributes2("mode", "edge", "pad_width", "(0, 0, 0, 0, 9, 0, 9, 0)"), 0)
+			all = append(all, g.op("slice_axis", attributes2("axis", 1)))
+		}
+		g.op("Concat", nil, all...)
+		return strings2(g)
+	}},
 	{"weights that many layers read", budget.ErrExceeded.Error(), 300, func(n int) ([]byte, []byte) {
 		g := newGraph()
 		w := g.param("arg:", 4, 4, 3, n)

@@ -102,8 +102,34 @@ func TestErrors(t *testing.T) {
 		},
 		"its input \"w1\" is constant": func(g *graph) {
 			g.param("arg:", 4)
+			g.op("clip", nil, 1)
+		},
+		"its input \"abs2\" is constant": func(g *graph) {
+			g.param("arg:", 4)
+			g.op("abs", nil)
+			g.op("clip", nil)
+		},
+		"weights of [4] beside 5×6×4 are not supported": func(g *graph) {
+			g.param("arg:", 4)
 			g.op("elemwise_add", nil, 0, 1)
 		},
+		"weights of [1 1 4 1 1] beside 5×6×4": func(g *graph) {
+			g.op("elemwise_add", nil, 0, g.param("arg:", 1, 1, 4, 1, 1))
+		},
+		"differences of 5×6×4 and 5×6×3 are not": func(g *graph) {
+			g.op("elemwise_sub", nil, 0, g.op("slice_axis", attributes2("axis", 1, "begin", 1)))
+		},
+		"a mean of weights is supported with axis 0": func(g *graph) { g.op("mean", attributes2("axis", 1), g.param("arg:", 4, 2)) },
+		"a mean of no values": func(g *graph) {
+			g.op("mean", attributes2("axis", 0, "exclude", 1, "keepdims", 1), g.param("arg:", 4, 0))
+		},
+		"a transpose of weights of [4 2]":             func(g *graph) { g.op("transpose", attributes2("axes", "(1, 0)"), g.param("arg:", 4, 2)) },
+		"want each of 2 once":                         func(g *graph) { g.op("transpose", attributes2("axes", "(1, 1)"), g.param("arg:", 4, 1)) },
+		`pad_width "(0, 1, 0, 0, 1, 1, 1, 1)" is not`: op("Pad", "mode", "edge", "pad_width", "(0, 1, 0, 0, 1, 1, 1, 1)"),
+		`mode "wrap" is not supported`:                op("Pad", "mode", "wrap", "pad_width", "(0, 0, 0, 0, 1, 1, 1, 1)"),
+		"a reflection of 5 and 1 of 5":                op("Pad", "mode", "reflect", "pad_width", "(0, 0, 0, 0, 5, 1, 1, 1)"),
+		"axis 2 is not supported, want 1":             op("slice_axis", "axis", 2),
+		"a slice from channel 3 to 3 of 4":            op("slice_axis", "axis", 1, "begin", -1, "end", 3),
 		"\"label\" is not in the file of the weights": func(g *graph) {
 			g.nodes = append(g.nodes, testNode{op: "null", name: "label"})
 			g.op("FullyConnected", attributes2("num_hidden", 2), 0, 1)

@@ -176,6 +176,35 @@ func TestOperators(t *testing.T) {
 			g.op("_minus_scalar", attributes2("scalar", 0.1))
 			g.op("_div_scalar", attributes2("scalar", 4))
 		},
+		"a number less a value": func(g *graph) { g.op("_rminus_scalar", attributes2("scalar", 1.5)) },
+		"a difference": func(g *graph) {
+			a := g.op("Activation", attributes2("act_type", "tanh"))
+			g.op("elemwise_sub", nil, 0, a)
+		},
+		"with weights": func(g *graph) {
+			g.op("broadcast_add", nil, 0, g.param("arg:", 1, 4, 1, 1))
+			last := g.op("broadcast_sub", nil, len(g.nodes)-1, g.param("arg:", 4, 1, 1))
+			last = g.op("broadcast_sub", nil, g.param("arg:", 1), last)
+			g.op("_mul", nil, last, g.param("arg:", 1, 4, 1, 1))
+			g.op("Flatten", nil)
+			g.op("broadcast_add", nil, len(g.nodes)-1, g.param("arg:", 1, 120))
+		},
+		"padded": func(g *graph) {
+			g.op("Pad", attributes2("mode", "constant", "pad_width", "(0, 0, 0, 0, 1, 2, 3, 0)", "constant_value", 0.5))
+		},
+		"padded by the edge": func(g *graph) { g.op("Pad", attributes2("mode", "edge", "pad_width", "(0, 0, 0, 0, 1, 2, 3, 0)")) },
+		"padded by reflection": func(g *graph) {
+			g.op("Pad", attributes2("mode", "reflect", "pad_width", "(0, 0, 0, 0, 4, 2, 5, 0)"))
+		},
+		"some channels": func(g *graph) {
+			a := g.op("slice_axis", attributes2("axis", 1, "begin", 1, "end", "None"), 0)
+			b := g.op("slice_axis", attributes2("axis", 1, "begin", -4, "end", -1), 0)
+			g.op("elemwise_add", nil, a, b)
+		},
+		"logarithms of probabilities": func(g *graph) {
+			g.op("Flatten", nil)
+			g.op("log_softmax", attributes2("axis", 1))
+		},
 		"a softmax with a temperature": func(g *graph) {
 			g.op("Flatten", nil)
 			g.op("Dropout", attributes2("p", 0.5, "mode", "training"))
@@ -186,6 +215,59 @@ func TestOperators(t *testing.T) {
 			g := newGraph()
 			make(g)
 			requireSame(t, g, 4, 5, 6)
+		})
+	}
+}
+
+// The layers of BMXNet 2 are binary, with their padding and their scale.
+func TestSecondVersion(t *testing.T) {
+	for name, c := range map[string]struct {
+		fill   any
+		width  string
+		own    string // padding of the convolution
+		scaled bool
+		layers []string
+		pad    int
+	}{
+		"offset":           {-1, "(0, 0, 0, 0, 1, 2, 1, 0)", "(0, 0)", false, []string{"sign", "conv2d", "affine", "affine", "batchnorm", "sign", "dense"}, -1},
+		"plus":             {1, "(0, 0, 0, 0, 1, 2, 1, 0)", "(0, 0)", false, []string{"sign", "conv2d", "affine", "affine", "batchnorm", "sign", "dense"}, 1},
+		"scaled":           {-1, "(0, 0, 0, 0, 1, 1, 1, 1)", "(0, 0)", true, []string{"sign", "conv2d", "affine", "batchnorm", "sign", "dense"}, -1},
+		"zeros":            {0, "(0, 0, 0, 0, 1, 1, 1, 1)", "(0, 0)", false, []string{"sign", "pixels", "conv2d", "affine", "affine", "batchnorm", "sign", "dense"}, 0},
+		"both of them pad": {-1, "(0, 0, 0, 0, 1, 1, 1, 1)", "(1, 0)", false, []string{"sign", "pixels", "conv2d", "affine", "affine", "batchnorm", "sign", "dense"}, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			g := newGraph()
+			g.op("_contrib_gradcancel", attributes2("threshold", "1.0"))
+			g.op("det_sign", nil)
+			x := g.op("Pad", attributes2("mode", "constant", "pad_width", c.width, "constant_value", c.fill))
+			w := g.param("arg:", 6, 4, 3, 2)
+			g.array(w).values[3] = 0
+			signs := g.op("det_sign", nil, w)
+			x = g.op("Convolution", attributes2("kernel", "(3, 2)", "num_filter", 6, "pad", c.own, "no_bias", "True"), x, signs)
+			if c.scaled {
+				s := g.op("abs", nil, w)
+				s = g.op("mean", attributes2("axis", 0, "exclude", "True", "keepdims", "True"), s)
+				s = g.op("transpose", attributes2("axes", "(1, 0, 2, 3)"), s)
+				g.op("broadcast_mul", nil, x, g.op("BlockGrad", nil, s))
+			} else {
+				g.op("_plus_scalar", attributes2("scalar", 4*3*2))
+				g.op("_div_scalar", attributes2("scalar", 2))
+			}
+			g.norm(6)
+			x = g.op("det_sign", nil)
+			values := len(g.compute(t, image{4, 5, 6, make([]float64, 120)}).v)
+			g.op("FullyConnected", attributes2("num_hidden", 3, "no_bias", "True"), x, g.op("det_sign", nil, g.param("arg:", 3, values)))
+			net := requireSame(t, g, 4, 5, 6)
+			require.Equal(t, c.layers, kinds(net))
+			for _, l := range net.Layers {
+				switch op := l.Op.(type) {
+				case bcnn.Conv2D:
+					require.Equal(t, c.pad, op.PadValue)
+					require.True(t, op.Weights.Binary())
+				case bcnn.Dense:
+					require.True(t, op.Weights.Binary())
+				}
+			}
 		})
 	}
 }

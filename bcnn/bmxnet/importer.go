@@ -12,12 +12,14 @@ import (
 
 // importer makes the layers of a graph.
 type importer struct {
-	opts   Options
-	limits bcnn.Limits
-	budget *budget.Budget
-	nodes  []node
-	head   int
-	params map[string]array
+	opts    Options
+	limits  bcnn.Limits
+	budget  *budget.Budget
+	nodes   []node
+	head    int
+	params  map[string]array
+	folded  map[int]array  // of nodes that read weights alone
+	borders map[int]border // of Pad nodes
 
 	net       *bcnn.Network
 	names     map[string]bool // of layers
@@ -69,6 +71,19 @@ func (im *importer) network() (*bcnn.Network, error) {
 		if !needed[i] || n.op == "null" {
 			continue
 		}
+		a, ok, err := im.constant(n)
+		if over := im.budget.Charge(0); over != nil {
+			return nil, over
+		}
+		switch {
+		case err != nil:
+			im.obstacle(n, err)
+			im.values[i] = value{hole: true}
+			continue
+		case ok:
+			im.folded[i] = a
+			continue
+		}
 		before := len(im.net.Layers)
 		v, err := im.node(n)
 		if over := im.budget.Charge(0); over != nil {
@@ -115,11 +130,17 @@ func source(name string, v value) *bcnn.Source {
 
 // finish makes the value of the head the last layer.
 func (im *importer) finish() error {
-	v := im.values[im.head]
 	if im.nodes[im.head].op == "null" {
 		return errors.New("the graph has no operators")
 	}
-	if v.hole {
+	if _, ok := im.folded[im.head]; ok {
+		return errors.New("the graph computes nothing")
+	}
+	v, err := im.made(&im.nodes[im.head])
+	switch {
+	case err != nil:
+		return err
+	case v.hole:
 		return errHole
 	}
 	if !im.softmax {
@@ -193,6 +214,9 @@ func (im *importer) operand(n *node, k int) (value, error) {
 	if n.inputs[k][1] != 0 {
 		return value{}, fmt.Errorf("it reads output %d of %s, only the first is computed", n.inputs[k][1], text.Quote(from.name))
 	}
+	if _, ok := im.folded[from.index]; ok {
+		return value{}, fmt.Errorf("its input %s is constant", text.Quote(from.name))
+	}
 	v := im.values[from.index]
 	if from.op == "null" && v.shape == (bcnn.Shape{}) && !v.hole {
 		var err error
@@ -204,7 +228,7 @@ func (im *importer) operand(n *node, k int) (value, error) {
 	if v.hole {
 		return v, errHole
 	}
-	return v, nil
+	return im.made(from)
 }
 
 // parameter returns the weights that a node reads.
@@ -213,14 +237,16 @@ func (im *importer) parameter(n *node, k int) (array, error) {
 		return array{}, fmt.Errorf("it has %d inputs, want more than %d", len(n.inputs), k)
 	}
 	from := &im.nodes[n.inputs[k][0]]
-	if from.op != "null" {
-		return array{}, fmt.Errorf("input %d, %s, is computed, weights are expected", k, text.Quote(from.name))
-	}
-	a, ok := im.params[from.name]
-	if !ok {
+	a, ok := im.known(from)
+	switch {
+	case ok:
+		return a, nil
+	case from.op == "null":
 		return a, fmt.Errorf("%s is %w", text.Quote(from.name), errNoParams)
+	case im.values[from.index].hole:
+		return a, errHole
 	}
-	return a, nil
+	return a, fmt.Errorf("input %d, %s, is computed, weights are expected", k, text.Quote(from.name))
 }
 
 // floats returns n weights of one dimension that a node reads.

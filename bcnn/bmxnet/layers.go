@@ -74,7 +74,8 @@ func convolution(im *importer, n *node) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
-	v, err := im.operand(n, 0)
+	p.weights = p.weights || weights.signs
+	v, padValue, err := im.unpadded(n, p.weights, &w.Pad)
 	if err != nil {
 		return value{}, err
 	}
@@ -85,10 +86,10 @@ func convolution(im *importer, n *node) (value, error) {
 	if err := f.check(out, f.channels, w.KH, w.KW); err != nil {
 		return value{}, err
 	}
-	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups}
+	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups, PadValue: padValue}
 	return im.weighted(n, f, p, biased, false, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
 		op.Weights, op.Bias = weights, bias
-		if p.act == 1 && w.Pad != (bcnn.Padding{}) {
+		if p.act == 1 && padValue == 0 && w.Pad != (bcnn.Padding{}) {
 			op.PadValue = 1
 		}
 		return op, w.Output(v.shape, out)
@@ -117,6 +118,7 @@ func fullyConnected(im *importer, n *node) (value, error) {
 	if err != nil {
 		return value{}, err
 	}
+	p.weights = p.weights || weights.signs
 	v, err := im.operand(n, 0)
 	if err != nil {
 		return value{}, err

@@ -25,6 +25,7 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"Pooling_v1":      pooling,
 
 	"QActivation": qActivation,
+	"det_sign":    sign,
 	"Activation":  activation,
 	"relu":        activation,
 	"sigmoid":     activation,
@@ -35,6 +36,8 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"Flatten":        flatten,
 	"Reshape":        reshape,
 	"Concat":         concat,
+	"Pad":            pad,
+	"slice_axis":     sliceAxis,
 	"elemwise_add":   add,
 	"broadcast_add":  add,
 	"broadcast_plus": add,
@@ -43,6 +46,8 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"_add":           add,
 	"add_n":          add,
 	"ElementWiseSum": add,
+	"elemwise_sub":   sub,
+	"broadcast_sub":  sub,
 	"elemwise_mul":   mul,
 	"broadcast_mul":  mul,
 	"_Mul":           mul,
@@ -53,6 +58,8 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"_MinusScalar":   scalar,
 	"_mul_scalar":    scalar,
 	"_MulScalar":     scalar,
+	"_rminus_scalar": scalar,
+	"_RMinusScalar":  scalar,
 	"_div_scalar":    scalar,
 	"_DivScalar":     scalar,
 
@@ -60,6 +67,7 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"_copy":                  identity,
 	"identity":               identity,
 	"BlockGrad":              identity,
+	"_contrib_gradcancel":    identity,
 	"LinearRegressionOutput": identity,
 
 	"LogisticRegressionOutput": activation,
@@ -67,6 +75,7 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"Softmax":                  softmax,
 	"SoftmaxActivation":        softmax,
 	"softmax":                  softmax,
+	"log_softmax":              softmax,
 }
 
 // qActivation imports the sign of BMXNet, or its rounding to several bits. With backward_only it does nothing, since the
@@ -86,6 +95,15 @@ func qActivation(im *importer, n *node) (value, error) {
 	}
 	if act > 1 {
 		return im.quantize(n, v, act)
+	}
+	return im.sign(&im.nodes[n.inputs[0][0]], v)
+}
+
+// sign imports the sign that layers of BMXNet 2 are made with, +1 for 0.
+func sign(im *importer, n *node) (value, error) {
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
 	}
 	return im.sign(&im.nodes[n.inputs[0][0]], v)
 }
@@ -222,6 +240,9 @@ func concat(im *importer, n *node) (value, error) {
 
 // add imports sums of two or more tensors of one shape.
 func add(im *importer, n *node) (value, error) {
+	if v, ok, err := im.withConstant(n); ok || err != nil {
+		return v, err
+	}
 	list, err := im.all(n)
 	if err != nil {
 		return value{}, err
@@ -250,8 +271,38 @@ func add(im *importer, n *node) (value, error) {
 	return sum, nil
 }
 
+// sub imports differences of two tensors of one shape.
+func sub(im *importer, n *node) (value, error) {
+	if v, ok, err := im.withConstant(n); ok || err != nil {
+		return v, err
+	}
+	a, err := im.operand(n, 0)
+	if err != nil {
+		return a, err
+	}
+	b, err := im.operand(n, 1)
+	if err != nil {
+		return b, err
+	}
+	if a, b, err = im.same(n, a, b); err != nil {
+		return a, err
+	}
+	if a.shape != b.shape {
+		return a, fmt.Errorf("differences of %v and %v are not supported", a.shape, b.shape)
+	}
+	if b, err = im.pointwise(n, "/minus", bcnn.Affine{Scale: []float32{-1}}, b); err != nil {
+		return b, err
+	}
+	out := a
+	out.binary = false
+	return im.emit(n, "", bcnn.Add{}, out, a, b)
+}
+
 // mul imports products of two tensors, of which one may be repeated.
 func mul(im *importer, n *node) (value, error) {
+	if v, ok, err := im.withConstant(n); ok || err != nil {
+		return v, err
+	}
 	a, err := im.operand(n, 0)
 	if err != nil {
 		return a, err
@@ -292,6 +343,8 @@ func scalar(im *importer, n *node) (value, error) {
 		op.Bias = []float32{x}
 	case "min":
 		op.Bias = []float32{-x}
+	case "rmi":
+		op.Scale, op.Bias = []float32{-1}, []float32{x}
 	case "mul":
 		op.Scale = []float32{x}
 	case "div":
@@ -341,7 +394,7 @@ func softmax(im *importer, n *node) (value, error) {
 			return v, err
 		}
 	}
-	v, err = im.pointwise(n, "", bcnn.Softmax{}, v)
+	v, err = im.pointwise(n, "", bcnn.Softmax{Log: n.op == "log_softmax"}, v)
 	im.softmax = err == nil
 	return v, err
 }

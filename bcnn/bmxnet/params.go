@@ -16,6 +16,7 @@ type array struct {
 	dims  []int
 	dtype int32
 	data  []byte
+	signs bool // all values are +1 or −1
 }
 
 // Element types.

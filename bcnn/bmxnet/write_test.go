@@ -247,18 +247,59 @@ func plus(v float64) float64 {
 	return 1
 }
 
+// constant returns what a node computes of weights alone, nil where it reads more.
+func (g *graph) constant(node int) []float64 {
+	n := g.nodes[node]
+	if n.op == "null" {
+		for _, a := range g.params {
+			if a.name[4:] == n.name {
+				return a.values
+			}
+		}
+		return nil
+	}
+	in := g.constant(n.inputs[0])
+	if in == nil {
+		return nil
+	}
+	var out []float64
+	switch n.op {
+	case "det_sign":
+		for _, v := range in {
+			out = append(out, plus(v))
+		}
+	case "abs":
+		for _, v := range in {
+			out = append(out, math.Abs(v))
+		}
+	case "mean":
+		filters := g.array(g.nodes[n.inputs[0]].inputs[0]).dims[0]
+		each := len(in) / filters
+		for o := range filters {
+			sum := 0.0
+			for _, v := range in[o*each:][:each] {
+				sum += v
+			}
+			out = append(out, sum/float64(each))
+		}
+	case "transpose", "BlockGrad":
+		return in
+	}
+	return out
+}
+
 // compute evaluates the graph for an input.
 func (g *graph) compute(t *testing.T, in image) image {
 	values := make([]image, len(g.nodes))
 	values[0] = in
 	for i, n := range g.nodes {
-		if n.op == "null" {
+		if n.op == "null" || g.constant(i) != nil {
 			continue
 		}
 		x := values[n.inputs[0]]
 		a := &node{attrs: n.attrs}
 		read := a.attributes()
-		weights := func(k int) []float64 { return g.array(n.inputs[k]).values }
+		weights := func(k int) []float64 { return g.constant(n.inputs[k]) }
 		act, bit := read.integer("act_bit", 1, 1, 32), read.integer("weight_bit", 1, 1, 32)
 		binary := n.op[0] == 'Q' && act == 1 && bit == 1
 		// As q_helper.h of BMXNet has them.
@@ -394,6 +435,38 @@ func (g *graph) compute(t *testing.T, in image) image {
 				y.v = append(y.v, values[k].v...)
 			}
 			values[i] = y
+		case "det_sign":
+			values[i] = x.each(func(_ int, v float64) float64 { return plus(v) })
+		case "Pad":
+			values[i] = extended(x, read)
+		case "slice_axis":
+			begin, end := read.integer("begin", 0, -99, 99), read.integer("end", x.c, -99, 99)
+			if begin < 0 {
+				begin += x.c
+			}
+			if end < 0 {
+				end += x.c
+			}
+			values[i] = image{end - begin, x.h, x.w, x.v[begin*x.h*x.w : end*x.h*x.w]}
+		case "elemwise_sub", "broadcast_sub", "broadcast_add", "_mul":
+			first, second := n.inputs[0], n.inputs[1]
+			f := map[string]func(a, b float64) float64{
+				"_mul": func(a, b float64) float64 { return a * b }, "broadcast_add": func(a, b float64) float64 { return a + b },
+			}[n.op]
+			if f == nil {
+				f = func(a, b float64) float64 { return a - b }
+			}
+			values[i] = image{c: max(values[first].c, values[second].c), h: max(values[first].h, values[second].h), w: max(values[first].w, values[second].w)}
+			pixels := values[i].h * values[i].w
+			at := func(k, j int) float64 {
+				if list := g.constant(k); list != nil {
+					return list[j/pixels%len(list)]
+				}
+				return values[k].v[j]
+			}
+			for j := range values[i].c * pixels {
+				values[i].v = append(values[i].v, f(at(first, j), at(second, j)))
+			}
 		case "elemwise_add", "add_n":
 			values[i] = x.each(func(_ int, v float64) float64 { return v })
 			for _, k := range n.inputs[1:] {
@@ -403,6 +476,9 @@ func (g *graph) compute(t *testing.T, in image) image {
 			}
 		case "broadcast_mul":
 			y := values[n.inputs[1]]
+			if list := g.constant(n.inputs[1]); list != nil {
+				y = image{len(list), 1, 1, list}
+			}
 			if len(y.v) > len(x.v) {
 				x, y = y, x
 			}
@@ -410,6 +486,8 @@ func (g *graph) compute(t *testing.T, in image) image {
 			for j, v := range x.v {
 				values[i].v = append(values[i].v, v*y.v[j/(x.h*x.w/(y.h*y.w))%len(y.v)])
 			}
+		case "_rminus_scalar":
+			values[i] = x.each(func(_ int, v float64) float64 { return float64(read.number("scalar", 0)) - v })
 		case "_plus_scalar", "_minus_scalar", "_mul_scalar", "_div_scalar":
 			s := float64(read.number("scalar", 0))
 			values[i] = x.each(func(_ int, v float64) float64 {
@@ -418,7 +496,7 @@ func (g *graph) compute(t *testing.T, in image) image {
 			if n.op == "_minus_scalar" {
 				values[i] = x.each(func(_ int, v float64) float64 { return v - s })
 			}
-		case "Dropout", "_copy", "BlockGrad", "SoftmaxOutput":
+		case "Dropout", "_copy", "BlockGrad", "SoftmaxOutput", "_contrib_gradcancel", "log_softmax":
 			values[i] = x
 		case "softmax": // its logits
 			values[i] = x.each(func(_ int, v float64) float64 { return v / float64(read.number("temperature", 1)) })
@@ -428,6 +506,31 @@ func (g *graph) compute(t *testing.T, in image) image {
 		require.NoError(t, read.err)
 	}
 	return values[len(values)-1]
+}
+
+// extended puts rows and columns around an image.
+func extended(x image, read *attributes) image {
+	width := read.list("pad_width", 0, 99)
+	y := image{c: x.c, h: width[4] + x.h + width[5], w: width[6] + x.w + width[7]}
+	nearest := func(i, size int) int {
+		switch {
+		case read.text("mode", "") == "edge":
+			return min(max(i, 0), size-1)
+		case read.text("mode", "") == "reflect" && i < 0:
+			return -i
+		case read.text("mode", "") == "reflect" && i >= size:
+			return size - 1 - (i - (size - 1))
+		}
+		return i
+	}
+	for j := range y.c * y.h * y.w {
+		v, inside := x.at(j/(y.h*y.w), nearest(j/y.w%y.h-width[4], x.h), nearest(j%y.w-width[6], x.w))
+		if !inside {
+			v = float64(read.number("constant_value", 0))
+		}
+		y.v = append(y.v, v)
+	}
+	return y
 }
 
 // pool takes windows as MXNet's loops do.
