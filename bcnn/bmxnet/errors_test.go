@@ -21,7 +21,7 @@ var shape = Options{InputShape: bcnn.Shape{H: 5, W: 6, C: 4}, Name: "n"}
 func TestObstacles(t *testing.T) {
 	g := newGraph()
 	g.weighted("Convolution", attributes2("kernel", "(3,)", "num_filter", 4), 4, 4, 4, 3) // 3
-	g.op("Activation", attributes2("act_type", "softrelu"))                               // 4
+	g.op("Activation", attributes2("act_type", "softsign"))                               // 4
 	g.op("ROIPooling", nil)                                                               // 5
 	g.weighted("QFullyConnected", attributes2("num_hidden", 2, "act_bit", 9), 0, 2, 4)    // 7
 	g.op("Pooling", attributes2("pool_type", "sum", "kernel", "(2, 2)"))                  // 8
@@ -30,7 +30,7 @@ func TestObstacles(t *testing.T) {
 	require.ErrorAs(t, err, &obstacles)
 	require.Equal(t, []string{
 		`node "Convolution3" (Convolution, index 3): kernel is "(3,)", want two numbers: one-dimensional and three-dimensional layers are not supported`,
-		`node "Activation4" (Activation, index 4): act_type "softrelu" is not supported, want relu, sigmoid or tanh`,
+		`node "Activation4" (Activation, index 4): act_type "softsign" is not supported, want relu, sigmoid, tanh or softrelu`,
 		`node "ROIPooling5" (ROIPooling, index 5): this operator is not supported; a network has no layer for it: save the network without it`,
 		`node "QFullyConnected7" (QFullyConnected, index 7): activations of 9 bits are not supported, want act_bit 1 to 8, or 32`,
 		`node "Pooling8" (Pooling, index 8): pool_type "sum" is not supported, want max or avg`,
@@ -87,7 +87,10 @@ func TestErrors(t *testing.T) {
 		`eps is "nan", want a number`:         op("BatchNorm", "eps", "nan"),
 		`shape "(1, 2, 3)" is not supported`:  op("Reshape", "shape", "(1, 2, 3)"),
 		`dim is "2", want 1`:                  op("Concat", "dim", 2),
-		`act_type "elu" is not supported`:     op("LeakyReLU", "act_type", "elu"),
+		`act_type "selu" is not supported`:    op("LeakyReLU", "act_type", "selu"),
+		"slope 0.25 of act_type elu":          op("LeakyReLU", "act_type", "elu"),
+		`axis "1" is not supported, want`:     op("mean", "axis", 1),
+		`shape "(-1, 119)" is not supported`:  op("Reshape", "shape", "(-1, 119)"),
 		"activations of 9 bits":               op("QActivation", "act_bit", 9),
 		"a softmax of 5×6×4 is not supported": op("SoftmaxOutput"),
 		"the graph computes nothing":          op("Dropout"),

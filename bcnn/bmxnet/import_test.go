@@ -176,6 +176,21 @@ func TestOperators(t *testing.T) {
 			g.op("_minus_scalar", attributes2("scalar", 0.1))
 			g.op("_div_scalar", attributes2("scalar", 4))
 		},
+		"softrelu": func(g *graph) { g.op("Activation", attributes2("act_type", "softrelu")) },
+		"elu":      func(g *graph) { g.op("LeakyReLU", attributes2("act_type", "elu", "slope", 1)) },
+		"gelu":     func(g *graph) { g.op("LeakyReLU", attributes2("act_type", "gelu")) },
+		"limits": func(g *graph) {
+			g.op("_maximum_scalar", attributes2("scalar", -0.5))
+			g.op("_minimum_scalar", attributes2("scalar", 0.75))
+		},
+		"a flattened output with its size": func(g *graph) { g.op("Reshape", attributes2("shape", "(-1, 120)")) },
+		"means of channels": func(g *graph) {
+			g.op("mean", attributes2("axis", "(2, 3)"))
+			g.weighted("FullyConnected", attributes2("num_hidden", 2), 2, 2, 4)
+		},
+		"means as a gate": func(g *graph) {
+			g.op("broadcast_mul", nil, g.op("mean", attributes2("axis", "(-2, -1)", "keepdims", "True")), 0)
+		},
 		"a number less a value": func(g *graph) { g.op("_rminus_scalar", attributes2("scalar", 1.5)) },
 		"a difference": func(g *graph) {
 			a := g.op("Activation", attributes2("act_type", "tanh"))

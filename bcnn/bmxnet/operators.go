@@ -3,7 +3,9 @@ package bmxnet
 import (
 	"errors"
 	"fmt"
+	"math"
 	"slices"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -33,35 +35,40 @@ var operators = map[string]func(*importer, *node) (value, error){
 	"LeakyReLU":   leakyReLU,
 	"clip":        clip,
 
-	"Flatten":        flatten,
-	"Reshape":        reshape,
-	"Concat":         concat,
-	"Pad":            pad,
-	"slice_axis":     sliceAxis,
-	"elemwise_add":   add,
-	"broadcast_add":  add,
-	"broadcast_plus": add,
-	"_Plus":          add,
-	"_plus":          add,
-	"_add":           add,
-	"add_n":          add,
-	"ElementWiseSum": add,
-	"elemwise_sub":   sub,
-	"broadcast_sub":  sub,
-	"elemwise_mul":   mul,
-	"broadcast_mul":  mul,
-	"_Mul":           mul,
-	"_mul":           mul,
-	"_plus_scalar":   scalar,
-	"_PlusScalar":    scalar,
-	"_minus_scalar":  scalar,
-	"_MinusScalar":   scalar,
-	"_mul_scalar":    scalar,
-	"_MulScalar":     scalar,
-	"_rminus_scalar": scalar,
-	"_RMinusScalar":  scalar,
-	"_div_scalar":    scalar,
-	"_DivScalar":     scalar,
+	"Flatten":         flatten,
+	"Reshape":         reshape,
+	"mean":            mean,
+	"Concat":          concat,
+	"Pad":             pad,
+	"slice_axis":      sliceAxis,
+	"elemwise_add":    add,
+	"broadcast_add":   add,
+	"broadcast_plus":  add,
+	"_Plus":           add,
+	"_plus":           add,
+	"_add":            add,
+	"add_n":           add,
+	"ElementWiseSum":  add,
+	"elemwise_sub":    sub,
+	"broadcast_sub":   sub,
+	"elemwise_mul":    mul,
+	"broadcast_mul":   mul,
+	"_Mul":            mul,
+	"_mul":            mul,
+	"_plus_scalar":    scalar,
+	"_PlusScalar":     scalar,
+	"_minus_scalar":   scalar,
+	"_MinusScalar":    scalar,
+	"_mul_scalar":     scalar,
+	"_MulScalar":      scalar,
+	"_rminus_scalar":  scalar,
+	"_RMinusScalar":   scalar,
+	"_maximum_scalar": limit,
+	"_MaximumScalar":  limit,
+	"_minimum_scalar": limit,
+	"_MinimumScalar":  limit,
+	"_div_scalar":     scalar,
+	"_DivScalar":      scalar,
 
 	"Dropout":                dropout,
 	"_copy":                  identity,
@@ -116,20 +123,18 @@ func activation(im *importer, n *node) (value, error) {
 	case "logisticregressionoutput":
 		kind = "sigmoid"
 	}
-	if !slices.Contains([]string{"relu", "tanh", "sigmoid"}, kind) {
-		return value{}, fmt.Errorf("act_type %s is not supported, want relu, sigmoid or tanh", text.Quote(kind))
+	op, ok := map[string]bcnn.Op{
+		"relu": bcnn.ReLU{}, "tanh": bcnn.Function{Name: bcnn.Tanh}, "sigmoid": bcnn.Function{Name: bcnn.Sigmoid},
+		"softrelu": bcnn.Function{Name: bcnn.Softplus},
+	}[kind]
+	if !ok {
+		return value{}, fmt.Errorf("act_type %s is not supported, want relu, sigmoid, tanh or softrelu", text.Quote(kind))
 	}
 	v, err := im.operand(n, 0)
 	if err != nil {
 		return v, err
 	}
-	switch kind {
-	case "relu":
-		return im.pointwise(n, "", bcnn.ReLU{}, v)
-	case "tanh":
-		return im.pointwise(n, "", bcnn.Function{Name: bcnn.Tanh}, v)
-	}
-	return im.pointwise(n, "", bcnn.Function{Name: bcnn.Sigmoid}, v)
+	return im.pointwise(n, "", op, v)
 }
 
 func leakyReLU(im *importer, n *node) (value, error) {
@@ -143,9 +148,13 @@ func leakyReLU(im *importer, n *node) (value, error) {
 		return value{}, a.err
 	}
 	switch kind {
-	case "leaky", "prelu", "rrelu":
+	case "leaky", "prelu", "rrelu", "gelu":
+	case "elu":
+		if slope[0] != 1 {
+			return value{}, fmt.Errorf("slope %v of act_type elu is not supported, want 1", slope[0])
+		}
 	default:
-		return value{}, fmt.Errorf("act_type %s is not supported, want leaky, prelu or rrelu", text.Quote(kind))
+		return value{}, fmt.Errorf("act_type %s is not supported, want leaky, prelu, rrelu, elu or gelu", text.Quote(kind))
 	}
 	var gamma array
 	if kind == "prelu" {
@@ -158,7 +167,12 @@ func leakyReLU(im *importer, n *node) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	if kind == "prelu" {
+	switch kind {
+	case "elu":
+		return im.pointwise(n, "", bcnn.Function{Name: bcnn.ELU}, v)
+	case "gelu":
+		return im.pointwise(n, "", bcnn.Function{Name: bcnn.GELU}, v)
+	case "prelu":
 		if v, err = im.plain(n, v); err != nil {
 			return v, err
 		}
@@ -188,6 +202,24 @@ func clip(im *importer, n *node) (value, error) {
 	return im.pointwise(n, "", op, v)
 }
 
+// limit imports the larger or the smaller of a tensor and a number.
+func limit(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	x := a.number("scalar", 0)
+	if a.err != nil {
+		return value{}, a.err
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	op := bcnn.Clip{Min: x, Max: float32(math.Inf(1))}
+	if strings.HasPrefix(lower(n.op), "min") {
+		op = bcnn.Clip{Min: float32(math.Inf(-1)), Max: x}
+	}
+	return im.pointwise(n, "", op, v)
+}
+
 func flatten(im *importer, n *node) (value, error) {
 	v, err := im.operand(n, 0)
 	v.vector = true
@@ -198,10 +230,38 @@ func flatten(im *importer, n *node) (value, error) {
 func reshape(im *importer, n *node) (value, error) {
 	a := n.attributes()
 	shape := a.list("shape", -4, maxValues)
-	if a.err != nil || len(shape) != 2 || shape[1] != -1 || a.flag("reverse", false) {
-		return value{}, fmt.Errorf("shape %s is not supported, want (0, -1)", text.Quote(a.text("shape", "")))
+	unsupported := fmt.Errorf("shape %s is not supported, want (0, -1)", text.Quote(a.text("shape", "")))
+	if a.err != nil || len(shape) != 2 || a.flag("reverse", false) {
+		return value{}, unsupported
 	}
-	return flatten(im, n)
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	// One of the two may be −1: the images, or the values of each.
+	if values := v.shape.Values(); !(shape[0] == 0 && shape[1] == -1 || shape[0] <= 0 && shape[0] >= -1 && shape[1] == values) {
+		return v, unsupported
+	}
+	v.vector = true
+	return v, nil
+}
+
+// mean imports the mean of every channel, a global pool.
+func mean(im *importer, n *node) (value, error) {
+	a := n.attributes()
+	axis, keep := a.list("axis", -maxDims, maxDims), a.flag("keepdims", false)
+	if a.err != nil || a.flag("exclude", false) || !slices.Equal(axis, []int{2, 3}) && !slices.Equal(axis, []int{-2, -1}) {
+		return value{}, fmt.Errorf("axis %s is not supported, want (2, 3)", text.Quote(a.text("axis", "")))
+	}
+	v, err := im.operand(n, 0)
+	if err != nil {
+		return v, err
+	}
+	if v.vector {
+		return v, errors.New("its input is a vector, want an image")
+	}
+	out := value{shape: bcnn.Shape{H: 1, W: 1, C: v.shape.C}, vector: !keep}
+	return im.emit(n, "", bcnn.AvgPool{Window: bcnn.Window{KH: v.shape.H, KW: v.shape.W}}, out, v)
 }
 
 // concat imports a Concat of channels.

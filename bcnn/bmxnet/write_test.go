@@ -406,15 +406,20 @@ func (g *graph) compute(t *testing.T, in image) image {
 		case "Activation":
 			f := map[string]func(float64) float64{
 				"relu": func(v float64) float64 { return max(v, 0) }, "tanh": math.Tanh,
-				"sigmoid": func(v float64) float64 { return 1 / (1 + math.Exp(-v)) },
+				"sigmoid": func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }, "softrelu": func(v float64) float64 { return math.Log1p(math.Exp(v)) },
 			}[n.attrs["act_type"]]
 			values[i] = x.each(func(_ int, v float64) float64 { return f(v) })
 		case "LeakyReLU":
 			values[i] = x.each(func(c int, v float64) float64 {
+				if n.attrs["act_type"] == "gelu" {
+					return v * (1 + math.Erf(v/math.Sqrt2)) / 2
+				}
 				if v >= 0 {
 					return v
 				}
 				switch n.attrs["act_type"] {
+				case "elu":
+					return math.Expm1(v)
 				case "prelu":
 					return v * weights(1)[c%len(weights(1))]
 				case "rrelu":
@@ -437,6 +442,19 @@ func (g *graph) compute(t *testing.T, in image) image {
 			values[i] = y
 		case "det_sign":
 			values[i] = x.each(func(_ int, v float64) float64 { return plus(v) })
+		case "_maximum_scalar":
+			values[i] = x.each(func(_ int, v float64) float64 { return max(v, float64(read.number("scalar", 0))) })
+		case "_minimum_scalar":
+			values[i] = x.each(func(_ int, v float64) float64 { return min(v, float64(read.number("scalar", 0))) })
+		case "mean":
+			values[i] = image{c: x.c, h: 1, w: 1}
+			for c := range x.c {
+				sum := 0.0
+				for _, v := range x.v[c*x.h*x.w : (c+1)*x.h*x.w] {
+					sum += v
+				}
+				values[i].v = append(values[i].v, sum/float64(x.h*x.w))
+			}
 		case "Pad":
 			values[i] = extended(x, read)
 		case "slice_axis":
