@@ -164,6 +164,9 @@ func (b *builder) randomBlock(out int) {
 		if b.binary() {
 			op.PadValue = b.rng.IntN(3) - 1
 		}
+		if b.heavy(op, false) {
+			op.Window = bcnn.Window{KH: 1, KW: 1}
+		}
 		b.conv(op, false)
 		b.batchNorm(normMixed)
 		b.add(bcnn.Add{}, b.last(), around)
@@ -178,7 +181,11 @@ func (b *builder) randomBlock(out int) {
 		if b.binary() && !real {
 			op.PadValue = b.rng.IntN(3) - 1
 		}
-		if b.rng.IntN(4) == 0 && !real {
+		levels := b.rng.IntN(4) == 0 && !real
+		if b.heavy(op, levels) {
+			op.Window = bcnn.Window{KH: 1, KW: 1}
+		}
+		if levels {
 			w := weightLevels[b.rng.IntN(len(weightLevels))]
 			if b.whole() && b.rng.IntN(2) == 0 {
 				w = integers{"s8", -128, 256}
@@ -189,6 +196,21 @@ func (b *builder) randomBlock(out int) {
 		}
 		b.randomTail()
 	}
+}
+
+// heavy reports whether the reference takes long for a convolution, of levels or ±1: a
+// fuzzer gives a network ten seconds, on instrumented code. Integer weights are up to 15
+// bits, and levels of the input up to 8.
+func (b *builder) heavy(op bcnn.Conv2D, levels bool) bool {
+	s := b.shape()
+	products := op.Output(s, op.Out).Values() * op.KH * op.KW * s.C / max(op.Groups, 1)
+	if levels {
+		products *= 15
+	}
+	if b.whole() && !b.binary() {
+		products *= 8
+	}
+	return products > 1<<22
 }
 
 // randomTail appends what usually follows a weighted layer.
