@@ -38,9 +38,10 @@ type Builder struct {
 	Ternary []Zero
 	// Nearly are the layers whose weights are almost ±α, or small multiples of it.
 	Nearly []Nearly
-	// Rounding is what a constant of the node at hand, of FLOAT16 or BFLOAT16, may be off by as
-	// a fraction, because the file has rounded it and what it was computed from: weights
-	// that differ by that from ±α are taken as such. 0 where Options say how much.
+	// Rounding is what a constant of the node at hand may be off by as a fraction, because the
+	// file has rounded it and what it was computed from, to FLOAT16 or BFLOAT16 more than to
+	// FLOAT: weights that differ by that from ±α, or the largest of a filter from a multiple
+	// of it, are taken as such. 0 where Options say how much.
 	Rounding float64
 	// Rearranges allows values to be put in another order in memory, Refused says that one
 	// would have been.
@@ -48,7 +49,10 @@ type Builder struct {
 
 	holes map[int]Obstacle // by layer
 	sums  map[int]sums     // likewise: of products of ±1, without a bias
-	err   error
+	// unlike are the parts of a concatenation of signs and levels of unlike factors, by
+	// layer.
+	unlike map[int][]*Value
+	err    error
 }
 
 // Options are those of the import that change the network.
@@ -84,7 +88,7 @@ type Nearly struct {
 func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 	return &Builder{
 		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
-		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, sums: map[int]sums{},
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, sums: map[int]sums{}, unlike: map[int][]*Value{},
 	}
 }
 

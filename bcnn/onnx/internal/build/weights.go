@@ -22,6 +22,9 @@ import (
 // value of the padding. So {0, 1} with zeros around is ½·(s + 1) with −1 around.
 func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (*Value, error) {
+	if y, ok, err := b.apart(n, v, rows, out, rowLen, bias, shape, padded, build); ok || err != nil {
+		return y, err
+	}
 	packed, alpha, deviation, err := b.binaryWeights(rows, out, rowLen)
 	if err != nil {
 		return nil, err
