@@ -120,8 +120,15 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 	default:
 		return build.Operand{}, errors.New("of two computed tensors only the sum, difference, product, quotient, minimum or maximum is supported")
 	}
-	a, b, err := im.build.Same(n, a, b)
+	left, err := im.build.SettleSigns(a)
 	if err != nil {
+		return build.Operand{}, err
+	}
+	right, err := im.build.SettleSigns(b)
+	if err != nil {
+		return build.Operand{}, err
+	}
+	if a, b, err = im.build.Same(n, left, right); err != nil {
 		return build.Operand{}, err
 	}
 	if a.Shape != b.Shape || !a.View.Equal(b.View) { // one of them may be repeated
@@ -138,7 +145,11 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 	if op == "Sub" {
 		b = im.build.Emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.Shape, b)
 	}
-	return build.Operand{Value: im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)}, nil
+	y := im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)
+	if op == "Add" {
+		im.build.Added(y, left, right)
+	}
+	return build.Operand{Value: y}, nil
 }
 
 // withConstant is an operator between a value and a constant, which stands
@@ -229,7 +240,11 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	default:
 		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
 	}
-	return build.Operand{Value: im.build.Emit(n, "", layer, v.Shape, v)}, nil
+	y := im.build.Emit(n, "", layer, v.Shape, v)
+	if a, ok := layer.(bcnn.Affine); ok && len(a.Scale) == 1 && len(a.Bias) == 0 {
+		im.build.ScaledSum(n, y, v, a.Scale[0])
+	}
+	return build.Operand{Value: y}, nil
 }
 
 // limits is the maximum or the minimum of a value and a constant of several numbers.

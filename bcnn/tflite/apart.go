@@ -5,6 +5,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
+// mostParts is how many parts of a concatenation are kept apart.
+const mostParts = 16
+
 // apart emits a layer with weights [out][…][rowLen] on a concatenation of parts that are
 // signs or levels of unlike factors, as a layer of its own for the channels of each part,
 // whose sums are of integers, and the sum of their outputs; nil where a part is of real
@@ -12,7 +15,7 @@ import (
 func (im *importer) apart(o *schema.Operator, v *value, rows, bias []float32, out, rowLen int, shape bcnn.Shape,
 	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
 	parts := v.parts
-	if rowLen != v.shape.C {
+	if rowLen != v.shape.C || len(parts) > mostParts {
 		return nil, nil
 	}
 	from, deviation := 0, 0.0

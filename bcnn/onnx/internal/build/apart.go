@@ -1,31 +1,118 @@
 package build
 
 import (
+	"slices"
+
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// apart emits a layer with weights [out][…][rowLen] on a concatenation of signs and levels of
-// unlike factors, as a layer of its own for the channels of each part, whose sums are of
-// integers, and the sum of their outputs. ok is false for other values, and for weights
-// that are no few multiples of one number per filter.
+// parts are signs and levels that a layer joins along their channels, or adds, which as
+// numbers have no few levels.
+type parts struct {
+	list []*Value
+	sum  bool
+}
+
+// mostParts is how many parts of a layer are kept apart.
+const mostParts = 16
+
+// Unlike remembers that a layer joins signs and levels of unlike factors.
+func (b *Builder) Unlike(y *Value, list []*Value) {
+	if b.err == nil && len(list) <= mostParts && !slices.ContainsFunc(list, func(v *Value) bool { return !v.codedAs(v) }) {
+		b.parts[y.Layer] = parts{list, false}
+	}
+}
+
+// terms returns what a value is a sum of: itself where it is signs or levels, nil where it is
+// no sum of such.
+func (b *Builder) terms(v *Value) []*Value {
+	switch p := b.parts[v.Layer]; {
+	case v.codedAs(v):
+		return []*Value{v}
+	case p.sum && v.bare():
+		return p.list
+	}
+	return nil
+}
+
+// bare reports whether nothing is pending on a value.
+func (v *Value) bare() bool {
+	return v.Clip == nil && v.Step == nil && v.Stairs == nil && v.Windows == nil && v.Pad == nil
+}
+
+// Added remembers that a layer adds two values, given as SettleSigns makes them, if both are
+// sums of signs and levels.
+func (b *Builder) Added(y, v, w *Value) {
+	if b.err != nil || !v.bare() || !w.bare() || v.Shape != w.Shape || !v.View.Equal(w.View) {
+		return
+	}
+	left, right := b.terms(v), b.terms(w)
+	if left != nil && right != nil && len(left)+len(right) <= mostParts {
+		b.parts[y.Layer] = parts{slices.Concat(left, right), true}
+	}
+}
+
+// ScaledSum remembers that a layer multiplies a value with a number, if that is a sum of
+// signs and levels.
+func (b *Builder) ScaledSum(n *pb.Node, y, v *Value, factor float32) {
+	p := b.parts[v.Layer]
+	if b.err != nil || !p.sum || !v.bare() || !(factor > 0) {
+		return
+	}
+	list := make([]*Value, len(p.list))
+	for i, t := range p.list {
+		t = t.With(n)
+		t.Gain, t.Offset = t.gain()*factor, t.Offset*factor
+		list[i] = t
+	}
+	b.parts[y.Layer] = parts{list, true}
+}
+
+// PooledParts remembers what a max-pool, by a layer on a value, makes of parts that are
+// joined.
+func (b *Builder) PooledParts(n *pb.Node, y, v *Value, op bcnn.MaxPool) {
+	p, ok := b.parts[v.Layer]
+	if !ok || p.sum || !v.bare() {
+		return
+	}
+	list := make([]*Value, len(p.list))
+	for i, t := range p.list {
+		s := y.Shape
+		s.C = t.Shape.C
+		list[i] = b.Emit(n, "/part", op, s, t)
+		list[i].Signs, list[i].Levels, list[i].Gain, list[i].Offset = t.Signs, t.Levels, t.Gain, t.Offset
+	}
+	b.Unlike(y, list)
+}
+
+// apart emits a layer with weights [out][…][rowLen] on a concatenation, or a sum, of signs
+// and levels, as a layer of its own for each of them, whose sums are of integers, and the
+// sum of their outputs. ok is false for other values, and for weights that are no few
+// multiples of one number per filter.
 func (b *Builder) apart(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (sum *Value, ok bool, err error) {
-	parts := b.unlike[v.Layer]
-	if parts == nil || v.Signs || v.Levels || v.Clip != nil || v.Step != nil || v.Stairs != nil || v.Windows != nil ||
-		v.Pad != nil && v.Pad.Value != 0 || rowLen != v.Shape.C {
+	of, ok := b.parts[v.Layer]
+	inside := v
+	if v.Pad != nil && v.Pad.Value == 0 {
+		inside = v.With(v.Node)
+		inside.Pad = nil
+	}
+	if !ok || v.codedAs(v) || !inside.bare() || !of.sum && rowLen != v.Shape.C {
 		return nil, false, nil
 	}
 	from := 0
-	weights := make([][]float32, len(parts))
-	for i, p := range parts {
-		size := p.Shape.C
-		list, err := b.Floats(len(rows) / rowLen * size)
-		if err != nil {
-			return nil, false, err
-		}
-		for r := range len(rows) / rowLen {
-			copy(list[r*size:], rows[r*rowLen+from:][:size])
+	weights := make([][]float32, len(of.list))
+	for i, p := range of.list {
+		list, size := rows, rowLen
+		if !of.sum {
+			size = p.Shape.C
+			if list, err = b.Floats(len(rows) / rowLen * size); err != nil {
+				return nil, false, err
+			}
+			for r := range len(rows) / rowLen {
+				copy(list[r*size:], rows[r*rowLen+from:][:size])
+			}
 		}
 		if few, err := b.few(p, list, out, size); err != nil || !few {
 			return nil, false, err
@@ -33,10 +120,14 @@ func (b *Builder) apart(n *pb.Node, v *Value, rows []float32, out, rowLen int, b
 		weights[i] = list
 		from += size
 	}
-	for i, p := range parts {
+	for i, p := range of.list {
 		p = p.With(p.Node)
 		p.Pad = v.Pad
-		y, err := b.Weighted(n, p, weights[i], out, p.Shape.C, bias, shape, padded, build)
+		size := rowLen
+		if !of.sum {
+			size = p.Shape.C
+		}
+		y, err := b.Weighted(n, p, weights[i], out, size, bias, shape, padded, build)
 		if err != nil {
 			return nil, false, err
 		}

@@ -49,10 +49,8 @@ type Builder struct {
 
 	holes map[int]Obstacle // by layer
 	sums  map[int]sums     // likewise: of products of ±1, without a bias
-	// unlike are the parts of a concatenation of signs and levels of unlike factors, by
-	// layer.
-	unlike map[int][]*Value
-	err    error
+	parts map[int]parts    // likewise: of concatenations and sums
+	err   error
 }
 
 // Options are those of the import that change the network.
@@ -88,7 +86,7 @@ type Nearly struct {
 func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 	return &Builder{
 		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
-		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, sums: map[int]sums{}, unlike: map[int][]*Value{},
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, sums: map[int]sums{}, parts: map[int]parts{},
 	}
 }
 

@@ -222,7 +222,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		return b.beside(n, values, dim)
 	}
 	parts := make([]*Value, len(values))
-	coded, all := true, true // signs or levels, of one gain
+	coded := true // signs or levels, of one gain
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) {
 			return nil, errors.New("the tensors have different numbers of dimensions")
@@ -235,7 +235,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, err
 		}
 		parts[i] = p
-		coded, all = coded && p.codedAs(parts[0]), all && p.codedAs(p)
+		coded = coded && p.codedAs(parts[0])
 	}
 	unlike := slices.Clone(parts)
 	first := parts[0]
@@ -268,8 +268,8 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	out.View[dim] = view.Whole(view.C, shape.C)
 	if coded {
 		out.Signs, out.Levels, out.Gain, out.Offset = first.Signs, first.Levels, first.Gain, first.Offset
-	} else if all && b.err == nil {
-		b.unlike[out.Layer] = unlike
+	} else {
+		b.Unlike(out, unlike)
 	}
 	return out, nil
 }
