@@ -104,6 +104,26 @@ func TestCheckLight(t *testing.T) {
 	}
 }
 
+// A file that joins the batch with the outputs (Flatten(0) of PyTorch) gives one row.
+func TestCheckFlat(t *testing.T) {
+	model := saveLightNet(t)
+	in := array("input", []int{2, 4, 4, 1}, lightPixels(16, 7)...)
+	for _, dims := range [][]int{{2, 2}, {4}} {
+		got := succeed(t, "check", "-m", model, "-r", saveArray(t, in, array("output", dims, 16, -16, -2, 2)))
+		require.Contains(t, got, "output  0                   0                     ok\n2 images on cpu, 2 with the same arg-max\n")
+	}
+	for _, dims := range [][]int{{2}, {5}, {8}, {1, 4}, {4, 1}} {
+		values := make([]float32, dims[0])
+		if len(dims) == 2 {
+			values = make([]float32, dims[0]*dims[1])
+		}
+		require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", saveArray(t, in, array("output", dims, values...))), "want N×2")
+	}
+	// The input has its batch.
+	x := saveArray(t, array("input", []int{32}, lightPixels(16, 7)...), array("output", []int{4}, 16, -16, -2, 2))
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", x), "want N×4×4×1")
+}
+
 func TestCheckErrors(t *testing.T) {
 	model := saveLightNet(t)
 	in := array("input", []int{1, 4, 4, 1}, lightPixels(16)...)

@@ -135,6 +135,13 @@ func (p Port) Batch(a *npy.Array) (int, error) {
 	return a.Shape[0], nil
 }
 
+// Flat reports whether an array has the vectors of so many images in one row, as a file
+// gives them whose last node joins the batch with what is behind it.
+func (p Port) Flat(a *npy.Array, images int) bool {
+	return len(a.Shape) == 1 && p.Shape.Pixels() == 1 && len(p.Dims) > 0 && p.elements > 0 &&
+		a.Shape[0]/p.elements == images && a.Shape[0]%p.elements == 0
+}
+
 // Batches writes dimensions behind the batch: N×2×3.
 func Batches(list []int) string {
 	if len(list) == 0 {
