@@ -95,6 +95,22 @@ func rewriteKinds() []kind {
 			m.input = image(2, 40, 40)
 			return m
 		}), exceeds},
+		{"a list that grows", 20, models(func(n int) testModel {
+			m := chain(n, func(i int, from, to string) []testNode {
+				if i == 0 {
+					return []testNode{op("SequenceConstruct", "x", to)}
+				}
+				return []testNode{op("SequenceInsert", from+" x", to)}
+			})
+			m.nodes = append(m.nodes, op("ConcatFromSequence", m.output, "y", "axis", 1))
+			m.output = "y"
+			return m
+		}), exceeds},
+		{"many parts of constants", 20, models(func(n int) testModel {
+			return fan(n, func(_ int, to string) []testNode {
+				return []testNode{op("SplitToSequence", "list", to+"l"), op("SequenceAt", to+"l first", to)}
+			}, ints("list", make([]float64, 100)...), ints("first", 0))
+		}), exceeds},
 		{"sums that cancel", 30, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Relu", from, to+"r"), op("Sub", to+"r "+from, to+"s"), op("Add", from+" "+to+"s", to)}

@@ -185,7 +185,11 @@ func (im *importer) operand(n *pb.Node, i int) (build.Operand, error) {
 	if name == "" {
 		return build.Operand{}, fmt.Errorf("input %d is missing", i)
 	}
-	return im.lookup(name)
+	r, err := im.lookup(name)
+	if err == nil && r.Parts != nil {
+		err = fmt.Errorf("input %d (%s) is a sequence", i, text.Quote(name))
+	}
+	return r, err
 }
 
 // operands returns the first k inputs.
@@ -249,6 +253,9 @@ func (im *importer) settled(n *pb.Node, i int) (*build.Value, error) {
 // output returns the layer that computes an output of the graph, and says which that is.
 // It is none of the layers that others are.
 func (im *importer) output(name string, r build.Operand, others []int) (layer int, err error) {
+	if r.Parts != nil {
+		return bcnn.NetworkInput, errors.New("it is a sequence of tensors")
+	}
 	if r.Value == nil {
 		return bcnn.NetworkInput, errors.New("it is constant")
 	}

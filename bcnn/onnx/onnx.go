@@ -21,7 +21,7 @@
 // Reciprocal, ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare
 // over heights, widths and channels or groups of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
 // Round, Selu, Shape, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
-// Softplus, Softsign, SpaceToDepth, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
+// Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
 // comparisons and And, Or, Xor and Not of them, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
 // channels_last), bitcnn Binarize; and on constants what
@@ -55,7 +55,7 @@
 //
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
-// arithmetic, quantize, linear, reshape, constants, select, if, slice, channels, windows, lrn, resize, transposed,
+// arithmetic, quantize, linear, reshape, constants, select, if, slice, sequence, channels, gathernd, windows, lrn, resize, transposed,
 // spatial. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //

@@ -20,12 +20,7 @@ func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	var sizes []int
-	if r.Constant != nil {
-		sizes = r.Constant.Dims
-	} else {
-		sizes = dimensions(r.Value)
-	}
+	sizes := sizesOf(r)
 	bounds := func(name string, input int) ([]int64, error) {
 		if list, err := n.Ints(name); err != nil || list != nil {
 			return list, err
@@ -114,12 +109,7 @@ func (im *importer) split(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	var whole []int
-	if r.Constant != nil {
-		whole = r.Constant.Dims
-	} else {
-		whole = dimensions(r.Value)
-	}
+	whole := sizesOf(r)
 	a, err := n.Int("axis", 0)
 	if err != nil {
 		return build.Operand{}, err
@@ -154,37 +144,55 @@ func (im *importer) split(n *pb.Node) (build.Operand, error) {
 	if len(sizes) != len(n.Outputs) {
 		return build.Operand{}, fmt.Errorf("%d parts for %d outputs", len(sizes), len(n.Outputs))
 	}
-	starts, steps, dims := make([]int, len(whole)), make([]int, len(whole)), slices.Clone(whole)
-	for i := range steps {
-		steps[i] = 1
+	parts, err := im.parts(n, r, axis, sizes)
+	if err != nil {
+		return build.Operand{}, err
 	}
-	var first build.Operand
-	for i, size := range sizes {
+	for i, part := range parts[1:] {
+		im.env[n.Outputs[i+1]] = part
+	}
+	return parts[0], nil
+}
+
+// sizesOf returns the dimensions of an operand.
+func sizesOf(r build.Operand) []int {
+	if r.Constant != nil {
+		return r.Constant.Dims
+	}
+	return dimensions(r.Value)
+}
+
+// parts takes an operand apart along an axis, into parts of the given sizes.
+func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) ([]build.Operand, error) {
+	whole := sizesOf(r)
+	starts, steps := make([]int, len(whole)), slices.Repeat([]int{1}, len(whole))
+	var parts []build.Operand
+	for _, size := range sizes {
 		if size < 0 || size > int64(whole[axis]-starts[axis]) {
-			return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+			return nil, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 		}
-		dims := slices.Clone(dims)
+		if err := im.budget.Charge(partUnits); err != nil {
+			return nil, err
+		}
+		dims := slices.Clone(whole)
 		dims[axis] = int(size)
 		var part build.Operand
+		var err error
 		if r.Value != nil {
 			part, err = im.sliceValue(n, r.Value, starts, steps, dims)
 		} else {
 			part.Constant, err = im.eval.Slice(r.Constant, starts, steps, dims)
 		}
 		if err != nil {
-			return build.Operand{}, err
+			return nil, err
 		}
 		starts[axis] += int(size)
-		if i == 0 {
-			first = part
-		} else {
-			im.env[n.Outputs[i]] = part
-		}
+		parts = append(parts, part)
 	}
-	if starts[axis] != whole[axis] {
-		return build.Operand{}, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+	if starts[axis] != whole[axis] || len(parts) == 0 {
+		return nil, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 	}
-	return first, nil
+	return parts, nil
 }
 
 func (im *importer) tile(n *pb.Node) (build.Operand, error) {

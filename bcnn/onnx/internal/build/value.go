@@ -10,10 +10,13 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Operand is a tensor of a graph: a constant or a value.
+// Operand is a tensor of a graph, a constant or a value, or a list of tensors.
 type Operand struct {
 	Constant *eval.Tensor
 	Value    *Value
+	// Parts are the tensors of a list of them, a sequence of ONNX, which may be empty; nil
+	// where it is none.
+	Parts []Operand
 	// Sum says what it is the sum or difference of; nil if it is none.
 	Sum *Sum
 }
