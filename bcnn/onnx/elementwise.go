@@ -38,6 +38,11 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 		}
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
+	if v.Step == nil && v.Stairs == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
+		if v, t, err = im.numbers(n, v, t); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	if v, err = im.across(n, v, t); err != nil {
 		return build.Operand{}, err
 	}
@@ -56,6 +61,31 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 		return r, err
 	}
 	return im.comparison(n, v, t, f)
+}
+
+// mostNumber is the largest integer up to which float32 has all of them.
+const mostNumber = 1 << 24
+
+// numbers returns numbers of channels, and integers that they are compared with, as FLOAT.
+func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, *eval.Tensor, error) {
+	large := false
+	err := im.budget.Loop(t.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			large = large || math.Abs(t.At(i)) > mostNumber
+		}
+	})
+	switch {
+	case err != nil:
+		return nil, nil, err
+	case large || t.HasBatch():
+		return nil, nil, errors.New("numbers of channels are compared with others than small integers")
+	}
+	if t, err = im.eval.Cast(pb.Float)([]*eval.Tensor{t}); err != nil {
+		return nil, nil, err
+	}
+	v = v.With(n)
+	v.Type = pb.Float
+	return v, t, nil
 }
 
 // comparison makes a step of a value at a constant.

@@ -293,7 +293,9 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.convTranspose(in)
 	case "DepthToSpace", "SpaceToDepth":
 		return n.blocks(in[0])
-	case "ArgMax", "ArgMin", "TopK":
+	case "ArgMax", "ArgMin":
+		return n.position(in[0])
+	case "TopK":
 		return n.best(in)
 	case "MaxPool":
 		return n.maxPool(in[0])

@@ -262,11 +262,26 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	if r.Value.View == nil { // a hole
 		return r.Value.Layer, nil
 	}
+	form := bcnn.SourceValues
+	if s := r.Value.Step; s != nil { // truth values, and integers
+		if exact, err := im.build.Within(s, mostNumber); err != nil {
+			return bcnn.NetworkInput, err
+		} else if exact {
+			form = map[pb.DataType]bcnn.SourceType{
+				pb.Bool: bcnn.SourceUint8, pb.Uint8: bcnn.SourceUint8, pb.Int8: bcnn.SourceInt8, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64,
+			}[r.Value.Type]
+		}
+	}
+	if form != bcnn.SourceValues {
+		if r, err = im.cast(r.Value.Node, r, pb.Float); err != nil {
+			return bcnn.NetworkInput, err
+		}
+	}
 	v, err := im.build.Settle(r.Value)
 	if err != nil {
 		return bcnn.NetworkInput, err
 	}
-	types := map[pb.DataType]bcnn.SourceType{pb.Float: bcnn.SourceValues, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64}
+	types := map[pb.DataType]bcnn.SourceType{pb.Float: form, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64}
 	form, ok := types[v.Type]
 	if !ok || form != bcnn.SourceValues && im.build.Bytes(v.Layer) {
 		return v.Layer, fmt.Errorf("it is %v, want FLOAT", v.Type)

@@ -11,7 +11,7 @@
 // bcnn.Network cannot represent is an error that names all such nodes (see
 // bcnn.ObstaclesError); nothing is approximated silently.
 //
-// Operators: Abs, Add, ArgMax and ArgMin over channels, AveragePool, BatchNormalization,
+// Operators: Abs, Add, ArgMax, ArgMin, AveragePool, BatchNormalization,
 // Cast, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns, Constant, Conv,
 // ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of a constant, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
 // rows or columns, and of windows (F.unfold), GatherND of a list of them or of rows and columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
@@ -30,7 +30,7 @@
 //
 // Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
 // images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and
-// bcnn.SourceInt64 says that they were integers.
+// bcnn.SourceInt64 says that they were integers; truth values are 0 and 1, bcnn.SourceUint8.
 //
 // # Cost
 //
@@ -56,7 +56,7 @@
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
 // arithmetic, quantize, linear, reshape, constants, select, if, slice, sequence, channels, gathernd, windows, lrn, resize, transposed,
-// spatial. An operator reads attributes (pb) and
+// spatial, largest. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
@@ -255,118 +254,6 @@ func (im *importer) settledImageOf(n *pb.Node, v *build.Value) (*build.Value, er
 		return nil, err
 	}
 	return im.build.Ordered(n, v)
-}
-
-// largest returns the first input of a node that looks for values along an axis, negated
-// where it looks for the smallest ones.
-func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.Value, int, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	a, err := n.Int("axis", fallback)
-	if err != nil {
-		return nil, 0, err
-	}
-	axis, err := axisIndex(a, len(v.View))
-	if err != nil {
-		return nil, 0, err
-	}
-	if smallest {
-		if v, err = im.build.Settle(v); err == nil {
-			err = v.CheckReal()
-		}
-		if err != nil {
-			return nil, 0, err
-		}
-		v = im.build.Emit(n, "/negated", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)
-	}
-	return v, axis, nil
-}
-
-// argMax imports ArgMax and ArgMin over channels.
-func (im *importer) argMax(n *pb.Node) (build.Operand, error) {
-	if r, err := im.operand(n, 0); err == nil && r.Constant != nil {
-		return im.argMaxConstant(n, r.Constant)
-	}
-	v, axis, err := im.largest(n, 0, n.OpType == "ArgMin")
-	if err != nil {
-		return build.Operand{}, err
-	}
-	last, err := n.Int("select_last_index", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if last != 0 {
-		return build.Operand{}, errors.New("select_last_index is not supported")
-	}
-	keep, err := n.Int("keepdims", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	out, err := im.build.TopK(n, "", v, axis, bcnn.TopK{K: 1})
-	if err == nil && keep == 0 {
-		out.View = edit(out.View, []int{axis}, false, nil)
-	}
-	return build.Operand{Value: out}, err
-}
-
-// topK imports TopK over channels: values and numbers of channels, largest first.
-func (im *importer) topK(n *pb.Node) (build.Operand, error) {
-	largest, err := n.Int("largest", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	k, err := n.Int("k", -1) // before opset 10
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if !n.Has("k") {
-		t, err := im.required(n, 1)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if t.Type != pb.Int64 || t.Len() != 1 {
-			return build.Operand{}, fmt.Errorf("K is a constant of %v %v", t.Type, t.Dims)
-		}
-		k = t.I64[0]
-	}
-	if r, err := im.operand(n, 0); err == nil && r.Constant != nil {
-		return im.topKConstant(n, r.Constant, k, largest == 0)
-	}
-	v, axis, err := im.largest(n, -1, largest == 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	op := bcnn.TopK{K: int(max(-1, min(k, pb.MaxSize)))}
-	var values build.Operand
-	if len(n.Outputs) > 1 && n.Outputs[1] != "" {
-		out, err := im.build.TopK(n, "/indices", v, axis, op)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		im.env[n.Outputs[1]] = build.Operand{Value: out}
-	}
-	if name := n.Outputs[0]; name == "" || !im.read(name) {
-		return im.env[n.Outputs[1]], nil
-	}
-	op.Values = true
-	if values.Value, err = im.build.TopK(n, "", v, axis, op); err == nil && largest == 0 {
-		values.Value = im.build.Emit(n, "/values", bcnn.Affine{Scale: []float32{-1}}, values.Value.Shape, values.Value)
-	}
-	return values, err
-}
-
-// read reports whether a node or the graph's outputs read a tensor.
-func (im *importer) read(name string) bool {
-	if im.budget.Charge(int64(len(im.model.Graph.Nodes))) != nil {
-		return true // which the caller of the handler sees
-	}
-	return slices.ContainsFunc(im.model.Graph.Outputs, func(o pb.ValueInfo) bool { return o.Name == name }) ||
-		slices.ContainsFunc(im.model.Graph.Nodes, func(n *pb.Node) bool {
-			names, err := im.reads(n)
-			return im.needed[n.Index] && (err != nil || slices.Contains(names, name))
-		})
 }
 
 // picked picks rows and columns of a value; nil for all.

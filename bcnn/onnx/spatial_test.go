@@ -81,7 +81,7 @@ func (n testNode) convTranspose(in []array) array {
 	return out
 }
 
-// best are ArgMax, ArgMin and the values of TopK, over channels.
+// best are the values of TopK over channels.
 func (n testNode) best(in []array) array {
 	dims, k := slices.Clone(in[0].dims), 1
 	if len(in) > 1 {
@@ -97,16 +97,12 @@ func (n testNode) best(in []array) array {
 		}
 		slices.SortStableFunc(order, func(a, b int) int {
 			sign := 1.0
-			if n.op == "ArgMin" || n.int("largest", 1) == 0 {
+			if n.int("largest", 1) == 0 {
 				sign = -1
 			}
 			return int(math.Copysign(1, sign*(value(b)-value(a)))) * int(min(1, 1e9*math.Abs(value(a)-value(b))))
 		})
-		v := float64(order[i[1]])
-		if n.op == "TopK" {
-			v = value(order[i[1]])
-		}
-		out.v[out.place(i)] = v
+		out.v[out.place(i)] = value(order[i[1]])
 	})
 	return out
 }

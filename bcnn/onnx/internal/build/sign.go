@@ -55,6 +55,22 @@ func (s *Step) Side() (base *Value, t float64, above, ok bool) {
 	return s.base, s.t[0].At(0), above, above != (s.values[0].At(0) != 0)
 }
 
+// Within reports whether all values of a step are numbers of at most a magnitude.
+func (b *Builder) Within(s *Step, most float64) (ok bool, err error) {
+	ok = true
+	for _, part := range s.values {
+		err := b.budget.Loop(part.Len(), func(lo, hi int) {
+			for i := lo; i < hi; i++ {
+				ok = ok && math.Abs(part.At(i)) <= most
+			}
+		})
+		if err != nil {
+			return false, err
+		}
+	}
+	return ok, nil
+}
+
 // Never reports whether the step is 0, or false, everywhere.
 func (s *Step) Never() bool {
 	for _, part := range s.values {
