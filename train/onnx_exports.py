@@ -987,11 +987,81 @@ CASES |= {
     "heads": (Heads, 8, {"binary": 4}),
 }
 
+
+class Masks(nn.Module):
+    """Activations that several comparisons make: a dead zone, two windows, and both of two values."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem = stem(6)
+        self.convs = nn.ModuleList(Conv(6, 6, padding=1) for _ in range(5))
+        self.norms, self.fc = nn.ModuleList(nn.BatchNorm2d(6) for _ in self.convs), nn.Linear(6, 5)
+
+    def activations(self, x, y):
+        yield (x > 0.5).float() - (x < -0.5).float()
+        yield torch.where(x.abs() > 0.3, torch.where(x >= 0, 1.0, -1.0), torch.zeros_like(x))
+        yield ((x >= 0) & (x < 1)).float()
+        yield torch.where(~((x > 0.25) ^ (x > -0.75)), 1.0, -1.0)
+        yield torch.where(torch.logical_and(x > 0, y < 0.5) | (y == x), 1.0, -1.0)
+
+    def forward(self, x):
+        x = self.stem(x)
+        y = x
+        for k, (conv, norm) in enumerate(zip(self.convs, self.norms)):
+            a = list(self.activations(x, y))[k]
+            x, y = norm(conv(a)), x
+        x = x * ((x > -1) & (x <= 1)).float()
+        return self.fc(x.mean((2, 3)))
+
+
+class Adaptive(nn.Module):
+    """Adaptive pools of overlapping windows, of some of other sizes, and of more windows than pixels."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.fc = stem(6), Where(), Conv(6, 4), nn.Linear(4 * 25 + 4 * 9 + 4 * 14, 5)
+
+    def forward(self, x):
+        x = self.conv(self.sign(F.adaptive_avg_pool2d(self.stem(x), 7) - 0.1))
+        return self.fc(torch.cat([F.adaptive_avg_pool2d(x, k).flatten(1) for k in (5, 3, (2, 7))], 1))
+
+
+class Dilated(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.bn, self.last = stem(6), Where(), Conv(6, 6), nn.BatchNorm2d(6), Conv(6, 4)
+        self.fc = nn.Linear(4, 5)
+
+    def forward(self, x):
+        x = F.max_pool2d(self.sign(self.stem(x)), 2, 1, 1, dilation=2)
+        x = F.max_pool2d(self.bn(self.conv(x)), 3, 2, 1, dilation=(2, 1), ceil_mode=True)
+        return self.fc(self.last(self.sign(x)).mean((2, 3)))
+
+
+class Lists(nn.Module):
+    """Parts of channels, which the older exporter writes as sequences."""
+
+    def __init__(self):
+        super().__init__()
+        self.stem, self.sign, self.conv, self.fc = stem(8), Where(), Conv(8, 4), nn.Linear(4, 5)
+
+    def forward(self, x):
+        a, b, c = torch.tensor_split(self.stem(x), 3, 1)
+        return self.fc(self.conv(self.sign(torch.cat([c, a, b], 1))).amax((2, 3)))
+
+
+CASES |= {
+    "masks": (Masks, 8, {"binary": 5, "products": "2 2 1 1 1"}),
+    "adaptive": (Adaptive, 14, {"binary": 1}),
+    "dilated": (Dilated, 16, {"binary": 2}),
+    "lists": (Lists, 8, {"binary": 1}),
+}
+
 # What the newer exporter folds in float32: (±α − c) + c is ±α up to rounding.
 ROUNDED = {"sign_clamp", "sign_polynomial", "residual"}
 
 # What the older exporter cannot write.
-NEW = {"antialiased"}
+NEW = {"antialiased", "adaptive"}
 
 
 def prepared(make, size, seed):
