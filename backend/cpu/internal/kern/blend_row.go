@@ -12,7 +12,7 @@ type BlendColumns struct {
 	Taps  int // of a pixel: two or four
 	// Table has, for each vector of the output, the weights of its lanes for each tap, and
 	// then, for each tap, where the lanes lie in a vector of the input: indices, as the bits
-	// of a float32.
+	// of a float32, or, for vectors of four lanes, those of the bytes.
 	Table []float32
 	// Places has, for each vector, the first byte of the vector of the input for each tap,
 	// and the byte of the row of the output at which the vector is written.
@@ -46,7 +46,11 @@ func NewBlendColumns(lanes int, index []int32, weights []float32, taps, channels
 					return nil
 				}
 				b.Table = append(b.Table, weights[(first+lane)/channels*taps+k])
-				picks = append(picks, math.Float32frombits(uint32(at(lane)-base)))
+				pick := uint32(at(lane) - base)
+				if lanes == 4 {
+					pick = 0x03020100 + 0x04040404*pick
+				}
+				picks = append(picks, math.Float32frombits(pick))
 			}
 			b.Places = append(b.Places, 4*base)
 		}

@@ -73,3 +73,18 @@ func blend(dst, src []float32, rows, cols []kern.BlendTap, n, pixels int) {
 		blendNEON(job.Address())
 	}
 }
+
+// The kernels of rows of pixels of few channels, of one row of the output, of two, and of two
+// that are mirrored.
+var (
+	blendRows2 = [3]func(*uint8){blendRow2x1NEON, blendRow2x2NEON, blendRow2MirroredNEON}
+	blendRows4 = [3]func(*uint8){blendRow4x1NEON, blendRow4x2NEON, blendRow4MirroredNEON}
+)
+
+func blendRows(dst, src []float32, rows []kern.BlendTap, cols *kern.BlendColumns) {
+	kernels := &blendRows2
+	if cols.Taps == 4 {
+		kernels = &blendRows4
+	}
+	kern.BlendRowTiles(kernels, dst, src, rows, cols)
+}

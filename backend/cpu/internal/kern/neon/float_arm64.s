@@ -9273,3 +9273,558 @@ done0:
 	SUBS $1, R7
 	BNE pixel
 	RET
+
+// func blendRow2x1NEON(job *uint8)
+TEXT ·blendRow2x1NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 16(R0), R1
+	MOVD 24(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 0(R0), R5
+	MOVD 48(R0), R6
+	MOVD 8(R0), R8
+	MOVD 0(R1), R7
+	ADD R7, R8
+	MOVWU 8(R1), R7
+	VMOV R7, V0.S[0]
+	MOVD 8(R0), R9
+	MOVD 16(R1), R7
+	ADD R7, R9
+	MOVWU 24(R1), R7
+	VMOV R7, V0.S[1]
+vector:
+	VLD1.P 32(R2), [V4.S4, V5.S4]
+	VLD1.P 32(R2), [V8.S4, V9.S4]
+	LDP.P 16(R3), (R12, R13)
+	MOVD.P 8(R3), R16
+	ADD R5, R16
+	VEOR V2.B16, V2.B16, V2.B16
+	WORD $0x3cec690c // ldr q12, [x8, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4f809090 // fmul v16.4s, v4.4s, v0.s[0]
+	WORD $0x3ced690d // ldr q13, [x8, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4f8090b1 // fmul v17.4s, v5.4s, v0.s[0]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	WORD $0x3cec692c // ldr q12, [x9, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4fa09090 // fmul v16.4s, v4.4s, v0.s[1]
+	WORD $0x3ced692d // ldr q13, [x9, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4fa090b1 // fmul v17.4s, v5.4s, v0.s[1]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	FMOVQ F2, (R16)
+	SUBS $1, R4
+	BNE vector
+	RET
+
+// func blendRow2x2NEON(job *uint8)
+TEXT ·blendRow2x2NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 16(R0), R1
+	MOVD 24(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 0(R0), R5
+	MOVD 48(R0), R6
+	MOVD 8(R0), R8
+	MOVD 0(R1), R7
+	ADD R7, R8
+	MOVWU 8(R1), R7
+	VMOV R7, V0.S[0]
+	MOVWU 40(R1), R7
+	VMOV R7, V1.S[0]
+	MOVD 8(R0), R9
+	MOVD 16(R1), R7
+	ADD R7, R9
+	MOVWU 24(R1), R7
+	VMOV R7, V0.S[1]
+	MOVWU 56(R1), R7
+	VMOV R7, V1.S[1]
+vector:
+	VLD1.P 32(R2), [V4.S4, V5.S4]
+	VLD1.P 32(R2), [V8.S4, V9.S4]
+	LDP.P 16(R3), (R12, R13)
+	MOVD.P 8(R3), R16
+	ADD R5, R16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x3cec690c // ldr q12, [x8, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4f809090 // fmul v16.4s, v4.4s, v0.s[0]
+	WORD $0x4f819092 // fmul v18.4s, v4.4s, v1.s[0]
+	WORD $0x3ced690d // ldr q13, [x8, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4f8090b1 // fmul v17.4s, v5.4s, v0.s[0]
+	WORD $0x4f8190b3 // fmul v19.4s, v5.4s, v1.s[0]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V18.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V19.S4, V13.S4, V3.S4
+	WORD $0x3cec692c // ldr q12, [x9, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4fa09090 // fmul v16.4s, v4.4s, v0.s[1]
+	WORD $0x4fa19092 // fmul v18.4s, v4.4s, v1.s[1]
+	WORD $0x3ced692d // ldr q13, [x9, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4fa090b1 // fmul v17.4s, v5.4s, v0.s[1]
+	WORD $0x4fa190b3 // fmul v19.4s, v5.4s, v1.s[1]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V18.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V19.S4, V13.S4, V3.S4
+	FMOVQ F2, (R16)
+	ADD R6, R16
+	FMOVQ F3, (R16)
+	SUBS $1, R4
+	BNE vector
+	RET
+
+// func blendRow2MirroredNEON(job *uint8)
+TEXT ·blendRow2MirroredNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 16(R0), R1
+	MOVD 24(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 0(R0), R5
+	MOVD 48(R0), R6
+	MOVD 8(R0), R8
+	MOVD 0(R1), R7
+	ADD R7, R8
+	MOVWU 8(R1), R7
+	VMOV R7, V0.S[0]
+	MOVWU 40(R1), R7
+	VMOV R7, V1.S[0]
+	MOVD 8(R0), R9
+	MOVD 16(R1), R7
+	ADD R7, R9
+	MOVWU 24(R1), R7
+	VMOV R7, V0.S[1]
+	MOVWU 56(R1), R7
+	VMOV R7, V1.S[1]
+vector:
+	VLD1.P 32(R2), [V4.S4, V5.S4]
+	VLD1.P 32(R2), [V8.S4, V9.S4]
+	LDP.P 16(R3), (R12, R13)
+	MOVD.P 8(R3), R16
+	ADD R5, R16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4f809090 // fmul v16.4s, v4.4s, v0.s[0]
+	WORD $0x4f8090b1 // fmul v17.4s, v5.4s, v0.s[0]
+	WORD $0x4fa09092 // fmul v18.4s, v4.4s, v0.s[1]
+	WORD $0x4fa090b3 // fmul v19.4s, v5.4s, v0.s[1]
+	WORD $0x3cec690c // ldr q12, [x8, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x3ced690d // ldr q13, [x8, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V18.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V19.S4, V13.S4, V3.S4
+	WORD $0x3cec692c // ldr q12, [x9, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x3ced692d // ldr q13, [x9, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	VFMLA V18.S4, V12.S4, V2.S4
+	VFMLA V16.S4, V12.S4, V3.S4
+	VFMLA V19.S4, V13.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V3.S4
+	FMOVQ F2, (R16)
+	ADD R6, R16
+	FMOVQ F3, (R16)
+	SUBS $1, R4
+	BNE vector
+	RET
+
+// func blendRow4x1NEON(job *uint8)
+TEXT ·blendRow4x1NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 16(R0), R1
+	MOVD 24(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 0(R0), R5
+	MOVD 48(R0), R6
+	MOVD 8(R0), R8
+	MOVD 0(R1), R7
+	ADD R7, R8
+	MOVWU 8(R1), R7
+	VMOV R7, V0.S[0]
+	MOVD 8(R0), R9
+	MOVD 16(R1), R7
+	ADD R7, R9
+	MOVWU 24(R1), R7
+	VMOV R7, V0.S[1]
+	MOVD 8(R0), R10
+	MOVD 32(R1), R7
+	ADD R7, R10
+	MOVWU 40(R1), R7
+	VMOV R7, V0.S[2]
+	MOVD 8(R0), R11
+	MOVD 48(R1), R7
+	ADD R7, R11
+	MOVWU 56(R1), R7
+	VMOV R7, V0.S[3]
+vector:
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R2), [V8.S4, V9.S4, V10.S4, V11.S4]
+	LDP.P 16(R3), (R12, R13)
+	LDP.P 16(R3), (R14, R15)
+	MOVD.P 8(R3), R16
+	ADD R5, R16
+	VEOR V2.B16, V2.B16, V2.B16
+	WORD $0x3cec690c // ldr q12, [x8, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4f809090 // fmul v16.4s, v4.4s, v0.s[0]
+	WORD $0x3ced690d // ldr q13, [x8, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4f8090b1 // fmul v17.4s, v5.4s, v0.s[0]
+	WORD $0x3cee690e // ldr q14, [x8, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4f8090d2 // fmul v18.4s, v6.4s, v0.s[0]
+	WORD $0x3cef690f // ldr q15, [x8, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4f8090f3 // fmul v19.4s, v7.4s, v0.s[0]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	WORD $0x3cec692c // ldr q12, [x9, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4fa09090 // fmul v16.4s, v4.4s, v0.s[1]
+	WORD $0x3ced692d // ldr q13, [x9, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4fa090b1 // fmul v17.4s, v5.4s, v0.s[1]
+	WORD $0x3cee692e // ldr q14, [x9, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4fa090d2 // fmul v18.4s, v6.4s, v0.s[1]
+	WORD $0x3cef692f // ldr q15, [x9, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4fa090f3 // fmul v19.4s, v7.4s, v0.s[1]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	WORD $0x3cec694c // ldr q12, [x10, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4f809890 // fmul v16.4s, v4.4s, v0.s[2]
+	WORD $0x3ced694d // ldr q13, [x10, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4f8098b1 // fmul v17.4s, v5.4s, v0.s[2]
+	WORD $0x3cee694e // ldr q14, [x10, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4f8098d2 // fmul v18.4s, v6.4s, v0.s[2]
+	WORD $0x3cef694f // ldr q15, [x10, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4f8098f3 // fmul v19.4s, v7.4s, v0.s[2]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	WORD $0x3cec696c // ldr q12, [x11, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4fa09890 // fmul v16.4s, v4.4s, v0.s[3]
+	WORD $0x3ced696d // ldr q13, [x11, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4fa098b1 // fmul v17.4s, v5.4s, v0.s[3]
+	WORD $0x3cee696e // ldr q14, [x11, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4fa098d2 // fmul v18.4s, v6.4s, v0.s[3]
+	WORD $0x3cef696f // ldr q15, [x11, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4fa098f3 // fmul v19.4s, v7.4s, v0.s[3]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	FMOVQ F2, (R16)
+	SUBS $1, R4
+	BNE vector
+	RET
+
+// func blendRow4x2NEON(job *uint8)
+TEXT ·blendRow4x2NEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 16(R0), R1
+	MOVD 24(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 0(R0), R5
+	MOVD 48(R0), R6
+	MOVD 8(R0), R8
+	MOVD 0(R1), R7
+	ADD R7, R8
+	MOVWU 8(R1), R7
+	VMOV R7, V0.S[0]
+	MOVWU 72(R1), R7
+	VMOV R7, V1.S[0]
+	MOVD 8(R0), R9
+	MOVD 16(R1), R7
+	ADD R7, R9
+	MOVWU 24(R1), R7
+	VMOV R7, V0.S[1]
+	MOVWU 88(R1), R7
+	VMOV R7, V1.S[1]
+	MOVD 8(R0), R10
+	MOVD 32(R1), R7
+	ADD R7, R10
+	MOVWU 40(R1), R7
+	VMOV R7, V0.S[2]
+	MOVWU 104(R1), R7
+	VMOV R7, V1.S[2]
+	MOVD 8(R0), R11
+	MOVD 48(R1), R7
+	ADD R7, R11
+	MOVWU 56(R1), R7
+	VMOV R7, V0.S[3]
+	MOVWU 120(R1), R7
+	VMOV R7, V1.S[3]
+vector:
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R2), [V8.S4, V9.S4, V10.S4, V11.S4]
+	LDP.P 16(R3), (R12, R13)
+	LDP.P 16(R3), (R14, R15)
+	MOVD.P 8(R3), R16
+	ADD R5, R16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x3cec690c // ldr q12, [x8, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4f809090 // fmul v16.4s, v4.4s, v0.s[0]
+	WORD $0x4f819094 // fmul v20.4s, v4.4s, v1.s[0]
+	WORD $0x3ced690d // ldr q13, [x8, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4f8090b1 // fmul v17.4s, v5.4s, v0.s[0]
+	WORD $0x4f8190b5 // fmul v21.4s, v5.4s, v1.s[0]
+	WORD $0x3cee690e // ldr q14, [x8, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4f8090d2 // fmul v18.4s, v6.4s, v0.s[0]
+	WORD $0x4f8190d6 // fmul v22.4s, v6.4s, v1.s[0]
+	WORD $0x3cef690f // ldr q15, [x8, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4f8090f3 // fmul v19.4s, v7.4s, v0.s[0]
+	WORD $0x4f8190f7 // fmul v23.4s, v7.4s, v1.s[0]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V20.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V21.S4, V13.S4, V3.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V22.S4, V14.S4, V3.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	VFMLA V23.S4, V15.S4, V3.S4
+	WORD $0x3cec692c // ldr q12, [x9, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4fa09090 // fmul v16.4s, v4.4s, v0.s[1]
+	WORD $0x4fa19094 // fmul v20.4s, v4.4s, v1.s[1]
+	WORD $0x3ced692d // ldr q13, [x9, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4fa090b1 // fmul v17.4s, v5.4s, v0.s[1]
+	WORD $0x4fa190b5 // fmul v21.4s, v5.4s, v1.s[1]
+	WORD $0x3cee692e // ldr q14, [x9, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4fa090d2 // fmul v18.4s, v6.4s, v0.s[1]
+	WORD $0x4fa190d6 // fmul v22.4s, v6.4s, v1.s[1]
+	WORD $0x3cef692f // ldr q15, [x9, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4fa090f3 // fmul v19.4s, v7.4s, v0.s[1]
+	WORD $0x4fa190f7 // fmul v23.4s, v7.4s, v1.s[1]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V20.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V21.S4, V13.S4, V3.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V22.S4, V14.S4, V3.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	VFMLA V23.S4, V15.S4, V3.S4
+	WORD $0x3cec694c // ldr q12, [x10, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4f809890 // fmul v16.4s, v4.4s, v0.s[2]
+	WORD $0x4f819894 // fmul v20.4s, v4.4s, v1.s[2]
+	WORD $0x3ced694d // ldr q13, [x10, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4f8098b1 // fmul v17.4s, v5.4s, v0.s[2]
+	WORD $0x4f8198b5 // fmul v21.4s, v5.4s, v1.s[2]
+	WORD $0x3cee694e // ldr q14, [x10, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4f8098d2 // fmul v18.4s, v6.4s, v0.s[2]
+	WORD $0x4f8198d6 // fmul v22.4s, v6.4s, v1.s[2]
+	WORD $0x3cef694f // ldr q15, [x10, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4f8098f3 // fmul v19.4s, v7.4s, v0.s[2]
+	WORD $0x4f8198f7 // fmul v23.4s, v7.4s, v1.s[2]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V20.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V21.S4, V13.S4, V3.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V22.S4, V14.S4, V3.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	VFMLA V23.S4, V15.S4, V3.S4
+	WORD $0x3cec696c // ldr q12, [x11, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x4fa09890 // fmul v16.4s, v4.4s, v0.s[3]
+	WORD $0x4fa19894 // fmul v20.4s, v4.4s, v1.s[3]
+	WORD $0x3ced696d // ldr q13, [x11, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x4fa098b1 // fmul v17.4s, v5.4s, v0.s[3]
+	WORD $0x4fa198b5 // fmul v21.4s, v5.4s, v1.s[3]
+	WORD $0x3cee696e // ldr q14, [x11, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x4fa098d2 // fmul v18.4s, v6.4s, v0.s[3]
+	WORD $0x4fa198d6 // fmul v22.4s, v6.4s, v1.s[3]
+	WORD $0x3cef696f // ldr q15, [x11, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	WORD $0x4fa098f3 // fmul v19.4s, v7.4s, v0.s[3]
+	WORD $0x4fa198f7 // fmul v23.4s, v7.4s, v1.s[3]
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V20.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V21.S4, V13.S4, V3.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V22.S4, V14.S4, V3.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	VFMLA V23.S4, V15.S4, V3.S4
+	FMOVQ F2, (R16)
+	ADD R6, R16
+	FMOVQ F3, (R16)
+	SUBS $1, R4
+	BNE vector
+	RET
+
+// func blendRow4MirroredNEON(job *uint8)
+TEXT ·blendRow4MirroredNEON(SB), NOSPLIT, $0-8
+	MOVD job+0(FP), R0
+	MOVD 16(R0), R1
+	MOVD 24(R0), R2
+	MOVD 32(R0), R3
+	MOVD 40(R0), R4
+	MOVD 0(R0), R5
+	MOVD 48(R0), R6
+	MOVD 8(R0), R8
+	MOVD 0(R1), R7
+	ADD R7, R8
+	MOVWU 8(R1), R7
+	VMOV R7, V0.S[0]
+	MOVWU 72(R1), R7
+	VMOV R7, V1.S[0]
+	MOVD 8(R0), R9
+	MOVD 16(R1), R7
+	ADD R7, R9
+	MOVWU 24(R1), R7
+	VMOV R7, V0.S[1]
+	MOVWU 88(R1), R7
+	VMOV R7, V1.S[1]
+	MOVD 8(R0), R10
+	MOVD 32(R1), R7
+	ADD R7, R10
+	MOVWU 40(R1), R7
+	VMOV R7, V0.S[2]
+	MOVWU 104(R1), R7
+	VMOV R7, V1.S[2]
+	MOVD 8(R0), R11
+	MOVD 48(R1), R7
+	ADD R7, R11
+	MOVWU 56(R1), R7
+	VMOV R7, V0.S[3]
+	MOVWU 120(R1), R7
+	VMOV R7, V1.S[3]
+vector:
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	VLD1.P 64(R2), [V8.S4, V9.S4, V10.S4, V11.S4]
+	LDP.P 16(R3), (R12, R13)
+	LDP.P 16(R3), (R14, R15)
+	MOVD.P 8(R3), R16
+	ADD R5, R16
+	VEOR V2.B16, V2.B16, V2.B16
+	VEOR V3.B16, V3.B16, V3.B16
+	WORD $0x4f809090 // fmul v16.4s, v4.4s, v0.s[0]
+	WORD $0x4f8090b1 // fmul v17.4s, v5.4s, v0.s[0]
+	WORD $0x4f8090d2 // fmul v18.4s, v6.4s, v0.s[0]
+	WORD $0x4f8090f3 // fmul v19.4s, v7.4s, v0.s[0]
+	WORD $0x4fa09094 // fmul v20.4s, v4.4s, v0.s[1]
+	WORD $0x4fa090b5 // fmul v21.4s, v5.4s, v0.s[1]
+	WORD $0x4fa090d6 // fmul v22.4s, v6.4s, v0.s[1]
+	WORD $0x4fa090f7 // fmul v23.4s, v7.4s, v0.s[1]
+	WORD $0x4f809898 // fmul v24.4s, v4.4s, v0.s[2]
+	WORD $0x4f8098b9 // fmul v25.4s, v5.4s, v0.s[2]
+	WORD $0x4f8098da // fmul v26.4s, v6.4s, v0.s[2]
+	WORD $0x4f8098fb // fmul v27.4s, v7.4s, v0.s[2]
+	WORD $0x4fa0989c // fmul v28.4s, v4.4s, v0.s[3]
+	WORD $0x4fa098bd // fmul v29.4s, v5.4s, v0.s[3]
+	WORD $0x4fa098de // fmul v30.4s, v6.4s, v0.s[3]
+	WORD $0x4fa098ff // fmul v31.4s, v7.4s, v0.s[3]
+	WORD $0x3cec690c // ldr q12, [x8, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x3ced690d // ldr q13, [x8, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x3cee690e // ldr q14, [x8, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x3cef690f // ldr q15, [x8, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	VFMLA V16.S4, V12.S4, V2.S4
+	VFMLA V28.S4, V12.S4, V3.S4
+	VFMLA V17.S4, V13.S4, V2.S4
+	VFMLA V29.S4, V13.S4, V3.S4
+	VFMLA V18.S4, V14.S4, V2.S4
+	VFMLA V30.S4, V14.S4, V3.S4
+	VFMLA V19.S4, V15.S4, V2.S4
+	VFMLA V31.S4, V15.S4, V3.S4
+	WORD $0x3cec692c // ldr q12, [x9, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x3ced692d // ldr q13, [x9, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x3cee692e // ldr q14, [x9, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x3cef692f // ldr q15, [x9, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	VFMLA V20.S4, V12.S4, V2.S4
+	VFMLA V24.S4, V12.S4, V3.S4
+	VFMLA V21.S4, V13.S4, V2.S4
+	VFMLA V25.S4, V13.S4, V3.S4
+	VFMLA V22.S4, V14.S4, V2.S4
+	VFMLA V26.S4, V14.S4, V3.S4
+	VFMLA V23.S4, V15.S4, V2.S4
+	VFMLA V27.S4, V15.S4, V3.S4
+	WORD $0x3cec694c // ldr q12, [x10, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x3ced694d // ldr q13, [x10, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x3cee694e // ldr q14, [x10, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x3cef694f // ldr q15, [x10, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	VFMLA V24.S4, V12.S4, V2.S4
+	VFMLA V20.S4, V12.S4, V3.S4
+	VFMLA V25.S4, V13.S4, V2.S4
+	VFMLA V21.S4, V13.S4, V3.S4
+	VFMLA V26.S4, V14.S4, V2.S4
+	VFMLA V22.S4, V14.S4, V3.S4
+	VFMLA V27.S4, V15.S4, V2.S4
+	VFMLA V23.S4, V15.S4, V3.S4
+	WORD $0x3cec696c // ldr q12, [x11, x12]
+	VTBL V8.B16, [V12.B16], V12.B16
+	WORD $0x3ced696d // ldr q13, [x11, x13]
+	VTBL V9.B16, [V13.B16], V13.B16
+	WORD $0x3cee696e // ldr q14, [x11, x14]
+	VTBL V10.B16, [V14.B16], V14.B16
+	WORD $0x3cef696f // ldr q15, [x11, x15]
+	VTBL V11.B16, [V15.B16], V15.B16
+	VFMLA V28.S4, V12.S4, V2.S4
+	VFMLA V16.S4, V12.S4, V3.S4
+	VFMLA V29.S4, V13.S4, V2.S4
+	VFMLA V17.S4, V13.S4, V3.S4
+	VFMLA V30.S4, V14.S4, V2.S4
+	VFMLA V18.S4, V14.S4, V3.S4
+	VFMLA V31.S4, V15.S4, V2.S4
+	VFMLA V19.S4, V15.S4, V3.S4
+	FMOVQ F2, (R16)
+	ADD R6, R16
+	FMOVQ F3, (R16)
+	SUBS $1, R4
+	BNE vector
+	RET

@@ -44,7 +44,7 @@ func Set(cores Cores) kern.Set {
 	s.Choose = choose
 	s.PickLanes = 4
 	s.Pick = pick
-	s.Blend = blend
+	s.Blend, s.BlendRows = blend, blendRows
 	s.Function = function
 	s.Mul = mul
 	s.Min = minimum

@@ -967,6 +967,36 @@ func fmaSlide5s2_3x8NEON(job *uint8)
 //go:noescape
 func blendNEON(job *uint8)
 
+// blendRow2x1NEON writes the rows of a BlendRowJob, 1, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2x1NEON(job *uint8)
+
+// blendRow2x2NEON writes the rows of a BlendRowJob, 2, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2x2NEON(job *uint8)
+
+// blendRow2MirroredNEON writes the rows of a BlendRowJob, 2, of 2 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow2MirroredNEON(job *uint8)
+
+// blendRow4x1NEON writes the rows of a BlendRowJob, 1, of 4 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow4x1NEON(job *uint8)
+
+// blendRow4x2NEON writes the rows of a BlendRowJob, 2, of 4 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow4x2NEON(job *uint8)
+
+// blendRow4MirroredNEON writes the rows of a BlendRowJob, 2, of 4 rows and columns for each pixel.
+//
+//go:noescape
+func blendRow4MirroredNEON(job *uint8)
+
 // thresholdNEON sets, for p < pixels, pixels > 0, and o < 64,
 //
 //	bit o of dst[p·step] = values[p·stride + o] ≥ t[o]

@@ -192,6 +192,11 @@ func (a *asm) fmlaLane(m, lane, n, d int) {
 	a.word(0x4f801000|uint32(lane&1<<21|lane>>1<<11|m<<16|n<<5|d), "fmla v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
 }
 
+// fmulLane multiplies n by one lane of m.
+func (a *asm) fmulLane(n, m, lane, d int) {
+	a.word(0x4f809000|uint32(lane&1<<21|lane>>1<<11|m<<16|n<<5|d), "fmul v%d.4s, v%d.4s, v%d.s[%d]", d, n, m, lane)
+}
+
 // fcmlt0 sets lanes of d to all ones where n < 0.
 func (a *asm) fcmlt0(n, d int) {
 	a.word(0x4ea0e800|uint32(n<<5|d), "fcmlt v%d.4s, v%d.4s, #0.0", d, n)

@@ -28,6 +28,7 @@ func (a *asm) float() {
 		}
 	}
 	a.blend()
+	a.blendRows()
 }
 
 // Registers of the kernels: the job, its runs, and for every pixel its patch and
