@@ -197,6 +197,10 @@ type Set struct {
 	// MulEach, MinEach and MaxEach are Mul, Min and Max of rows of n values each, of which b
 	// has one for all of row i, b[i].
 	MulEach, MinEach, MaxEach func(dst, a, b []float32, n int)
+	// MulRows, MinRows and MaxRows are Mul, Min and Max of rows as long as b, of which all
+	// have the values of b; dst may be a. Nil where a set has nothing better than Mul, Min and
+	// Max for each row.
+	MulRows, MinRows, MaxRows func(dst, a, b []float32)
 
 	// Largest sets dst[p] to the place of the first of the largest of the n values of src
 	// from p·n on, where a NaN counts as −∞, for all of dst.

@@ -206,6 +206,18 @@ func annotateElementwise(s, set *Set) {
 		}
 	}
 	s.MulEach, s.MinEach, s.MaxEach = each(set.MulEach), each(set.MinEach), each(set.MaxEach)
+	rows := func(kernel func(dst, a, b []float32)) func(dst, a, b []float32) {
+		if kernel == nil {
+			return nil
+		}
+		return func(dst, a, b []float32) {
+			writes(dst)
+			reads(a[:len(dst)])
+			reads(b)
+			kernel(dst, a, b)
+		}
+	}
+	s.MulRows, s.MinRows, s.MaxRows = rows(set.MulRows), rows(set.MinRows), rows(set.MaxRows)
 	s.Largest = func(dst, src []float32, n int) {
 		writes(dst)
 		reads(src[:n*len(dst)])

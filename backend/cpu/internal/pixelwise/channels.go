@@ -12,12 +12,12 @@ import (
 func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step {
 	x, others, dst := c.In, c.Others[0], c.Out
 	pixels, channels := shape.Pixels(), shape.C
-	name, all, each := "multiply", c.Set.Mul, c.Set.MulEach
+	name, all, each, rows := "multiply", c.Set.Mul, c.Set.MulEach, c.Set.MulRows
 	switch kind {
 	case bcnn.PairMin:
-		name, all, each = "minimum", c.Set.Min, c.Set.MinEach
+		name, all, each, rows = "minimum", c.Set.Min, c.Set.MinEach, c.Set.MinRows
 	case bcnn.PairMax:
-		name, all, each = "maximum", c.Set.Max, c.Set.MaxEach
+		name, all, each, rows = "maximum", c.Set.Max, c.Set.MaxEach, c.Set.MaxRows
 	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]
@@ -27,6 +27,10 @@ func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step 
 		case shape:
 			all(out, values, f[from*channels:])
 		case bcnn.Shape{H: 1, W: 1, C: channels}:
+			if rows != nil {
+				rows(out, values, f)
+				return
+			}
 			for ; len(out) > 0; out, values = out[channels:], values[channels:] {
 				all(out[:channels], values, f)
 			}

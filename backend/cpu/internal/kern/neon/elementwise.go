@@ -141,6 +141,39 @@ func maxEach(dst, a, b []float32, n int) {
 	}
 }
 
+func mulRows(dst, a, b []float32) {
+	n := len(b)
+	if n >= 4 && len(dst) > 0 {
+		mulRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
+		return
+	}
+	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
+		generic.Mul(dst[:n], a, b)
+	}
+}
+
+func minRows(dst, a, b []float32) {
+	n := len(b)
+	if n >= 4 && len(dst) > 0 {
+		minRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
+		return
+	}
+	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
+		generic.Min(dst[:n], a, b)
+	}
+}
+
+func maxRows(dst, a, b []float32) {
+	n := len(b)
+	if n >= 4 && len(dst) > 0 {
+		maxRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
+		return
+	}
+	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
+		generic.Max(dst[:n], a, b)
+	}
+}
+
 func largest(dst, src []float32, n int) {
 	last := len(dst) - 2
 	if n < 4 || last < 0 {

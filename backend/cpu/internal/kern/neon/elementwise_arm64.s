@@ -889,6 +889,56 @@ done:
 	BNE row
 	RET
 
+// func mulRowsNEON(dst, a, b *float32, n, rows int)
+TEXT ·mulRowsNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+	ADD R3<<2, R2, R6
+	SUB $16, R6
+	VLD1 (R6), [V8.S4]
+row:
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x6e28dc10 // fmul v16.4s, v0.4s, v8.4s
+	VMOV V16.B16, V9.B16
+	LSR $2, R3, R5
+	MOVD R2, R6
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6e24dc10 // fmul v16.4s, v0.4s, v4.4s
+	WORD $0x6e25dc31 // fmul v17.4s, v1.4s, v5.4s
+	WORD $0x6e26dc52 // fmul v18.4s, v2.4s, v6.4s
+	WORD $0x6e27dc73 // fmul v19.4s, v3.4s, v7.4s
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R6), [V4.S4]
+	WORD $0x6e24dc10 // fmul v16.4s, v0.4s, v4.4s
+	VST1.P [V16.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
 // func minNEON(dst, a, b *float32, vectors int)
 TEXT ·minNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
@@ -998,6 +1048,74 @@ done:
 	BNE row
 	RET
 
+// func minRowsNEON(dst, a, b *float32, n, rows int)
+TEXT ·minRowsNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+	ADD R3<<2, R2, R6
+	SUB $16, R6
+	VLD1 (R6), [V8.S4]
+row:
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x6ea0e510 // fcmgt v16.4s, v8.4s, v0.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VMOV V20.B16, V9.B16
+	LSR $2, R3, R5
+	MOVD R2, R6
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6ea0e490 // fcmgt v16.4s, v4.4s, v0.4s
+	WORD $0x6ea1e4b1 // fcmgt v17.4s, v5.4s, v1.4s
+	WORD $0x6ea2e4d2 // fcmgt v18.4s, v6.4s, v2.4s
+	WORD $0x6ea3e4f3 // fcmgt v19.4s, v7.4s, v3.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	WORD $0x4e21e435 // fcmeq v21.4s, v1.4s, v1.4s
+	WORD $0x4e22e456 // fcmeq v22.4s, v2.4s, v2.4s
+	WORD $0x4e23e477 // fcmeq v23.4s, v3.4s, v3.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V5.B16, V1.B16, V17.B16
+	VBSL V6.B16, V2.B16, V18.B16
+	VBSL V7.B16, V3.B16, V19.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VBSL V1.B16, V17.B16, V21.B16
+	VBSL V2.B16, V18.B16, V22.B16
+	VBSL V3.B16, V19.B16, V23.B16
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R6), [V4.S4]
+	WORD $0x6ea0e490 // fcmgt v16.4s, v4.4s, v0.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VST1.P [V20.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
 // func maxNEON(dst, a, b *float32, vectors int)
 TEXT ·maxNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0
@@ -1093,6 +1211,74 @@ one:
 	WORD $0x6ea8e410 // fcmgt v16.4s, v0.4s, v8.4s
 	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
 	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VST1.P [V20.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
+// func maxRowsNEON(dst, a, b *float32, n, rows int)
+TEXT ·maxRowsNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+	ADD R3<<2, R2, R6
+	SUB $16, R6
+	VLD1 (R6), [V8.S4]
+row:
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x6ea8e410 // fcmgt v16.4s, v0.4s, v8.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V8.B16, V0.B16, V16.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VMOV V20.B16, V9.B16
+	LSR $2, R3, R5
+	MOVD R2, R6
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x6ea4e410 // fcmgt v16.4s, v0.4s, v4.4s
+	WORD $0x6ea5e431 // fcmgt v17.4s, v1.4s, v5.4s
+	WORD $0x6ea6e452 // fcmgt v18.4s, v2.4s, v6.4s
+	WORD $0x6ea7e473 // fcmgt v19.4s, v3.4s, v7.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	WORD $0x4e21e435 // fcmeq v21.4s, v1.4s, v1.4s
+	WORD $0x4e22e456 // fcmeq v22.4s, v2.4s, v2.4s
+	WORD $0x4e23e477 // fcmeq v23.4s, v3.4s, v3.4s
+	VBSL V4.B16, V0.B16, V16.B16
+	VBSL V5.B16, V1.B16, V17.B16
+	VBSL V6.B16, V2.B16, V18.B16
+	VBSL V7.B16, V3.B16, V19.B16
+	VBSL V0.B16, V16.B16, V20.B16
+	VBSL V1.B16, V17.B16, V21.B16
+	VBSL V2.B16, V18.B16, V22.B16
+	VBSL V3.B16, V19.B16, V23.B16
+	VST1.P [V20.S4, V21.S4, V22.S4, V23.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R6), [V4.S4]
+	WORD $0x6ea4e410 // fcmgt v16.4s, v0.4s, v4.4s
+	WORD $0x4e20e414 // fcmeq v20.4s, v0.4s, v0.4s
+	VBSL V4.B16, V0.B16, V16.B16
 	VBSL V0.B16, V16.B16, V20.B16
 	VST1.P [V20.S4], 16(R0)
 	SUBS $1, R5

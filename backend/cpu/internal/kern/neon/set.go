@@ -51,6 +51,7 @@ func Set(cores Cores) kern.Set {
 	s.Max = maximum
 	s.Largest = largest
 	s.MulEach, s.MinEach, s.MaxEach = mulEach, minEach, maxEach
+	s.MulRows, s.MinRows, s.MaxRows = mulRows, minRows, maxRows
 	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool

@@ -1077,6 +1077,12 @@ func mulNEON(dst, a, b *float32, vectors int)
 //go:noescape
 func mulEachNEON(dst, a, b *float32, n, rows int)
 
+// mulRowsNEON computes dst[r·n + i] = a[r·n + i]·b[i]
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func mulRowsNEON(dst, a, b *float32, n, rows int)
+
 // minNEON sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i],
 // for i < 4·vectors, vectors > 0.
 //
@@ -1089,6 +1095,12 @@ func minNEON(dst, a, b *float32, vectors int)
 //go:noescape
 func minEachNEON(dst, a, b *float32, n, rows int)
 
+// minRowsNEON sets dst[r·n + i] to a[r·n + i] where that is less than b[i] or a NaN, else to b[i],
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func minRowsNEON(dst, a, b *float32, n, rows int)
+
 // maxNEON sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i],
 // for i < 4·vectors, vectors > 0.
 //
@@ -1100,6 +1112,12 @@ func maxNEON(dst, a, b *float32, vectors int)
 //
 //go:noescape
 func maxEachNEON(dst, a, b *float32, n, rows int)
+
+// maxRowsNEON sets dst[r·n + i] to a[r·n + i] where that is greater than b[i] or a NaN, else to b[i],
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func maxRowsNEON(dst, a, b *float32, n, rows int)
 
 // largestNEON sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
 // n ≥ 4, for 2·pairs pixels, pairs > 0. A NaN counts as −∞.

@@ -352,6 +352,61 @@ func TestMinMax(t *testing.T) {
 	})
 }
 
+// TestRows has rows with the same values for all, of numbers, zeros of both signs, infinities
+// and NaNs.
+func TestRows(t *testing.T) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.MulRows == nil {
+			t.Skip("has none")
+		}
+		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 64, 131} {
+			for _, rows := range []int{0, 1, 2, 5} {
+				for range 8 {
+					a, b := awkwards(rng, rows*n), awkwards(rng, n)
+					for i := range min(len(a), n) {
+						switch rng.IntN(4) {
+						case 0:
+							b[i] = a[i]
+						case 1:
+							b[i] = -a[i]
+						}
+					}
+					for _, c := range []struct {
+						rows func(dst, a, b []float32)
+						want func(x, y float32) float32
+					}{
+						{s.MulRows, func(x, y float32) float32 { return x * y }},
+						{s.MinRows, func(x, y float32) float32 {
+							if x < y || x != x {
+								return x
+							}
+							return y
+						}},
+						{s.MaxRows, func(x, y float32) float32 {
+							if x > y || x != x {
+								return x
+							}
+							return y
+						}},
+					} {
+						dst, check := guarded[float32](t, rows*n)
+						c.rows(dst, a, b)
+						check()
+						for i := range dst {
+							requireSame(t, c.want(a[i], b[i%n]), dst[i], a[i], b[i%n])
+						}
+						copy(dst, a)
+						c.rows(dst, dst, b) // in its place
+						for i := range dst {
+							requireSame(t, c.want(a[i], b[i%n]), dst[i], a[i], b[i%n])
+						}
+					}
+				}
+			}
+		}
+	})
+}
+
 // TestEach has rows with a value each, of numbers, zeros of both signs, infinities and NaNs.
 func TestEach(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {

@@ -203,6 +203,30 @@ var racySetCalls = []racyCall{
 		return func() { s.MaxEach(dst, a, b, n) }, slices.Concat(
 			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
 	}},
+	{"MulRows", func(s *kern.Set) (func(), []probe) {
+		if s.MulRows == nil {
+			return nil, nil
+		}
+		b := row[float32]()[:7]
+		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
+		return func() { s.MulRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"MinRows", func(s *kern.Set) (func(), []probe) {
+		if s.MinRows == nil {
+			return nil, nil
+		}
+		b := row[float32]()[:7]
+		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
+		return func() { s.MinRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"MaxRows", func(s *kern.Set) (func(), []probe) {
+		if s.MaxRows == nil {
+			return nil, nil
+		}
+		b := row[float32]()[:7]
+		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
+		return func() { s.MaxRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
 	{"Largest", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[float32]()[:9], row[float32]()
 		return func() { s.Largest(dst, src, 5) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src[:45]))

@@ -1,6 +1,7 @@
 package main
 
-// pairs writes products, minima and maxima, of rows and of rows with a value each.
+// pairs writes products, minima and maxima, of rows, of rows with a value each and of rows with
+// the same values.
 func (a *asm) pairs() {
 	// Of n vectors from 0 on and their seconds; the results are from out on.
 	const first, second, one, last = 0, 4, 8, 9
@@ -30,24 +31,28 @@ func (a *asm) pairs() {
 		}
 	}
 	for _, kind := range []struct {
-		name, doc, each string
+		name, doc, each, rows string
 		combine
 	}{
-		{"mul", "computes dst[i] = a[i]·b[i]", "computes dst[r·n + i] = a[r·n + i]·b[r]", mul},
+		{"mul", "computes dst[i] = a[i]·b[i]", "computes dst[r·n + i] = a[r·n + i]·b[r]",
+			"computes dst[r·n + i] = a[r·n + i]·b[i]", mul},
 		{"min", "sets dst[i] to a[i] where a[i] < b[i] or a[i] is a NaN, else to b[i],",
 			"sets dst[r·n + i] to a[r·n + i] where that is less than b[r] or a NaN, else to b[r],",
+			"sets dst[r·n + i] to a[r·n + i] where that is less than b[i] or a NaN, else to b[i],",
 			extreme(func(x, y, to int) { a.fcmgt(y, x, to) })},
 		{"max", "sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i],",
 			"sets dst[r·n + i] to a[r·n + i] where that is greater than b[r] or a NaN, else to b[r],",
+			"sets dst[r·n + i] to a[r·n + i] where that is greater than b[i] or a NaN, else to b[i],",
 			extreme(func(x, y, to int) { a.fcmgt(x, y, to) })},
 	} {
+		theirs := func(i int) int { return second + i }
 		name := kind.name + "NEON"
 		a.function(name, "dst, a, b *float32, vectors int", 0, 32, name+" "+kind.doc, "for i < 4·vectors, vectors > 0.")
 		a.arguments("dst", "a", "b", "vectors")
 		a.byFours("R3", func(n int) {
 			a.load("R1", first, n)
 			a.load("R2", second, n)
-			a.store("R0", kind.combine(n, func(i int) int { return second + i }), n)
+			a.store("R0", kind.combine(n, theirs), n)
 		})
 
 		name = kind.name + "EachNEON"
@@ -66,6 +71,35 @@ func (a *asm) pairs() {
 		a.fours("R5", func(n int) {
 			a.load("R1", first, n)
 			a.store("R0", kind.combine(n, its), n)
+		})
+		a.op("AND $3, R3, R5")
+		a.op("ADD R5<<2, R1")
+		a.op("ADD R5<<2, R0")
+		a.op("SUB $16, R0, R5")
+		a.op("VST1 %s, (R5)", list(last, 1, "S4"))
+		a.op("SUBS $1, R4")
+		a.op("BNE row")
+		a.op("RET")
+
+		name = kind.name + "RowsNEON"
+		a.function(name, "dst, a, b *float32, n, rows int", 0, 40,
+			name+" "+kind.rows, "for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.")
+		a.arguments("dst", "a", "b", "n", "rows")
+		a.op("ADD R3<<2, R2, R6")
+		a.op("SUB $16, R6")
+		a.op("VLD1 (R6), %s", list(one, 1, "S4"))
+		a.label("row")
+		// The last vector, as above.
+		a.op("ADD R3<<2, R1, R5")
+		a.op("SUB $16, R5")
+		a.op("VLD1 (R5), %s", list(first, 1, "S4"))
+		a.op("VMOV V%d.B16, V%d.B16", kind.combine(1, its), last)
+		a.op("LSR $2, R3, R5")
+		a.op("MOVD R2, R6")
+		a.fours("R5", func(n int) {
+			a.load("R1", first, n)
+			a.load("R6", second, n)
+			a.store("R0", kind.combine(n, theirs), n)
 		})
 		a.op("AND $3, R3, R5")
 		a.op("ADD R5<<2, R1")
