@@ -104,7 +104,7 @@ func (im *importer) read(name string) bool {
 // rows and columns the others.
 func (im *importer) overChannelsOf(n *pb.Node, v *build.Value, dim int) (*build.Value, error) {
 	d := v.View[dim]
-	if view.IsBatch(d) || view.Only(d, view.C) && len(d) > 0 || view.Product(d) == v.Shape.Values() || len(v.View) > 4 || v.Hole {
+	if view.IsBatch(d) || view.Only(d, view.C) && view.Product(d) == v.Shape.C || view.Product(d) == v.Shape.Values() || len(v.View) > 4 || v.Hole {
 		return v, nil
 	}
 	others := []int{-1, -1} // rows and columns
