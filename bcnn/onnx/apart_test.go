@@ -40,7 +40,7 @@ func TestUnlikeParts(t *testing.T) {
 		{"a sum in groups", []testNode{op("Add", "signs ternary", "q"), op("Conv", "q single", "y", "group", 3)}, 2},
 		{"a sum, flattened", []testNode{op("Add", "signs two", "q"), op("Flatten", "q", "f"), op("MatMul", "f dense90", "y")}, 2},
 		{"a sum, pooled", []testNode{op("Add", "signs two", "q"), op("MaxPool", "q", "p", "kernel_shape", []int{2, 2}), op("Conv", "p pm3", "y")}, 0},
-		{"a sum that is moved", []testNode{op("Add", "signs two", "q0"), op("Add", "q0 third", "q"), op("Conv", "q pm3", "y")}, 0},
+		{"a sum that is moved", []testNode{op("Add", "signs two", "q0"), op("Add", "q0 third", "q"), op("Conv", "q pm3", "y")}, 2},
 		{"a difference", []testNode{op("Sub", "signs two", "q"), op("Conv", "q pm3", "y")}, 0},
 		{"a sum with a number", []testNode{op("Mul", "x half", "r"), op("Add", "signs r", "q"), op("Conv", "q pm3", "y")}, 0},
 		{"a sum, repeated", []testNode{op("GlobalMaxPool", "two", "u"), op("Add", "signs u", "q"), op("Conv", "q pm3", "y")}, 0},

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -67,6 +68,27 @@ func (b *Builder) ScaledSum(n *pb.Node, y, v *Value, factor float32) {
 		list[i] = t
 	}
 	b.parts[y.Layer] = parts{list, true}
+}
+
+// Rising remembers that a layer is a sum of signs, each times half of what the function of
+// the values in lists rises by there, where it does so by one number for all channels.
+func (b *Builder) Rising(n *pb.Node, y *Value, signs []*Value, lists [][]float32) {
+	if b.err != nil || len(signs) > mostParts || slices.ContainsFunc(lists, func(l []float32) bool { return len(l) != 1 }) {
+		return
+	}
+	list := make([]*Value, len(signs))
+	for k, s := range signs {
+		s = s.With(n)
+		s.Signs, s.Gain = true, (lists[k+1][0]-lists[k][0])/2
+		if !(s.Gain > 0 && s.Gain <= math.MaxFloat32) {
+			return
+		}
+		list[k] = s
+	}
+	if len(list) > 0 {
+		list[0].Offset = (lists[0][0] + lists[len(signs)][0]) / 2
+		b.parts[y.Layer] = parts{list, true}
+	}
 }
 
 // PooledParts remembers what a max-pool, by a layer on a value, makes of parts that are

@@ -321,5 +321,6 @@ func (b *Builder) chosen(v *Value, p *pieces) (*Value, error) {
 	if sum == nil { // nothing but zeros
 		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
 	}
+	b.Rising(v.Node, sum, signs, p.lists)
 	return sum, nil
 }
