@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -85,18 +86,19 @@ search:
 			low, high := float64(op.Min), float64(op.Max)
 			lo, hi = max(low, min(lo, high)), max(low, min(hi, high))
 		case bcnn.Affine:
-			scale, shift := 1.0, 0.0
+			scale, shift := float32(1), float32(0)
 			if len(op.Scale) > 0 {
-				scale = float64(op.Scale[0])
+				scale = op.Scale[0]
 			}
 			if len(op.Bias) > 0 {
-				shift = float64(op.Bias[0])
+				shift = op.Bias[0]
 			}
 			if len(op.Scale) > 1 || len(op.Bias) > 1 || scale == 0 {
 				lo, hi = math.Inf(-1), math.Inf(1)
 				continue
 			}
-			lo, hi = lo*scale+shift, hi*scale+shift
+			// Rounded as the values are, which whole numbers may lie between.
+			lo, hi = float64(f32.FMA(float32(lo), scale, shift)), float64(f32.FMA(float32(hi), scale, shift))
 			lo, hi = min(lo, hi), max(lo, hi)
 		}
 	}

@@ -54,6 +54,10 @@ func TestRoundings(t *testing.T) {
 		{"two factors", []step{{"RELU6", nil}, {"FLOOR", nil}, {"MUL", of(0.25)}, {"MUL", of(6)}, {"NEG", nil}}, 7,
 			func(x float64) float64 { return -1.5 * math.Floor(max(x, 0)) }},
 		{"a falling factor in front", []step{{"RELU6", nil}, {"MUL", of(-0.5)}, {"CEIL", nil}}, 4, func(x float64) float64 { return math.Ceil(-max(x, 0) / 2) }},
+		{"a product that float32 rounds up", []step{{"RELU", nil}, {"MINIMUM", of(1.3)}, {"MUL", of(1 / float32(1.3))}, {"FLOOR", nil}}, 2,
+			func(x float64) float64 {
+				return math.Floor(float64(float32(min(max(x, 0), float64(float32(1.3)))) * (1 / float32(1.3))))
+			}},
 		{"one level", []step{{"RELU6", nil}, {"MINIMUM", of(0.25)}, {"FLOOR", nil}, {"ADD", of(2)}}, 0, func(x float64) float64 { return 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
