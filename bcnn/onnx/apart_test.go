@@ -3,10 +3,84 @@ package onnx
 import (
 	"math/rand/v2"
 	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
+
+// TestBases has weights that are sums of binary bases: four values of two, and up to four
+// that reach as far below 0 as above it.
+func TestBases(t *testing.T) {
+	r := rand.New(rand.NewPCG(107, 108))
+	around := []int{1, 0, 1, 2}
+	sign := []testNode{op("GreaterOrEqual", "x zero", "a"), op("Where", "a one minus", "s")}
+	scaled := []testNode{op("GreaterOrEqual", "x zero", "a"), op("Where", "a half low", "s")}
+	step := []testNode{op("Greater", "x zero", "a"), op("Cast", "a", "s", "to", int(pb.Float))}
+	ternary := []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "s")}
+	bits := []testNode{op("Clip", "x zero seven", "a"), op("Round", "a", "s")}
+	offset := []testNode{op("GreaterOrEqual", "x zero", "a"), op("Where", "a half minus", "s")}
+	sum := append(append([]testNode{}, offset...), op("Clip", "x minus one", "a2"), op("Round", "a2", "t"), op("Mul", "t third", "u"), op("Add", "s u", "v"))
+	pair := []float64{-0.7137, -0.2211, 0.2211, 0.7137}
+	steps := []float64{-0.7137, -0.3, 0.2511, 0.7137}
+	for _, c := range []struct {
+		name     string
+		nodes    []testNode
+		values   []float64
+		products string // of bits by layer
+	}{
+		{"two bases", append(sign, op("Conv", "s w", "y")), pair, "1 1"},
+		{"a base for each step", append(sign, op("Conv", "s w bias", "y")), steps, "1 1 1"},
+		{"three values", append(sign, op("Conv", "s w bias", "y")), []float64{-0.7137, 0.2, 0.7137}, "1 1"},
+		{"padded", append(sign, op("Conv", "s w bias", "y", "pads", around, "strides", []int{2, 1})), pair, "1 1"},
+		{"padded with −1", append(sign, op("Pad", "s pads minus", "p"), op("Conv", "p w", "y")), pair, ""},
+		{"of ±½", append(scaled, op("Conv", "s w bias", "y", "pads", around)), pair, "1 1"},
+		{"of {0, 1}", append(step, op("Conv", "s w bias", "y", "pads", around)), steps, "1 1 1"},
+		{"of three values", append(ternary, op("Conv", "s w bias", "y", "pads", around)), pair, "2 2"},
+		{"of three bits", append(bits, op("Conv", "s w bias", "y", "pads", around)), pair, ""},
+		{"of an offset", append(offset, op("Conv", "s w bias", "y")), pair, "1 1"},
+		{"of an offset, padded", append(offset, op("Conv", "s w bias", "y", "pads", around)), pair, ""},
+		{"in groups", append(sign, op("Conv", "s group", "y", "group", 3)), pair, "1 1"},
+		{"dense", append(sign, op("Flatten", "s", "f"), op("MatMul", "f dense", "y")), steps, "1 1 1"},
+		{"a sum of signs", append(scaled, op("Clip", "x minus one", "a2"), op("Round", "a2", "t"), op("Mul", "t third", "u"), op("Add", "s u", "v"), op("Conv", "v w bias", "y", "pads", around)), pair, "1 1 2 2"},
+		{"a sum with an offset", append(sum, op("Conv", "v w bias", "y", "pads", around)), pair, ""},
+		{"five values", append(sign, op("Conv", "s w", "y")), []float64{-0.7137, -0.3, 0.11, 0.2511, 0.7137}, ""},
+		{"lopsided", append(sign, op("Conv", "s w", "y")), []float64{-0.7, -0.3, 0.2511, 0.7137}, ""},
+		{"real input", []testNode{op("Conv", "x w", "y")}, pair, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			w := randomTensor(r, "w", []int{4, 3, 3, 3}, c.values...)
+			copy(w.values, c.values) // each occurs
+			for i := range 27 {
+				w.values[27+i] = 0.5 * pair[3*(i%2)] // a filter of two values
+			}
+			dense, group := randomTensor(r, "dense", []int{90, 5}, c.values...), randomTensor(r, "group", []int{3, 1, 3, 3}, c.values...)
+			for i := range c.values {
+				for k := range 3 {
+					group.values[9*k+i] = c.values[i]
+				}
+			}
+			m := testModel{input: image(3, 5, 6), output: "y", rounds: true, nodes: c.nodes, inits: []testTensor{w, dense, group,
+				ints("pads", 0, 0, 1, 0, 0, 0, 1, 1), floats("bias", []int{4}, 0.5, -1, 0, 2), number("low", -0.5), number("half", 0.5), number("third", 1./3),
+				number("zero", 0), number("one", 1), number("minus", -1), number("seven", 7)}}
+			if c.name == "padded with −1" { // which needs weights of one binary base
+				_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+				require.ErrorContains(t, err, "padding with -1")
+				return
+			}
+			net, _ := compare(t, r, m, Options{}, false)
+			var products []string
+			for _, l := range summarize(t, net) {
+				if l.Binary {
+					products = append(products, strconv.Itoa(l.Planes))
+				}
+			}
+			require.Equal(t, c.products, strings.Join(products, " "))
+		})
+	}
+}
 
 // TestUnlikeParts concatenates signs and levels of several factors, or adds them: layers
 // behind keep them apart where all parts are such and the weights are few multiples.
@@ -53,7 +127,9 @@ func TestUnlikeParts(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			mixed := randomTensor(r, "mixed", []int{4, 6, 3, 3}, -1, 1)
-			mixed.values[len(mixed.values)-1] = 0.3137
+			for i := range 20 {
+				mixed.values[len(mixed.values)-1-i] = 0.3137 * float64(i)
+			}
 			m := testModel{input: image(3, 5, 6), output: "y", rounds: true, nodes: append(append([]testNode{}, parts...), c.nodes...), inits: []testTensor{
 				randomTensor(r, "pm6", []int{4, 6, 3, 3}, -0.5, 0.5), randomTensor(r, "pm9", []int{4, 9, 3, 3}, -1, 1), randomTensor(r, "pm4", []int{2, 4, 2, 2}, -1, 1),
 				randomTensor(r, "few", []int{4, 6, 3, 3}, -0.75, -0.25, 0, 0.25, 0.75), randomTensor(r, "real", []int{4, 6, 3, 3}, -1, 0.3, 0.7),

@@ -17,8 +17,8 @@ type Report struct {
 	// three values, for which layers behind take two products of bits instead of one.
 	// Options.SignOfZero makes them binary.
 	Ternary []Zero
-	// NearlyBinary are the layers whose weights are ±α for one α per filter, or small
-	// multiples of it, but for small deviations.
+	// NearlyBinary are the layers whose weights are ±α for one α per filter, small multiples
+	// of it, or sums of a few binary bases, but for small deviations.
 	NearlyBinary []NearlyBinary
 	// Deviations say what the network computes otherwise than the file, and by how much at
 	// most: FLOAT16, BFLOAT16 and DOUBLE, which it computes in float32.
@@ -28,7 +28,8 @@ type Report struct {
 // NearlyBinary is a layer whose weights are almost ±α, or small multiples of it.
 type NearlyBinary struct {
 	Layer string
-	// Deviation is the largest distance of a weight from them, as a fraction of α.
+	// Deviation is the largest distance of a weight from them, as a fraction of α, or of the
+	// largest weight of the filter where they are sums of bases.
 	Deviation float64
 	// Taken says that Options.WeightTolerance has made them that.
 	Taken bool

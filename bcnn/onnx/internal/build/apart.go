@@ -136,7 +136,7 @@ func (b *Builder) apart(n *pb.Node, v *Value, rows []float32, out, rowLen int, b
 				copy(list[r*size:], rows[r*rowLen+from:][:size])
 			}
 		}
-		if few, err := b.few(p, list, out, size); err != nil || !few {
+		if few, err := b.few(p, list, out, size, padded); err != nil || !few {
 			return nil, false, err
 		}
 		weights[i] = list
@@ -161,12 +161,17 @@ func (b *Builder) apart(n *pb.Node, v *Value, rows []float32, out, rowLen int, b
 	return sum, true, nil
 }
 
-// few reports whether weights on signs or levels are ±α or multiples of an α of each filter.
-func (b *Builder) few(v *Value, rows []float32, out, rowLen int) (bool, error) {
+// few reports whether weights on signs or levels are ±α or multiples of an α of each filter,
+// or sums of binary bases.
+func (b *Builder) few(v *Value, rows []float32, out, rowLen int, padded bool) (bool, error) {
 	packed, _, _, err := b.binaryWeights(rows, out, rowLen)
 	if packed != nil || err != nil {
 		return packed != nil, err
 	}
 	integers, _, _, err := b.integerWeights(rows, out, v.Signs)
-	return integers != nil, err
+	if integers != nil || err != nil || !b.fewLevels(v, padded) {
+		return integers != nil, err
+	}
+	_, ok, err := b.basesOf(rows, out)
+	return ok, err
 }

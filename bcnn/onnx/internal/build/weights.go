@@ -45,6 +45,11 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, rows []float32, out, rowLen int
 	if y, ok, err := b.offset(n, v, of, rowLen, bias, shape, padded, build); ok || err != nil {
 		return y, err
 	}
+	if packed == nil && integers == nil {
+		if y, ok, err := b.basesLayer(n, v, rows, out, rowLen, bias, shape, padded, build); ok || err != nil {
+			return y, err
+		}
+	}
 	y, err := b.weighted(n, v, of, bias, shape, padded, build)
 	if err == nil && deviation > 0 && b.err == nil {
 		b.Nearly = append(b.Nearly, Nearly{n, deviation, packed != nil || integers != nil, y.Layer})
