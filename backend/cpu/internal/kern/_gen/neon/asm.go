@@ -52,6 +52,9 @@ func (a *asm) word(code uint32, format string, args ...any) {
 	fmt.Fprintf(&a.code, "\tWORD $0x%08x // %s\n", code, fmt.Sprintf(format, args...))
 }
 
+// zero clears a vector. VEOR with itself would wait for what was there before.
+func (a *asm) zero(d int) { a.op("VMOVI $0, V%d.B16", d) }
+
 // uadalp adds neighbouring bytes of n to the 16-bit lanes of d.
 func (a *asm) uadalp(n, d int) {
 	a.word(0x6e206800|uint32(n<<5|d), "uadalp v%d.8h, v%d.16b", d, n)

@@ -49,16 +49,19 @@ func (a *asm) blendRow(taps, outputs int, mirrored bool) {
 		}
 	}
 	a.label("vector")
-	for _, first := range []int{weight, index} {
-		a.op("VLD1.P %d(R%d), %s", 16*taps, table, list(first, taps, "S4"))
-	}
+	// Addresses that loads move come late from them on some cores.
+	a.op("ADD $%d, R%d, R%d", 16*taps, table, t)
+	a.op("VLD1 (R%d), %s", table, list(weight, taps, "S4"))
+	a.op("VLD1 (R%d), %s", t, list(index, taps, "S4"))
+	a.op("ADD $%d, R%d", 2*16*taps, table)
 	for k := 0; k < taps; k += 2 {
-		a.op("LDP.P 16(R%d), (R%d, R%d)", places, offset+k, offset+k+1)
+		a.op("LDP %d(R%d), (R%d, R%d)", 8*k, places, offset+k, offset+k+1)
 	}
-	a.op("MOVD.P 8(R%d), R%d", places, to)
+	a.op("MOVD %d(R%d), R%d", 8*taps, places, to)
+	a.op("ADD $%d, R%d", 8*(taps+1), places)
 	a.op("ADD R%d, R%d", dst, to)
 	for o := range outputs {
-		a.op("VEOR V%d.B16, V%d.B16, V%d.B16", sum+o, sum+o, sum+o)
+		a.zero(sum + o)
 	}
 	// The products of the weights of rows and columns, all of those that serve twice.
 	multiply := func(r, o, k, to int) { a.fmulLane(weight+k, rowWeight+o, r, to) }
@@ -92,7 +95,7 @@ func (a *asm) blendRow(taps, outputs int, mirrored bool) {
 		if o > 0 {
 			a.op("ADD R%d, R%d", dstStep, to)
 		}
-		a.op("FMOVQ F%d, (R%d)", sum+o, to)
+		a.op("VST1 %s, (R%d)", list(sum+o, 1, "S4"), to)
 	}
 	a.op("SUBS $1, R%d", left)
 	a.op("BNE vector")

@@ -92,7 +92,7 @@ func (a *asm) fmaJob(kind string, pixels, vectors int, what []string, body func(
 	}
 	if mean {
 		for v := range max(pixels*vectors, 1) {
-			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
+			a.zero(v)
 		}
 	} else {
 		a.op("MOVD %d(R0), R%d", gen.FMABias, fmaT0)
@@ -595,7 +595,7 @@ func (a *asm) blend() {
 		a.op("CMP $%d, R%d", bytes, left)
 		a.op("BLT %s", l("done"))
 		for v := range max(vectors, 1) {
-			a.op("VEOR V%d.B16, V%d.B16, V%d.B16", v, v, v)
+			a.zero(v)
 		}
 		a.op("MOVD R%d, R%d", rows, row)
 		a.op("MOVD R%d, R%d", rowCount, rowLeft)

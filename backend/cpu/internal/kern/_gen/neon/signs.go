@@ -175,7 +175,7 @@ func (k signKernel) words() {
 	k.op("BLS single")
 	k.count("two", func(tap, to int) {
 		k.op("ADD R%d<<3, R%d, R%d", tap, signAt, tap)
-		k.op("FMOVQ (R%d), F%d", tap, to)
+		k.op("VLD1 (R%d), %s", tap, list(to, 1, "B16"))
 	})
 	k.op("B counted")
 	k.label("single")
@@ -395,6 +395,6 @@ func (k signKernel) store(name, next string) {
 
 func (k signKernel) clear(first, n int) {
 	for i := range n {
-		k.op("VEOR V%d.B16, V%d.B16, V%d.B16", first+i, first+i, first+i)
+		k.zero(first + i)
 	}
 }
