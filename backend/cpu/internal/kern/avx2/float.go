@@ -8,7 +8,7 @@ import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 var (
 	fmaPixels64 = []func(*uint8){fmaPixels1x64AVX2}
 	fmaPixels16 = []func(*uint8){fmaPixels1x16AVX2, fmaPixels2x16AVX2, fmaPixels3x16AVX2, fmaPixels4x16AVX2, fmaPixels5x16AVX2, fmaPixels6x16AVX2}
-	fmaPixels8  = []func(*uint8){fmaPixels1x8AVX2, fmaPixels2x8AVX2, fmaPixels3x8AVX2, fmaPixels4x8AVX2, fmaPixels5x8AVX2, fmaPixels6x8AVX2}
+	fmaPixels8  = []func(*uint8){fmaPixels1x8AVX2, fmaPixels2x8AVX2, fmaPixels3x8AVX2, fmaPixels4x8AVX2, fmaPixels5x8AVX2, fmaPixels6x8AVX2, fmaPixels7x8AVX2, fmaPixels8x8AVX2, fmaPixels9x8AVX2, fmaPixels10x8AVX2, fmaPixels11x8AVX2, fmaPixels12x8AVX2}
 	fmaEach16   = []func(*uint8){fmaEach1x16AVX2, fmaEach2x16AVX2, fmaEach3x16AVX2, fmaEach4x16AVX2, fmaEach5x16AVX2, fmaEach6x16AVX2}
 	fmaEach8    = []func(*uint8){fmaEach1x8AVX2, fmaEach2x8AVX2, fmaEach3x8AVX2, fmaEach4x8AVX2, fmaEach5x8AVX2, fmaEach6x8AVX2}
 	// Of rows of 3 and of 5 runs, a step apart.

@@ -320,6 +320,66 @@ func fmaPixels2x16AVX2(job *byte)
 //go:noescape
 func fmaPixels1x16AVX2(job *byte)
 
+// fmaPixels12x8AVX2 computes, for every pixel p, 12 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels12x8AVX2(job *byte)
+
+// fmaPixels11x8AVX2 computes, for every pixel p, 11 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels11x8AVX2(job *byte)
+
+// fmaPixels10x8AVX2 computes, for every pixel p, 10 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels10x8AVX2(job *byte)
+
+// fmaPixels9x8AVX2 computes, for every pixel p, 9 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels9x8AVX2(job *byte)
+
+// fmaPixels8x8AVX2 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels8x8AVX2(job *byte)
+
+// fmaPixels7x8AVX2 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels7x8AVX2(job *byte)
+
 // fmaPixels6x8AVX2 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //

@@ -3002,6 +3002,35 @@ sloped:
 
 clipped:
 	MOVQ    (AX), R10
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y1, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y2, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y3, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y4, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y5, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y6, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y7, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y8, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y9, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y10, (R10)
+	ADDQ    8(AX), R10
+	VMOVUPS Y11, (R10)
+	ADDQ    8(AX), R10
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (R10)
 	ADDQ    8(AX), R10
 	VMOVUPS Y1, K1, (R10)
@@ -3026,11 +3055,13 @@ clipped:
 	ADDQ    8(AX), R10
 	VMOVUPS Y11, K1, (R10)
 	ADDQ    8(AX), R10
-	MOVQ    R10, (AX)
-	IMUL3Q  $0x0c, CX, R10
-	ADDQ    R10, 16(AX)
-	SUBQ    $0x0c, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   R10, (AX)
+	IMUL3Q $0x0c, CX, R10
+	ADDQ   R10, 16(AX)
+	SUBQ   $0x0c, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -3191,6 +3222,33 @@ sloped:
 
 clipped:
 	MOVQ    (AX), R9
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y2, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y3, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y4, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y5, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y6, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y7, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y8, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y9, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y10, (R9)
+	ADDQ    8(AX), R9
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (R9)
 	ADDQ    8(AX), R9
 	VMOVUPS Y1, K1, (R9)
@@ -3213,11 +3271,13 @@ clipped:
 	ADDQ    8(AX), R9
 	VMOVUPS Y10, K1, (R9)
 	ADDQ    8(AX), R9
-	MOVQ    R9, (AX)
-	IMUL3Q  $0x0b, CX, R9
-	ADDQ    R9, 16(AX)
-	SUBQ    $0x0b, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   R9, (AX)
+	IMUL3Q $0x0b, CX, R9
+	ADDQ   R9, 16(AX)
+	SUBQ   $0x0b, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -3370,6 +3430,31 @@ sloped:
 
 clipped:
 	MOVQ    (AX), R9
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y1, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y2, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y3, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y4, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y5, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y6, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y7, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y8, (R9)
+	ADDQ    8(AX), R9
+	VMOVUPS Y9, (R9)
+	ADDQ    8(AX), R9
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (R9)
 	ADDQ    8(AX), R9
 	VMOVUPS Y1, K1, (R9)
@@ -3390,11 +3475,13 @@ clipped:
 	ADDQ    8(AX), R9
 	VMOVUPS Y9, K1, (R9)
 	ADDQ    8(AX), R9
-	MOVQ    R9, (AX)
-	IMUL3Q  $0x0a, CX, R9
-	ADDQ    R9, 16(AX)
-	SUBQ    $0x0a, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   R9, (AX)
+	IMUL3Q $0x0a, CX, R9
+	ADDQ   R9, 16(AX)
+	SUBQ   $0x0a, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -3538,6 +3625,29 @@ sloped:
 
 clipped:
 	MOVQ    (AX), R8
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y2, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y3, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y4, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y5, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y6, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y7, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y8, (R8)
+	ADDQ    8(AX), R8
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y1, K1, (R8)
@@ -3556,11 +3666,13 @@ clipped:
 	ADDQ    8(AX), R8
 	VMOVUPS Y8, K1, (R8)
 	ADDQ    8(AX), R8
-	MOVQ    R8, (AX)
-	IMUL3Q  $0x09, CX, R8
-	ADDQ    R8, 16(AX)
-	SUBQ    $0x09, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   R8, (AX)
+	IMUL3Q $0x09, CX, R8
+	ADDQ   R8, 16(AX)
+	SUBQ   $0x09, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -3696,6 +3808,27 @@ sloped:
 
 clipped:
 	MOVQ    (AX), R8
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y1, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y2, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y3, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y4, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y5, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y6, (R8)
+	ADDQ    8(AX), R8
+	VMOVUPS Y7, (R8)
+	ADDQ    8(AX), R8
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (R8)
 	ADDQ    8(AX), R8
 	VMOVUPS Y1, K1, (R8)
@@ -3712,11 +3845,13 @@ clipped:
 	ADDQ    8(AX), R8
 	VMOVUPS Y7, K1, (R8)
 	ADDQ    8(AX), R8
-	MOVQ    R8, (AX)
-	IMUL3Q  $0x08, CX, R8
-	ADDQ    R8, 16(AX)
-	SUBQ    $0x08, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   R8, (AX)
+	IMUL3Q $0x08, CX, R8
+	ADDQ   R8, 16(AX)
+	SUBQ   $0x08, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -3843,6 +3978,25 @@ sloped:
 
 clipped:
 	MOVQ    (AX), DI
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y2, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y3, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y4, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y5, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y6, (DI)
+	ADDQ    8(AX), DI
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (DI)
 	ADDQ    8(AX), DI
 	VMOVUPS Y1, K1, (DI)
@@ -3857,11 +4011,13 @@ clipped:
 	ADDQ    8(AX), DI
 	VMOVUPS Y6, K1, (DI)
 	ADDQ    8(AX), DI
-	MOVQ    DI, (AX)
-	IMUL3Q  $0x07, CX, DI
-	ADDQ    DI, 16(AX)
-	SUBQ    $0x07, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   DI, (AX)
+	IMUL3Q $0x07, CX, DI
+	ADDQ   DI, 16(AX)
+	SUBQ   $0x07, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -3980,6 +4136,23 @@ sloped:
 
 clipped:
 	MOVQ    (AX), DI
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y1, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y2, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y3, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y4, (DI)
+	ADDQ    8(AX), DI
+	VMOVUPS Y5, (DI)
+	ADDQ    8(AX), DI
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (DI)
 	ADDQ    8(AX), DI
 	VMOVUPS Y1, K1, (DI)
@@ -3992,11 +4165,13 @@ clipped:
 	ADDQ    8(AX), DI
 	VMOVUPS Y5, K1, (DI)
 	ADDQ    8(AX), DI
-	MOVQ    DI, (AX)
-	IMUL3Q  $0x06, CX, DI
-	ADDQ    DI, 16(AX)
-	SUBQ    $0x06, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   DI, (AX)
+	IMUL3Q $0x06, CX, DI
+	ADDQ   DI, 16(AX)
+	SUBQ   $0x06, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -4106,6 +4281,21 @@ sloped:
 
 clipped:
 	MOVQ    (AX), SI
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y2, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y3, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y4, (SI)
+	ADDQ    8(AX), SI
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (SI)
 	ADDQ    8(AX), SI
 	VMOVUPS Y1, K1, (SI)
@@ -4116,11 +4306,13 @@ clipped:
 	ADDQ    8(AX), SI
 	VMOVUPS Y4, K1, (SI)
 	ADDQ    8(AX), SI
-	MOVQ    SI, (AX)
-	IMUL3Q  $0x05, CX, SI
-	ADDQ    SI, 16(AX)
-	SUBQ    $0x05, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   SI, (AX)
+	IMUL3Q $0x05, CX, SI
+	ADDQ   SI, 16(AX)
+	SUBQ   $0x05, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -4222,6 +4414,19 @@ sloped:
 
 clipped:
 	MOVQ    (AX), SI
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y1, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y2, (SI)
+	ADDQ    8(AX), SI
+	VMOVUPS Y3, (SI)
+	ADDQ    8(AX), SI
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (SI)
 	ADDQ    8(AX), SI
 	VMOVUPS Y1, K1, (SI)
@@ -4230,11 +4435,13 @@ clipped:
 	ADDQ    8(AX), SI
 	VMOVUPS Y3, K1, (SI)
 	ADDQ    8(AX), SI
-	MOVQ    SI, (AX)
-	IMUL3Q  $0x04, CX, SI
-	ADDQ    SI, 16(AX)
-	SUBQ    $0x04, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   SI, (AX)
+	IMUL3Q $0x04, CX, SI
+	ADDQ   SI, 16(AX)
+	SUBQ   $0x04, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -4327,17 +4534,30 @@ sloped:
 
 clipped:
 	MOVQ    (AX), BX
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (BX)
+	ADDQ    8(AX), BX
+	VMOVUPS Y1, (BX)
+	ADDQ    8(AX), BX
+	VMOVUPS Y2, (BX)
+	ADDQ    8(AX), BX
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (BX)
 	ADDQ    8(AX), BX
 	VMOVUPS Y1, K1, (BX)
 	ADDQ    8(AX), BX
 	VMOVUPS Y2, K1, (BX)
 	ADDQ    8(AX), BX
-	MOVQ    BX, (AX)
-	IMUL3Q  $0x03, CX, BX
-	ADDQ    BX, 16(AX)
-	SUBQ    $0x03, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   BX, (AX)
+	IMUL3Q $0x03, CX, BX
+	ADDQ   BX, 16(AX)
+	SUBQ   $0x03, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -4422,15 +4642,26 @@ sloped:
 
 clipped:
 	MOVQ    (AX), BX
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (BX)
+	ADDQ    8(AX), BX
+	VMOVUPS Y1, (BX)
+	ADDQ    8(AX), BX
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (BX)
 	ADDQ    8(AX), BX
 	VMOVUPS Y1, K1, (BX)
 	ADDQ    8(AX), BX
-	MOVQ    BX, (AX)
-	IMUL3Q  $0x02, CX, BX
-	ADDQ    BX, 16(AX)
-	SUBQ    $0x02, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   BX, (AX)
+	IMUL3Q $0x02, CX, BX
+	ADDQ   BX, 16(AX)
+	SUBQ   $0x02, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER
@@ -4507,13 +4738,22 @@ sloped:
 
 clipped:
 	MOVQ    (AX), BX
+	CMPQ    88(AX), $0x08
+	JNE     fewer
+	VMOVUPS Y0, (BX)
+	ADDQ    8(AX), BX
+	JMP     stored
+
+fewer:
 	VMOVUPS Y0, K1, (BX)
 	ADDQ    8(AX), BX
-	MOVQ    BX, (AX)
-	IMUL3Q  $0x01, CX, BX
-	ADDQ    BX, 16(AX)
-	SUBQ    $0x01, 80(AX)
-	JMP     next
+
+stored:
+	MOVQ   BX, (AX)
+	IMUL3Q $0x01, CX, BX
+	ADDQ   BX, 16(AX)
+	SUBQ   $0x01, 80(AX)
+	JMP    next
 
 done:
 	VZEROUPPER

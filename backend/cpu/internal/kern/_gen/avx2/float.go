@@ -12,10 +12,11 @@ import (
 func float() {
 	laneMasks()
 	gen.FMAPixels(ymm, 1, 8, 4) // two vectors are too few for the latency
-	for _, vectors := range []int{2, 1} {
-		for pixels := 6; pixels > 0; pixels-- {
-			gen.FMAPixels(ymm, pixels, vectors, 1)
-		}
+	for pixels := 6; pixels > 0; pixels-- {
+		gen.FMAPixels(ymm, pixels, 2, 1)
+	}
+	for pixels := 12; pixels > 0; pixels-- {
+		gen.FMANarrow(ymm, pixels)
 	}
 	for _, vectors := range []int{2, 1} {
 		for pixels := 6; pixels > 0; pixels-- {
@@ -66,6 +67,11 @@ var ymm = gen.ISA{
 		VMULPS(x, slope, slope)
 		VCMPPS(U8(17), zero, x, less) // <
 		VBLENDVPS(less, slope, x, x)
+	},
+	FMABroadcast: func(m Mem, w, acc reg.VecVirtual) {
+		x := YMM()
+		VBROADCASTSS(m, x)
+		VFMADD231PS(x, w, acc)
 	},
 	FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
 		mask := laneMask(n)

@@ -72,6 +72,7 @@ func vectors(lanes int, vec func() reg.VecVirtual) gen.ISA {
 			VCMPPS(U8(17), zero, x, less) // <
 			VMULPS(slope, x, less, x)
 		},
+		FMABroadcast: func(m Mem, w, acc reg.VecVirtual) { VFMADD231PS_BCST(m, w, acc) },
 		FirstLanes: func(n reg.Register) (func(Mem, reg.VecVirtual), func(reg.VecVirtual, Mem)) {
 			lanes, mask := GP64(), K()
 			MOVQ(I32(-1), lanes)

@@ -17,6 +17,8 @@ type ISA struct {
 	Zero  func(v reg.VecVirtual)
 	// PReLU multiplies x by slope, which it overwrites, where x is less than zero.
 	PReLU func(slope, zero, x reg.VecVirtual)
+	// FMABroadcast adds the product of a value in memory, which all lanes get, and w to acc.
+	FMABroadcast func(m Mem, w, acc reg.VecVirtual)
 	// FirstLanes returns how to load and store the first n lanes of a vector.
 	FirstLanes func(n reg.Register) (load func(m Mem, v reg.VecVirtual), store func(v reg.VecVirtual, m Mem))
 }

@@ -9,8 +9,7 @@ import (
 )
 
 // FMANarrow writes FMAPixels for at most a vector of outputs and more pixels, as the
-// latency takes where there is one vector of each. Values of patches are operands in
-// memory, which all lanes get.
+// latency takes where there is one vector of each.
 func FMANarrow(isa ISA, pixels int) {
 	job, load, store := isa.fmaJob("fmaPixels", pixels, 1, PixelsDoc...)
 	step := GP64()
@@ -47,7 +46,7 @@ func FMANarrow(isa ISA, pixels int) {
 		weights := isa.Vec()
 		VMOVUPS(Mem{Base: w}, weights)
 		for p := range pixels {
-			VFMADD231PS_BCST(of(p, Mem{Base: x}), weights, acc[p])
+			isa.FMABroadcast(of(p, Mem{Base: x}), weights, acc[p])
 		}
 		ADDQ(tap, w)
 		ADDQ(U8(4), x)
@@ -57,10 +56,19 @@ func FMANarrow(isa ISA, pixels int) {
 	isa.fmaEnd(job, pixels, 1, acc, load, nil)
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: TileDst}, dst)
-	for p := range pixels {
-		store(acc[p], Mem{Base: dst})
-		ADDQ(Mem{Base: job, Disp: TileDstStep}, dst)
+	each := func(store func(reg.VecVirtual, Mem)) {
+		for p := range pixels {
+			store(acc[p], Mem{Base: dst})
+			ADDQ(Mem{Base: job, Disp: TileDstStep}, dst)
+		}
 	}
+	CMPQ(Mem{Base: job, Disp: FMAOutputs}, U8(isa.Lanes))
+	JNE(LabelRef("fewer"))
+	each(func(v reg.VecVirtual, m Mem) { VMOVUPS(v, m) }) // sooner than by a mask
+	JMP(LabelRef("stored"))
+	Label("fewer")
+	each(store)
+	Label("stored")
 	MOVQ(dst, Mem{Base: job, Disp: TileDst})
 	src := GP64()
 	IMUL3Q(U8(pixels), step, src)
