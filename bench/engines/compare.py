@@ -6,7 +6,8 @@ with XNNPACK, of which the faster counts, on the same file as bcnn but for those
 shapes.py says. Before that its outputs are compared with those of bcnn, and OpenVINO's binary layers with NumPy. Times are of the
 shortest run in all rounds, which other programs disturb the least: of the other engines
 processor time, so that the time slices of other programs do not count against them, of
-bcnn that of the clock.
+bcnn that of the clock. birealnet18-first16 is birealnet18 with the weights of its first
+layer rounded to 16 bits by `bcnn convert --first-weights`, beside the same other engines.
 
     compare.py --lce WRAPPER --models DIR [--bcnn bin/bcnn] [--only birealnet18,QuickNet] [--json]
 """
@@ -25,6 +26,8 @@ import numpy as np
 import openvino_bin
 import resnet18_int8
 from shapes import LAYERS, ZOO
+
+BIREAL = ["birealnet18", "birealnet18-first16"]
 
 
 def arguments():
@@ -53,6 +56,13 @@ class Bcnn:
 
     def network(self, model):
         return lambda: self.bench("--model", model, "--runs", "100")[0]["min_us"] / 1e3
+
+    def first16(self, folder):
+        """birealnet18 with integers as first weights."""
+        path = os.path.join(folder, "birealnet18-first16.bcnn")
+        subprocess.run([self.path, "convert", "--from", "zoo", "birealnet18", "-o", path, "--first-weights", "16"],
+                       check=True, capture_output=True)
+        return self.network(path)
 
     def layer(self, name):
         return lambda: self.bench(f"--ops={name}", "--runs", "100")[0]["min_ms"]
@@ -135,8 +145,8 @@ def chain(one, five):
 
 def works(args, bcnn, larq):
     """The lines of the table: a name, how bcnn is timed, and the engines beside it."""
-    wanted = args.only.split(",") if args.only else list(LAYERS) + ["birealnet18"] + ZOO
-    unknown = set(wanted) - set(LAYERS) - set(ZOO) - {"birealnet18"}
+    wanted = args.only.split(",") if args.only else list(LAYERS) + BIREAL + ZOO
+    unknown = set(wanted) - set(LAYERS) - set(ZOO) - set(BIREAL)
     if unknown:
         sys.exit(f"compare.py: no such work: {', '.join(sorted(unknown))}")
     resnet18 = None
@@ -150,8 +160,8 @@ def works(args, bcnn, larq):
             }
             continue
         resnet18 = resnet18 or resnet18_int8.session(args.models)
-        if name == "birealnet18":
-            yield name, bcnn.network(name), {
+        if name in BIREAL:
+            yield name, bcnn.network(name) if name == "birealnet18" else bcnn.first16(args.models), {
                 "OpenVINO": Engine([openvino_bin.compiled(openvino_bin.bireal18().model(True))[0]]),
                 "ONNX Runtime int8 ResNet-18": Engine([resnet18]),
             }
