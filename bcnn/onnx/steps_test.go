@@ -9,7 +9,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // stepConstants are on the grid of the values that they are compared with.
@@ -80,6 +82,35 @@ func TestJoinedComparisons(t *testing.T) {
 				require.Equal(t, max(c.products, 1), last.Planes)
 			}
 		})
+	}
+}
+
+// What a step gives at its threshold is not taken for the middle of what it gives around it.
+func TestUnevenZero(t *testing.T) {
+	for _, at := range []float64{0.15, 0.4, 0.0751} {
+		m := testModel{input: image(3, 4, 3), output: "y", inits: []testTensor{number("zero", 0), number("at", at)}, nodes: []testNode{
+			op("Sign", "x", "a"), op("GreaterOrEqual", "x zero", "b"), op("Where", "b at zero", "c"), op("Add", "a c", "y"),
+		}}
+		_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+		require.ErrorContains(t, err, "not in the middle")
+		r := rand.New(rand.NewPCG(111, 112))
+		net, _, err := Load(t.Context(), write(t, m.encode()), Options{SignOfZero: bcnn.ZeroIsPlus, OverrideZeros: true})
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+		for i := range x.F32 {
+			x.F32[i] = float32(r.IntN(3) - 1)
+		}
+		y, err := ref.Run(t.Context(), plan, x, nil)
+		require.NoError(t, err)
+		for i, v := range x.F32 {
+			want := -1.0
+			if v >= 0 {
+				want = 1 + at
+			}
+			require.InDelta(t, want, y.F32[i], 1e-6)
+		}
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // Step is a step function of a value, pending.
@@ -369,8 +370,12 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 			return scale, shift, nil
 		}
 	}
-	// Nothing fits: the last place of one of them is another.
-	return float32((hi - lo) / 2), shifts[0], nil
+	// Nothing fits: the last place of one of them is another, or 0 becomes another number.
+	shift = shifts[len(shifts)-1]
+	if math.Abs(mid-float64(shift)) <= multiples.OfFloat32*max(-lo, hi) {
+		shift = shifts[0]
+	}
+	return float32((hi - lo) / 2), shift, nil
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.
