@@ -49,6 +49,8 @@ func TestBases(t *testing.T) {
 		{"five values", append(sign, op("Conv", "s w", "y")), []float64{-0.7137, -0.3, 0.11, 0.2511, 0.7137}, ""},
 		{"lopsided", append(sign, op("Conv", "s w", "y")), []float64{-0.7, -0.3, 0.2511, 0.7137}, ""},
 		{"real input", []testNode{op("Conv", "x w", "y")}, pair, ""},
+		{"of {0, 1}, nearly 0", append(step, op("Conv", "s w", "y")), []float64{-1, -1e-5, 1e-5, 1}, ""},
+		{"of {0, 1}, a step nearly 0", append(step, op("Conv", "s w", "y")), []float64{-1, 1e-5, 1}, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			w := randomTensor(r, "w", []int{4, 3, 3, 3}, c.values...)

@@ -85,6 +85,42 @@ func TestJoinedComparisons(t *testing.T) {
 	}
 }
 
+// A step that rises in unequal steps is a sum of signs, of which a layer behind takes products
+// of bits, unless a value of it would be lost in the roundings of that sum.
+func TestRisingSteps(t *testing.T) {
+	r := rand.New(rand.NewPCG(109, 110))
+	for _, c := range []struct {
+		values [3]float64
+		binary int
+	}{
+		{[3]float64{-1, 0.25, 3}, 2},
+		{[3]float64{-1, 0, 0.3}, 2},
+		{[3]float64{-1e10, 1, 3}, 0},
+		{[3]float64{-1, 1e-6, 1}, 0},
+	} {
+		t.Run(fmt.Sprint(c.values), func(t *testing.T) {
+			m := testModel{input: image(3, 4, 3), output: "y", rounds: true, inits: []testTensor{
+				number("zero", 0), number("one", 1), number("a", c.values[0]), number("b", c.values[1]), number("c", c.values[2]),
+				randomTensor(r, "w", []int{5, 3, 1, 1}, -0x1p-10, 0x1p-10),
+			}, nodes: []testNode{
+				op("GreaterOrEqual", "x zero", "d"), op("Where", "d b a", "e"), op("GreaterOrEqual", "x one", "f"), op("Where", "f c e", "s"), op("Conv", "s w", "y"),
+			}}
+			if c.binary == 0 { // the first value does not occur
+				m.inits[0] = number("zero", -1)
+				m.nodes = append([]testNode{op("Abs", "x", "z")}, renamed(m.nodes, map[string]string{"x": "z"})...)
+			}
+			net, _ := compare(t, r, m, Options{}, false)
+			binary := 0
+			for _, l := range summarize(t, net) {
+				if l.Binary {
+					binary++
+				}
+			}
+			require.Equal(t, c.binary, binary)
+		})
+	}
+}
+
 // What a step gives at its threshold is not taken for the middle of what it gives around it.
 func TestUnevenZero(t *testing.T) {
 	for _, at := range []float64{0.15, 0.4, 0.0751} {

@@ -71,22 +71,27 @@ func (b *Builder) ScaledSum(n *pb.Node, y, v *Value, factor float32) {
 }
 
 // Rising remembers that a layer is a sum of signs, each times half of what the function of
-// the values in lists rises by there, where it does so by one number for all channels.
+// the values in lists rises by there, where it does so by one number for all channels, and no
+// value is so small beside the others that sums of them lose it.
 func (b *Builder) Rising(n *pb.Node, y *Value, signs []*Value, lists [][]float32) {
 	if b.err != nil || len(signs) > mostParts || slices.ContainsFunc(lists, func(l []float32) bool { return len(l) != 1 }) {
+		return
+	}
+	values := slices.Concat(lists...)
+	if len(values) == 0 || tiny(values, 0) {
 		return
 	}
 	list := make([]*Value, len(signs))
 	for k, s := range signs {
 		s = s.With(n)
-		s.Signs, s.Gain = true, (lists[k+1][0]-lists[k][0])/2
+		s.Signs, s.Gain = true, (values[k+1]-values[k])/2
 		if !(s.Gain > 0 && s.Gain <= math.MaxFloat32) {
 			return
 		}
 		list[k] = s
 	}
 	if len(list) > 0 {
-		list[0].Offset = (lists[0][0] + lists[len(signs)][0]) / 2
+		list[0].Offset = (values[0] + values[len(signs)]) / 2
 		b.parts[y.Layer] = parts{list, true}
 	}
 }

@@ -15,7 +15,8 @@ const (
 	mostValues = mostBases + 1
 )
 
-// leastBase is how small a factor of a base may be, as a fraction of the largest weight.
+// leastBase is how small a factor of a base may be, or a number that is a sum or difference
+// of such, as a fraction of the largest.
 const leastBase = 0x1p-10
 
 // basesLevels is how many levels an input has at the most of which several products, with
@@ -48,6 +49,9 @@ func (b *Builder) basesOf(rows []float32, out int) (s bases, ok bool, err error)
 		first, last := float64(values[0]), float64(values[len(values)-1])
 		within := b.Rounding * last
 		if math.Abs(first+last) > within {
+			return s, false, nil
+		}
+		if tiny(values, within) {
 			return s, false, nil
 		}
 		pair := len(values) == 4 && math.Abs(float64(values[1])+float64(values[2])) <= within
@@ -126,6 +130,19 @@ func fewValues(filter []float32, rounding float64) (values []float32, ok bool) {
 	}
 	slices.Sort(values)
 	return values, true
+}
+
+// tiny reports whether one of several numbers is lost in the roundings of sums of numbers as
+// large as the largest. Up to a magnitude they count as 0.
+func tiny(values []float32, zero float64) bool {
+	largest := 0.0
+	for _, v := range values {
+		largest = max(largest, math.Abs(float64(v)))
+	}
+	return slices.ContainsFunc(values, func(v float32) bool {
+		x := math.Abs(float64(v))
+		return x > zero && x < leastBase*largest
+	})
 }
 
 // fewLevels reports whether an input is signs or so few levels that products with several
