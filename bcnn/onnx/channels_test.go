@@ -235,6 +235,7 @@ func TestChannelLayers(t *testing.T) {
 		{"split to sizes", []testNode{op("Split", "a parts", "b c", "axis", -3), op("Concat", "c b", "d", "axis", 1), op("Conv", "d w4", "y")}, map[string]int{"channels": 2, "concat": 1, "conv2d": 1}, nil},
 		{"gather", []testNode{op("Gather", "a order", "y", "axis", 1)}, map[string]int{"channels": 1}, nil},
 		{"channels of zeros", []testNode{op("Pad", "a wide", "b"), op("Conv", "b w7", "y")}, map[string]int{"channels": 1, "conv2d": 1}, nil},
+		{"zeros around an output", []testNode{op("Pad", "a around", "y")}, map[string]int{"pixels": 1}, nil},
 		{"zeros all around", []testNode{op("Pad", "a both", "b"), op("Conv", "b w5", "y")}, map[string]int{"channels": 1, "conv2d": 1}, nil},
 		{"shuffle", []testNode{op("Reshape", "a groups", "b"), op("Transpose", "b", "c", perm(0, 2, 1, 3, 4)...), op("Reshape", "c whole", "d"), op("Conv", "d w4", "y")}, map[string]int{"conv2d": 1}, nil},
 		{"shuffle and sum", []testNode{op("Reshape", "a groups", "b"), op("Transpose", "b", "c", perm(0, 2, 1, 3, 4)...), op("Reshape", "c whole", "d"), op("Add", "d a", "y")}, map[string]int{"channels": 1, "add": 1}, nil},

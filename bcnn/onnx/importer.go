@@ -328,8 +328,8 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	}
 	if s != nil && !v.Hole {
 		s.Dims = s.Dims[:0]
-		for _, d := range r.Value.View[1:] {
-			s.Dims = append(s.Dims, view.Product(d))
+		for i := range r.Value.View[1:] {
+			s.Dims = append(s.Dims, r.Value.Size(i+1))
 		}
 		s.Type = form
 		im.build.Net.Layers[v.Layer].Source = s
