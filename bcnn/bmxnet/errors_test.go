@@ -145,6 +145,10 @@ func TestErrors(t *testing.T) {
 			g.op("Flatten", nil)
 			g.op("Pooling", attributes2("kernel", "(1, 1)"))
 		},
+		"axis -1 is that of the columns": func(g *graph) {
+			g.op("Pooling", attributes2("pool_type", "avg", "kernel", "(1, 1)", "global_pool", "True"))
+			g.op("softmax", nil)
+		},
 		"stands behind a softmax": func(g *graph) {
 			g.op("Flatten", nil)
 			g.op("softmax", nil)

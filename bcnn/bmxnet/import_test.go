@@ -287,6 +287,19 @@ func TestSecondVersion(t *testing.T) {
 	}
 }
 
+// A convolution that rounds its input to several bits does not take in what is around it.
+func TestPaddedLevels(t *testing.T) {
+	for _, fill := range []int{-1, 1} {
+		for _, bits := range []int{2, 8} {
+			g := newGraph()
+			g.op("det_sign", nil)
+			g.op("Pad", attributes2("mode", "constant", "pad_width", "(0, 0, 0, 0, 1, 2, 1, 0)", "constant_value", fill))
+			g.weighted("QConvolution", attributes2("kernel", "(3, 3)", "num_filter", 5, "act_bit", bits, "weight_bit", 1), 0, 5, 4, 3, 3)
+			requireSame(t, g, 4, 5, 6)
+		}
+	}
+}
+
 func pooled(kind, kernel string, more ...any) func(g *graph) {
 	return func(g *graph) {
 		g.op("Pooling", attributes2(append([]any{"pool_type", kind, "kernel", kernel}, more...)...))

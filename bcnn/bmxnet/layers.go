@@ -75,7 +75,7 @@ func convolution(im *importer, n *node) (value, error) {
 		return value{}, err
 	}
 	p.weights = p.weights || weights.signs
-	v, padValue, err := im.unpadded(n, p.weights, &w.Pad)
+	v, padValue, err := im.unpadded(n, p.weights && (p.act <= 1 || p.act == full), &w.Pad)
 	if err != nil {
 		return value{}, err
 	}

@@ -443,6 +443,9 @@ func softmax(im *importer, n *node) (value, error) {
 	if err != nil {
 		return v, err
 	}
+	if !v.vector && axis == -1 && strings.HasSuffix(n.op, "softmax") {
+		return v, errors.New("axis -1 is that of the columns of its image, want 1 or a vector")
+	}
 	if v, err = im.plain(n, v); err != nil {
 		return v, err
 	}
