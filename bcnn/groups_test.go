@@ -1,6 +1,7 @@
 package bcnn_test
 
 import (
+	"fmt"
 	"math/rand/v2"
 	"slices"
 	"strings"
@@ -30,6 +31,76 @@ func slicedConv() drawing {
 		add("s0", bcnn.Channels{Index: []int32{0, 1}}, 0).add("s1", bcnn.Channels{Index: []int32{2, 3}}, 0).
 		add("c0", conv(), 1).add("c1", conv(), 2).add("+", bcnn.Concat{}, 3, 4).
 		add("b", bcnn.Affine{Scale: real(6)}).add("r", bcnn.ReLU{})
+}
+
+// sliced appends slices of the channels, a convolution of each and their concatenation: a
+// convolution in groups, or what is nearly one.
+func (b *builder) sliced() {
+	parts := 1
+	for n := 2; n <= min(b.last.C, 16); n++ {
+		if b.last.C%n == 0 && (parts == 1 || b.intn(2) == 0) {
+			parts = n
+		}
+	}
+	if parts == 1 {
+		b.add(b.conv(true))
+		return
+	}
+	source, of := len(b.net.Layers)-1, b.last
+	b.last.C /= parts
+	n, first := b.last.C, b.conv(true)
+	b.last = of
+	index := make([]int32, of.C)
+	for c := range index {
+		index[c] = int32(c)
+	}
+	unlike, other := b.intn(12), source
+	if unlike == 0 {
+		index[b.intn(of.C)] = int32(b.intn(of.C))
+	}
+	if shapes, err := b.net.Shapes(); err == nil { // that of another layer, if there is one
+		if like := slices.Index(shapes, of); like >= 0 {
+			other = like
+		}
+	}
+	convs, read := make([]int, parts), []int{}
+	for _, p := range b.rng.Perm(parts) {
+		op := first
+		if p > 0 && unlike == 1 {
+			op.Out += op.Groups
+		}
+		if p > 0 && unlike == 2 {
+			op.Groups = 1
+		}
+		op.Weights = b.weights(op.Out*op.KH*op.KW, n/op.Groups, p == 0 || unlike != 3)
+		op.Bias = nil
+		if first.Bias != nil && (p == 0 || unlike != 4) {
+			op.Bias = b.vector(op.Out, 1, -1, 0, 2)
+		}
+		from := source
+		if p > 0 && unlike == 7 {
+			from = other
+		}
+		slice := b.unread(bcnn.Channels{Index: index[p*n:][:n]}, from)
+		convs[p] = b.unread(op, slice)
+		read = append(read, source, slice, convs[p])
+	}
+	if unlike == 5 {
+		b.rng.Shuffle(parts, func(i, j int) { convs[i], convs[j] = convs[j], convs[i] })
+	}
+	joined := b.add(bcnn.Concat{}, convs...)
+	if again := read[b.intn(len(read))]; unlike == 6 && again >= 0 { // by others, too
+		if shapes, err := b.net.Shapes(); err == nil && shapes[again].H == b.last.H && shapes[again].W == b.last.W {
+			b.add(bcnn.Concat{}, joined, again)
+		}
+	}
+}
+
+// unread is add for a layer that only later ones make valid: they read it.
+func (b *builder) unread(op bcnn.Op, from int) int {
+	i := b.net.Append(fmt.Sprintf("%s%d", op.Kind(), len(b.net.Layers)), op, from)
+	b.signs = append(b.signs, b.isSign(op, []int{from}))
+	return i
 }
 
 // change gives layer i of a drawing another operation.
@@ -126,6 +197,47 @@ func TestSlicedConvolutionsAreGroups(t *testing.T) {
 			require.Equal(t, want, got)
 		})
 	}
+}
+
+// TestSlicedConvolutionsOfRandomNetworks draws what is a convolution in groups and what is
+// nearly one, of all kinds of values.
+func TestSlicedConvolutionsOfRandomNetworks(t *testing.T) {
+	seeds := uint64(2000)
+	if testing.Short() {
+		seeds = 300
+	}
+	found := uint64(0)
+	for seed := range seeds {
+		b := &builder{rng: rand.New(rand.NewPCG(seed, 9))}
+		in := bcnn.Input{Shape: bcnn.Shape{H: 1 + b.intn(4), W: 1 + b.intn(4), C: []int{2, 3, 4, 8, 12}[b.intn(5)]}, DType: bcnn.Uint8}
+		b.net, b.last = &bcnn.Network{Name: "slices", Inputs: []bcnn.Input{in}}, in.Shape
+		for range 1 + b.intn(2) {
+			switch b.intn(4) {
+			case 0:
+				b.add(b.zero())
+			case 1:
+				b.add(b.quantize())
+			case 2:
+				b.add(b.affine())
+			}
+			b.sliced()
+			b.add([]bcnn.Op{b.zero(), b.affine(), bcnn.ReLU{}}[b.intn(3)])
+		}
+		last := len(b.net.Layers) - 1
+		if b.intn(4) == 0 {
+			b.net.Outputs = []int{b.intn(last), last}
+		}
+		requireLowersRight(t, b.net, seed)
+		plan, err := bcnn.Lower(t.Context(), b.net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		if slices.ContainsFunc(plan.Steps, func(s bcnn.Step) bool {
+			conv, ok := s.Op.(*bcnn.ConvStep)
+			return ok && conv.F32 != nil && slices.ContainsFunc(s.Layers, func(l int) bool { return b.net.Layers[l].Op.Kind() == "concat" })
+		}) {
+			found++
+		}
+	}
+	require.Greater(t, found, seeds/4)
 }
 
 func unbiased(c *bcnn.Conv2D) { c.Bias = nil }

@@ -413,7 +413,11 @@ func randomNetwork(seed uint64) *bcnn.Network {
 				Out: b.last.C, Weights: b.weights(b.last.C*9, b.last.C, false)})
 			b.add(bcnn.Add{}, from, body)
 		case 9:
-			b.add(b.conv(true))
+			if b.intn(2) == 0 {
+				b.sliced()
+			} else {
+				b.add(b.conv(true))
+			}
 			b.add(b.zero()) // keeps the values small
 		default:
 			b.add(b.zero())
