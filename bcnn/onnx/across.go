@@ -38,8 +38,7 @@ func acrossChannels(sequences handler) handler {
 		row.View = view.View{view.Batch, nil, view.Whole(view.W, row.Shape.W)}
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
-		m.Inputs[0] = n.Input(0) + " as a row"
-		im.env[m.Inputs[0]] = build.Operand{Value: row}
+		m.Inputs[0] = im.lend(n.Input(0), "as a row", build.Operand{Value: row})
 		r, err := sequences(im, &m)
 		if err != nil || r.Value == nil || r.Value.Shape.C != 1 {
 			return r, err

@@ -179,6 +179,14 @@ func (im *importer) lookup(name string) (build.Operand, error) {
 	return im.env[name], nil
 }
 
+// lend gives what stands for a tensor, in a node that is made of another one, a name: one that
+// no file has, because of pb.Forbidden.
+func (im *importer) lend(name, as string, r build.Operand) string {
+	name += pb.Forbidden + as
+	im.env[name] = r
+	return name
+}
+
 // operand returns an input of a node.
 func (im *importer) operand(n *pb.Node, i int) (build.Operand, error) {
 	name := n.Input(i)

@@ -25,8 +25,7 @@ func channelsLast(images handler) handler {
 			if r, err = im.permute(n, r, lastFirst(rankOf(r))); err != nil {
 				return build.Operand{}, err
 			}
-			m.Inputs[i] = n.Input(i) + " with the channels first"
-			im.env[m.Inputs[i]] = r
+			m.Inputs[i] = im.lend(n.Input(i), "with the channels first", r)
 		}
 		r, err := images(im, &m)
 		if err != nil {

@@ -182,9 +182,8 @@ func (im *importer) splitToSequence(n *pb.Node) (build.Operand, error) {
 func (im *importer) reshaped(n *pb.Node, r build.Operand, op string, axis int64) (build.Operand, error) {
 	m := *n
 	m.OpType = op
-	m.Inputs = []string{n.Input(0) + " as a part"}
+	m.Inputs = []string{im.lend(n.Input(0), "as a part", r)}
 	m.Attrs = []*pb.Attribute{{Name: "axes", Type: pb.AttrInts, Is: []int64{axis}}}
-	im.env[m.Inputs[0]] = r
 	return im.squeeze(&m, op == "Unsqueeze")
 }
 
@@ -219,8 +218,7 @@ func (im *importer) concatFromSequence(n *pb.Node) (build.Operand, error) {
 				return build.Operand{}, err
 			}
 		}
-		m.Inputs[i] = fmt.Sprintf("%s, part %d", n.Input(0), i)
-		im.env[m.Inputs[i]] = p
+		m.Inputs[i] = im.lend(n.Input(0), fmt.Sprintf("part %d", i), p)
 	}
 	return im.concat(&m)
 }

@@ -132,3 +132,22 @@ func TestLists(t *testing.T) {
 		})
 	}
 }
+
+// Tensors of a file may have any names: none is that of what a node is made of.
+func TestLentNames(t *testing.T) {
+	r := rand.New(rand.NewPCG(113, 114))
+	for name, nodes := range map[string][]testNode{
+		"s, part 0":   {op("SequenceConstruct", "x x", "s"), op("ConcatFromSequence", "s", "c", "axis", 1)},
+		"s as a part": {op("SequenceConstruct", "x x", "s"), op("ConcatFromSequence", "s", "d", "axis", 1, "new_axis", 1), op("ReduceMax", "d", "c", "axes", []int{1}, "keepdims", 0)},
+	} {
+		t.Run(name, func(t *testing.T) {
+			relu, last := op("Relu", "x", "r"), op("Concat", "c", "y", "axis", 1)
+			relu.out[0], last.in = name, []string{"c", name}
+			m := testModel{input: image(3, 2, 4), output: "y", nodes: slices.Concat([]testNode{relu}, nodes, []testNode{last})}
+			compare(t, r, m, Options{}, false)
+		})
+	}
+	m := testModel{input: image(3, 2, 4), output: "y", nodes: []testNode{op("Relu", "x", "a"+pb.Forbidden+"b"), op("Relu", "a"+pb.Forbidden+"b", "y")}}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.ErrorContains(t, err, `a name with the character "\x00"`)
+}

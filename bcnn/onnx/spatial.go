@@ -31,8 +31,7 @@ func alongRows(images handler) handler {
 		m := widened(n)
 		image := v.With(v.Node)
 		image.View = edit(v.View, []int{row}, true, nil)
-		m.Inputs[0] = n.Input(0) + " as images"
-		im.env[m.Inputs[0]] = build.Operand{Value: image}
+		m.Inputs[0] = im.lend(n.Input(0), "as images", build.Operand{Value: image})
 		if n.OpType == "Conv" || n.OpType == "ConvTranspose" {
 			w, err := im.constant(n, 1)
 			if err != nil {
@@ -41,8 +40,7 @@ func alongRows(images handler) handler {
 			if w != nil && len(w.Dims) == 3 {
 				wide := *w
 				wide.Dims = slices.Insert(slices.Clone(w.Dims), row, 1)
-				m.Inputs[1] = n.Input(1) + " of images"
-				im.env[m.Inputs[1]] = build.Operand{Constant: &wide}
+				m.Inputs[1] = im.lend(n.Input(1), "of images", build.Operand{Constant: &wide})
 			}
 		}
 		r, err := images(im, m)
@@ -83,8 +81,7 @@ func arranged(images handler) handler {
 		}
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
-		m.Inputs[0] = n.Input(0) + " as an image"
-		im.env[m.Inputs[0]] = build.Operand{Value: v}
+		m.Inputs[0] = im.lend(n.Input(0), "as an image", build.Operand{Value: v})
 		return images(im, &m)
 	}
 }

@@ -194,9 +194,8 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 	}
 	m := *n
 	m.OpType, m.Domain = "Conv", ""
-	m.Inputs = []string{n.Input(0) + " as an image", n.Input(1) + " as windows"}
+	m.Inputs = []string{im.lend(n.Input(0), "as an image", build.Operand{Value: image}), im.lend(n.Input(1), "as windows", build.Operand{Constant: weights})}
 	m.Attrs = []*pb.Attribute{pair("strides", win.Rows.Stride, cols.Stride), pair("dilations", win.Rows.Dilation, cols.Dilation)}
-	im.env[m.Inputs[0]], im.env[m.Inputs[1]] = build.Operand{Value: image}, build.Operand{Constant: weights}
 	if r, err = im.conv(&m); err != nil {
 		return r, false, err
 	}

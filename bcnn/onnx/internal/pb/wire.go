@@ -1,6 +1,7 @@
 package pb
 
 import (
+	"bytes"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -27,6 +28,9 @@ const (
 	fieldUnits     = 4 // of any kind
 )
 
+// Forbidden is in no name of a model that Decode returns.
+const Forbidden = "\x00"
+
 // field is one field of a message.
 type field struct {
 	budget *budget.Budget
@@ -50,6 +54,9 @@ func (f field) text(s *string) error {
 	}
 	if len(b) > maxName {
 		return fmt.Errorf("a name of %d bytes, at most %d are allowed", len(b), maxName)
+	}
+	if bytes.Contains(b, []byte(Forbidden)) {
+		return fmt.Errorf("a name with the character %q", Forbidden)
 	}
 	*s = string(b)
 	return f.budget.Charge(int64(len(b)))
