@@ -297,7 +297,11 @@ func FuzzCost(f *testing.F) {
 		f.Add([]byte{2, 2, 3, 0, 9, 4, 1, 12 + i%6, i, 17, i, 6, 12 + i/2, i, 13, i, 6})
 		f.Add([]byte{4, 4, 2, 0, 11, 3, 2, i, 7, 9, 1, 2, 5, 8, i, i, i, 2})
 	}
-	for seed := range 1000 {
+	n := 1000
+	if testing.Short() {
+		n = 100
+	}
+	for seed := range n {
 		f.Add(drawn.Bytes(seed, 35))
 	}
 	f.Fuzz(func(t *testing.T, code []byte) {

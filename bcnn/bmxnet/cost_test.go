@@ -350,7 +350,11 @@ func FuzzLoad(f *testing.F) {
 // bytes, and of graphs that a program of bytes makes.
 func FuzzCost(f *testing.F) {
 	seeds(f)
-	for seed := range 500 {
+	n := 500
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range n {
 		f.Add(drawn.Bytes(seed, 64), []byte{})
 	}
 	f.Fuzz(func(t *testing.T, symbol, params []byte) {

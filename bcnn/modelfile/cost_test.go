@@ -247,7 +247,11 @@ func FuzzCost(f *testing.F) {
 		f.Add(uint8(i), uint8(i+7), uint16(3000), uint32(0))
 		f.Add(uint8(i), uint8(i), uint16(9000), uint32(77*i))
 	}
-	for seed := range 500 {
+	n := 500
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range n {
 		random := rand.New(rand.NewPCG(uint64(seed), 0))
 		f.Add(uint8(random.Uint32()), uint8(random.Uint32()), uint16(random.Uint32()), random.Uint32())
 	}

@@ -25,7 +25,11 @@ func FuzzCost(f *testing.F) {
 		}
 		f.Add(program)
 	}
-	for seed := range 500 {
+	n := 500
+	if testing.Short() {
+		n = 50
+	}
+	for seed := range n {
 		f.Add(drawn.Bytes(seed, 128))
 	}
 	f.Fuzz(func(t *testing.T, program []byte) {
