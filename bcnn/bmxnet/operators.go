@@ -331,20 +331,24 @@ func add(im *importer, n *node) (value, error) {
 	return sum, nil
 }
 
+// two returns both operands, in one form.
+func (im *importer) two(n *node) (a, b value, err error) {
+	if a, err = im.operand(n, 0); err != nil {
+		return a, b, err
+	}
+	if b, err = im.operand(n, 1); err != nil {
+		return a, b, err
+	}
+	return im.same(n, a, b)
+}
+
 // sub imports differences of two tensors of one shape.
 func sub(im *importer, n *node) (value, error) {
 	if v, ok, err := im.withConstant(n); ok || err != nil {
 		return v, err
 	}
-	a, err := im.operand(n, 0)
+	a, b, err := im.two(n)
 	if err != nil {
-		return a, err
-	}
-	b, err := im.operand(n, 1)
-	if err != nil {
-		return b, err
-	}
-	if a, b, err = im.same(n, a, b); err != nil {
 		return a, err
 	}
 	if a.shape != b.shape {
@@ -363,15 +367,8 @@ func mul(im *importer, n *node) (value, error) {
 	if v, ok, err := im.withConstant(n); ok || err != nil {
 		return v, err
 	}
-	a, err := im.operand(n, 0)
+	a, b, err := im.two(n)
 	if err != nil {
-		return a, err
-	}
-	b, err := im.operand(n, 1)
-	if err != nil {
-		return b, err
-	}
-	if a, b, err = im.same(n, a, b); err != nil {
 		return a, err
 	}
 	if a.shape.Values() < b.shape.Values() {
