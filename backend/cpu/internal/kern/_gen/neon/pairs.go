@@ -57,29 +57,35 @@ func (a *asm) pairs() {
 
 		name = kind.name + "EachNEON"
 		its := func(int) int { return one }
+		// The last vector of a row overlaps with the one before, which may lie in its place.
+		begin := func() {
+			a.op("ADD R3<<2, R1, R5")
+			a.op("SUB $16, R5")
+			a.op("VLD1 (R5), %s", list(first, 1, "S4"))
+			a.op("VMOV V%d.B16, V%d.B16", kind.combine(1, its), last)
+			a.op("LSR $2, R3, R5")
+		}
+		end := func() {
+			a.op("AND $3, R3, R5")
+			a.op("ADD R5<<2, R1")
+			a.op("ADD R5<<2, R0")
+			a.op("SUB $16, R0, R5")
+			a.op("VST1 %s, (R5)", list(last, 1, "S4"))
+			a.op("SUBS $1, R4")
+			a.op("BNE row")
+			a.op("RET")
+		}
 		a.function(name, "dst, a, b *float32, n, rows int", 0, 40,
 			name+" "+kind.each, "for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.")
 		a.arguments("dst", "a", "b", "n", "rows")
 		a.label("row")
 		a.op("VLD1R.P 4(R2), %s", list(one, 1, "S4"))
-		// The last vector of a row overlaps with the one before, which may lie in its place.
-		a.op("ADD R3<<2, R1, R5")
-		a.op("SUB $16, R5")
-		a.op("VLD1 (R5), %s", list(first, 1, "S4"))
-		a.op("VMOV V%d.B16, V%d.B16", kind.combine(1, its), last)
-		a.op("LSR $2, R3, R5")
+		begin()
 		a.fours("R5", func(n int) {
 			a.load("R1", first, n)
 			a.store("R0", kind.combine(n, its), n)
 		})
-		a.op("AND $3, R3, R5")
-		a.op("ADD R5<<2, R1")
-		a.op("ADD R5<<2, R0")
-		a.op("SUB $16, R0, R5")
-		a.op("VST1 %s, (R5)", list(last, 1, "S4"))
-		a.op("SUBS $1, R4")
-		a.op("BNE row")
-		a.op("RET")
+		end()
 
 		name = kind.name + "RowsNEON"
 		a.function(name, "dst, a, b *float32, n, rows int", 0, 40,
@@ -89,25 +95,13 @@ func (a *asm) pairs() {
 		a.op("SUB $16, R6")
 		a.op("VLD1 (R6), %s", list(one, 1, "S4"))
 		a.label("row")
-		// The last vector, as above.
-		a.op("ADD R3<<2, R1, R5")
-		a.op("SUB $16, R5")
-		a.op("VLD1 (R5), %s", list(first, 1, "S4"))
-		a.op("VMOV V%d.B16, V%d.B16", kind.combine(1, its), last)
-		a.op("LSR $2, R3, R5")
+		begin()
 		a.op("MOVD R2, R6")
 		a.fours("R5", func(n int) {
 			a.load("R1", first, n)
 			a.load("R6", second, n)
 			a.store("R0", kind.combine(n, theirs), n)
 		})
-		a.op("AND $3, R3, R5")
-		a.op("ADD R5<<2, R1")
-		a.op("ADD R5<<2, R0")
-		a.op("SUB $16, R0, R5")
-		a.op("VST1 %s, (R5)", list(last, 1, "S4"))
-		a.op("SUBS $1, R4")
-		a.op("BNE row")
-		a.op("RET")
+		end()
 	}
 }
