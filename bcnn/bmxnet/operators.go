@@ -202,14 +202,19 @@ func clip(im *importer, n *node) (value, error) {
 	return im.pointwise(n, "", op, v)
 }
 
+// withScalar returns the operand of an operator, and the number that it has as an attribute.
+func (im *importer) withScalar(n *node) (v value, x float32, err error) {
+	a := n.attributes()
+	if x = a.number("scalar", 0); a.err != nil {
+		return v, x, a.err
+	}
+	v, err = im.operand(n, 0)
+	return v, x, err
+}
+
 // limit imports the larger or the smaller of a tensor and a number.
 func limit(im *importer, n *node) (value, error) {
-	a := n.attributes()
-	x := a.number("scalar", 0)
-	if a.err != nil {
-		return value{}, a.err
-	}
-	v, err := im.operand(n, 0)
+	v, x, err := im.withScalar(n)
 	if err != nil {
 		return v, err
 	}
@@ -385,12 +390,7 @@ func mul(im *importer, n *node) (value, error) {
 
 // scalar imports sums and products with a number.
 func scalar(im *importer, n *node) (value, error) {
-	a := n.attributes()
-	x := a.number("scalar", 0)
-	if a.err != nil {
-		return value{}, a.err
-	}
-	v, err := im.operand(n, 0)
+	v, x, err := im.withScalar(n)
 	if err != nil {
 		return v, err
 	}

@@ -123,16 +123,7 @@ func (im *importer) sequenceLength(n *pb.Node) (build.Operand, error) {
 // splitToSequence imports SplitToSequence: into parts of given sizes, of one size but for the
 // last, or of 1.
 func (im *importer) splitToSequence(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	whole := sizesOf(r)
-	a, err := n.Int("axis", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axis, err := axisIndex(a, len(whole))
+	r, whole, axis, err := im.alongAxis(n)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -171,7 +162,7 @@ func (im *importer) splitToSequence(n *pb.Node) (build.Operand, error) {
 		return build.Operand{Parts: parts}, err
 	}
 	for i, p := range parts {
-		if parts[i], err = im.reshaped(n, p, "Squeeze", a); err != nil {
+		if parts[i], err = im.reshaped(n, p, "Squeeze", int64(axis)); err != nil {
 			return build.Operand{}, err
 		}
 	}

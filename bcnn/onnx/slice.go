@@ -103,18 +103,23 @@ func stretch(begin, end, step, size int64) (start, move, n int) {
 	return int(begin), int(step), int(count)
 }
 
-// split cuts a constant, or the channels of a value, into one part for each output.
-func (im *importer) split(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
+// alongAxis returns the first input of a node, its dimensions, and which the attribute axis is.
+func (im *importer) alongAxis(n *pb.Node) (r build.Operand, whole []int, axis int, err error) {
+	if r, err = im.operand(n, 0); err != nil {
+		return r, nil, 0, err
 	}
-	whole := sizesOf(r)
 	a, err := n.Int("axis", 0)
 	if err != nil {
-		return build.Operand{}, err
+		return r, nil, 0, err
 	}
-	axis, err := axisIndex(a, len(whole))
+	whole = sizesOf(r)
+	axis, err = axisIndex(a, len(whole))
+	return r, whole, axis, err
+}
+
+// split cuts a constant, or the channels of a value, into one part for each output.
+func (im *importer) split(n *pb.Node) (build.Operand, error) {
+	r, whole, axis, err := im.alongAxis(n)
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -283,14 +283,20 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 	if b.err == nil {
 		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == often, out.Layer})
 	}
+	return b.levels(v.Node, out, scale, shift, uniform), nil
+}
+
+// levels says what the numbers of a quantizer stand for: levels, if all channels have one
+// scale and shift.
+func (b *Builder) levels(n *pb.Node, q *Value, scale, shift []float32, uniform bool) *Value {
 	if !uniform {
-		return b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out), nil
+		return b.Emit(n, "/values", bcnn.Affine{Scale: scale, Bias: shift}, q.Shape, q)
 	}
-	out.Levels, out.Offset = true, shift[0]
+	q.Levels, q.Offset = true, shift[0]
 	if scale[0] != 1 {
-		out.Gain = scale[0]
+		q.Gain = scale[0]
 	}
-	return out, nil
+	return q
 }
 
 // integerWeights returns weights as multiples.Find does, up to the tolerance of the options

@@ -218,15 +218,7 @@ func (b *Builder) levelled(v *Value, p *pieces) (*Value, error) {
 		exact(numbers[0], int(low), scale[0], shift[0]) { // 0 stays 0
 		q.Low, shift[0] = int(low), 0
 	}
-	out := b.Emit(v.Node, "", q, in.Shape, in)
-	if !uniform {
-		return b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out), nil
-	}
-	out.Levels, out.Offset = true, shift[0]
-	if scale[0] != 1 {
-		out.Gain = scale[0]
-	}
-	return out, nil
+	return b.levels(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift, uniform), nil
 }
 
 // exact reports whether whole numbers from low on, times a scale, are those from 0 on times
