@@ -9,17 +9,23 @@ import (
 
 // border computes the border classes of a convolution on bits from an image of
 // shape in to one of shape out, before any pooling. It returns nil where a border
-// of 0 bits is already right: padding of what they stand for, or no padded tap.
+// of 0 bits is already right, padding of what they stand for or no padded tap, and
+// there is no offset.
 func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
-	if c.PadValue == c.zeroBits() || c.Pad == (Padding{}) {
+	padded := c.PadValue != c.zeroBits() && c.Pad != (Padding{})
+	if !padded && c.Offset == nil {
 		return nil, nil
 	}
 	if err := lo.hold(8 * (int64(out.H) + int64(out.W))); err != nil {
 		return nil, err
 	}
-	rows := classify(out.H, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
-	cols := classify(out.W, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
-	if len(rows.spans) == 1 && len(cols.spans) == 1 {
+	rows, cols := oneClass(out.H, c.KH), oneClass(out.W, c.KW)
+	if padded {
+		rows = classify(out.H, c.KH, c.StrideH, c.DilationH, c.Pad.Top, in.H)
+		cols = classify(out.W, c.KW, c.StrideW, c.DilationW, c.Pad.Left, in.W)
+	}
+	padded = len(rows.spans) > 1 || len(cols.spans) > 1
+	if !padded && c.Offset == nil {
 		return nil, nil
 	}
 	b := &Border{Row: rows.of, Col: cols.of, Rows: len(rows.spans), Cols: len(cols.spans)}
@@ -27,6 +33,14 @@ func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
 		return nil, err
 	}
 	b.Correction = make([]int32, b.Rows*b.Cols*c.Out)
+	if c.Offset != nil {
+		for i := range b.Rows * b.Cols {
+			copy(b.Correction[i*c.Out:], c.Offset)
+		}
+		if !padded {
+			return b, nil
+		}
+	}
 	factor := int32(c.PadValue - c.zeroBits())
 	group := in.C / c.Groups
 	words := bits.Words(group)
@@ -47,7 +61,7 @@ func (lo *lowering) border(c *ConvStep, in, out Shape) (*Border, error) {
 		all := sums.of(span{0, c.KH}, span{0, c.KW})
 		for i, r := range rows.spans {
 			for j, k := range cols.spans {
-				b.Correction[(i*b.Cols+j)*c.Out+o] = factor * (all - sums.of(r, k))
+				b.Correction[(i*b.Cols+j)*c.Out+o] += factor * (all - sums.of(r, k))
 			}
 		}
 	}
@@ -88,11 +102,16 @@ type spanClasses struct {
 	spans []span // taps inside, per class; class 0 has all of them
 }
 
+// oneClass are positions without padded taps.
+func oneClass(out, kernel int) spanClasses {
+	return spanClasses{of: make([]int, out), spans: []span{{0, kernel}}}
+}
+
 // classify puts the positions of a window in a row of in values into classes of
 // the same taps inside. From one position to the next both ends of the span can
 // only fall: a class is a run of positions, and there are at most 2·kernel + 2.
 func classify(out, kernel, stride, dilation, pad, in int) spanClasses {
-	s := spanClasses{of: make([]int, out), spans: []span{{0, kernel}}}
+	s := oneClass(out, kernel)
 	for y := range out {
 		from, to := num.Inside(y*stride-pad, kernel, dilation, in)
 		sp := span{from, to}

@@ -134,9 +134,11 @@ func (l *link) apply(c int, x float64) float64 {
 	return x // a maximum of one value
 }
 
+// evaluate applies the functions one after the other. Each result is rounded to float32,
+// as that of a layer is which stands alone.
 func evaluate(chain []link, c int, x float64) float64 {
 	for i := range chain {
-		x = chain[i].apply(c, x)
+		x = float64(float32(chain[i].apply(c, x)))
 	}
 	return x
 }
@@ -178,6 +180,58 @@ func compose(chain []link, c int) (scale, shift float32) {
 		b = float64(float64(b-at(l.mean, c))*s) + at(l.shift, c)
 	}
 	return float32(a), float32(b)
+}
+
+// What a constant rounds away that is added to a value and then taken away again is part of
+// a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. Constants take each other
+// away where less than a part of cancelled is left of one, or less than half of one of at
+// least roundsAt, beside which hardly any value keeps a fraction.
+const (
+	cancelled = 1.0 / (1 << 20)
+	roundsAt  = 1 << 20
+)
+
+// together returns how many affine links from the first one on may be composed for a
+// channel: no constant takes away one before it.
+func together(affine []link, c int) int {
+	b := 0.0 // what has been added so far
+	for i := range affine {
+		l := &affine[i]
+		s := at(l.scale, c)
+		before := math.Abs(b)
+		moved := b - at(l.mean, c)
+		after := float64(moved*s) + at(l.shift, c)
+		left := min(math.Abs(moved), math.Abs(after/s))
+		if s != 0 && before > 0 && (left < before*cancelled || before >= roundsAt && left <= before/2) {
+			return i
+		}
+		b = after
+	}
+	return len(affine)
+}
+
+// composes reports whether composed affine links give the same for ±1 as the links do one
+// after the other.
+func composes(affine []link, c int) bool {
+	scale, shift := compose(affine, c)
+	return evaluate(affine, c, 1) == float64(shift+scale) && evaluate(affine, c, -1) == float64(shift-scale)
+}
+
+// integral reports whether the first of several links does nothing but add integers.
+func integral(affine []link) bool {
+	if len(affine) < 2 {
+		return false
+	}
+	l := &affine[0]
+	plain := func(list []float64, empty float64) bool { return len(list) == 1 && list[0] == empty }
+	some := false
+	for _, x := range l.shift {
+		if x != math.Trunc(x) {
+			return false
+		}
+		some = some || x != 0
+	}
+	return some && plain(l.mean, 0) && plain(l.scale, 1)
 }
 
 // slopeOf is the factor of affine links for a channel.

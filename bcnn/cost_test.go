@@ -430,8 +430,8 @@ func TestWorkIsCounted(t *testing.T) {
 	}{
 		{"the threshold of a chain for all channels", layers(fed(bcnn.Float32, 1, 1, 100), scale, scale, sign), search * 3},
 		{"thresholds per channel", layers(fed(bcnn.Float32, 1, 1, 100), scale, bcnn.Affine{Bias: constant(100, 1)}, sign), search * 3 * 100},
-		{"a scale for all channels", layers(fed(bcnn.Float32, 1, 1, 100), scale, scale, scale), 3},
-		{"scales per channel", layers(fed(bcnn.Float32, 1, 1, 100), scale, bcnn.Affine{Bias: constant(100, 1)}, scale), 3 * 100},
+		{"a scale for all channels", layers(fed(bcnn.Float32, 1, 1, 100), scale, scale, scale), 3 + 3},
+		{"scales per channel", layers(fed(bcnn.Float32, 1, 1, 100), scale, bcnn.Affine{Bias: constant(100, 1)}, scale), 2 * 3 * 100},
 		{"the zero of bytes for all channels", layers(fed(bcnn.Uint8, 1, 1, 100), scale, scale, point(100, 1)), 2*2 + 1},
 		{"the zero of bytes per channel", layers(fed(bcnn.Uint8, 1, 1, 100), scale, bcnn.Affine{Bias: make([]float32, 100)}, point(100, 1)), 2*2*100 + 1},
 		{"the zero of bytes until they differ", layers(fed(bcnn.Uint8, 1, 1, 100), bcnn.Affine{Bias: constant(100, 0)}, point(100, 1)), 2*2 + 100}, // and scales per channel

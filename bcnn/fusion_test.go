@@ -158,7 +158,7 @@ func TestWhatIsFused(t *testing.T) {
 		{"the sign of ±1", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("t", sign).add("d", dense(2, 2)),
 			"[0] sign s → 1×1×2 bits; [1] dense d → 1×1×2 float32", ""},
 		{"functions of ±1, then sign", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("a", half).add("t", sign).add("d", dense(2, 2)),
-			"[0] sign s → 1×1×2 bits; [1] affine a → 1×1×2 float32 scaled; [2] sign t → 1×1×2 bits; [3] dense d → 1×1×2 float32", ""},
+			"[0] sign s+a+t → 1×1×2 bits; [1] dense d → 1×1×2 float32", ""},
 		{"pool of floats", draw(bcnn.Float32, 4, 4, 2).add("p", pool).add("a", half).add("q", pool),
 			"[0] maxpool p → 2×2×2 float32; [1] affine a → 2×2×2 float32 scaled; [2] maxpool q → 1×1×2 float32", ""},
 		{"pool of bytes", draw(bcnn.Uint8, 4, 4, 2).add("p", pool),

@@ -93,10 +93,10 @@ func TestLowerLimitsTensorBytes(t *testing.T) {
 		{"thresholds and flips", func() *bcnn.Network {
 			n := fed(bcnn.Float32, 1, 1, 65)
 			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
-			plus(n, bcnn.ReLU{})
+			plus(n, bcnn.Affine{Scale: []float32{-1}})
 			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 			return n
-		}, 2 * (65*4 + 2*2*8), "constants take more than"},
+		}, (65*4 + 2*2*8) + 65*12, "constants take more than"},
 		{"weights that are unpacked", func() *bcnn.Network {
 			n := fed(bcnn.Float32, 1, 1, 65)
 			plus(n, bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: make([]uint64, 3*2)}})

@@ -210,7 +210,11 @@ func (lo *lowering) bound(v value) int64 {
 	if v.conv.Int8 != nil {
 		k *= -math.MinInt8
 	}
-	return k
+	var most int32
+	for _, offset := range v.conv.Offset {
+		most = max(most, offset, -offset)
+	}
+	return k + int64(most)
 }
 
 // emitConv emits a pending convolution with its epilogue set.
@@ -264,6 +268,15 @@ func (lo *lowering) negate(v value, channels []int) error {
 			c.Bias[o] = -c.Bias[o]
 		}
 		return nil
+	}
+	if c.Offset != nil {
+		if err := lo.hold(4 * int64(c.Out)); err != nil {
+			return err
+		}
+		c.Offset = slices.Clone(c.Offset)
+		for _, o := range channels {
+			c.Offset[o] = -c.Offset[o]
+		}
 	}
 	c.Bits = slices.Clone(c.Bits)
 	words := len(c.Bits) / c.Out

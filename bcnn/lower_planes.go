@@ -265,14 +265,17 @@ func (lo *lowering) plain(v value) (value, error) {
 		v.tensor, err = lo.emit(step, nil, Float32, shape, v.tensor)
 		return v, err
 	}
-	if err := lo.hold(8 * int64(shape.C)); err != nil {
+	if err := lo.hold(12 * int64(shape.C)); err != nil {
 		return v, err
 	}
 	conv := &ConvStep{
 		Window: Window{KH: 1, KW: 1}.normal(), Out: shape.C, Groups: shape.C, PadValue: -l.offset,
 		InPlanes: l.planes, Bits: slices.Repeat([]uint64{1}, shape.C),
 	}
-	half := link{kind: linkAffine, mean: []float64{0}, scale: []float64{0.5}, shift: []float64{float64(l.offset) / 2}}
+	if l.offset != 0 {
+		conv.Offset = slices.Repeat([]int32{int32(l.offset)}, shape.C)
+	}
+	half := link{kind: linkAffine, mean: []float64{0}, scale: []float64{0.5}, shift: []float64{0}}
 	return value{conv: conv, convIn: v.tensor, out: shape, chain: append([]link{half}, v.chain...), mixed: v.mixed, flat: v.flat}, nil
 }
 
@@ -305,13 +308,25 @@ func (lo *lowering) planes(v value, i int, conv *ConvStep, w Weights, rowLen int
 	if conv.Bits, err = lo.unaryRows(integers, n, weights, weightUnit); err != nil {
 		return out, err
 	}
-	if scale := unit * weightUnit; scale != 1 || in.offset != 0 {
-		l := link{layers: []int{i}, kind: linkAffine, mean: []float64{0}, scale: []float64{scale}, shift: []float64{0}}
-		if in.offset != 0 {
-			if l.shift, err = lo.filterSums(integers, conv.Out, float64(in.offset)/2); err != nil {
-				return out, err
-			}
+	// Σ x·w is scale·(Σ S·p + offset·Σ p) with w = weightUnit·p: integers before the scale.
+	scale := unit * weightUnit
+	shift := []float64{0}
+	if in.offset != 0 {
+		if shift, err = lo.filterSums(integers, conv.Out, float64(in.offset)/weightUnit); err != nil {
+			return out, err
 		}
+		if conv.Offset, err = lo.offsets(shift); err != nil {
+			return out, err
+		}
+		if conv.Offset != nil {
+			shift = []float64{0}
+		}
+	}
+	if scale != 1 || len(shift) > 1 {
+		for o := range shift {
+			shift[o] *= scale
+		}
+		l := link{layers: []int{i}, kind: linkAffine, mean: []float64{0}, scale: []float64{scale}, shift: shift}
 		if out, err = lo.push(out, l); err != nil {
 			return out, err
 		}
@@ -410,6 +425,21 @@ func (lo *lowering) repeatedChannels(channels, group, n int) ([]int32, error) {
 		index[c] = int32(c/(group*n)*group + c%group)
 	}
 	return index, nil
+}
+
+// offsets returns numbers as ConvStep.Offset, nil where they are too large for that.
+func (lo *lowering) offsets(numbers []float64) ([]int32, error) {
+	if err := lo.hold(4 * int64(len(numbers))); err != nil {
+		return nil, err
+	}
+	list := make([]int32, len(numbers))
+	for o, x := range numbers {
+		if math.Abs(x) > maxOffset || x != math.Trunc(x) {
+			return nil, nil
+		}
+		list[o] = int32(x)
+	}
+	return list, nil
 }
 
 // filterSums returns the sums of the weights of each filter, times a factor.

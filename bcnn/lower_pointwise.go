@@ -80,18 +80,103 @@ func (lo *lowering) copy(made map[int]int, op StepOp, d DType, s Shape, t int) (
 }
 
 // prefix splits off the links that one step can do in its epilogue: affine
-// functions, then at most one activation, which is a function only where the step can do it.
-func (lo *lowering) prefix(chain []link, channels int, functions bool) (affine []link, a Activation, rest []link, err error) {
+// functions as long as they may be composed for values, then at most one activation, which
+// is a function only where the step can do it.
+func (lo *lowering) prefix(chain []link, channels int, of values, functions bool) (affine []link, a Activation, rest []link, err error) {
 	n := 0
 	for n < len(chain) && chain[n].kind == linkAffine {
 		n++
 	}
+	if n, err = lo.together(chain[:n], channels, of); err != nil {
+		return nil, a, nil, err
+	}
 	affine, rest = chain[:n], chain[n:]
+	if len(rest) > 0 && rest[0].kind == linkAffine {
+		return affine, a, rest, nil
+	}
 	if len(rest) > 0 && rest[0].kind != linkPool && (functions || rest[0].kind != linkFunction) {
 		a, err = lo.activation(&rest[0], channels)
 		rest = rest[1:]
 	}
 	return affine, a, rest, err
+}
+
+// values says of which values functions are composed.
+type values int
+
+const (
+	reals  values = iota
+	signs         // ±1
+	wholes        // sums of bits, as Float32
+)
+
+// only returns what the values of a tensor are.
+func (lo *lowering) only(t int) values {
+	if lo.plan.Tensors[t].DType == Bits {
+		return signs
+	}
+	if t < len(lo.plan.Inputs) {
+		return reals
+	}
+	s := lo.writer(t)
+	if conv, ok := s.Op.(*ConvStep); ok && lo.plan.Tensors[s.In[0]].DType == Bits && conv.Scale == nil && conv.Activation.Kind == ActivationNone {
+		return wholes
+	}
+	return reals
+}
+
+// together returns how many affine links from the first one on may be composed for values.
+func (lo *lowering) together(affine []link, channels int, of values) (int, error) {
+	if len(affine) < 2 {
+		return len(affine), nil
+	}
+	if of == wholes && integral(affine) {
+		return 1, nil // as the convolution would add the integers, see offset
+	}
+	if uniform(affine) {
+		channels = 1
+	}
+	n := len(affine)
+	for c := range channels {
+		if err := lo.Charge(int64(n)); err != nil {
+			return 0, err
+		}
+		if of != signs {
+			n = together(affine[:n], c)
+		} else if !composes(affine, c) {
+			return 1, nil
+		}
+	}
+	return n, nil
+}
+
+// offset makes the integers that the first link adds to the sums of a pending convolution a
+// part of them, where they are not too large, and returns the links behind. Scaled first,
+// sums and integers would be rounded apart from each other, so that a sum of zeros might
+// not be 0.
+func (lo *lowering) offset(v value, affine []link) ([]link, error) {
+	list := affine[0].shift
+	if len(list) == 1 {
+		if err := lo.hold(8 * int64(v.conv.Out)); err != nil {
+			return nil, err
+		}
+		list = slices.Repeat(list, v.conv.Out)
+	}
+	offsets, err := lo.offsets(list)
+	if err != nil || offsets == nil {
+		return affine, err
+	}
+	for o, before := range v.conv.Offset {
+		if offsets[o] += before; max(offsets[o], -offsets[o]) > maxOffset {
+			return affine, nil
+		}
+	}
+	before := v.conv.Offset
+	if v.conv.Offset = offsets; lo.bound(v) > math.MaxInt32-1 {
+		v.conv.Offset = before
+		return affine, nil
+	}
+	return affine[1:], nil
 }
 
 func (lo *lowering) activation(l *link, channels int) (Activation, error) {
@@ -142,15 +227,20 @@ func (lo *lowering) float(v value) (t int, err error) {
 	}
 	t, chain := v.tensor, v.chain
 	if v.conv != nil {
-		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, false)
+		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, reals, false)
 		if err != nil {
 			return 0, err
+		}
+		done := layersOf(chain[:len(chain)-len(rest)])
+		if lo.plan.Tensors[v.convIn].DType == Bits && integral(affine) {
+			if affine, err = lo.offset(v, affine); err != nil {
+				return 0, err
+			}
 		}
 		v.conv.Activation = activation
 		if v.conv.Scale, v.conv.Shift, err = lo.compose(affine, v.conv.Out); err != nil {
 			return 0, err
 		}
-		done := layersOf(chain[:len(chain)-len(rest)])
 		if t, err = lo.emitConv(v, done, Float32, v.out); err != nil {
 			return 0, err
 		}
@@ -180,7 +270,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 			chain = chain[1:]
 			continue
 		}
-		affine, activation, rest, err := lo.prefix(chain, shape.C, true)
+		affine, activation, rest, err := lo.prefix(chain, shape.C, lo.only(t), true)
 		if err != nil {
 			return 0, err
 		}
@@ -261,14 +351,7 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 		dtype = lo.plan.Tensors[v.tensor].DType
 	}
 	if dtype == Bits {
-		if lo.settled(v) {
-			return v, nil // the sign of ±1
-		}
-		t, err := lo.float(v)
-		if err != nil {
-			return v, err
-		}
-		v = value{tensor: t, flat: v.flat}
+		return lo.signOfBits(v, i, rule)
 	}
 	shape := lo.shape(v)
 	cuts, err := lo.decide(v, shape.C, rule, lo.domain(v))
@@ -297,6 +380,63 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 	return out, err
 }
 
+// signOfBits makes bits of a function of ±1, which is decided for each of the two.
+func (lo *lowering) signOfBits(v value, i int, rule ZeroRule) (value, error) {
+	if lo.settled(v) {
+		return v, nil // the sign of ±1
+	}
+	channels := lo.plan.Tensors[v.tensor].Shape.C
+	// bits returns what becomes of −1 and of +1.
+	bits := func(c int) (minus, plus bool) {
+		return rule.positive(evaluate(v.chain, c, -1)), rule.positive(evaluate(v.chain, c, 1))
+	}
+	once, same := uniform(v.chain), true
+	for c := range channels {
+		if c > 0 && (once || !same) {
+			break
+		}
+		if err := lo.Charge(2 * int64(1+len(v.chain))); err != nil {
+			return v, err
+		}
+		minus, plus := bits(c)
+		same = plus && !minus
+	}
+	if same {
+		out := value{tensor: v.tensor, flat: v.flat, shared: v.shared}
+		return out, lo.implement(v.tensor, append(layersOf(v.chain), i))
+	}
+	if err := lo.hold(12 * int64(channels)); err != nil {
+		return v, err
+	}
+	step := &AffineStep{Scale: make([]float32, channels), Shift: make([]float32, channels)}
+	for c := range channels {
+		if c > 0 && once {
+			step.Scale[c], step.Shift[c] = step.Scale[0], step.Shift[0]
+			continue
+		}
+		if err := lo.Charge(2 * int64(1+len(v.chain))); err != nil {
+			return v, err
+		}
+		switch minus, plus := bits(c); {
+		case plus != minus:
+			step.Scale[c] = map[bool]float32{true: 1, false: -1}[plus]
+		case plus:
+			step.Shift[c] = 1
+		default:
+			step.Shift[c] = -1
+		}
+	}
+	shape := lo.plan.Tensors[v.tensor].Shape
+	t, err := lo.emit(step, layersOf(v.chain), Float32, shape, v.tensor)
+	if err != nil {
+		return v, err
+	}
+	lo.plan.Tensors[t].Coded = true
+	out := value{flat: v.flat}
+	out.tensor, err = lo.emit(&SignStep{Threshold: Threshold{F32: make([]float32, channels)}}, []int{i}, Bits, shape, t)
+	return out, err
+}
+
 // domain returns the values that a threshold of a value is one of.
 func (lo *lowering) domain(v value) domain {
 	switch {
@@ -322,6 +462,12 @@ func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
 		return v, err
 	}
 	threshold, planes := cuts.threshold, max(cuts.planes, 1)
+	for k, t := range threshold.I32 { // of sums without an offset
+		if v.conv.Offset != nil && t != math.MinInt32 && t != math.MaxInt32 {
+			threshold.I32[k] = t - v.conv.Offset[k%v.conv.Out]
+		}
+	}
+	v.conv.Offset = nil
 	v.conv.Threshold, v.conv.OutPlanes = &threshold, planes
 	out := value{flat: v.flat}
 	var err error

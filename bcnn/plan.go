@@ -183,7 +183,10 @@ type ConvStep struct {
 	// of the thresholded bits; nil for none. Rows and columns that fill no
 	// window are dropped.
 	Pool *Window
-	// Border is set for Bits input where padded taps do not all read as −1.
+	// Offset is added to the sums of Bits input, one integer per output channel, so that
+	// what levels stand for is exact before it is scaled: a sum of zeros is 0. nil for none.
+	Offset []int32
+	// Border is set for Bits input where padded taps do not all read as −1, or with an Offset.
 	Border *Border
 	// InPlanes and OutPlanes are the planes of Bits input and of Bits output of a Bits
 	// input; 0 means 1.
@@ -204,7 +207,7 @@ type ConvStep struct {
 //
 // with K all taps of the window, padded ones included. The class of an output
 // pixel (before pooling) is Row[y]·Cols + Col[x]; class 0 of rows and columns
-// means no padded tap.
+// means no padded tap. ConvStep.Offset is in the corrections of all classes.
 type Border struct {
 	Row, Col   []int // class of each output row and column
 	Rows, Cols int   // number of classes

@@ -127,12 +127,15 @@ func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	if err := bits.CheckPadding(op.Bits, group); err != nil {
 		return fmt.Errorf("weights: %w", err)
 	}
+	if op.Offset != nil && in.DType != Bits {
+		return fmt.Errorf("offsets of sums of %v", in.DType)
+	}
 	// The sums, and what they are computed from, must fit into int32.
 	largest := 2 * op.largest()
 	if in.DType == Uint8 {
 		largest = 2 * 255
 	}
-	if taps > math.MaxInt32/largest {
+	if taps > (math.MaxInt32-maxOffset)/largest {
 		return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
 	}
 	return nil
@@ -151,9 +154,24 @@ func largestSum(weights []int16, n int) int64 {
 	return largest
 }
 
+// maxOffset is the largest magnitude of an offset of sums: float32 holds the integers up
+// to there.
+const maxOffset = 1 << 24
+
 func (op *ConvStep) checkBorder(in, out Shape) error {
+	if op.Offset != nil && len(op.Offset) != op.Out {
+		return fmt.Errorf("%d offsets of %d outputs", len(op.Offset), op.Out)
+	}
+	for _, v := range op.Offset {
+		if v < -maxOffset || v > maxOffset {
+			return fmt.Errorf("an offset of %d, want −%d to %d", v, maxOffset, maxOffset)
+		}
+	}
 	b := op.Border
 	if b == nil {
+		if op.Offset != nil {
+			return errors.New("no border for offsets")
+		}
 		if op.PadValue == op.zeroBits() || !op.Window.ReadsPadding(in, out) {
 			return nil
 		}
@@ -176,6 +194,9 @@ func (op *ConvStep) checkBorder(in, out Shape) error {
 	}
 	taps := num.Product(op.KH, op.KW, in.C/op.Groups)
 	most := 2 * op.largest() * taps
+	if op.Offset != nil {
+		most += maxOffset
+	}
 	for _, v := range b.Correction {
 		if int(v) < -most || int(v) > most {
 			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps)

@@ -84,6 +84,9 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 					} else {
 						sum = integerSum(op, weights, x, n, y, px, o)
 					}
+					if op.Offset != nil {
+						sum += op.Offset[o]
+					}
 					if numbers != nil {
 						for k := o; k < len(op.Threshold.I32); k += op.Out {
 							if sum >= op.Threshold.I32[k] {

@@ -101,7 +101,7 @@ type sumsConv struct {
 // Compile compiles an operation that has passed the check of the plan.
 func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
 	// A dense layer with a pool, which is an odd 1×1 one, is a convolution.
-	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && op.Border == nil {
+	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && (op.Border == nil || len(op.Border.Correction) == op.Out) {
 		return newDense(c, op, in)
 	}
 	v := &sumsConv{outShape: out.Shape, poolH: 1, poolW: 1}

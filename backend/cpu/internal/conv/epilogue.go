@@ -33,7 +33,7 @@ type epilogue struct {
 	end         kern.End
 	rest        activation.Rest
 
-	row, col []int // border classes of the output positions, nil for none
+	row, col []int // border classes of the output positions, nil where there is one at most
 	classes  int   // of columns
 }
 
@@ -44,7 +44,9 @@ func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride i
 	}
 	var corrections [][]int32
 	if b := op.Border; b != nil && in == bcnn.Bits {
-		e.row, e.col, e.classes = b.Row, b.Col, b.Cols
+		if b.Rows*b.Cols > 1 {
+			e.row, e.col, e.classes = b.Row, b.Col, b.Cols
+		}
 		for k := range b.Rows * b.Cols {
 			corrections = append(corrections, b.Correction[k*op.Out:][:op.Out])
 		}

@@ -90,7 +90,7 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, arch int) ([]Candidate, er
 		return c.elementwise(op)
 	case gpu.HasPlanes(conv):
 		return c.convPlanes(conv), nil
-	case conv.Dense && c.In.DType == bcnn.Bits:
+	case conv.Dense && c.In.DType == bcnn.Bits && conv.Border == nil:
 		return c.dense(conv), nil
 	case c.In.DType == bcnn.Bits:
 		return c.convBits(conv), nil

@@ -55,7 +55,7 @@ func NewFused(plan *bcnn.Plan, limits Limits, arch int) *Fused {
 			return nil
 		}
 		switch {
-		case op.Dense && c.In.DType == bcnn.Bits && len(s.Convs) > 0 && s.denses < len(s.Net.Dense):
+		case op.Dense && c.In.DType == bcnn.Bits && op.Border == nil && len(s.Convs) > 0 && s.denses < len(s.Net.Dense):
 			if !s.addDense(c, op) {
 				return nil
 			}

@@ -103,7 +103,7 @@ func (c *planner) patchesOf(op bcnn.StepOp) []Spec {
 	switch {
 	case !ok || c.In.DType != bcnn.Bits || gpu.HasPlanes(conv):
 		return nil
-	case conv.Dense:
+	case conv.Dense && conv.Border == nil:
 		return c.denseReduce(conv)
 	}
 	return c.patches(conv)
@@ -119,7 +119,7 @@ func (c *planner) direct(op bcnn.StepOp) ([]Spec, error) {
 		s := c.convBits(conv)
 		s[0].File, s[0].Name = gpu.Planes, "conv_planes"
 		return s, nil
-	case conv.Dense && c.In.DType == bcnn.Bits:
+	case conv.Dense && c.In.DType == bcnn.Bits && conv.Border == nil:
 		return c.denseSegments(conv), nil
 	case c.In.DType == bcnn.Bits:
 		return c.convBits(conv), nil
