@@ -262,6 +262,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	rule := bcnn.ZeroRule(0)
 	plainInput, plainOutput, uniform := true, true, true
 	ternary := false // a channel has a value of its own at the threshold
+	exact := true    // ±1, scaled and shifted, are just the two values
 	for c := range channels {
 		lo, mid, hi := at(1, c), at(2, c), at(3, c)
 		ternary = ternary || mid != lo && mid != hi
@@ -303,6 +304,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 			if scale[c], shift[c], err = b.halves(lo, mid, hi); err != nil {
 				return nil, err
 			}
+			exact = exact && float64(shift[c]+scale[c]) == hi && float64(shift[c]-scale[c]) == lo
 		}
 		plainInput = plainInput && direction[c] == 1 && t == 0
 		plainOutput = plainOutput && scale[c] == 1 && shift[c] == 0
@@ -310,6 +312,16 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	}
 	if rule == 0 {
 		rule = bcnn.ZeroIsPlus // every channel is constant
+	}
+	if !ternary && !exact {
+		// The two values are none of ±1, to the last place: as levels they may be.
+		p, err := b.piecesOf(s)
+		if err != nil {
+			return nil, err
+		}
+		if out, err := b.levelled(v, p); out != nil || err != nil {
+			return out, err
+		}
 	}
 	if !plainInput {
 		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)

@@ -199,6 +199,18 @@ func (b *Builder) shifted(n *pb.Node, v *Value, rows []float32, of weights, alph
 		return y, nil
 	}
 	op := b.Net.Layers[y.Layer].Op
+	if offset != 0 && !positional {
+		// Σ ts + (o/g)·Σ t, before it is scaled, if that is an integer.
+		of := weights{rows: filters, out: out + ones, packed: of.packed, integers: of.integers}
+		sums, integers, err := b.filterSums(&of, float64(offset)/float64(gain))
+		if err != nil {
+			return nil, err
+		}
+		if integers {
+			y = b.Emit(n, "/values", bcnn.Affine{Bias: sums}, all, y)
+			offset = 0
+		}
+	}
 	scale, err := b.Floats(out)
 	if err != nil {
 		return nil, err

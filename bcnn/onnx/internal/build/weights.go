@@ -140,11 +140,22 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 	case plain:
 		return y, nil
 	case offset != 0:
-		sums, err := b.filterSums(&of, offset)
+		// Integers are added before the gain where they are some: a sum of zeros stays 0.
+		sums, integers, err := b.filterSums(&of, float64(offset)/float64(gain))
 		if err != nil {
 			return nil, err
 		}
-		y = b.Emit(n, "/values", bcnn.Affine{Scale: []float32{gain}, Bias: sums}, shape, y)
+		if integers {
+			y = b.Emit(n, "/values", bcnn.Affine{Bias: sums}, shape, y)
+			if gain != 1 {
+				y = b.Emit(n, "/gain", bcnn.Affine{Scale: []float32{gain}}, shape, y)
+			}
+		} else {
+			if sums, _, err = b.filterSums(&of, float64(offset)); err != nil {
+				return nil, err
+			}
+			y = b.Emit(n, "/values", bcnn.Affine{Scale: []float32{gain}, Bias: sums}, shape, y)
+		}
 		if alpha == nil && bias == nil {
 			return y, nil
 		}
@@ -157,13 +168,13 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 }
 
 // filterSums returns the sums of each filter's weights without their factors, times a
-// factor.
-func (b *Builder) filterSums(of *weights, factor float32) ([]float32, error) {
-	sums, err := b.Floats(of.out)
-	if err != nil {
-		return nil, err
+// factor, and whether all of that are integers that float32 holds.
+func (b *Builder) filterSums(of *weights, factor float64) (sums []float32, integers bool, err error) {
+	if sums, err = b.Floats(of.out); err != nil {
+		return nil, false, err
 	}
 	size := len(of.rows) / of.out
+	integers = true
 	for o := range sums {
 		sum := 0
 		err := b.budget.Loop(size, func(lo, hi int) {
@@ -172,11 +183,13 @@ func (b *Builder) filterSums(of *weights, factor float32) ([]float32, error) {
 			}
 		})
 		if err != nil {
-			return nil, err
+			return nil, false, err
 		}
-		sums[o] = float32(float64(factor) * float64(sum))
+		x := factor * float64(sum)
+		sums[o] = float32(x)
+		integers = integers && x == math.Trunc(x) && math.Abs(x) <= 1<<24
 	}
-	return sums, nil
+	return sums, integers, nil
 }
 
 // nearly is the largest deviation, relative to α, of weights that are said to be
