@@ -29,6 +29,11 @@ func (im *importer) arithmetic(n *pb.Node) (build.Operand, error) {
 			op = "FMod"
 		}
 	}
+	if t := operands[1].Constant; op == "Pow" && t != nil && operands[0].Value != nil && !t.Type.Real() { // which may be of another type
+		if operands[1], err = im.cast(n, operands[1], pb.Float); err != nil {
+			return build.Operand{}, err
+		}
+	}
 	return im.operate(n, op, operands[0], operands[1])
 }
 
@@ -365,6 +370,7 @@ func (im *importer) clipped(n *pb.Node, v, w *build.Value) (r build.Operand, ok 
 	if !ok || len(by.Scale) > 0 || len(by.Bias) != 1 || !(by.Bias[0] < 0) {
 		return r, false, nil
 	}
+	im.cancelled = append(im.cancelled, n.Label())
 	a := -by.Bias[0]
 	base := v.With(n)
 	base.Layer = x

@@ -1,6 +1,7 @@
 package build
 
 import (
+	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -13,7 +14,10 @@ import (
 //	x + (f(x) − x)        (f(x) − p(x)) + p(x)        (f(x) + p(x)) − p(x)
 //
 // all of which are f(x), up to the rounding of the two sums. Then f(x) is what the
-// network computes, and what p is does not matter.
+// network computes, and what p is does not matter. A constant that is added to a value and
+// taken away again does matter: it has no other use than to round. Of constants all is
+// known: f of weights is what they are if the roundings leave no more of p than the
+// tolerance for weights.
 type Sum struct {
 	A, B  Operand
 	Minus bool
@@ -42,28 +46,52 @@ func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool, err error)
 	if err := b.budget.Charge(sumUnits); err != nil {
 		return rest, false, err
 	}
+	constants := sum.Constant != nil
 	var buffer [4]term
 	for k := 1; k < 4; k++ { // a sum of two that are none themselves leaves nothing
 		left, right := k&1 != 0, k&2 != 0
 		if left && s.A.Sum == nil || right && s.B.Sum == nil {
 			continue
 		}
-		terms, err := b.remaining(s.B.terms(s.A.terms(buffer[:0], false, left), s.Minus, right))
+		terms, err := b.remaining(s.B.terms(s.A.terms(buffer[:0], false, left), s.Minus, right), constants)
 		if err != nil {
 			return rest, false, err
 		}
 		if len(terms) == 1 && !terms[0].minus && terms[0].fits(sum) {
-			return terms[0].Operand, true, nil
+			near, err := b.near(terms[0].Operand, sum)
+			if near || err != nil {
+				return terms[0].Operand, near, err
+			}
 		}
 	}
 	return rest, false, nil
 }
 
-// remaining removes pairs of terms that cancel.
-func (b *Builder) remaining(terms []term) ([]term, error) {
+// near reports whether a constant is the sum that it shall stand for, up to the tolerance for
+// weights as a fraction of the largest; a value always is.
+func (b *Builder) near(rest, sum Operand) (bool, error) {
+	if rest.Constant == nil {
+		return true, nil
+	}
+	largest, off := 0.0, 0.0
+	err := b.budget.Loop(rest.Constant.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			x := rest.Constant.At(i)
+			largest = max(largest, math.Abs(x))
+			off = max(off, math.Abs(x-sum.Constant.At(i)))
+		}
+	})
+	return off <= max(b.options.WeightTolerance, 2*b.Rounding)*largest, err
+}
+
+// remaining removes pairs of terms that cancel: of values, or of constants where all are.
+func (b *Builder) remaining(terms []term, constants bool) ([]term, error) {
 	for i := 0; i < len(terms); i++ {
 		for k := i + 1; k < len(terms); k++ {
 			if terms[i].minus == terms[k].minus {
+				continue
+			}
+			if !constants && (terms[i].Constant != nil || terms[k].Constant != nil) {
 				continue
 			}
 			same, err := b.same(terms[i].Operand, terms[k].Operand)
