@@ -8,9 +8,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Clip limits a value. A ReLU is a layer at once; other limits stay pending, because
-// a binarisation behind them may make them superfluous.
+// Clip limits a value: it is min(max(x, lo), hi), so where lo is above hi all values are hi,
+// as the operator has it since opset 13. A ReLU is a layer at once; other limits stay
+// pending, because a binarisation behind them may make them superfluous.
 func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) (Operand, error) {
+	if math.IsNaN(lo) || math.IsNaN(hi) {
+		return Operand{}, fmt.Errorf("limits %v and %v", lo, hi)
+	}
+	lo = min(lo, hi)
 	if v.Stairs != nil {
 		if out, ok := v.bounded(n, lo, hi); ok {
 			return Operand{Value: out}, nil
@@ -18,9 +23,6 @@ func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) (Operand, error) {
 	}
 	if err := v.CheckReal(); err != nil {
 		return Operand{}, err
-	}
-	if math.IsNaN(lo) || math.IsNaN(hi) || lo > hi {
-		return Operand{}, fmt.Errorf("limits %v and %v", lo, hi)
 	}
 	for _, limit := range []float64{lo, hi} {
 		if math.Abs(limit) <= math.MaxFloat32 && float64(float32(limit)) != limit {
