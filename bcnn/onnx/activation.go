@@ -94,22 +94,35 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
+	axes := []int{axis}
+	if im.model.Opset < 13 { // the tensor counts as a matrix, whose rows are all dimensions from axis on
+		for k := axis + 1; k < len(v.View); k++ {
+			axes = append(axes, k)
+		}
+	}
+	var d []view.Atom
+	for _, k := range axes {
+		d = append(d, v.View[k]...)
+	}
 	op := bcnn.Softmax{Log: n.OpType == "LogSoftmax"}
 	if inside, err := im.continues(n); err != nil {
 		return build.Operand{}, err
 	} else if inside && !op.Log {
-		return im.shares(n, v, axis)
+		return im.shares(n, v, axes)
 	}
-	d := v.View[axis]
-	if view.Product(d) == v.Shape.Values() {
+	size, channels := view.Product(d), view.Only(d, view.C)
+	switch {
+	case view.IsBatch(v.View[axis]):
+	case size == v.Shape.Values() && size == view.Product(v.View[len(v.View)-1]): // a vector
 		if v, err = im.build.Vector(v, n); err != nil {
 			return build.Operand{}, err
 		}
-	} else if view.Only(d, view.C) && view.Product(d) < v.Shape.C && len(d) > 0 && !op.Log { // groups, as of the classes of boxes
-		return im.shares(n, v, axis)
-	} else if !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
-		return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
-			view.Product(d), v.Shape.Values())
+		return im.emit(n, "", op, v), nil
+	case channels && size == v.Shape.C:
+		return im.emit(n, "", op, v), nil
+	case !op.Log && (channels || size == v.Shape.Values()): // groups, as of the classes of boxes, or whole images
+		return im.shares(n, v, axes)
 	}
-	return im.emit(n, "", op, v), nil
+	return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
+		size, v.Shape.Values())
 }

@@ -15,9 +15,11 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	// Exporters write padding that counts as zeros around the image.
-	pad := v.Pad
-	if pad != nil && pad.Value == 0 {
+	// Exporters write padding that counts as zeros around the image. Other values become
+	// pixels of it, below.
+	var pad *build.Pending
+	if v.Pad != nil && v.Pad.Value == 0 {
+		pad = v.Pad
 		v = v.With(v.Node)
 		v.Pad = nil
 	}

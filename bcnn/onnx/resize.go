@@ -279,8 +279,8 @@ func (r resizing) taps(from, to int, scale float32) bcnn.Taps {
 }
 
 // filtered lists the weighted pixels of an interpolation whose filter is stretched where
-// the image gets smaller, so that all pixels count. Those outside do not; the weights add
-// up to 1. So do PyTorch, ONNX Runtime and Pillow.
+// the image gets smaller, so that all pixels count. What lies outside counts as the pixel
+// at the border, or not at all (exclude_outside); the weights add up to 1.
 func (r resizing) filtered(from, to int, scale float32) bcnn.Taps {
 	width, f := 1.0, func(d float64) float64 { return 1 - d }
 	if r.mode == "cubic" {
@@ -291,28 +291,32 @@ func (r resizing) filtered(from, to int, scale float32) bcnn.Taps {
 	window := func(i int) (middle float64, first, end int) {
 		middle = float64(r.at(i, from, to, scale)) + 0.5
 		first, end = int(math.Floor(middle-reach+0.5)), int(math.Floor(middle+reach+0.5))
-		first = max(0, min(first, from-1))
-		return middle, first, max(first+1, min(end, from))
+		if r.exclude {
+			first = max(0, min(first, from-1))
+			end = max(first+1, min(end, from))
+		}
+		return middle, first, end
 	}
+	inside := func(at int) int { return max(0, min(at, from-1)) }
 	var t bcnn.Taps
 	for i := range to {
 		_, first, end := window(i)
-		t.N = max(t.N, end-first)
+		t.N = max(t.N, inside(end-1)-inside(first)+1)
 	}
 	t.Index, t.Weight = make([]int32, t.N*to), make([]float32, t.N*to)
 	all := make([]float64, t.N)
 	for i := range to {
 		middle, first, end := window(i)
+		clear(all)
 		sum := 0.0
-		for k := range all {
-			all[k] = 0
-			if d := math.Abs(float64(first+k)+0.5-middle) * shrink; first+k < end && d < width {
-				all[k] = f(d)
+		for at := first; at < end; at++ {
+			if d := math.Abs(float64(at)+0.5-middle) * shrink; d < width {
+				all[inside(at)-inside(first)] += f(d)
+				sum += f(d)
 			}
-			sum += all[k]
-			t.Index[i*t.N+k] = int32(min(first+k, end-1))
 		}
 		for k, w := range all {
+			t.Index[i*t.N+k] = int32(inside(inside(first) + k))
 			t.Weight[i*t.N+k] = float32(w / sum)
 		}
 	}

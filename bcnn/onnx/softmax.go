@@ -45,8 +45,8 @@ func (im *importer) continues(n *pb.Node) (bool, error) {
 }
 
 // shares makes a softmax of what layers do: e^(x − the largest), divided by the sum.
-func (im *importer) shares(n *pb.Node, v *build.Value, axis int) (build.Operand, error) {
-	most, err := im.reduced(n, "ReduceMax", v, []int{axis})
+func (im *importer) shares(n *pb.Node, v *build.Value, axes []int) (build.Operand, error) {
+	most, err := im.reduced(n, "ReduceMax", v, axes)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -55,7 +55,7 @@ func (im *importer) shares(n *pb.Node, v *build.Value, axis int) (build.Operand,
 		return build.Operand{}, err
 	}
 	e := im.emit(n, "/exp", bcnn.Function{Name: bcnn.Exp}, r.Value).Value
-	sum, err := im.reduced(n, "ReduceSum", e, []int{axis})
+	sum, err := im.reduced(n, "ReduceSum", e, axes)
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -97,6 +97,20 @@ func widened(n *pb.Node) *pb.Node {
 			add = []int64{1}
 		case "output_padding", "pads":
 			add = []int64{0}
+		case "axes": // of a Resize; what is no axis of a sequence is reported there
+			wide := *a
+			wide.Is = slices.Clone(a.Is)
+			for k, axis := range a.Is {
+				if axis < 0 && axis >= -3 {
+					axis += 3
+				}
+				if axis >= 2 {
+					axis++ // behind that of the row
+				}
+				wide.Is[k] = axis
+			}
+			m.Attrs[i] = &wide
+			continue
 		default:
 			continue
 		}
@@ -111,8 +125,28 @@ func widened(n *pb.Node) *pb.Node {
 }
 
 // padPositions lists the rows or columns of an image that are those of a padded, or
-// cropped, one; −1 for those that are filled.
+// cropped, one; −1 for those that are filled. Where one side is cropped and the other
+// one padded, ONNX does not say whether the pixels that are repeated are those of what the
+// crop leaves, as in ONNX Runtime, or of the image: where that matters it is an error.
 func (im *importer) padPositions(mode string, size, begin, end int) ([]int32, error) {
+	list, err := im.paddedPositions(mode, size, begin, end)
+	if err != nil || min(begin, end) >= 0 || max(begin, end) <= 0 {
+		return list, err
+	}
+	cropped, err := im.paddedPositions(mode, size+min(begin, end), max(begin, 0), max(end, 0))
+	for i := range cropped {
+		if cropped[i] >= 0 {
+			cropped[i] -= int32(min(begin, 0))
+		}
+	}
+	if err != nil || !slices.Equal(list, cropped) {
+		return nil, fmt.Errorf("pads of %d and %d of a size of %d repeat pixels that are cropped, mode %s", begin, end, size, text.Quote(mode))
+	}
+	return list, nil
+}
+
+// paddedPositions is padPositions for pads that repeat pixels of the whole image.
+func (im *importer) paddedPositions(mode string, size, begin, end int) ([]int32, error) {
 	n := begin + size + end
 	if n < 1 {
 		return nil, fmt.Errorf("pads of %d and %d leave nothing of %d", begin, end, size)
