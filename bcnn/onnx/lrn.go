@@ -37,8 +37,8 @@ func (im *importer) lrn(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if size < 1 || size > pb.MaxSize {
-		return build.Operand{}, fmt.Errorf("a size of %d", size)
+	if size < 1 || size > pb.MaxSize || size%2 == 0 {
+		return build.Operand{}, fmt.Errorf("a size of %d, which must be odd", size)
 	}
 	square := im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
 	mean, err := im.meanAcross(n, square, int(size), int(size-1)/2, int(size)/2, true)

@@ -141,7 +141,10 @@ func (im *importer) node(n *pb.Node) error {
 	case im.blind(n):
 		return im.hole(n, nil)
 	}
-	r, err := im.inFloat(n, handler)
+	r, err := build.Operand{}, im.checkTypes(n)
+	if err == nil {
+		r, err = im.inFloat(n, handler)
+	}
 	if over := im.build.Err(); over != nil { // and what came of it
 		return over
 	}

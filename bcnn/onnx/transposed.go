@@ -46,6 +46,9 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 		if min(kernel[i], strides[i], dilations[i]) < 1 || max(kernel[i], strides[i], dilations[i]) > 1<<16 {
 			return nil, nil, nil, nil, fmt.Errorf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
 		}
+		if more[i] >= max(strides[i], dilations[i]) {
+			return nil, nil, nil, nil, fmt.Errorf("output_padding %v, which must be less than strides %v or dilations %v", more, strides, dilations)
+		}
 		whole := strides[i]*(size-1) + (kernel[i]-1)*dilations[i] + 1 + more[i]
 		if whole > pb.MaxSize {
 			return nil, nil, nil, nil, fmt.Errorf("%d rows or columns", whole)

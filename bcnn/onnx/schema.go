@@ -1,0 +1,135 @@
+package onnx
+
+import (
+	_ "embed"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// types.tsv has the types that operators take, from the schemas of ONNX; train/onnx_types.py
+// makes it and says what is in it.
+//
+//go:embed types.tsv
+var typesTable string
+
+// signature is what an operator takes from an operator set on.
+type signature struct {
+	since    int64
+	inputs   []inputType
+	repeated bool // the last input
+}
+
+// inputType is the type of an input: inputs of the same name have the same one. Any is allowed
+// where none is given.
+type inputType struct {
+	name    string
+	allowed []pb.DataType
+}
+
+// signatures are those of each operator, the oldest first.
+var signatures = sync.OnceValue(func() map[string][]signature {
+	all := map[string][]signature{}
+	for line := range strings.Lines(typesTable) {
+		if strings.HasPrefix(line, "#") {
+			continue
+		}
+		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
+		var s signature
+		s.since, _ = strconv.ParseInt(fields[1], 10, 64) // TestTypes reads all of them
+		given := map[string][]pb.DataType{}
+		for _, field := range fields[2:] {
+			field, s.repeated = strings.CutSuffix(field, "*")
+			name, list, ok := strings.Cut(field, ":")
+			if ok {
+				given[name] = nil
+				for number := range strings.SplitSeq(list, ",") {
+					n, _ := strconv.Atoi(number)
+					given[name] = append(given[name], pb.DataType(n))
+				}
+			}
+			s.inputs = append(s.inputs, inputType{name, given[name]})
+		}
+		all[fields[0]] = append(all[fields[0]], s)
+	}
+	return all
+})
+
+// checkTypes checks the types of the inputs of a node against the schema of its operator.
+// What a later operator set allows is allowed, because exporters write it before: it means
+// the same.
+func (im *importer) checkTypes(n *pb.Node) error {
+	if n.Domain != "" && n.Domain != "ai.onnx" {
+		return nil
+	}
+	var s signature
+	versions := signatures()[n.OpType]
+	for _, of := range versions {
+		if of.since <= im.model.Opset {
+			s = of
+		}
+	}
+	if len(s.inputs) == 0 {
+		return nil
+	}
+	if err := im.budget.Charge(nameUnits * int64(len(n.Inputs))); err != nil {
+		return err
+	}
+	first := map[string]int{} // input of a type, by its name
+	types := make([]pb.DataType, len(n.Inputs))
+	for i, name := range n.Inputs {
+		if i >= len(s.inputs) && !s.repeated {
+			break // which is not about types
+		}
+		want := s.inputs[min(i, len(s.inputs)-1)]
+		typ, ok := im.typeOf(name)
+		if types[i] = typ; !ok || want.name == "-" {
+			continue
+		}
+		allowed := func(of signature) bool {
+			return i < len(of.inputs) && slices.Contains(of.inputs[i].allowed, typ) || of.repeated && slices.Contains(of.inputs[len(of.inputs)-1].allowed, typ)
+		}
+		if !slices.ContainsFunc(versions, allowed) {
+			return fmt.Errorf("input %d (%s) is %v, which the operator does not take", i, text.Quote(name), typ)
+		}
+		k, ok := first[want.name]
+		switch {
+		case want.name == "of": // a type of its own
+		case !ok:
+			first[want.name] = i
+		case types[k] != typ && !(narrow(types[k]) && narrow(typ)):
+			return fmt.Errorf("input %d (%s) is %v and input %d (%s) is %v, which must be of one type", k, text.Quote(n.Inputs[k]), types[k], i, text.Quote(name), typ)
+		}
+	}
+	return nil
+}
+
+// narrow reports whether a type is real and FLOAT holds all of its values. PyTorch's
+// exporter folds constants of such types to FLOAT and leaves the values beside them.
+func narrow(typ pb.DataType) bool { return typ.Real() && typ != pb.Double }
+
+// typeOf returns the type of a tensor in the file; ok is false where that is not known, which
+// whatever reads it reports.
+func (im *importer) typeOf(name string) (typ pb.DataType, ok bool) {
+	if typ, ok := im.types[name]; ok {
+		return typ, true
+	}
+	if r, ok := im.env[name]; ok {
+		switch {
+		case r.Constant != nil:
+			return r.Constant.Type, true
+		case r.Value != nil && !r.Value.Hole:
+			return r.Value.Type, true
+		}
+		return 0, false
+	}
+	if t := im.model.Graph.Initializers[name]; t != nil {
+		return t.Type, true
+	}
+	return 0, false
+}
