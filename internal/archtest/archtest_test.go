@@ -60,7 +60,7 @@ func group(pkg string) string {
 		if rest == "dataset" || strings.HasPrefix(rest, "dataset/") {
 			return "dataset"
 		}
-		if rest == "measure" || rest == "arrays" || rest == "summary" {
+		if rest == "measure" || rest == "arrays" || rest == "summary" || rest == "importfuzz" {
 			return rest
 		}
 		return "internal"
@@ -95,6 +95,7 @@ var allowed = map[string][]string{
 	"capi":                {"front", "arrays", "summary", "bcnn", "reader"},
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
+	"importfuzz":          {"front", "arrays", "bcnn", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
 }
