@@ -1,0 +1,197 @@
+"""What exporters write of several nodes: signs, quantisers, layers, straight-through sums."""
+
+import numpy as np
+
+from graphs import quantum
+import layers
+import moves
+import pointwise
+
+
+def sign(g, x):
+    """±1, {0, 1} or three values of x, in one of the forms that exporters have."""
+    form = g.rng.random()
+    if form < 0.2:
+        if g.chance(0.4):
+            c = g.dyadic()
+            x = g.computed("Add", [x, g.const(np.float32(c))], x.shape, max(x.q, quantum(c)), x.m + abs(c))
+        return g.node("Sign", [x], x.shape, x, q=0, m=1.0, levels=(-1.0, 0.0, 1.0))
+    if form < 0.75:
+        b = pointwise.compare(g, x)
+        if g.chance(0.2):
+            b = pointwise.logic(g, b)
+        return pointwise.truth(g, b)
+    if form < 0.85:  # limits in front, which keep the sign
+        c = pointwise.clip(g, x, -1.0, 1.0)
+        return g.node("Sign", [c], c.shape, c, q=0, m=1.0, levels=(-1.0, 0.0, 1.0))
+    b = pointwise.compare(g, x)
+    c = g.node("Cast", [b], b.shape, q=0, m=1.0, levels=(0.0, 1.0), to=1)
+    t = g.node("Mul", [c, g.const(np.float32(2))], c.shape, q=0, m=2.0)
+    return g.node("Sub", [t, g.const(np.float32(1))], c.shape, q=0, m=1.0, levels=(-1.0, 1.0))
+
+
+def two_values(g, x):
+    """Two values that a layer has moved, and something that tells them apart."""
+    b = pointwise.compare(g, x)
+    p, q = pointwise.pair_of(g)
+    v = g.node("Where", [b, g.const(np.float32(p)), g.const(np.float32(q))], b.shape, q=quantum(np.float32([p, q])),
+               m=max(abs(p), abs(q)), levels=tuple(sorted({float(np.float32(p)), float(np.float32(q))})))
+    if g.chance(0.8):
+        v = moved(g, v)
+    draw = g.rng.random()
+    if draw < 0.45:
+        return pointwise.truth(g, pointwise.compare(g, v))
+    if draw < 0.6:
+        return pointwise.rounded(g, v)
+    if draw < 0.75:
+        return pointwise.rounded(g, pointwise.clip(g, v))
+    return v
+
+
+def moved(g, v):
+    """A layer that keeps values what they are."""
+    kind = g.rng.random()
+    if kind < 0.4 and v.rank in (3, 4):
+        dims = v.shape[2:]
+        k = g.choice(1, 1, 2)
+        g.need(all(d >= k for d in dims))
+        return g.node("MaxPool", [v], v.shape[:2] + tuple(d - k + 1 for d in dims), v, levels=v.levels, kernel_shape=[k] * len(dims))
+    return g.choice(moves.reshape, moves.transpose, moves.part, moves.reshape)(g, v)
+
+
+def quantizer(g, x):
+    """Levels of a few bits: scale, limits, rounding, scale back, in many orders."""
+    bits = g.choice(1, 2, 2, 2, 3, 4, 8)
+    top = float(2**bits - 1)
+    low = g.choice(0.0, 0.0, 0.0, -float(2 ** (bits - 1)))
+    high = top + low
+    scale = g.choice(0.25, 0.5, 1.0, 2.0) if g.exact else g.choice(0.1, 0.3, 0.5, 1 / 3, 0.07, 1 / top)
+    y, s = x, np.float32(scale)
+    order = g.rng.random()
+
+    def by(op, y, c):
+        factor = 1 / float(c) if op == "Div" else float(c)
+        return g.computed(op, [y, g.const(np.float32(c))], y.shape, y.q + (quantum(factor) if g.exact else 0), y.m * abs(factor))
+
+    if order < 0.4:  # divide, limit, round, multiply
+        if scale != 1:
+            y = by("Div", y, s) if g.chance(0.6) else by("Mul", y, np.float32(1 / s))
+        if g.chance(0.2):
+            y = rounding(g, y)
+            y = pointwise.clip(g, y, low, high)
+        else:
+            y = pointwise.clip(g, y, low, high)
+            y = rounding(g, y)
+    elif order < 0.7:  # limit to 0..1, multiply, round, divide
+        y = pointwise.clip(g, y, 0.0, 1.0)
+        steps = top if not g.exact else float(2**bits)
+        y = rounding(g, by("Mul", y, steps))
+        return by("Div", y, steps) if g.exact or g.chance(0.8) else y
+    elif order < 0.85:  # limits behind the scale
+        y = pointwise.clip(g, y, low * scale, high * scale)
+        y = by("Div", y, s)
+        y = rounding(g, y)
+    else:
+        return pointwise.quantize(g, x)
+    if scale != 1 and g.chance(0.9):
+        y = by("Mul", y, s)
+    y.levels = tuple(float(np.float32(i * s)) for i in range(int(low), int(high) + 1)) if bits < 3 and scale != 1 else None
+    if g.chance(0.15):
+        y = straight(g, x, y)
+    return y
+
+
+def rounding(g, y):
+    """A rounding: an operator, or x + 1/2 rounded down, or the sum with 1.5 * 2^23."""
+    draw = g.rng.random()
+    if draw < 0.1:
+        c = g.const(np.float32(1.5 * 2**23))
+        a = g.node("Add", [y, c], y.shape, y)
+        if g.chance(0.3):
+            c = g.const(np.float32(-1.5 * 2**23))
+            return g.node("Add", [a, c], y.shape, y, q=0, m=y.m + 1)
+        return g.node("Sub", [a, c], y.shape, y, q=0, m=y.m + 1)
+    if draw < 0.2:
+        a = g.computed("Add", [y, g.const(np.float32(0.5))], y.shape, max(1, y.q), y.m + 0.5)
+        return g.node("Floor", [a], y.shape, a, q=0)
+    return pointwise.rounded(g, y, "Round" if g.opset >= 11 and g.chance(0.7) else None)
+
+
+def straight(g, x, y):
+    """x + (y - x), which is y but for roundings."""
+    g.need(x.shape == y.shape)
+    q, m = max(x.q, y.q), x.m + y.m
+    if g.chance(0.7):
+        d = g.computed("Sub", [y, x], x.shape, q, m)
+        pair = [x, d] if g.chance(0.5) else [d, x]
+        return g.computed("Add", pair, x.shape, q, m + x.m)
+    d = g.computed("Sub", [x, y], x.shape, q, m)
+    return g.computed("Sub", [x, d], x.shape, q, m + x.m)
+
+
+def through(g, x):
+    return straight(g, x, g.choice(sign, quantizer)(g, x))
+
+
+def layer(g, x):
+    """Activations of few values, padding, a layer with weights, a normalisation, a pool."""
+    g.need(x.rank in (2, 3, 4))
+    y = g.choice(sign, sign, quantizer, quantizer, lambda g, x: x)(g, x)
+    if y.rank > 2 and g.chance(0.25):
+        y = moves.pad(g, y, value=g.choice(0.0, 1.0, -1.0, y.levels[0] if y.levels else 0.0), ahead=True)
+    if y.rank == 2:
+        y = layers.dense(g, y)
+    else:
+        y = g.choice(layers.conv, layers.conv, layers.conv, layers.conv_transpose, layers.dense)(g, y)
+    for step in (layers.batch_norm, layers.pool, pointwise.arithmetic, sign):
+        if g.chance(0.25):
+            try:
+                y = step(g, y)
+            except Exception:  # what does not fit is left out; the graph has what fitted
+                break
+    return y
+
+
+def zeros(g, x):
+    """A sum of layers behind activations that often are all 0, and its sign."""
+    a = quantizer(g, pointwise_relu(g, x))
+    y = layers.conv(g, a) if a.rank > 2 else layers.dense(g, a)
+    draw = g.rng.random()
+    if draw < 0.6:
+        inputs = [y, layers_like(g, a, y)]
+        y = g.computed("Add", inputs, y.shape, max(v.q for v in inputs), sum(v.m for v in inputs))
+    elif draw < 0.8:
+        y = g.node(g.choice("Abs", "Neg"), [y], y.shape, y)
+    return sign(g, y)
+
+
+def pointwise_relu(g, x):
+    return g.node("Relu", [x], x.shape, x) if g.chance(0.5) else x
+
+
+def layers_like(g, a, y):
+    """Another layer whose output has the shape of y, or y itself."""
+    last = [n for n in g.nodes if n.output[0] == y.name][0]
+    if last.op_type not in ("Conv", "Gemm", "MatMul"):
+        return y
+    place = [i for i, n in enumerate(last.input) if n in g.constants]
+    from graphs import Value
+    w = g.constants[last.input[place[0]]] if place else None
+    if w is None or w.ndim < 2:
+        return y
+    import onnx
+    other = onnx.NodeProto()
+    other.CopyFrom(last)
+    other.input[place[0]] = g.const(w * np.where(g.np.random(w.shape) < 0.5, -1, 1).astype(np.float32), plain=True)
+    other.output[0] = g.name()
+    g.nodes.append(other)
+    v = Value(other.output[0], y.shape, y.dtype, y.q, y.m)
+    g.values.append(v)
+    y.used += 1
+    return v
+
+
+def padded_mean(g, x):
+    """Pad of a constant, a crop, and a pool."""
+    y = moves.pad(g, x, ahead=True) if g.chance(0.5) else moves.pad(g, x, value=g.choice(0.0, 1.0, -1.0), ahead=True)
+    return layers.pool(g, y)

@@ -1,0 +1,153 @@
+"""Tells rounding from a fault: what could come out if every operator rounded a little otherwise?
+
+The graph is run by ONNX Runtime some times with noise behind each operator that computes:
+NOISE times the sum of the absolute values of the terms, so that a sum of zeros stays 0
+and what is exact by nature (selections, moves, comparisons, roundings) stays that. A sign
+of a sum that is 0 but for roundings takes both values; a sign of three zeros has one.
+"""
+
+import numpy as np
+import onnx
+import onnxruntime
+from onnx import TensorProto, helper, numpy_helper
+
+NOISE = 2.0**-20  # of the sum of the terms: 16 units in the last place of float32
+RUNS = 24
+
+# The terms of these are what the operator gives for absolute values.
+SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "Add", "Sub", "Sum", "Mean", "AveragePool", "GlobalAveragePool",
+        "ReduceSum", "ReduceMean", "Resize", "Upsample", "BatchNormalization"}
+# These are as exact as their inputs: noise in front of them, and behind them.
+FRONT = {"InstanceNormalization", "LayerNormalization", "GroupNormalization", "MeanVarianceNormalization", "LpNormalization", "LRN",
+         "Softmax", "LogSoftmax", "QuantizeLinear", "ReduceLogSumExp", "ReduceL2", "Mod"}
+# Functions that are small differences of large numbers: noise of their input as well.
+LIKE_INPUT = {"Gelu", "Mish", "Elu", "Selu", "Celu", "HardSwish", "Swish", "Erf", "Tanh", "Softsign", "LogSoftmax", "Log", "HardSigmoid",
+              "Sigmoid", "Softplus", "Shrink"}
+RELATIVE = {"Mul", "Div", "Exp", "Sqrt", "Reciprocal", "Pow", "LeakyRelu", "PRelu", "DequantizeLinear", "ReduceL1", "ReduceSumSquare",
+            "ReduceProd", "LpPool"} | LIKE_INPUT | FRONT
+ALL_POSITIVE = {"Gemm": ("alpha", "beta")}
+
+
+def options():
+    o = onnxruntime.SessionOptions()
+    o.graph_optimization_level = onnxruntime.GraphOptimizationLevel.ORT_DISABLE_ALL
+    o.intra_op_num_threads = o.inter_op_num_threads = 1
+    o.log_severity_level = 4
+    return o
+
+
+OPTIONS = options()
+
+
+def session(model):
+    data = model if isinstance(model, bytes) else model.SerializeToString()
+    return onnxruntime.InferenceSession(data, OPTIONS, providers=["CPUExecutionProvider"])
+
+
+def every(model, inputs):
+    """The values of all tensors that nodes compute, by name."""
+    m = onnx.ModelProto()
+    m.CopyFrom(model)
+    names = [o for n in m.graph.node for o in n.output if o]
+    del m.graph.output[:]
+    m.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
+    return dict(zip(names, session(m).run(None, inputs)))
+
+
+class Noisy:
+    """The graph with noise as further inputs."""
+
+    def __init__(self, model, inputs, values, scale):
+        self.inputs, self.scale = inputs, scale
+        self.types = {k: v for k, v in values.items()} | dict(inputs)
+        for i in model.graph.initializer:
+            self.types[i.name] = numpy_helper.to_array(i)
+        m = onnx.ModelProto()
+        m.CopyFrom(model)
+        self.shapes, self.nodes, self.absolute = {}, [], {}
+        for node in model.graph.node:
+            self._node(node)
+        m.graph.ClearField("node")
+        m.graph.node.extend(self.nodes)
+        for name, shape in self.shapes.items():
+            m.graph.input.append(helper.make_tensor_value_info(name, TensorProto.FLOAT, shape))
+        self.session = session(m)
+
+    def _add(self, op, inputs, output, **attributes):
+        self.nodes.append(helper.make_node(op, inputs, [output], **attributes))
+        return output
+
+    def _abs(self, name):
+        if name not in self.absolute:
+            self.absolute[name] = self._add("Abs", [name], name + "|abs")
+        return self.absolute[name]
+
+    def _noise(self, base, terms, output, shape):
+        """output = base + u * terms, u being an input."""
+        self.shapes[output + "|u"] = shape
+        self._add("Mul", [terms, output + "|u"], output + "|n")
+        self._add("Add", [base, output + "|n"], output)
+
+    def _is_float(self, name):
+        return bool(name) and getattr(self.types.get(name), "dtype", None) == np.float32
+
+    def _node(self, node):
+        op, out = node.op_type, node.output[0]
+        noisy = op in SUMS | RELATIVE and self._is_float(out) or op == "QuantizeLinear"
+        if op == "Resize" and any(a.name == "mode" and a.s == b"nearest" for a in node.attribute) or not noisy:
+            self.nodes.append(node)
+            return
+        new = onnx.NodeProto()
+        new.CopyFrom(node)
+        if op in FRONT:
+            x = node.input[0]
+            new.input[0] = out + "|x"
+            self._noise(x, self._abs(x), out + "|x", self.types[x].shape)
+        if op == "QuantizeLinear":
+            self.nodes.append(new)
+            return
+        new.output[0] = out + "|y"
+        self.nodes.append(new)
+        shape = self.types[out].shape
+        if op not in SUMS:
+            terms = self._abs(out + "|y")
+            if op in LIKE_INPUT and self.types[node.input[0]].shape == shape:
+                terms = self._add("Add", [terms, self._abs(node.input[0])], out + "|t")
+            self._noise(out + "|y", terms, out, shape)
+            return
+        absolute = onnx.NodeProto()
+        absolute.CopyFrom(node)
+        absolute.output[0] = out + "|t"
+        if op == "Sub":
+            absolute.op_type = "Add"
+        for i, name in enumerate(node.input):
+            if self._is_float(name) and not (op in ("Resize", "Upsample") and i > 0):
+                absolute.input[i] = self._abs(name)
+        if op == "BatchNormalization":
+            self._add("Neg", [self._abs(node.input[3])], out + "|mean")
+            absolute.input[3] = out + "|mean"
+        for a in absolute.attribute:
+            if a.name in ALL_POSITIVE.get(op, ()):
+                a.f = abs(a.f)
+        self.nodes.append(absolute)
+        self._noise(out + "|y", out + "|t", out, shape)
+
+    def run(self, rng, quiet=False):
+        feed = dict(self.inputs)
+        for name, shape in self.shapes.items():
+            u = np.asarray(rng.uniform(-1, 1, shape))
+            if rng.random() < 0.3:
+                u = np.sign(u)
+            # Some values stay what they are: what is equal but for roundings may be equal.
+            u[rng.random(shape) < (1 if quiet else rng.choice([0, 0.3, 0.7]))] = 0
+            feed[name] = (u * self.scale).astype(np.float32)
+        return self.session.run(None, feed)
+
+
+def hull(model, inputs, values, scale):
+    """The least and the largest values of each output over the runs."""
+    noisy = Noisy(model, inputs, values, scale)
+    rng = np.random.default_rng(1)
+    runs = [noisy.run(rng, quiet=i == 0) for i in range(RUNS)]
+    return [(np.min(column, 0), np.max(column, 0)) for column in
+            ([np.asarray(r[i], np.float64) for r in runs] for i in range(len(runs[0])))]
