@@ -18,7 +18,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -44,6 +44,9 @@ release: ## make build/release: archives for all systems, with checksums; the ve
 
 fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 	./scripts/fuzz $(FUZZTIME)
+
+fuzz-import: ## compare importers with ONNX Runtime, from PyPI, on random graphs for FUZZTIME; IMPORTFLAGS sets how
+	FUZZTIME=$(FUZZTIME) ./scripts/fuzz-import $(IMPORTFLAGS)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)

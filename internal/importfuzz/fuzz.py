@@ -110,8 +110,8 @@ class Summary:
         n = sum(self.kinds.values())
         converted = sum(self.kinds[k] for k in (oracle.EQUAL, oracle.ROUNDING, oracle.FAULT))
         print("\n%d graphs in %.0f s (%.0f a second), %d of them exact" % (n, seconds, n / max(seconds, 1e-9), self.exact))
-        print("%d converted (%d with all checks), %d refused, %d not run by ONNX Runtime, %d not finite" % (
-            converted, self.checked, self.kinds[oracle.REFUSED], self.kinds[oracle.NOT_RUN], self.kinds[oracle.NOT_FINITE]))
+        print("%d converted (%d with all checks), %d refused, %d not run by ONNX Runtime, %d out of the range of float32" % (
+            converted, self.checked, self.kinds[oracle.REFUSED], self.kinds[oracle.NOT_RUN], self.kinds[oracle.OUT_OF_RANGE]))
         print("%d equal, %d differ by rounding, %d with faults" % (self.kinds[oracle.EQUAL], self.kinds[oracle.ROUNDING], self.kinds[oracle.FAULT]))
         print("\nrefused most often:")
         for reason, k in self.refusals.most_common(20):

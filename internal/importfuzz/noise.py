@@ -25,6 +25,7 @@ LIKE_INPUT = {"Gelu", "Mish", "Elu", "Selu", "Celu", "HardSwish", "Swish", "Erf"
               "Sigmoid", "Softplus", "Shrink"}
 RELATIVE = {"Mul", "Div", "Exp", "Sqrt", "Reciprocal", "Pow", "LeakyRelu", "PRelu", "DequantizeLinear", "ReduceL1", "ReduceSumSquare",
             "ReduceProd", "LpPool"} | LIKE_INPUT | FRONT
+SQUARES = {"LpPool", "ReduceSumSquare", "Pow", "Mul"}  # which may overflow within
 ALL_POSITIVE = {"Gemm": ("alpha", "beta")}
 
 

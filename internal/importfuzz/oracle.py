@@ -8,9 +8,8 @@ import onnx
 import noise
 
 # What becomes of a graph. Left out are graphs that ONNX Runtime does not run, and those
-# with a value that is infinite or no number on the way, where a network may come to another
-# number in another order.
-EQUAL, REFUSED, NOT_RUN, NOT_FINITE, ROUNDING, FAULT = "equal", "refused", "not run", "not finite", "rounding", "fault"
+# that differ where a value is out of range on the way.
+EQUAL, REFUSED, NOT_RUN, OUT_OF_RANGE, ROUNDING, FAULT = "equal", "refused", "not run", "out of range", "rounding", "fault"
 
 TOLERANCE = 2e-6  # of a value and of the largest value of its tensor, where float32 rounds
 WIDE = 2.0**-21  # of the largest value, where values have all the bits of a float32
@@ -66,6 +65,26 @@ def within(e, g, low, high):
     return bool(np.all((g >= low - room) & (g <= high + room)))
 
 
+def out_of_range(model, inputs, values):
+    """A value on the way is infinite or no number, so that another order of computing may
+    give another number; or an operator that computes takes or gives a number so small or,
+    for squares, so large that float32 underflows or overflows within it."""
+    def floats(name):
+        v = values.get(name, inputs.get(name))
+        return np.abs(v.ravel()) if v is not None and v.dtype == np.float32 else np.zeros(0, np.float32)
+
+    for node in model.graph.node:
+        if not all(np.isfinite(floats(n)).all() for n in [*node.input, *node.output]):
+            return True
+        if node.op_type in noise.SUMS | noise.RELATIVE:
+            small = np.concatenate([floats(n) for n in [*node.input, *node.output]])
+            if np.any((small > 0) & (small < 1e-37)):
+                return True
+        if node.op_type in noise.FRONT | noise.SQUARES and any(np.any(floats(n) > 1e18) for n in node.input):
+            return True
+    return False
+
+
 def noise_of(report):
     """The noise of sums: that of roundings, or of weights that were taken as the ±α that
     they nearly are, which the report tells."""
@@ -83,7 +102,7 @@ def judge(model, inputs, runner, exact, wide=(), checks=(), data=None):
     except Exception as e:  # the library has classes of errors of its own
         return Verdict(NOT_RUN, str(e))
     if any(np.issubdtype(e.dtype, np.floating) and not np.isfinite(e).all() for e in expected.values()):
-        return Verdict(NOT_FINITE)
+        return Verdict(OUT_OF_RANGE)
     answer = runner.run(data, inputs, checks)
 
     def verdict(kind, text="", cause=""):
@@ -107,8 +126,8 @@ def judge(model, inputs, runner, exact, wide=(), checks=(), data=None):
     if not different:
         return verdict(EQUAL)
     values = noise.every(model, inputs)
-    if any(np.issubdtype(v.dtype, np.floating) and not np.isfinite(v).all() for v in values.values()):
-        return verdict(NOT_FINITE)
+    if out_of_range(model, inputs, values):
+        return verdict(OUT_OF_RANGE)
     text = "\n".join("%s: %s" % (n, described(expected[n], answer.outputs[n])) for n in different)
     if exact:
         return verdict(FAULT, text, "wrong")
