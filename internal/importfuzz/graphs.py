@@ -31,7 +31,7 @@ class Value:
 
     def __init__(self, name, shape, dtype=FLOAT, q=0, m=1.0, levels=None):
         self.name, self.shape, self.dtype = name, tuple(int(d) for d in shape), dtype
-        self.q, self.m = q, m  # see above; q means nothing in a graph that is not exact
+        self.q, self.m = int(q), float(m)  # see above; q means nothing in a graph that is not exact
         self.levels = levels  # the few values that it has, where they are known
         self.used = 0
 
@@ -157,7 +157,7 @@ class Graph:
     def computed(self, op, inputs, shape, q, m, **more):
         """A node that computes: in an exact graph without any rounding."""
         if self.exact:
-            self.need(m * 2.0**q <= 1 << BITS and -100 < q < 100)
+            self.need(-100 < q < 100 and float(m) * 2.0**q <= 1 << BITS)
         return self.node(op, inputs, shape, q=q, m=m, **more)
 
     def rounding(self):

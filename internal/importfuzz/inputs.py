@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphs import DOUBLE, HALF, quantum
+from graphs import DOUBLE
 
 KINDS = ("random", "random", "zeros", "halves", "integers", "ends", "equal", "thresholds", "signs", "sparse")
 LARGE = ("huge", "tiny", "subnormal", "decimals")  # where results may be rounded
@@ -62,6 +62,8 @@ def draw(g, names):
     for v in g.inputs:
         if v.name not in names:
             continue
+        held = np.float32 if v.dtype == DOUBLE else v.dtype  # a network takes float32 for DOUBLE
         with np.errstate(over="ignore"):
-            made[v.name] = np.stack([np.asarray(image(g, v, kind)) for kind in kinds]).astype(v.dtype)
+            stacked = np.stack([np.asarray(image(g, v, kind)) for kind in kinds])
+            made[v.name] = stacked.astype(held).astype(v.dtype)
     return made

@@ -27,6 +27,7 @@ def reshape(g, x):
         g.need(x.rank < 5)
         at = g.rng.randint(1, x.rank)
         return axes_node(g, op, x, x.shape[:at] + (1,) + x.shape[at:], [at if g.chance(0.7) else at - x.rank - 1])
+    g.need(x.rank > 1)
     rest = list(x.shape[1:])
     n = int(np.prod(rest))
     forms = [[n], [1, n], [n, 1], [n, 1, 1], [1, 1, n], rest + [1], rest[::-1]]
