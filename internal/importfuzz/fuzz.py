@@ -11,6 +11,7 @@ import signal
 import sys
 import time
 
+import numpy as np
 import onnx
 
 import draw
@@ -54,7 +55,7 @@ class Worker:
         if not patient and self.shrinking > SHRINK_SHARE * (time.monotonic() - self.start):
             for s, n in self.found.items():
                 cause, names = s.split(": ", 1)
-                if n >= KEEP and cause == verdict.cause and not collections.Counter(names.split()) - operators:
+                if n >= KEEP and cause == verdict.cause and not collections.Counter(names.split()) - shrink.families(operators):
                     return {"signature": s, "like": True}
         start = time.monotonic()
         s = shrink.Shrinker(drawn.model, drawn.inputs, self.runner, drawn.exact, drawn.wide, checks, verdict,
@@ -174,6 +175,7 @@ def seconds_of(text):
 
 
 def main():
+    np.seterr(all="ignore")  # values out of range are left out
     root = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..", "build", "fuzz-import")
     p = argparse.ArgumentParser(description=__doc__)
     p.add_argument("--graphs", type=int, help="how many graphs (default: as many as the time allows)")

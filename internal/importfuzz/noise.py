@@ -4,6 +4,9 @@ The graph is run by ONNX Runtime some times with noise behind each operator that
 NOISE times the sum of the absolute values of the terms, so that a sum of zeros stays 0
 and what is exact by nature (selections, moves, comparisons, roundings) stays that. A sign
 of a sum that is 0 but for roundings takes both values; a sign of three zeros has one.
+
+In some runs sums that are 0 but for the noise are 0, and what is equal but for the noise
+is equal, which noise alone would never do.
 """
 
 import numpy as np
@@ -13,6 +16,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 NOISE = 2.0**-20  # of the sum of the terms: 16 units in the last place of float32
 RUNS = 24
+SNAP = "|snap"  # an input
 
 # The terms of these are what the operator gives for absolute values.
 SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "Add", "Sub", "Sum", "Mean", "AveragePool", "GlobalAveragePool",
@@ -68,6 +72,7 @@ class Noisy:
         self.shapes, self.nodes, self.absolute = {}, [], {}
         for node in model.graph.node:
             self._node(node)
+        m.graph.input.append(helper.make_tensor_value_info(SNAP, TensorProto.FLOAT, ()))
         m.graph.ClearField("node")
         m.graph.node.extend(self.nodes)
         for name, shape in self.shapes.items():
@@ -83,17 +88,37 @@ class Noisy:
             self.absolute[name] = self._add("Abs", [name], name + "|abs")
         return self.absolute[name]
 
-    def _noise(self, base, terms, output, shape):
-        """output = base + u * terms, u being an input."""
+    def _noise(self, base, terms, output, shape, snap=False):
+        """output = base + u * terms, u being an input; with snap what is less than SNAP * terms is 0."""
         self.shapes[output + "|u"] = shape
         self._add("Mul", [terms, output + "|u"], output + "|n")
-        self._add("Add", [base, output + "|n"], output)
+        if not snap:
+            self._add("Add", [base, output + "|n"], output)
+            return
+        self._add("Add", [base, output + "|n"], output + "|m")
+        self._add("Mul", [terms, SNAP], output + "|s")
+        self._add("Abs", [output + "|m"], output + "|a")
+        self._add("Less", [output + "|a", output + "|s"], output + "|z")
+        self._add("Sub", [output + "|m", output + "|m"], output + "|0")
+        self._add("Where", [output + "|z", output + "|0", output + "|m"], output)
+
+    def _equal(self, a, b, output):
+        """|a - b| <= SNAP * (|a| + |b|), which is a = b where SNAP is 0."""
+        self._add("Sub", [a, b], output + "|d")
+        self._add("Abs", [output + "|d"], output + "|e")
+        self._add("Add", [self._abs(a), self._abs(b)], output + "|t")
+        self._add("Mul", [output + "|t", SNAP], output + "|s")
+        self._add("Greater", [output + "|e", output + "|s"], output + "|g")
+        self._add("Not", [output + "|g"], output)
 
     def _is_float(self, name):
         return bool(name) and getattr(self.types.get(name), "dtype", None) == np.float32
 
     def _node(self, node):
         op, out = node.op_type, node.output[0]
+        if op == "Equal" and self._is_float(node.input[0]):
+            self._equal(*node.input, out)
+            return
         noisy = op in SUMS | RELATIVE and self._is_float(out) or op == "QuantizeLinear"
         if op == "Resize" and any(a.name == "mode" and a.s == b"nearest" for a in node.attribute) or not noisy:
             self.nodes.append(node)
@@ -131,10 +156,11 @@ class Noisy:
             if a.name in ALL_POSITIVE.get(op, ()):
                 a.f = abs(a.f)
         self.nodes.append(absolute)
-        self._noise(out + "|y", out + "|t", out, shape)
+        self._noise(out + "|y", out + "|t", out, shape, snap=True)
 
-    def run(self, rng, quiet=False):
+    def run(self, rng, quiet=False, snap=False):
         feed = dict(self.inputs)
+        feed[SNAP] = np.array(2 * self.scale if snap else 0, np.float32)
         for name, shape in self.shapes.items():
             u = np.asarray(rng.uniform(-1, 1, shape))
             if rng.random() < 0.3:
@@ -149,6 +175,7 @@ def hull(model, inputs, values, scale):
     """The least and the largest values of each output over the runs."""
     noisy = Noisy(model, inputs, values, scale)
     rng = np.random.default_rng(1)
-    runs = [noisy.run(rng, quiet=i == 0) for i in range(RUNS)]
-    return [(np.min(column, 0), np.max(column, 0)) for column in
-            ([np.asarray(r[i], np.float64) for r in runs] for i in range(len(runs[0])))]
+    with np.errstate(all="ignore"):
+        runs = [noisy.run(rng, quiet=i < 2, snap=i % 4 == 1) for i in range(RUNS)]
+        return [(np.min(column, 0), np.max(column, 0)) for column in
+                ([np.asarray(r[i], np.float64) for r in runs] for i in range(len(runs[0])))]

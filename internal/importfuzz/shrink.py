@@ -1,5 +1,6 @@
 """Makes a graph that shows a fault smaller, as long as it shows that fault."""
 
+import collections
 import time
 
 import numpy as np
@@ -43,10 +44,27 @@ class Shrinker:
         return True
 
     def run(self):
+        self.initializers()
         progress = True
         while progress and time.monotonic() < self.end:
             progress = any([self.one_output(), self.one_image(), self.earlier_output(), self.later_input(), self.bypass(), self.constants(), self.plain_inputs()])
         return self
+
+    def initializers(self):
+        """Constant nodes as initialisers, which other steps make simpler, and those not as inputs."""
+        m = copy(self.model)
+        for node in list(m.graph.node):
+            if node.op_type == "Constant":
+                c = onnx.TensorProto()
+                c.CopyFrom(node.attribute[0].t)
+                c.name = node.output[0]
+                m.graph.initializer.append(c)
+                m.graph.node.remove(node)
+        names = {c.name for c in m.graph.initializer}
+        inputs = [i for i in m.graph.input if i.name not in names]
+        del m.graph.input[:]
+        m.graph.input.extend(inputs)
+        self.shows(m, self.inputs)
 
     def values(self):
         try:
@@ -175,6 +193,29 @@ class Shrinker:
         return False
 
 
+FAMILIES = {
+    "compare": "Greater Less GreaterOrEqual LessOrEqual Equal",
+    "round": "Round Floor Ceil",
+    "limit": "Clip Min Max Relu",
+    "layer": "Conv ConvTranspose Gemm MatMul Einsum",
+    "scale": "Mul Div",
+    "add": "Add Sub",
+    "move": "Reshape Flatten Transpose Squeeze Unsqueeze Slice Split Gather Expand Tile Concat Identity MaxPool",
+    "": "Constant ConstantOfShape",
+}
+FAMILY = {op: family for family, ops in FAMILIES.items() for op in ops.split()}
+
+
+def families(operators):
+    """Operators that a fault is often the same for, such as comparisons, under one name."""
+    counted = collections.Counter()
+    for op, n in operators.items():
+        counted[FAMILY.get(op, op)] += n
+    del counted[""]
+    return counted
+
+
 def signature(verdict, model):
-    """What a fault is told from others by."""
-    return verdict.cause + ": " + " ".join(sorted(n.op_type for n in model.graph.node if n.op_type not in ("Constant", "ConstantOfShape")))
+    """What a fault is told from others by: its cause and the operators of the smallest graph."""
+    counted = families(collections.Counter(n.op_type for n in model.graph.node))
+    return verdict.cause + ": " + " ".join(sorted(counted.elements()))
