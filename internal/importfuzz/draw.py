@@ -19,7 +19,7 @@ STEPS = [
     (3, layers.normalization), (3, layers.softmax), (3, layers.reduce), (1, layers.positions), (9, pointwise.arithmetic),
     (6, pointwise.together), (5, pointwise.clip), (3, pointwise.rounded), (5, pointwise.simple), (2, pointwise.leaky),
     (4, pointwise.function), (2, pointwise.root), (1, pointwise.modulo), (3, pointwise.cast), (3, pointwise.quantize),
-    (4, moves.reshape), (4, moves.transpose), (3, moves.part), (4, moves.concat), (2, moves.repeat), (4, moves.pad), (5, moves.resize), (2, moves.space),
+    (4, moves.reshape), (4, moves.transpose), (3, moves.part), (4, moves.concat), (2, moves.repeat), (4, moves.pad), (7, moves.resize), (2, moves.space),
 ]
 WEIGHTS = [w for w, _ in STEPS]
 DRAWN = [f for _, f in STEPS]

@@ -46,16 +46,17 @@ class Worker:
         elif verdict.kind == oracle.NOT_RUN:
             made["reasons"] = [verdict.text[:160]]
         elif verdict.kind == oracle.FAULT:
-            made.update(self.fault(drawn, verdict, checks, operators, patient))
+            made.update(self.fault(drawn, verdict, checks, patient))
         return made
 
-    def fault(self, drawn, verdict, checks, operators, patient):
+    def fault(self, drawn, verdict, checks, patient):
         # Where most of the time goes into faults, those that hold the operators of one
         # that was found often are counted with it.
         if not patient and self.shrinking > SHRINK_SHARE * (time.monotonic() - self.start):
+            forms = collections.Counter(filter(None, map(shrink.form, drawn.model.graph.node)))
             for s, n in self.found.items():
                 cause, names = s.split(": ", 1)
-                if n >= KEEP and cause == verdict.cause and not collections.Counter(names.split()) - shrink.families(operators):
+                if n >= KEEP and cause == verdict.cause and not collections.Counter(names.split()) - forms:
                     return {"signature": s, "like": True}
         start = time.monotonic()
         s = shrink.Shrinker(drawn.model, drawn.inputs, self.runner, drawn.exact, drawn.wide, checks, verdict,

@@ -132,6 +132,7 @@ def conv_transpose(g, x):
 
 def dense(g, x):
     """Gemm of a matrix, or MatMul behind anything."""
+    g.need(x.rank > 1)
     if x.rank != 2 and g.chance(0.4):
         n = int(np.prod(x.shape[1:]))
         x = g.node("Flatten", [x], (x.shape[0], n), x, levels=x.levels, **({"axis": 1} if g.chance(0.5) else {}))

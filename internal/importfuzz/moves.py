@@ -204,7 +204,7 @@ def resize(g, x):
             attributes["cubic_coeff_a"] = g.choice(-0.5, -0.75)
         if mode == "cubic" and g.chance(0.3) or g.opset >= 18 and mode == "linear" and g.chance(0.15):
             attributes["exclude_outside"] = g.choice(0, 1)
-        if g.opset >= 18 and mode != "nearest" and g.chance(0.4):
+        if g.opset >= 18 and mode != "nearest" and g.chance(0.5):
             attributes["antialias"] = 1
     scales = [1.0, 1.0] + [g.choice(1.0, 2.0, 2.0, 3.0, 0.5, 1.5, 0.75) for _ in x.shape[2:]]
     sizes = [int(d * s) for d, s in zip(x.shape, scales)]
@@ -212,7 +212,7 @@ def resize(g, x):
     if by_sizes:
         sizes = list(x.shape[:2]) + [g.choice(d, d, 2 * d, d + 1, max(1, d - 1), 3, 1) for d in x.shape[2:]]
     axes = None
-    if g.opset >= 18 and g.chance(0.35):
+    if g.opset >= 18 and g.chance(0.35 if x.rank == 4 else 0.6):
         changed = [i for i in range(x.rank) if sizes[i] != x.shape[i] or i > 1 and g.chance(0.5)] or [x.rank - 1]
         axes = attributes["axes"] = [a - x.rank if g.chance(0.3) else a for a in changed]
         g.rng.shuffle(axes)
