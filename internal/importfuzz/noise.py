@@ -65,8 +65,9 @@ class Noisy:
     def __init__(self, model, inputs, values, scale):
         self.inputs, self.scale = inputs, scale
         self.types = {k: v for k, v in values.items()} | dict(inputs)
-        for i in model.graph.initializer:
-            self.types[i.name] = numpy_helper.to_array(i)
+        self.constants = {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+        self.constants.update({n.output[0]: values[n.output[0]] for n in model.graph.node if n.op_type == "Constant"})
+        self.types.update(self.constants)
         m = onnx.ModelProto()
         m.CopyFrom(model)
         self.shapes, self.nodes, self.absolute = {}, [], {}
@@ -111,6 +112,12 @@ class Noisy:
         self._add("Greater", [output + "|e", output + "|s"], output + "|g")
         self._add("Not", [output + "|g"], output)
 
+    def _rounds(self, name):
+        """A constant such as 1.5 * 2^23, whose sum with a value is that value rounded: the one
+        sum of which the rounding is what it is for."""
+        c = self.constants.get(name)
+        return c is not None and c.dtype == np.float32 and c.size > 0 and np.abs(c).min() >= 2**22
+
     def _is_float(self, name):
         return bool(name) and getattr(self.types.get(name), "dtype", None) == np.float32
 
@@ -118,6 +125,9 @@ class Noisy:
         op, out = node.op_type, node.output[0]
         if op == "Equal" and self._is_float(node.input[0]):
             self._equal(*node.input, out)
+            return
+        if op in ("Add", "Sub") and any(self._rounds(name) for name in node.input):
+            self.nodes.append(node)
             return
         noisy = op in SUMS | RELATIVE and self._is_float(out) or op == "QuantizeLinear"
         if op == "Resize" and any(a.name == "mode" and a.s == b"nearest" for a in node.attribute) or not noisy:

@@ -95,6 +95,8 @@ def out_of_range(model, inputs, values):
                 look(name, lambda v: (v > 1e18) | (v > 0) & (v < 1e-18))
             if node.op_type == "LRN":  # ONNX Runtime adds squares and takes them away again as it moves on
                 look(name, lambda v: v > 64)
+            if node.op_type.endswith("Normalization"):  # it subtracts a mean behind the scale
+                look(name, lambda v: v > 1e3)
             if node.op_type == "MeanVarianceNormalization":  # whose epsilon each engine adds elsewhere
                 look(name, lambda v: (v > 0) & (v < 1e-4))
     return bad
