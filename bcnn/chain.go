@@ -118,8 +118,12 @@ func (l *link) activation(channels int) Activation {
 func (l *link) apply(c int, x float64) float64 {
 	switch l.kind {
 	case linkAffine:
+		s := at(l.scale, c)
+		if s == 0 { // also of what a link in front makes infinite
+			return at(l.shift, c)
+		}
 		d := float64(x - at(l.mean, c))
-		return float64(d*at(l.scale, c)) + at(l.shift, c)
+		return float64(d*s) + at(l.shift, c)
 	case linkReLU:
 		return max(x, 0)
 	case linkPReLU:
@@ -183,27 +187,29 @@ func compose(chain []link, c int) (scale, shift float32) {
 }
 
 // What a constant rounds away that is added to a value and then taken away again is part of
-// a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. Constants take each other
-// away where less than a part of cancelled is left of one, or less than half of one of at
-// least roundsAt, beside which hardly any value keeps a fraction.
+// a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. A constant takes another one
+// away where less than a part of cancelled is left of it. One of at least roundsAt, beside
+// which hardly any value keeps a fraction, is not added to others.
 const (
 	cancelled = 1.0 / (1 << 20)
 	roundsAt  = 1 << 20
 )
 
 // together returns how many affine links from the first one on may be composed for a
-// channel: no constant takes away one before it.
+// channel.
 func together(affine []link, c int) int {
 	b := 0.0 // what has been added so far
 	for i := range affine {
 		l := &affine[i]
-		s := at(l.scale, c)
-		before := math.Abs(b)
-		moved := b - at(l.mean, c)
-		after := float64(moved*s) + at(l.shift, c)
-		left := min(math.Abs(moved), math.Abs(after/s))
-		if s != 0 && before > 0 && (left < before*cancelled || before >= roundsAt && left <= before/2) {
-			return i
+		s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
+		moved := b - mean
+		after := float64(moved*s) + shift
+		if s != 0 && b != 0 && (mean != 0 || shift != 0) {
+			before := math.Abs(b)
+			if left := min(math.Abs(moved), math.Abs(after/s)); left < before*cancelled ||
+				max(before, math.Abs(mean), math.Abs(moved*s), math.Abs(shift)) >= roundsAt {
+				return i
+			}
 		}
 		b = after
 	}

@@ -53,6 +53,9 @@ func (im *importer) resize(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	if how.mode == "nearest" {
+		if im.model.Opset < 11 && (how.between(v.Shape.H, sizes[0], scales[0]) || how.between(v.Shape.W, sizes[1], scales[1])) {
+			return build.Operand{}, errors.New("it picks pixels from between others of a larger image: before operator set 11 ONNX does not say which")
+		}
 		out, err := im.build.Pixels(n, "", v, bcnn.Pixels{
 			Rows: how.positions(v.Shape.H, sizes[0], scales[0]), Cols: how.positions(v.Shape.W, sizes[1], scales[1]),
 		})
@@ -232,6 +235,16 @@ func (r resizing) at(i, from, to int, scale float32) float32 {
 		return float32(centre*(1-adjustment)) + float32((x+0.5)/scale) - 0.5
 	}
 	return float32((x+0.5)/scale) - 0.5
+}
+
+// between reports whether the image gets smaller and a pixel of the result lies between two.
+func (r resizing) between(from, to int, scale float32) bool {
+	for i := range to {
+		if x := r.at(i, from, to, scale); scale < 1 && x != float32(int(x)) {
+			return true
+		}
+	}
+	return false
 }
 
 // positions lists the nearest pixels.

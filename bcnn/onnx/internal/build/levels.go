@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
@@ -65,16 +66,15 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 }
 
 // bounded narrows stairs to the whole numbers of a range of values; ok is false where
-// its ends lie between them.
+// its ends are not just the values of some of them.
 func (v *Value) bounded(n *pb.Node, lo, hi float64) (*Value, bool) {
 	s := *v.Stairs
 	at := func(x float64) (k float64, ok bool) {
 		if math.IsInf(x, 0) || math.Abs(x) >= math.MaxFloat32 {
 			return math.Copysign(math.Inf(1), x), true
 		}
-		x = (x - float64(v.Offset)) / float64(v.gain())
-		k = math.Round(x)
-		return k - s.shift, math.Abs(x-k) <= 1e-6*math.Abs(x)
+		k = math.Round((x - float64(v.Offset)) / float64(v.gain()))
+		return k - s.shift, math.Abs(k) < mostStairs && float64(f32.FMA(float32(k), v.gain(), v.Offset)) == x
 	}
 	low, okLow := at(lo)
 	high, okHigh := at(hi)
@@ -116,9 +116,34 @@ func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
 	if v.Stairs != nil && v.Offset == 0 && k == math.Trunc(k) && math.Abs(k) <= bcnn.MaxLevels {
 		return v.Shifted(n, k), true
 	}
+	if !v.movedExactly(float32(by), offset) {
+		return nil, false
+	}
 	out = v.With(n)
 	out.Offset = offset
 	return out, true
+}
+
+// movedExactly reports whether the values plus a number are what they are with another
+// offset: numbers that are added one after the other are rounded one after the other. Of
+// more values than levels that is not known.
+func (v *Value) movedExactly(by, offset float32) bool {
+	if v.Offset == 0 {
+		return true
+	}
+	lo, hi := -float64(bcnn.MaxLevels), float64(bcnn.MaxLevels)
+	if s := v.Stairs; s != nil {
+		lo, hi = s.lo+s.shift, s.hi+s.shift
+	}
+	if !(hi-lo <= 2*bcnn.MaxLevels) {
+		return false
+	}
+	for k := lo; k <= hi; k++ {
+		if f32.FMA(float32(k), v.gain(), v.Offset)+by != f32.FMA(float32(k), v.gain(), offset) {
+			return false
+		}
+	}
+	return true
 }
 
 // Shifted adds a whole number to stairs, before their gain.
