@@ -4,6 +4,7 @@
 // at what is passed, and keep the text of errors by thread. What they do is in Go.
 
 #include "_cgo_export.h"
+#include "mode.h"
 
 #include <pthread.h>
 #include <signal.h>
@@ -123,8 +124,11 @@ static bitcnn_status start_or_fail(void) {
 	return fail(BITCNN_INTERNAL, "there is no memory to start with");
 }
 
-// ENTER begins every function that goes on in Go.
+// ENTER begins every function that goes on in Go: from there to its return the thread is
+// in the default mode of the floating-point unit, and so are the threads that the runtime
+// starts.
 #define ENTER() \
+	IN_DEFAULT_MODE(); \
 	do { \
 		if (__builtin_expect(atomic_load_explicit(&state, memory_order_acquire) != RUNNING, 0)) { \
 			bitcnn_status status = start_or_fail(); \
@@ -174,6 +178,7 @@ static pthread_once_t version_once = PTHREAD_ONCE_INIT;
 static void make_version(void) { version = bitcnnGoVersion(); }
 
 const char *bitcnn_version(void) {
+	IN_DEFAULT_MODE();
 	if (atomic_load(&state) != RUNNING && start_or_fail()) {
 		return NULL;
 	}

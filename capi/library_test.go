@@ -11,6 +11,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -136,22 +137,25 @@ func TestChecks(t *testing.T) {
 }
 
 // relu is an ONNX file with one node, Relu, of a float input of 1×2×3×4.
-func relu() []byte {
+func relu() []byte { return node("Relu", 1, 2, 3, 4) }
+
+// node is an ONNX file with one node, of a float input of 1×2×3×4.
+func node(op string, output ...int) []byte {
 	field := func(n int, content ...[]byte) []byte {
 		all := bytes.Join(content, nil)
 		return append([]byte{byte(n<<3 | 2), byte(len(all))}, all...)
 	}
 	number := func(n, v int) []byte { return []byte{byte(n << 3), byte(v)} }
 	text := func(n int, s string) []byte { return field(n, []byte(s)) }
-	value := func(n int, name string) []byte {
+	value := func(n int, name string, shape ...int) []byte {
 		var dims [][]byte
-		for _, d := range []int{1, 2, 3, 4} {
+		for _, d := range shape {
 			dims = append(dims, field(1, number(1, d)))
 		}
 		return field(n, text(1, name), field(2, field(1, number(1, 1), field(2, dims...))))
 	}
 	graph := field(7,
-		field(1, text(1, "x"), text(2, "y"), text(4, "Relu")), text(2, "graph"), value(11, "x"), value(12, "y"))
+		field(1, text(1, "x"), text(2, "y"), text(4, op)), text(2, "graph"), value(11, "x", 1, 2, 3, 4), value(12, "y", output...))
 	return bytes.Join([][]byte{number(1, 8), text(2, "hand"), graph, field(8, number(2, 13))}, nil)
 }
 
@@ -346,17 +350,32 @@ func TestArm64(t *testing.T) {
 	host, dir := lib(t), t.TempDir()
 	out, err := exec.Command("../scripts/lib", "arm64", dir).CombinedOutput()
 	require.NoError(t, err, "%s", out)
-	program := filepath.Join(dir, "check")
-	out, err = exec.Command("aarch64-linux-gnu-gcc", "-O1", "-I"+dir, "testdata/check.c", "-o", program, "-L"+dir, "-lbitcnn", "-lpthread").CombinedOutput()
-	require.NoError(t, err, "%s", out)
-	native := compile(t, host, "testdata/check.c", shared(host)...)
-	emulated := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH=" + dir, program}
+	emulated := func(source string, flags ...string) []string {
+		program := filepath.Join(dir, strings.TrimSuffix(filepath.Base(source), ".c"))
+		args := append([]string{"-O1", "-I" + dir, source, "-o", program, "-L" + dir, "-lbitcnn", "-lpthread"}, flags...)
+		out, err := exec.Command("aarch64-linux-gnu-gcc", args...).CombinedOutput()
+		require.NoError(t, err, "%s", out)
+		return []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH=" + dir, program}
+	}
+	native, check := compile(t, host, "testdata/check.c", shared(host)...), emulated("testdata/check.c")
 	for _, name := range []string{"digits", "vehiclenet"} {
-		require.Equal(t, runProgram(t, native, "run", name, "2"), runProgram(t, "qemu-aarch64", append(emulated, "run", name, "2")...))
+		require.Equal(t, runProgram(t, native, "run", name, "2"), runProgram(t, "qemu-aarch64", append(check, "run", name, "2")...))
 	}
 	for _, mode := range []string{"misuse", "forks"} {
-		runProgram(t, "qemu-aarch64", append(emulated, mode)...)
+		runProgram(t, "qemu-aarch64", append(check, mode)...)
 	}
+
+	models := numbers(t)
+	native = compile(t, host, "testdata/modes.c", shared(host)...)
+	want := runProgram(t, native, append([]string{modes["amd64"]["up"], "never"}, models...)...)
+	program := emulated("testdata/modes.c")
+	for name, mode := range modes["arm64"] {
+		for _, moment := range []string{"start", "always", "thread"} {
+			require.Equal(t, want, runProgram(t, "qemu-aarch64", slices.Concat(program, []string{mode, moment}, models)...), "%s, %s", name, moment)
+		}
+	}
+	program = emulated("testdata/modes.c", "-ffast-math")
+	require.Equal(t, want, runProgram(t, "qemu-aarch64", slices.Concat(program, []string{"as-is", "start"}, models)...))
 }
 
 // BenchmarkRun compares a run from C with one from Go, of one image on one thread, in
