@@ -50,7 +50,7 @@ func group(pkg string) string {
 			return path.Join("backend", name)
 		case "internal":
 			switch rest {
-			case "internal/gpu", "internal/compare":
+			case "internal/gpu", "internal/compare", "internal/trampoline":
 				return path.Base(rest)
 			}
 			return "unknown"
@@ -78,7 +78,8 @@ var allowed = map[string][]string{
 	"backend/driver":      {"bcnn"},
 	"backend":             {"backend/driver", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},
-	"device":              {"gpu", "backend", "backend/driver", "bcnn", "bits", "internal", "kernels"},
+	"trampoline":          {},
+	"device":              {"gpu", "trampoline", "backend", "backend/driver", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
 	"compare":             {"bcnn", "bits"},
 	"backend/parity":      {"compare", "backend", "bcnn", "bits", "reader", "internal"},

@@ -1,8 +1,7 @@
 //go:build cuda && cgo && linux && (amd64 || arm64)
 
-// Every driver function is defined here as a trampoline: a jump through a slot
+// Every driver function is defined here as a trampoline: a call through a slot
 // that load fills from libcuda.so.1. So a program starts where there is no driver.
-// They are hidden: other libraries of the process that call the driver must find it.
 // An empty slot leads to missing; but cuInit must succeed before that, since
 // gorgonia.org/cu calls it when it is initialised and ends the process otherwise.
 #define _GNU_SOURCE
@@ -10,32 +9,20 @@
 #include <link.h>
 #include <stdio.h>
 
+#include "../../../internal/trampoline/trampoline.h"
+
 enum { SUCCESS = 0, STUB_LIBRARY = 34, NOT_FOUND = 500 };
 
 __attribute__((visibility("hidden"))) int bitcnn_cuda_missing(void) { return NOT_FOUND; }
 static int ready(unsigned flags) { return SUCCESS; }
 
-#if defined(__x86_64__)
-#define JUMP(name) "\tjmp *bitcnn_slot_" #name "(%rip)\n"
-#elif defined(__aarch64__)
-#define JUMP(name) \
-	"\tadrp x16, bitcnn_slot_" #name "\n" \
-	"\tldr x16, [x16, #:lo12:bitcnn_slot_" #name "]\n" \
-	"\tbr x16\n"
-#else
-#error "no trampoline for this processor"
-#endif
-
-#define SYMBOL(name) \
-	__attribute__((visibility("hidden"))) void *bitcnn_slot_##name = (void *)bitcnn_cuda_missing; \
-	__asm__(".pushsection .text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name ":\n" \
-		JUMP(name) ".size " #name ",.-" #name "\n.popsection\n");
+#define SYMBOL(name) TRAMPOLINE(name, bitcnn_cuda_missing)
 #include "symbols.h"
 #undef SYMBOL
 
 __attribute__((constructor)) static void prepare(void) { bitcnn_slot_cuInit = (void *)ready; }
 
-const char *bitcnn_cuda_load(void)
+static const char *load(void)
 {
 	static char why[1024];
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
@@ -71,3 +58,6 @@ const char *bitcnn_cuda_load(void)
 #undef SYMBOL
 	return 0;
 }
+
+// Opening a library runs code of it, too.
+TRAMPOLINE(bitcnn_cuda_load, load)

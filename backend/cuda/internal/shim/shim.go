@@ -10,6 +10,8 @@ import "C"
 import (
 	"errors"
 	"sync"
+
+	_ "github.com/bitcnn/bitcnn/backend/internal/trampoline" // trampoline.h
 )
 
 // Load opens libcuda.so.1 and initialises the driver. No other function of this

@@ -1,34 +1,21 @@
 //go:build opencl && cgo && linux && (amd64 || arm64)
 
-// Every OpenCL function is defined here as a trampoline: a jump through a slot
+// Every OpenCL function is defined here as a trampoline: a call through a slot
 // that load fills from libOpenCL.so.1. So a program starts where there is no
-// OpenCL. They are hidden: other libraries of the process that call OpenCL must find it.
-// A slot that is not filled leads to unavailable.
+// OpenCL. A slot that is not filled leads to unavailable.
 #define _GNU_SOURCE
 #include "shim.h"
 #include <dlfcn.h>
 
+#include "../../../internal/trampoline/trampoline.h"
+
 __attribute__((visibility("hidden"))) long bitcnn_cl_unavailable(void) { return -1001; }
 
-#if defined(__x86_64__)
-#define JUMP(name) "\tjmp *bitcnn_slot_" #name "(%rip)\n"
-#elif defined(__aarch64__)
-#define JUMP(name) \
-	"\tadrp x16, bitcnn_slot_" #name "\n" \
-	"\tldr x16, [x16, #:lo12:bitcnn_slot_" #name "]\n" \
-	"\tbr x16\n"
-#else
-#error "no trampoline for this processor"
-#endif
-
-#define SYMBOL(name) \
-	__attribute__((visibility("hidden"))) void *bitcnn_slot_##name = (void *)bitcnn_cl_unavailable; \
-	__asm__(".pushsection .text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name ":\n" \
-		JUMP(name) ".size " #name ",.-" #name "\n.popsection\n");
+#define SYMBOL(name) TRAMPOLINE(name, bitcnn_cl_unavailable)
 #include "symbols.h"
 #undef SYMBOL
 
-const char *bitcnn_cl_load(void)
+static const char *load(void)
 {
 	void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
 	if (!library)
@@ -41,6 +28,9 @@ const char *bitcnn_cl_load(void)
 #undef SYMBOL
 	return 0;
 }
+
+// Opening a library runs code of it, too.
+TRAMPOLINE(bitcnn_cl_load, load)
 
 static long lost(void) { return CL_DEVICE_NOT_AVAILABLE; }
 

@@ -13,6 +13,8 @@ import "C"
 import (
 	"errors"
 	"sync"
+
+	_ "github.com/bitcnn/bitcnn/backend/internal/trampoline" // trampoline.h
 )
 
 // Load opens libOpenCL.so.1. No other function of this package or of go-opencl
