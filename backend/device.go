@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // Device executes plans. It is safe for concurrent use.
@@ -41,6 +42,7 @@ func (d *Device) Compile(ctx context.Context, plan *bcnn.Plan, opts Options) (*E
 }
 
 func (d *Device) compile(ctx context.Context, info Info, plan *bcnn.Plan, opts Options) (*Executable, error) {
+	defer fpmode.Enter().Leave()
 	if ctx == nil {
 		return nil, errNoContext
 	}

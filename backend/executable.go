@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // Executable is a plan that is ready to run on a device. It is safe for concurrent
@@ -114,6 +115,7 @@ func (e *Executable) run(ctx context.Context, out, in []bcnn.Tensor) error {
 		return err
 	}
 	defer e.done()
+	defer fpmode.Enter().Leave()
 	if err := e.check(out, in); err != nil {
 		return err
 	}
@@ -149,6 +151,7 @@ func (e *Executable) enqueue(ctx context.Context, stream uintptr, images int, ou
 		return err
 	}
 	defer e.done()
+	defer fpmode.Enter().Leave()
 	engine, ok := e.engine.(driver.Enqueuer)
 	switch {
 	case !ok:

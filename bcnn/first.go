@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // RoundedLayer is a layer whose weights RoundFirst has rounded.
@@ -36,6 +38,7 @@ const (
 // layer, or none of them has sums of bytes, the error says why. When ctx ends, its error is
 // returned.
 func RoundFirst(ctx context.Context, n *Network, bits int, opts LowerOptions) (*Network, []RoundedLayer, error) {
+	defer fpmode.Enter().Leave()
 	if bits < minFirstBits || bits > maxFirstBits {
 		return nil, nil, fmt.Errorf("first weights of %d bits, want %d to %d", bits, minFirstBits, maxFirstBits)
 	}

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -72,6 +73,7 @@ type value struct {
 
 // lower also returns what it has spent.
 func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending, error) {
+	defer fpmode.Enter().Leave()
 	if n == nil {
 		return nil, spending{}, errors.New("no network to lower")
 	}

@@ -1,9 +1,14 @@
 package bcnn
 
-import "math"
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/internal/fpmode"
+)
 
 // Probabilities returns the softmax of the logits, in float64.
 func Probabilities(logits []float32) []float64 {
+	defer fpmode.Enter().Leave()
 	p := make([]float64, len(logits))
 	top, sum := largest(logits), 0.0
 	for i, v := range logits {

@@ -28,6 +28,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // Mode is what the network does with the bytes of an image.
@@ -94,6 +95,7 @@ type place struct {
 }
 
 func load(ctx context.Context, dir place, mode Mode) (*bcnn.Network, error) {
+	defer fpmode.Enter().Leave()
 	n := &bcnn.Network{
 		Name:   "bincnn-" + string(mode),
 		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8}},

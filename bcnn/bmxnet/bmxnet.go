@@ -43,6 +43,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -96,6 +97,7 @@ func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Net
 // Decode is Load for files in memory: the graph and its weights. The network does not
 // keep them.
 func Decode(ctx context.Context, symbol, params []byte, opts Options) (*bcnn.Network, error) {
+	defer fpmode.Enter().Leave()
 	im, err := begin(ctx, int64(len(symbol)), int64(len(params)), opts)
 	if err != nil {
 		return nil, err
@@ -116,6 +118,7 @@ type place struct {
 }
 
 func load(ctx context.Context, p place, symbol string, opts Options) (*bcnn.Network, error) {
+	defer fpmode.Enter().Leave()
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
 		return nil, err

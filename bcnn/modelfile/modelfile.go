@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // Extension is the usual ending of the name of a model file.
@@ -42,6 +43,7 @@ func Read(ctx context.Context, b []byte, opts Options) (*bcnn.Network, error) {
 }
 
 func read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*bcnn.Network, error) {
+	defer fpmode.Enter().Leave()
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
 		return nil, err

@@ -77,6 +77,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -187,6 +188,7 @@ func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options
 
 // decode imports a model.
 func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, error) {
+	defer fpmode.Enter().Leave()
 	m, err := pb.Decode(data, s.budget)
 	if err != nil {
 		if err := s.budget.Charge(0); err != nil { // not the fault of the format

@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/f32"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // tensor is a batch in NHWC order, unpacked. Exactly the slice that dtype names
@@ -91,6 +92,7 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 // name the step. When ctx ends, its error is returned, in the middle of a step,
 // too.
 func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) ([]bcnn.Tensor, error) {
+	defer fpmode.Enter().Leave()
 	if ctx == nil {
 		return nil, errors.New("no context")
 	}

@@ -79,6 +79,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -143,6 +144,7 @@ func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Rep
 
 // decode imports a file; name is that of a network that the options give none.
 func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.Network, *Report, error) {
+	defer fpmode.Enter().Leave()
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
 		return nil, nil, err

@@ -37,7 +37,9 @@ const (
 	takeTile = `		if !w.state.CompareAndSwap(v, v+1) {
 			continue
 		}
+		mode := fpmode.Enter() // the submitter's is that of another thread
 		w.task.Run(int(next), s)
+		mode.Leave()
 		seq := w.seq // the submitter may go on to the next task after Add
 		if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
 			w.finish <- struct{}{}
@@ -75,7 +77,9 @@ var handOverErrors = []struct{ use, name, part, from, to string }{
 	{twoTasks, "a tile is taken although it is another's", takeTile, "\t\t\tcontinue\n", ""},
 	{twoTasks, "a tile is counted before it is done", takeTile, takeTile, `if !w.state.CompareAndSwap(v, v+1) { continue }
 		seq, last := w.seq, w.done.Add(1) == tiles
+		mode := fpmode.Enter() // the submitter's is that of another thread
 		w.task.Run(int(next), s)
+		mode.Leave()
 		if last && w.waiting.CompareAndSwap(seq, 0) { w.finish <- struct{}{} }`},
 	{twoTasks, "the number of the task is read after the tile is counted", takeTile, "CompareAndSwap(seq, 0)", "CompareAndSwap(func() uint64 { _ = seq; return w.seq }(), 0)"},
 	{twoTasks, "the submitter is woken whether it waits or not", takeTile, "w.waiting.CompareAndSwap(seq, 0)", "seq > 0"},

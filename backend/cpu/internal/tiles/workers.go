@@ -6,6 +6,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+
+	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
 // Workers share the tiles of one task after another with the goroutine that submits
@@ -137,7 +139,9 @@ func (w *Workers) tile(s *Scratch) bool {
 		if !w.state.CompareAndSwap(v, v+1) {
 			continue
 		}
+		mode := fpmode.Enter() // the submitter's is that of another thread
 		w.task.Run(int(next), s)
+		mode.Leave()
 		seq := w.seq // the submitter may go on to the next task after Add
 		if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
 			w.finish <- struct{}{}

@@ -22,38 +22,47 @@ import (
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
+// envModes has the checksum of compute for a process of its own.
+const envModes = "BITCNN_MODES_WANT"
+
 // TestModesOfDrivers: a driver that sets another mode of the floating-point unit as it is
 // loaded, as one does that was built with -ffast-math, and in each call, changes no bits of
 // what the processor computes.
 func TestModesOfDrivers(t *testing.T) {
-	const child = "BITCNN_MODES_CHILD"
-	if os.Getenv(child) != "" {
-		runtime.LockOSThread() // drivers are loaded in this thread
-		defer runtime.UnlockOSThread()
-		want, err := compute(t.Context())
-		require.NoError(t, err)
-		digits, err := bitcnn.Bundled("digits")
-		require.NoError(t, err)
-		for _, device := range []string{"opencl", "cuda"} {
-			_, err := bitcnn.Open(t.Context(), digits, bitcnn.Options{Device: device})
-			require.ErrorIs(t, err, bitcnn.ErrUnavailable)
-			require.ErrorContains(t, err, "error 999") // of a call
-			got, err := compute(t.Context())
-			require.NoError(t, err)
-			require.Equal(t, want, got, device)
-		}
-		// In other threads, too.
-		var all sync.WaitGroup
-		for range 16 {
-			all.Go(func() {
-				got, err := compute(t.Context())
-				assert.NoError(t, err)
-				assert.Equal(t, want, got)
-			})
-		}
-		all.Wait()
+	want := os.Getenv(envModes)
+	if want == "" {
+		inOtherMode(t, "LD_LIBRARY_PATH=%s")
 		return
 	}
+	runtime.LockOSThread() // drivers are loaded in this thread
+	defer runtime.UnlockOSThread()
+	digits, err := bitcnn.Bundled("digits")
+	require.NoError(t, err)
+	for _, device := range []string{"opencl", "cuda"} {
+		_, err := bitcnn.Open(t.Context(), digits, bitcnn.Options{Device: device})
+		require.ErrorIs(t, err, bitcnn.ErrUnavailable)
+		require.ErrorContains(t, err, "error 999") // of a call
+		got, err := compute(t.Context())
+		require.NoError(t, err)
+		require.Equal(t, want, got, device)
+	}
+	computeInThreads(t, want)
+}
+
+// TestModeOfProgram: nor does a library that sets another mode before the Go runtime
+// starts, whose threads then all have it.
+func TestModeOfProgram(t *testing.T) {
+	want := os.Getenv(envModes)
+	if want == "" {
+		inOtherMode(t, "LD_PRELOAD=%s/libOpenCL.so.1")
+		return
+	}
+	computeInThreads(t, want)
+}
+
+// inOtherMode runs the test in a process that finds drivers that set another mode, by a
+// variable of its environment with their folder.
+func inOtherMode(t *testing.T, variable string) {
 	if _, err := exec.LookPath("cc"); err != nil {
 		testenv.Absent(t, "cc", err)
 	}
@@ -63,10 +72,24 @@ func TestModesOfDrivers(t *testing.T) {
 			"backend/internal/trampoline/testdata/driver.c", "-o", filepath.Join(dir, library)).CombinedOutput()
 		require.NoError(t, err, "%s", text)
 	}
-	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^TestModesOfDrivers$", "-test.count=1")
-	cmd.Env = append(os.Environ(), child+"=1", "LD_LIBRARY_PATH="+dir)
+	want, err := compute(t.Context())
+	require.NoError(t, err)
+	cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$", "-test.count=1")
+	cmd.Env = append(os.Environ(), envModes+"="+want, fmt.Sprintf(variable, dir))
 	text, err := cmd.CombinedOutput()
 	require.NoError(t, err, "%s", text)
+}
+
+func computeInThreads(t *testing.T, want string) {
+	var all sync.WaitGroup
+	for range 16 {
+		all.Go(func() {
+			got, err := compute(t.Context())
+			assert.NoError(t, err)
+			assert.Equal(t, want, got)
+		})
+	}
+	all.Wait()
 }
 
 // compute loads, opens and runs models on the processor, and returns the checksum of their
