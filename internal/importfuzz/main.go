@@ -20,7 +20,7 @@ import (
 )
 
 func main() {
-	err := serve(os.Stdin, os.Stdout, time.Minute)
+	err := serve(os.Stdin, os.Stdout, 20*time.Second)
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "importfuzz:", err)
 		os.Exit(1)
