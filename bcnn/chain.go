@@ -189,7 +189,7 @@ func compose(chain []link, c int) (scale, shift float32) {
 // What a constant rounds away that is added to a value and then taken away again is part of
 // a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. A constant takes another one
 // away where less than a part of cancelled is left of it. One of at least roundsAt, beside
-// which hardly any value keeps a fraction, is not added to others.
+// which hardly any value keeps a fraction, is composed with nothing behind it.
 const (
 	cancelled = 1.0 / (1 << 20)
 	roundsAt  = 1 << 20
@@ -204,8 +204,7 @@ func together(affine []link, c int) int {
 		s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
 		moved := b - mean
 		after := float64(moved*s) + shift
-		if s != 0 && b != 0 && (mean != 0 || shift != 0) {
-			before := math.Abs(b)
+		if before := math.Abs(b); s != 0 && before > 0 {
 			if left := min(math.Abs(moved), math.Abs(after/s)); left < before*cancelled ||
 				max(before, math.Abs(mean), math.Abs(moved*s), math.Abs(shift)) >= roundsAt {
 				return i
@@ -223,21 +222,38 @@ func composes(affine []link, c int) bool {
 	return evaluate(affine, c, 1) == float64(shift+scale) && evaluate(affine, c, -1) == float64(shift-scale)
 }
 
-// integral reports whether the first of several links does nothing but add integers.
-func integral(affine []link) bool {
-	if len(affine) < 2 {
-		return false
-	}
-	l := &affine[0]
-	plain := func(list []float64, empty float64) bool { return len(list) == 1 && list[0] == empty }
-	some := false
-	for _, x := range l.shift {
-		if x != math.Trunc(x) {
-			return false
+// integral returns the first of several affine links that adds something to sums, if those
+// before it are factors of powers of two, and what it adds are integers of the sums; −1 if not.
+// unit is the product of the factors.
+func integral(affine []link) (at int, unit float64) {
+	unit = 1
+	for i := range affine {
+		l := &affine[i]
+		if i == len(affine)-1 || len(l.mean) > 1 || l.mean[0] != 0 || len(l.scale) > 1 {
+			break
 		}
-		some = some || x != 0
+		if len(l.shift) == 1 && l.shift[0] == 0 {
+			if unit *= l.scale[0]; !powerOfTwo(unit) {
+				break
+			}
+			continue
+		}
+		if unit *= l.scale[0]; !powerOfTwo(unit) {
+			break
+		}
+		for _, x := range l.shift {
+			if x/unit != math.Trunc(x/unit) {
+				return -1, 0
+			}
+		}
+		return i, unit
 	}
-	return some && plain(l.mean, 0) && plain(l.scale, 1)
+	return -1, 0
+}
+
+func powerOfTwo(x float64) bool {
+	fraction, _ := math.Frexp(x)
+	return fraction == 0.5
 }
 
 // slopeOf is the factor of affine links for a channel.

@@ -53,6 +53,9 @@ type lowering struct {
 	outputs map[int]bool
 	// floats and vectors are copies of tensors, Float32 and flattened, for all who want one.
 	floats, vectors map[int]int
+	// counting are the convolutions whose sums are integers although they are computed in
+	// float32.
+	counting map[*ConvStep]bool
 }
 
 // value is a layer's output while lowering: a tensor or a convolution that is
@@ -92,7 +95,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // the check has spent the size
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
-		floats: map[int]int{}, vectors: map[int]int{},
+		floats: map[int]int{}, vectors: map[int]int{}, counting: map[*ConvStep]bool{},
 		plan: &Plan{Name: n.Name, Inputs: slices.Clone(n.Inputs), Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {

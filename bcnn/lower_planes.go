@@ -295,6 +295,7 @@ func (lo *lowering) planes(v value, i int, conv *ConvStep, w Weights, rowLen int
 	weights, weightUnit := unary(integers)
 	if in.planes*weights > mostProducts {
 		conv.WhyFloat = tooManyProducts
+		lo.counting[conv] = true
 		return lo.realConv(v, out, w, rowLen, bias)
 	}
 	conv.InPlanes, conv.Parts = in.planes, weights

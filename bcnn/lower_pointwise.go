@@ -107,7 +107,7 @@ type values int
 const (
 	reals  values = iota
 	signs         // ±1
-	wholes        // sums of bits, as Float32
+	wholes        // sums of bits or of levels, as Float32
 )
 
 // only returns what the values of a tensor are.
@@ -119,10 +119,16 @@ func (lo *lowering) only(t int) values {
 		return reals
 	}
 	s := lo.writer(t)
-	if conv, ok := s.Op.(*ConvStep); ok && lo.plan.Tensors[s.In[0]].DType == Bits && conv.Scale == nil && conv.Activation.Kind == ActivationNone {
+	if conv, ok := s.Op.(*ConvStep); ok && lo.counts(conv, s.In[0]) && conv.Scale == nil && conv.Activation.Kind == ActivationNone {
 		return wholes
 	}
 	return reals
+}
+
+// counts reports whether the sums of a convolution of tensor t are integers, those of bits or,
+// in float32, of levels.
+func (lo *lowering) counts(conv *ConvStep, t int) bool {
+	return lo.plan.Tensors[t].DType == Bits || lo.counting[conv]
 }
 
 // together returns how many affine links from the first one on may be composed for values.
@@ -130,8 +136,10 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 	if len(affine) < 2 {
 		return len(affine), nil
 	}
-	if of == wholes && integral(affine) {
-		return 1, nil // as the convolution would add the integers, see offset
+	if of == wholes {
+		if at, _ := integral(affine); at >= 0 {
+			return at + 1, nil // as the convolution would add the integers, see offset
+		}
 	}
 	if uniform(affine) {
 		channels = 1
@@ -150,33 +158,40 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 	return n, nil
 }
 
-// offset makes the integers that the first link adds to the sums of a pending convolution a
-// part of them, where they are not too large, and returns the links behind. Scaled first,
-// sums and integers would be rounded apart from each other, so that a sum of zeros might
-// not be 0.
-func (lo *lowering) offset(v value, affine []link) ([]link, error) {
-	list := affine[0].shift
-	if len(list) == 1 {
-		if err := lo.hold(8 * int64(v.conv.Out)); err != nil {
-			return nil, err
+// offset makes the integers that a link adds to the sums of a pending convolution a part of
+// them, where they are not too large, and returns the chain without them. Scaled first, sums
+// and integers would be rounded apart from each other, so that a sum of zeros might not be 0.
+func (lo *lowering) offset(v value, chain []link) ([]link, error) {
+	n := 0
+	for n < len(chain) && chain[n].kind == linkAffine {
+		n++
+	}
+	at, unit := integral(chain[:n])
+	if at < 0 || v.conv.F32 != nil {
+		return chain, nil
+	}
+	if err := lo.hold(8 * int64(v.conv.Out)); err != nil {
+		return nil, err
+	}
+	list := make([]float64, v.conv.Out)
+	for o := range list {
+		list[o] = chain[at].shift[o%len(chain[at].shift)] / unit
+		if o < len(v.conv.Offset) {
+			list[o] += float64(v.conv.Offset[o])
 		}
-		list = slices.Repeat(list, v.conv.Out)
 	}
 	offsets, err := lo.offsets(list)
 	if err != nil || offsets == nil {
-		return affine, err
-	}
-	for o, before := range v.conv.Offset {
-		if offsets[o] += before; max(offsets[o], -offsets[o]) > maxOffset {
-			return affine, nil
-		}
+		return chain, err
 	}
 	before := v.conv.Offset
 	if v.conv.Offset = offsets; lo.bound(v) > math.MaxInt32-1 {
 		v.conv.Offset = before
-		return affine, nil
+		return chain, nil
 	}
-	return affine[1:], nil
+	chain = slices.Clone(chain)
+	chain[at].shift = []float64{0}
+	return chain, nil
 }
 
 func (lo *lowering) activation(l *link, channels int) (Activation, error) {
@@ -227,16 +242,18 @@ func (lo *lowering) float(v value) (t int, err error) {
 	}
 	t, chain := v.tensor, v.chain
 	if v.conv != nil {
-		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, reals, false)
+		of := reals
+		if lo.counts(v.conv, v.convIn) {
+			if chain, err = lo.offset(v, chain); err != nil {
+				return 0, err
+			}
+			of = wholes
+		}
+		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, of, false)
 		if err != nil {
 			return 0, err
 		}
 		done := layersOf(chain[:len(chain)-len(rest)])
-		if lo.plan.Tensors[v.convIn].DType == Bits && integral(affine) {
-			if affine, err = lo.offset(v, affine); err != nil {
-				return 0, err
-			}
-		}
 		v.conv.Activation = activation
 		if v.conv.Scale, v.conv.Shift, err = lo.compose(affine, v.conv.Out); err != nil {
 			return 0, err
