@@ -215,7 +215,8 @@ func (s sums) meet(links []link, c int, t float64, branch int) frequency {
 	}
 	found := never
 	near := math.Round((t - shift) / slope / s.unit)
-	for k := near - 2; k <= near+2; k++ {
+	for i := -2.0; i <= 2; i++ { // near may be so large that it plus 1 is near
+		k := near + i
 		odd := math.Mod(k, 2) != 0
 		if math.Abs(k*s.unit) > s.most || odd && !s.odd || !odd && !s.even {
 			continue
