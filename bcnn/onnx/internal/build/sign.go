@@ -314,7 +314,8 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		rule = bcnn.ZeroIsPlus // every channel is constant
 	}
 	if !ternary && !exact {
-		// The two values are none of ±1, to the last place: as levels they may be.
+		// The two values are none of ±1, to the last place: as levels they may be, and as a
+		// sum of which one part is 0 they are.
 		p, err := b.piecesOf(s)
 		if err != nil {
 			return nil, err
@@ -322,6 +323,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		if out, err := b.levelled(v, p); out != nil || err != nil {
 			return out, err
 		}
+		return b.chosen(v, p)
 	}
 	if !plainInput {
 		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
@@ -365,11 +367,15 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 	}
 	low, high := float32(lo), float32(hi)
 	fits := func(scale, shift float32) bool { return shift+scale == high && shift-scale == low }
-	shifts := []float32{float32(mid), float32((hi + lo) / 2)}
-	if mid <= lo || mid >= hi {
-		shifts = shifts[1:]
-	}
-	for _, shift := range shifts {
+	// What rounds to both may lie beside the middle.
+	middle := float32((hi + lo) / 2)
+	more, less := math.Nextafter32(middle, high), math.Nextafter32(middle, low)
+	shifts := [...]float32{float32(mid), middle, more, less, math.Nextafter32(more, high), math.Nextafter32(less, low)}
+	between := mid > lo && mid < hi
+	for i, shift := range shifts {
+		if i == 0 && !between {
+			continue
+		}
 		if scale := float32((hi - lo) / 2); fits(scale, shift) {
 			return scale, shift, nil
 		}
@@ -383,8 +389,8 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 		}
 	}
 	// Nothing fits: the last place of one of them is another, or 0 becomes another number.
-	shift = shifts[len(shifts)-1]
-	if math.Abs(mid-float64(shift)) <= multiples.OfFloat32*max(-lo, hi) {
+	shift = middle
+	if between && math.Abs(mid-float64(shift)) <= multiples.OfFloat32*max(-lo, hi) {
 		shift = shifts[0]
 	}
 	return float32((hi - lo) / 2), shift, nil
