@@ -5,8 +5,8 @@ NOISE times the sum of the absolute values of the terms, so that a sum of zeros 
 and what is exact by nature (selections, moves, comparisons, roundings) stays that. A sign
 of a sum that is 0 but for roundings takes both values; a sign of three zeros has one.
 
-In some runs sums that are 0 but for the noise are 0, and what is equal but for the noise
-is equal, which noise alone would never do.
+In some runs all or some of the sums that are 0 but for the noise are 0, and what is equal
+but for the noise is equal, which noise alone would never do.
 """
 
 import numpy as np
@@ -16,7 +16,8 @@ from onnx import TensorProto, helper, numpy_helper
 
 NOISE = 2.0**-20  # of the sum of the terms: 16 units in the last place of float32
 RUNS = 24
-SNAP = "|snap"  # an input
+MANY = 400  # before something is called a fault: of many values one may not have flipped
+SNAP = "|snap"  # ends the name of an input
 
 # The terms of these are what the operator gives for absolute values.
 SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "Add", "Sub", "Sum", "Mean", "AveragePool", "GlobalAveragePool",
@@ -30,6 +31,7 @@ LIKE_INPUT = {"Gelu", "Mish", "Elu", "Selu", "Celu", "HardSwish", "Swish", "Erf"
 RELATIVE = {"Mul", "Div", "Exp", "Sqrt", "Reciprocal", "Pow", "LeakyRelu", "PRelu", "DequantizeLinear", "ReduceL1", "ReduceSumSquare",
             "ReduceProd", "LpPool"} | LIKE_INPUT | FRONT
 SQUARES = {"LpPool", "ReduceSumSquare", "Pow", "Mul"}  # which may overflow within
+FROM_ONE = {"Elu", "Selu", "Celu"}  # which lose what 1 rounds away
 ALL_POSITIVE = {"Gemm": ("alpha", "beta")}
 
 
@@ -59,6 +61,10 @@ def every(model, inputs):
     return dict(zip(names, session(m).run(None, inputs)))
 
 
+def constants_of(model):
+    return {i.name: numpy_helper.to_array(i) for i in model.graph.initializer}
+
+
 class Noisy:
     """The graph with noise as further inputs."""
 
@@ -73,7 +79,6 @@ class Noisy:
         self.shapes, self.nodes, self.absolute = {}, [], {}
         for node in model.graph.node:
             self._node(node)
-        m.graph.input.append(helper.make_tensor_value_info(SNAP, TensorProto.FLOAT, ()))
         m.graph.ClearField("node")
         m.graph.node.extend(self.nodes)
         for name, shape in self.shapes.items():
@@ -90,25 +95,28 @@ class Noisy:
         return self.absolute[name]
 
     def _noise(self, base, terms, output, shape, snap=False):
-        """output = base + u * terms, u being an input; with snap what is less than SNAP * terms is 0."""
+        """output = base + u * terms, u being an input; with snap what is less than another
+        input times terms is 0."""
         self.shapes[output + "|u"] = shape
         self._add("Mul", [terms, output + "|u"], output + "|n")
         if not snap:
             self._add("Add", [base, output + "|n"], output)
             return
         self._add("Add", [base, output + "|n"], output + "|m")
-        self._add("Mul", [terms, SNAP], output + "|s")
+        self.shapes[output + SNAP] = shape
+        self._add("Mul", [terms, output + SNAP], output + "|s")
         self._add("Abs", [output + "|m"], output + "|a")
         self._add("Less", [output + "|a", output + "|s"], output + "|z")
         self._add("Sub", [output + "|m", output + "|m"], output + "|0")
         self._add("Where", [output + "|z", output + "|0", output + "|m"], output)
 
     def _equal(self, a, b, output):
-        """|a - b| <= SNAP * (|a| + |b|), which is a = b where SNAP is 0."""
+        """|a - b| <= snap * (|a| + |b|), which is a = b where snap is 0."""
+        self.shapes[output + SNAP] = self.types[output].shape
         self._add("Sub", [a, b], output + "|d")
         self._add("Abs", [output + "|d"], output + "|e")
         self._add("Add", [self._abs(a), self._abs(b)], output + "|t")
-        self._add("Mul", [output + "|t", SNAP], output + "|s")
+        self._add("Mul", [output + "|t", output + SNAP], output + "|s")
         self._add("Greater", [output + "|e", output + "|s"], output + "|g")
         self._add("Not", [output + "|g"], output)
 
@@ -117,6 +125,19 @@ class Noisy:
         sum of which the rounding is what it is for."""
         c = self.constants.get(name)
         return c is not None and c.dtype == np.float32 and c.size > 0 and np.abs(c).min() >= 2**22
+
+    def _constant(self, output, array):
+        self.nodes.append(helper.make_node("Constant", [], [output], value=numpy_helper.from_array(array)))
+        return output
+
+    def _instance(self, node):
+        """The terms of x * s - mean * s + bias, which ONNX Runtime adds, with s = scale / deviation."""
+        x, scale, bias = (self.types[name].astype(np.float64) for name in node.input)
+        axes = tuple(range(2, x.ndim))
+        epsilon = next((a.f for a in node.attribute if a.name == "epsilon"), 1e-5)
+        mean, deviation = x.mean(axes, keepdims=True), np.sqrt(x.var(axes, keepdims=True) + epsilon)
+        along = (-1,) + (1,) * len(axes)
+        return ((np.abs(x) + np.abs(mean)) * np.abs(scale.reshape(along)) / deviation + np.abs(bias.reshape(along))).astype(np.float32)
 
     def _is_float(self, name):
         return bool(name) and getattr(self.types.get(name), "dtype", None) == np.float32
@@ -147,6 +168,10 @@ class Noisy:
         shape = self.types[out].shape
         if op not in SUMS:
             terms = self._abs(out + "|y")
+            if op == "InstanceNormalization":
+                terms = self._constant(out + "|i", self._instance(node))
+            elif op in FROM_ONE:  # e^x - 1
+                terms = self._constant(out + "|i", np.ones(shape, np.float32))
             if op in LIKE_INPUT and self.types[node.input[0]].shape == shape:
                 terms = self._add("Add", [terms, self._abs(node.input[0])], out + "|t")
             self._noise(out + "|y", terms, out, shape)
@@ -170,8 +195,11 @@ class Noisy:
 
     def run(self, rng, quiet=False, snap=False):
         feed = dict(self.inputs)
-        feed[SNAP] = np.array(2 * self.scale if snap else 0, np.float32)
         for name, shape in self.shapes.items():
+            if name.endswith(SNAP):
+                share = rng.choice([0.5, 1]) if snap else 0
+                feed[name] = (2 * self.scale * (rng.random(shape) < share)).astype(np.float32)
+                continue
             u = np.asarray(rng.uniform(-1, 1, shape))
             if rng.random() < 0.3:
                 u = np.sign(u)
@@ -181,11 +209,11 @@ class Noisy:
         return self.session.run(None, feed)
 
 
-def hull(model, inputs, values, scale):
-    """The least and the largest values of each output over the runs."""
+def hull(model, inputs, values, scale, count=RUNS):
+    """The least and the largest values of each output over so many runs."""
     noisy = Noisy(model, inputs, values, scale)
-    rng = np.random.default_rng(1)
+    rng = np.random.default_rng(count)
     with np.errstate(all="ignore"):
-        runs = [noisy.run(rng, quiet=i < 2, snap=i % 4 == 1) for i in range(RUNS)]
+        runs = [noisy.run(rng, quiet=i < 2, snap=i % 4 == 1) for i in range(count)]
         return [(np.min(column, 0), np.max(column, 0)) for column in
                 ([np.asarray(r[i], np.float64) for r in runs] for i in range(len(runs[0])))]
