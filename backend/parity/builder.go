@@ -235,6 +235,18 @@ func (b *builder) batchNorm(kind norm) {
 	b.add(bn)
 }
 
+// shifted adds integers up to a number to sums, then scales them and adds real numbers.
+func (b *builder) shifted(most int) {
+	c := b.shape().C
+	integers := make([]float32, c)
+	for i := range integers {
+		integers[i] = float32(b.rng.IntN(2*most+1) - most)
+	}
+	b.add(bcnn.Affine{Bias: integers})
+	b.add(bcnn.Affine{Scale: b.floats(c, 1)})
+	b.add(bcnn.Affine{Bias: b.floats(c, 3)})
+}
+
 // values are the values that the last layer gives for one image of the case's
 // input. A network that does not lower, which Check will report, gives zeros.
 func (b *builder) values() []float32 {

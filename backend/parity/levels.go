@@ -173,6 +173,36 @@ func levelCases() []Case {
 			})
 		}
 	}
+	// Integers that are added to sums of ±1 before they are scaled, as {0, 1} are made of ±1:
+	// into float32, behind an activation, into thresholds, of groups and of dense layers.
+	for i, op := range windows {
+		for k, groups := range []int{1, 2} {
+			c := []int{32, 130, 64, 256}[(i+2*k)%4]
+			add("offset/"+op.name+fmt.Sprint("/groups=", groups), []fill{fillRandom, fillTies}[k], 6, 5, c, func(b *builder) {
+				b.binarySource(bcnn.ZeroIsPlus)
+				conv := op.Conv2D
+				conv.Out, conv.Groups, conv.PadValue = []int{64, 34}[k], groups, i%3-1
+				b.conv(conv, false)
+				b.shifted(7)
+				b.activation([]string{"", "relu"}[k])
+			})
+		}
+	}
+	for _, flatten := range []bool{false, true} {
+		for _, end := range []bool{false, true} {
+			add(fmt.Sprintf("offset/dense/flatten=%v/bits=%v", flatten, end), fillRandom, 2, 3, 64, func(b *builder) {
+				b.binarySource(bcnn.ZeroIsMinus)
+				if flatten {
+					b.add(bcnn.Flatten{})
+				}
+				b.dense(33, false)
+				b.shifted(100)
+				if end {
+					b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+				}
+			})
+		}
+	}
 	// As many as 8-bit tensors have.
 	add("s8/values", fillTies, 3, 4, 9, func(b *builder) { b.quantize(integers{"s8", -128, 256}, true) })
 	// From one convolution to the next, with pools between.
