@@ -14,7 +14,7 @@ import (
 func TestImports(t *testing.T) {
 	models, err := filepath.Glob("testdata/imports/*/model.*")
 	require.NoError(t, err)
-	require.GreaterOrEqual(t, len(models), 13)
+	require.GreaterOrEqual(t, len(models), 24)
 	for _, model := range models {
 		dir := filepath.Dir(model)
 		t.Run(filepath.Base(dir), func(t *testing.T) {
