@@ -126,6 +126,25 @@ func (c *Conv) Border() (rows, cols, correction []int32) {
 	return Corrections(b.Row, b.Col, b.Correction, c.Out, c.Stride())
 }
 
+// PaddedBorder is Border for kernels that read corrections only where a tap is padded: offset
+// is what they add to all sums, and the others are beside it.
+func (c *Conv) PaddedBorder() (rows, cols, correction, offset []int32) {
+	rows, cols, correction = c.Border()
+	stride := c.Stride()
+	if correction == nil {
+		return nil, nil, nil, make([]int32, stride)
+	}
+	offset = slices.Clone(correction[:stride]) // class 0
+	if len(correction) == stride {
+		c.G.Border = 0
+		return nil, nil, nil, offset
+	}
+	for i := range correction {
+		correction[i] -= offset[i%stride]
+	}
+	return rows, cols, correction, offset
+}
+
 // Epilogue puts the correction of zero padding into the geometry and returns what the
 // kernels that sum up bits take as their last arguments.
 func (c *Conv) Epilogue() []any {

@@ -102,7 +102,7 @@ type rowWord struct {
 // power of two.
 func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
-	rows, cols, correction := w.Border()
+	rows, cols, correction, offset := w.PaddedBorder()
 	// The upper half of a pixel's last 64-bit word is loaded along with more than one
 	// word: it is 0.
 	words := w.Words
@@ -118,7 +118,7 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 	scale, shift, slope := floatConstants(op, &w)
 	var all, splits []Candidate
 	for _, form := range gemmForms(c.arch, c.limits.Capability) {
-		base, limits := countConstants(g, w.ThresholdsI32(stride), ones, stride, form.and)
+		base, limits := countConstants(g, w.ThresholdsI32(stride), ones, offset, form.and)
 		args := []any{c.X, c.Y, weights, c.gemmTaps(op, g, row), base, limits, scale, shift, slope, w.Mask(), rows, cols, correction, nil}
 		some, inParts := c.gemmTiles(op, g, form, args)
 		all, splits = append(all, some...), append(splits, inParts...)
@@ -206,13 +206,13 @@ func (c *planner) gemmTiles(op *bcnn.ConvStep, g gpu.Geometry, form gemmForm, ar
 	return all, splits
 }
 
-// countConstants makes of the ones of every output's weights what conv_mma.cu adds to its
-// counts, of thresholds what it adds to the same so that those which reach them are not negative. and is
-// as in gemmForm.
-func countConstants(g gpu.Geometry, thresholds []int32, ones []int, stride int, and bool) (base, limits []int32) {
-	base = make([]int32, stride)
+// countConstants makes of the ones of every output's weights, and of its offset, what
+// conv_mma.cu adds to its counts, of thresholds what it adds to the same so that those which
+// reach them are not negative. and is as in gemmForm.
+func countConstants(g gpu.Geometry, thresholds []int32, ones []int, offset []int32, and bool) (base, limits []int32) {
+	base = slices.Clone(offset)
 	for o := range ones {
-		base[o] = g.Taps
+		base[o] += g.Taps
 		if and {
 			base[o] -= 2 * int32(ones[o])
 		}

@@ -33,7 +33,7 @@ type warpgroupKernel struct {
 // stride 1, of one group, whose pixels are whole chunks of 128 bits.
 func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	w := c.Conv(op, Lanes)
-	rows, cols, correction := w.Border()
+	rows, cols, correction, offset := w.PaddedBorder()
 	kernels := []warpgroupKernel{{"conv_wgmma_floats", 3}}
 	if w.G.ToBits == 1 {
 		kernels = []warpgroupKernel{{"conv_wgmma_bits", 4}}
@@ -43,8 +43,7 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 	}
 	return c.warpgroupCandidates(op, &w, "conv_wgmma", kernels, func(chunks int) []any {
 		weights, ones := chunkWeights(w.Sizes, op.Bits, chunks)
-		stride := w.Stride()
-		base, limits := countConstants(w.G, w.ThresholdsI32(stride), ones, stride, true)
+		base, limits := countConstants(w.G, w.ThresholdsI32(w.Stride()), ones, offset, true)
 		scale, shift, slope := floatConstants(op, &w)
 		return []any{c.X, c.Y, weights, base, limits, scale, shift, slope, w.Mask(), rows, cols, correction}
 	})
