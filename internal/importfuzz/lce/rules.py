@@ -1,0 +1,160 @@
+"""The judge: which differences between LCE's interpreter and bcnn are faults.
+
+Every rule by which a difference is none is a function of its own here, and the summary
+counts what it lets through.
+"""
+
+import re
+
+import numpy as np
+
+from .binary import too_small
+from .flat import SAME, encode
+from .oracle import NotRun
+
+# Differences of continuous functions of exact numbers, as TANH or SOFTMAX, relative to the largest value.
+CONTINUOUS = 2e-5
+# In rounding mode: sums of products in another order, relative to the largest value.
+ROUNDED = 4e-6
+# How far a number is nudged, relative to itself. A float32 is a multiple of 2^−24 of itself.
+NUDGES = (2.0**-22, 2.0**-21, 2.0**-20)
+# How far beyond the results of nudged numbers a result may lie, as a multiple of how far these are apart.
+WIDER = 2
+
+
+def unpacked(words):
+    """Packed bits as 0 and 1."""
+    return np.unpackbits(np.ascontiguousarray(words).view(np.uint8), axis=-1, bitorder="little")
+
+
+def numbers(t, a):
+    """An output as float64, packed bits as 0 and 1."""
+    if t.dtype == "int32" and a.dtype == np.int32 and t.channels:
+        return unpacked(a).astype(np.float64)
+    return a.astype(np.float64)
+
+
+def wrong_in_lce(g):
+    """LCE leaves out its correction for zero padding where the image is smaller than the kernel; bcnn gives what Keras gives."""
+    for o in g.operators:
+        if o.name == "LceBconv2d" and o.fields["padding"] == SAME and o.fields["pad_values"] == 0:
+            f = (o.fields["dilation_height_factor"], o.fields["dilation_width_factor"])
+            if too_small(g.tensors[o.inputs[0]].dims, g.tensors[o.inputs[1]].dims[1:3], f):
+                return True
+    return False
+
+
+def announced(g, output, report, difference):
+    """Whether the report of the conversion names an operator in front of an output, and by how much it may differ where
+    it computes the output itself."""
+    upstream = g.ancestors([output])
+    for line in report:
+        m = re.search(r"operator (\d+) \(", line)
+        if not m or g.operators[int(m[1])] not in upstream:
+            continue
+        most = re.search(r"by at most (\d+)", line)
+        if output not in g.operators[int(m[1])].outputs or "FLOAT32" in line or most and difference <= int(most[1]):
+            return True
+    return False
+
+
+def weights_deviation(report):
+    """How far weights are from what they are taken for, by the report."""
+    return max([float(m[1]) for line in report if (m := re.search(r"multiples of α by up to ([\d.e+-]+) of", line))], default=0.0)
+
+
+def equal(a, b):
+    """Same numbers; −0 is 0, and NaNs are alike."""
+    return (a == b) | np.isnan(a) & np.isnan(b)
+
+
+def close(a, b, part):
+    """Numbers that differ by at most a part of the largest."""
+    finite = np.abs(np.where(np.isfinite(b), b, 0))
+    return equal(a, b) | (np.abs(a - b) <= part * finite.max(initial=0) + 1e-30)
+
+
+class Judge:
+    def __init__(self, oracle):
+        self.oracle = oracle
+        self.let = {}  # how often each rule let a difference through
+
+    def allow(self, rule):
+        self.let[rule] = self.let.get(rule, 0) + 1
+
+    def images(self, g, feed):
+        """The outputs of the oracle, batch by batch of the file."""
+        model = encode(g)
+        times = len(feed[g.inputs[0]]) // g.tensors[g.inputs[0]].dims[0]
+        parts = []
+        for k in range(times):
+            xs = [feed[i][k * (n := g.tensors[i].dims[0]):(k + 1) * n] for i in g.inputs]
+            parts.append(self.oracle.run(model, xs))
+        return [np.concatenate(p) for p in zip(*parts)]
+
+    def faults(self, g, exact, feed, want, got, report):
+        """What is wrong with each output: a list of (index of the output, text)."""
+        found, hull = [], None
+        for k, (index, a) in enumerate(zip(g.outputs, want)):
+            t = g.tensors[index]
+            b = got[k] if k < len(got) else None
+            if b is None or b.shape != a.shape:
+                found.append((index, f"shape {a.shape}, bcnn gives {None if b is None else b.shape}"))
+                continue
+            if a.dtype != b.dtype and t.dtype == "int8":  # probabilities, of which the report tells
+                a = (a.astype(np.float64) - t.zero) * float(t.scale)
+                if np.abs(a - b).max() > float(t.scale) * 1.001:
+                    found.append((index, self.text(a, b)))
+                continue
+            a, b = numbers(t, a), numbers(t, b)
+            if equal(a, b).all():
+                continue
+            if announced(g, index, report, np.abs(a - b).max()):
+                self.allow("named by the report of the conversion")
+                continue
+            if exact:
+                if t.dtype == "float32" and ";exact" not in t.name and close(b, a, CONTINUOUS).all():
+                    continue
+            else:
+                if t.dtype == "float32" and close(b, a, ROUNDED).all():
+                    continue
+                hull = hull or self.nudged(g, feed, report)
+                if self.rounding(hull, k, a, b):
+                    self.allow("rounding: nudged numbers give the interpreter the same")
+                    continue
+            found.append((index, self.text(a, b)))
+        return found
+
+    def text(self, a, b):
+        where = np.argwhere(~equal(a, b))
+        at = tuple(where[0])
+        return f"{len(where)} of {a.size} values differ, first at {list(map(int, at))}: interpreter {a[at]!r}, bcnn {b[at]!r}"
+
+    def nudged(self, g, feed, report):
+        """What the interpreter gives where float inputs and constants are next to what they are: least and most of each
+        value. It tells a number next to a threshold from one that is beyond it; 0 stays 0."""
+        r, runs = np.random.default_rng(1), []
+        amounts = list(NUDGES)
+        if (deviation := weights_deviation(report)) > 0:
+            amounts.append(2 * deviation)
+        for k in range(16):
+            h, amount = g.copy(), amounts[k % len(amounts)]
+
+            def near(x):
+                u = r.uniform(-1, 1, np.shape(x)) if k % 2 else r.choice([-1.0, 0.0, 1.0])
+                return np.float32(x * (1 + amount * u))
+            for t in h.tensors:
+                if t.data is not None and t.dtype == "float32":
+                    t.data = near(t.data)
+            moved = {i: near(x) if x.dtype == np.float32 else x for i, x in feed.items()}
+            try:
+                runs.append([numbers(h.tensors[i], y) for i, y in zip(h.outputs, self.images(h, moved))])
+            except NotRun:
+                continue
+        return [(np.min(ys, axis=0), np.max(ys, axis=0)) for ys in zip(*runs)]
+
+    def rounding(self, hull, k, a, b):
+        """Whether each value of bcnn is between what nudged numbers give, or not much farther."""
+        lo, hi = np.minimum(hull[k][0], a), np.maximum(hull[k][1], a)
+        far = WIDER * (hi - lo) + ROUNDED * np.abs(np.where(np.isfinite(a), a, 0)).max(initial=0)
+        return bool((equal(a, b) | (b >= lo - far) & (b <= hi + far)).all())
