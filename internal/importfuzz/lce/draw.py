@@ -15,6 +15,7 @@ from .flat import SAME, Graph, Operator, Tensor
 
 WORD = 32  # channels in a word of packed bits
 HOLDS = 2.0**22  # steps that a bound may be from 0
+EXACT = ";exact"  # ends the name of a tensor of which float32 holds all values, so that a file tells it
 
 # The operators by name: how often each is tried, and the function that draws it.
 OPERATORS = {}
@@ -227,4 +228,8 @@ def finish(d):
     ends = [i for i in made if i not in read]
     more = [i for i in made if i in read and d.chance(0.08)]
     d.g.outputs = [i for i in made if i in (ends[-1:] if d.chance(0.4) else ends) or i in more]
+    if d.exact:
+        for t in d.g.tensors:
+            if t.dtype == "float32" and t.data is None and (t.step > 0 or t.once):
+                t.name += EXACT
     return d.g.prune()

@@ -44,6 +44,7 @@ def pad(d, name):
 @operator(4, "CONCATENATION")
 def concat(d, name):
     i, t = picked(d, bits=True)
+    d.need(t.dtype != "int32" or t.channels)
     axis = int(d.r.integers(1, len(t.dims)))
     if d.chance(0.6):
         axis = len(t.dims) - 1
@@ -55,7 +56,6 @@ def concat(d, name):
             same = same and o.channels > 0 and (axis != len(t.dims) - 1 or t.channels % 32 == 0) and (axis == len(t.dims) - 1 or o.channels == t.channels)
         return same
     parts = [i] + [d.pick(t.dtype, test=fits) for _ in range(int(d.choice([1, 1, 2])))]
-    d.need(t.dtype != "int32" or t.channels)
     if d.chance(0.5):
         parts = parts[::-1]
     all_ = [d.tensor(p) for p in parts]

@@ -9,6 +9,7 @@ import re
 import numpy as np
 
 from .binary import too_small
+from .draw import EXACT
 from .flat import SAME, encode
 from .oracle import NotRun
 
@@ -113,7 +114,7 @@ class Judge:
                 self.allow("named by the report of the conversion")
                 continue
             if exact:
-                if t.dtype == "float32" and ";exact" not in t.name and close(b, a, CONTINUOUS).all():
+                if t.dtype == "float32" and not t.name.endswith(EXACT) and close(b, a, CONTINUOUS).all():
                     continue
             else:
                 if t.dtype == "float32" and close(b, a, ROUNDED).all():

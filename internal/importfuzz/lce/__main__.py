@@ -1,0 +1,203 @@
+"""The TensorFlow Lite half of the fuzzer of the importers.
+
+    PYTHONPATH=internal/importfuzz python -m lce --runner PROGRAM [--graphs N] [--seconds S]
+
+Draws models, runs them in the interpreter of Larq Compute Engine and in bcnn, and tells
+where they differ. What differs is made smaller and kept in build/fuzz-import/faults/lce-NAME.
+"""
+
+import argparse
+import collections
+import os
+import shutil
+import sys
+import time
+
+import numpy as np
+
+import runner
+
+from . import binary, eight, flat, inputs, moves, pointwise, weighted
+from .draw import OPERATORS, draw
+from .oracle import NotRun, Oracle
+from .rules import Judge, wrong_in_lce
+from .shrink import shrink
+
+FAMILIES = (binary, eight, moves, pointwise, weighted)  # which register their operators
+
+
+class Fuzzer:
+    def __init__(self, args):
+        self.args = args
+        self.runner, self.oracle = runner.Runner(args.runner), Oracle()
+        self.judge = Judge(self.oracle)
+        self.count, self.refused, self.failures = collections.Counter(), collections.Counter(), collections.Counter()
+        self.operators, self.kept, self.faults = collections.Counter(), set(), []
+
+    def bcnn(self, g, feed, checks=()):
+        return self.runner.run(flat.encode(g), {g.tensors[i].name: x for i, x in feed.items()}, checks)
+
+    def compare(self, g, exact, feed, checks=()):
+        """What is wrong with a graph: a list of (index of an output or None, text)."""
+        want = self.judge.images(g, feed)
+        answer = self.bcnn(g, feed, checks)
+        if answer.status == "refused":
+            return answer, []
+        if answer.status != "ok":
+            return answer, [(None, f"{answer.stage}: {answer.message}")]
+        found = [(None, d) for d in answer.differences]
+        return answer, found + self.judge.faults(g, exact, feed, want, list(answer.outputs.values()), answer.report)
+
+    def one(self, seed):
+        """Draws and compares one graph."""
+        r = np.random.default_rng([self.args.seed, seed])
+        g, exact = draw(r)
+        if not g.outputs:
+            self.count["empty"] += 1
+            return
+        self.count["drawn"] += 1
+        feed = inputs.feed(r, g, exact)
+        checks = runner.CHECKS if seed % self.args.checks == 0 else ()
+        try:
+            answer, found = self.compare(g, exact, feed, checks)
+        except NotRun as e:
+            self.count["not run by the interpreter"] += 1
+            self.failures[str(e)] += 1
+            return
+        self.count[answer.status] += 1
+        if answer.status == "refused":
+            for o, reason in answer.obstacles or [("", answer.message)]:
+                self.refused[short(f"{o} {reason}")] += 1
+            return
+        self.count["exact" if exact else "with rounding"] += 1
+        self.operators.update(o.name for o in g.operators)
+        if found and wrong_in_lce(g):
+            self.judge.allow("LCE's own fault, zeros around images smaller than the kernel")
+        elif found:
+            self.fault(seed, g, exact, feed, found, checks)
+
+    def fault(self, seed, g, exact, feed, found, checks):
+        """Makes a fault smaller and keeps it."""
+        index, text = found[0]
+
+        def wrong(h, x):
+            try:
+                return not wrong_in_lce(h) and bool(self.compare(h, exact, x, checks if index is None else ())[1])
+            except NotRun:
+                return False
+        let = dict(self.judge.let)
+        h, x = shrink(g, feed, index if index is not None else g.outputs[0], wrong, self.oracle)
+        _, smaller = self.compare(h, exact, x, checks)
+        self.judge.let = let
+        kind = "-".join(o.name.lower() for o in h.operators[:6])
+        self.faults.append((seed, kind))
+        print(f"FAULT {seed}: {kind}: {(smaller or found)[0][1][:300]}", flush=True)
+        if kind not in self.kept:
+            self.kept.add(kind)
+            self.save(f"lce-{seed}", h, exact, x, (smaller or found)[0][1])
+
+    def save(self, name, g, exact, feed, text):
+        folder = os.path.join(self.args.out, "faults", name)
+        shutil.rmtree(folder, ignore_errors=True)
+        os.makedirs(folder)
+        with open(os.path.join(folder, "model.tflite"), "wb") as f:
+            f.write(flat.encode(g))
+        np.savez(os.path.join(folder, "input.npz"), **{g.tensors[i].name: x for i, x in feed.items()})
+        want = self.judge.images(g, feed)
+        np.savez(os.path.join(folder, "expected.npz"), **{g.tensors[i].name: x for i, x in zip(g.outputs, want)})
+        answer = self.bcnn(g, feed)
+        got = list(answer.outputs.values())
+        with open(os.path.join(folder, "note.txt"), "w", encoding="utf-8") as f:
+            f.write(f"{text}\n{'exact' if exact else 'with rounding'}\n\n{describe(g)}\n")
+            for report in answer.report:
+                f.write(f"{report}\n")
+            for k, i in enumerate(g.outputs):
+                f.write(f"\n{g.tensors[i].name}: interpreter {want[k].ravel()[:24].tolist()}\n")
+                if k < len(got):
+                    f.write(f"{g.tensors[i].name}: bcnn {got[k].ravel()[:24].tolist()}\n")
+
+    def replay(self, folder):
+        """Compares a kept fault again; whether it is still one."""
+        with open(os.path.join(folder, "model.tflite"), "rb") as f:
+            g = flat.decode(f.read())
+        with open(os.path.join(folder, "note.txt"), encoding="utf-8") as f:
+            exact = "\nexact\n" in f.read()
+        with np.load(os.path.join(folder, "input.npz")) as arrays:
+            feed = {i: arrays[g.tensors[i].name] for i in g.inputs}
+        answer, found = self.compare(g, exact, feed)
+        print(f"{folder}: {answer.status}: {found[0][1] if found else answer.message or 'no difference'}")
+        return bool(found)
+
+    def summary(self, seconds):
+        c = self.count
+        print(f"\n{c['drawn']} models in {seconds:.0f} s, {c['drawn'] / max(seconds, 1e-9):.0f} a second: {c['ok']} converted "
+              f"({c['exact']} exact, {c['with rounding']} with rounding), {c['refused']} refused, {c['failed'] + c['died']} failed, "
+              f"{c['not run by the interpreter']} not run by the interpreter ({self.oracle.crashes} crashes), {len(self.faults)} faults")
+        for title, list_ in (("let through", collections.Counter(self.judge.let)), ("refused", self.refused), ("not run", self.failures),
+                             ("faults", collections.Counter(kind for _, kind in self.faults))):
+            for what, n in list_.most_common(self.args.top):
+                print(f"{title}: {n} {what}")
+        print("operators:", ", ".join(f"{name} {n}" for name, n in self.operators.most_common()))
+
+
+def short(reason):
+    """A reason without its numbers, so that they are counted together."""
+    return "".join("0" if c.isdigit() else c for c in reason[:160])
+
+
+def describe(g):
+    """A graph as text."""
+    lines = []
+    for i in g.inputs:
+        lines.append(f"{tensor(g, i)} is an input")
+    for o in g.operators:
+        fields = ", ".join(f"{k}={v}" for k, v in o.fields.items())
+        lines.append(f"{', '.join(tensor(g, i) for i in o.outputs)} = {o.name}({', '.join(tensor(g, i) for i in o.inputs)}{'; ' + fields if fields else ''})")
+    return "\n".join(lines)
+
+
+def tensor(g, i):
+    if i < 0:
+        return "none"
+    t = g.tensors[i]
+    quant = f" {np.asarray(t.scale).ravel()[:4].tolist()}, {np.asarray(t.zero).ravel()[:4].tolist()}" if t.scale is not None else ""
+    if t.data is not None:
+        return f"{t.dtype}{t.dims}{np.asarray(t.data).ravel()[:12].tolist()}{quant}"
+    return f"{t.name}:{t.dtype}{t.dims}{quant}"
+
+
+def arguments():
+    p = argparse.ArgumentParser(prog="lce", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    p.add_argument("--runner", required=True, help="the program of internal/importfuzz")
+    p.add_argument("--graphs", type=int, default=1000)
+    p.add_argument("--seconds", type=float, default=float("inf"))
+    p.add_argument("--seed", type=int, default=1)
+    p.add_argument("--only", type=int, default=-1, help="the number of one graph")
+    p.add_argument("--replay", nargs="+", default=[], help="folders of kept faults")
+    p.add_argument("--checks", type=int, default=8, help="every so many graphs are also run in other ways")
+    p.add_argument("--top", type=int, default=12, help="lines of each list of the summary")
+    p.add_argument("--out", default="build/fuzz-import")
+    return p.parse_args()
+
+
+def main():
+    args = arguments()
+    f = Fuzzer(args)
+    try:
+        if args.replay:
+            return int(any([f.replay(folder) for folder in args.replay]))
+        start, graphs = time.monotonic(), [args.only] if args.only >= 0 else range(args.graphs)
+        for k in graphs:
+            if time.monotonic() - start > args.seconds:
+                break
+            f.one(k)
+        f.summary(time.monotonic() - start)
+        return int(bool(f.faults))
+    finally:
+        f.runner.close()
+        f.oracle.close()
+
+
+if __name__ == "__main__":
+    assert OPERATORS
+    sys.exit(main())
