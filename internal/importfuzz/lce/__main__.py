@@ -32,7 +32,7 @@ class Fuzzer:
         self.runner, self.oracle = runner.Runner(args.runner), Oracle()
         self.judge = Judge(self.oracle)
         self.count, self.refused, self.failures = collections.Counter(), collections.Counter(), collections.Counter()
-        self.operators, self.kept, self.faults = collections.Counter(), set(), []
+        self.operators, self.kept, self.faults = collections.Counter(), collections.Counter(), []
 
     def bcnn(self, g, feed, checks=()):
         return self.runner.run(flat.encode(g), {g.tensors[i].name: x for i, x in feed.items()}, checks)
@@ -92,8 +92,8 @@ class Fuzzer:
         kind = "-".join(o.name.lower() for o in h.operators[:6])
         self.faults.append((seed, kind))
         print(f"FAULT {seed}: {kind}: {(smaller or found)[0][1][:300]}", flush=True)
-        if kind not in self.kept:
-            self.kept.add(kind)
+        self.kept[kind] += 1
+        if self.kept[kind] <= self.args.keep:
             self.save(f"lce-{seed}", h, exact, x, (smaller or found)[0][1])
 
     def save(self, name, g, exact, feed, text):
@@ -175,6 +175,7 @@ def arguments():
     p.add_argument("--only", type=int, default=-1, help="the number of one graph")
     p.add_argument("--replay", nargs="+", default=[], help="folders of kept faults")
     p.add_argument("--checks", type=int, default=8, help="every so many graphs are also run in other ways")
+    p.add_argument("--keep", type=int, default=3, help="how many faults of the same operators are kept")
     p.add_argument("--top", type=int, default=12, help="lines of each list of the summary")
     p.add_argument("--out", default="build/fuzz-import")
     return p.parse_args()

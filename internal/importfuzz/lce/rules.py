@@ -110,6 +110,9 @@ class Judge:
             a, b = numbers(t, a), numbers(t, b)
             if equal(a, b).all():
                 continue
+            if not np.isfinite(a).all():
+                self.allow("the interpreter gives infinities or NaNs")
+                continue
             if announced(g, index, report, np.abs(a - b).max()):
                 self.allow("named by the report of the conversion")
                 continue
