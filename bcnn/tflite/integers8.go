@@ -214,7 +214,7 @@ func (v *value) nearest8(thresholds []float32) {
 }
 
 // mean8 is MEAN of 8-bit values over windows of all of a height, a width or both.
-func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape, axes []int) (*value, error) {
+func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) (*value, error) {
 	q, err := im.output8(o.Outputs[0])
 	if err != nil {
 		return nil, err
@@ -227,8 +227,13 @@ func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shap
 	if err != nil {
 		return nil, err
 	}
-	// Two kernels do this; of images to images of one pixel it is the faster one.
-	direct := v.rank == 4 && len(t.Dims) == 4 && len(axes) == 2 && slices.Contains(axes, dimH) && slices.Contains(axes, dimW)
+	// Two kernels do this; of images to images of one pixel it is the faster one, unless the
+	// file counts dimensions from the last.
+	listed, err := im.integers(o, 1)
+	if err != nil {
+		return nil, err
+	}
+	direct := v.rank == 4 && len(t.Dims) == 4 && len(listed) == 2 && slices.Contains(listed, dimH) && slices.Contains(listed, dimW)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	var level func(c int, sum int64) int64
 	if direct {

@@ -122,7 +122,7 @@ func (im *importer) reduce(o *schema.Operator) (*value, error) {
 	window.StrideH, window.StrideW = window.KH, window.KW
 	var op bcnn.Op = bcnn.MaxPool{Window: window}
 	if o.Name == "MEAN" && v.typ == schema.Int8 {
-		return im.mean8(o, v, window, shape, axes)
+		return im.mean8(o, v, window, shape)
 	}
 	if o.Name == "MEAN" {
 		op = bcnn.AvgPool{Window: window}

@@ -1,0 +1,56 @@
+package tflite
+
+import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+)
+
+// runInt8 imports a graph that takes INT8, executes it, and returns the first output.
+func runInt8(t *testing.T, g *testGraph, q ...int8) (*Report, []float32) {
+	t.Helper()
+	net, report, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+	require.NoError(t, err)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	x := bcnn.NewTensor(bcnn.Uint8, 1, net.Inputs[0].Shape)
+	copy(x.U8, report.Inputs[0].Bytes(q))
+	require.Len(t, x.U8, len(q))
+	y, err := ref.RunAll(t.Context(), plan, []bcnn.Tensor{x}, nil)
+	require.NoError(t, err)
+	return report, y[0].F32
+}
+
+// quantised makes a tensor one of INT8.
+func (g *testGraph) quantised(index int32, scale float32, zero int64) {
+	t := &g.tensors[index]
+	t.typ, t.scale, t.zero = schema.Int8, []float32{scale}, []int64{zero}
+}
+
+// What LCE's interpreter gave: it has another kernel for dimensions that are counted from the last.
+func TestMeanOfInt8CountsDimensions(t *testing.T) {
+	for _, c := range []struct {
+		h, w int32
+		zero int64
+		q    []int8
+		axes [2]int32
+		want float32
+	}{
+		{2, 2, -82, []int8{79, -107, -83, -68}, [2]int32{-3, -2}, -44},
+		{2, 2, -82, []int8{79, -107, -83, -68}, [2]int32{1, 2}, -45},
+		{1, 3, 115, []int8{-7, 3, 65}, [2]int32{-3, -2}, 20},
+		{1, 3, 115, []int8{-7, 3, 65}, [2]int32{2, 1}, 21},
+	} {
+		g := newGraph(1, c.h, c.w, 1)
+		g.quantised(0, 0.2, c.zero)
+		g.outputs[0] = g.add("MEAN", map[int]any{0: uint8(1)}, []int32{1, 1, 1, 1}, 0, g.ints(c.axes[:]...))
+		g.quantised(g.outputs[0], 0.2, c.zero)
+		report, y := runInt8(t, g, c.q...)
+		require.Equal(t, []float32{c.want}, y, "%+v", c)
+		require.Empty(t, report.Deviations)
+	}
+}
