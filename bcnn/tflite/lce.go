@@ -65,7 +65,7 @@ func (im *importer) dequantize(o *schema.Operator) (*value, error) {
 		if err := q.quantized(t); err != nil {
 			return nil, err
 		}
-		one := math.Round(1 / float64(q.scale))
+		one := math.Round(float64(1 / q.scale)) // of float32, as LCE divides
 		hi, lo := min(127, float64(q.zero)+one), max(-128, float64(q.zero)-one)
 		out, err := im.affine(o, "", v, []float32{float32((hi - lo) / 2)}, []float32{float32((hi + lo) / 2)})
 		if err != nil {

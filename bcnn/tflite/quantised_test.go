@@ -54,3 +54,14 @@ func TestMeanOfInt8CountsDimensions(t *testing.T) {
 		require.Empty(t, report.Deviations)
 	}
 }
+
+// LCE divides 1 by the scale in float32: 42.5, where it is 42.49999998.
+func TestSignsAsInt8(t *testing.T) {
+	g := newGraph(1, 1, 1, 3)
+	bits := g.add("LceQuantize", nil, []int32{1, 1, 1, 1}, 0)
+	g.tensors[bits].typ = schema.Int32
+	g.outputs[0] = g.add("LceDequantize", nil, []int32{1, 1, 1, 3}, bits)
+	g.quantised(g.outputs[0], 0.0235294122248888, 0)
+	_, y := runGraph(t, g, -1, 0, -2)
+	require.Equal(t, []float32{-43, 43, -43}, y)
+}

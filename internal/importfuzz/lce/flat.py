@@ -173,7 +173,7 @@ def decode(data):
         custom = code.BuiltinCode() == tflite.BuiltinOperator.CUSTOM
         o = Operator(code.CustomCode().decode() if custom else operators[code.BuiltinCode()], f.InputsAsNumpy().tolist(), f.OutputsAsNumpy().tolist())
         if custom:
-            o.fields = flexbuffers.Loads(bytes(f.CustomOptionsAsNumpy()))
+            o.fields = flexbuffers.Loads(bytes(f.CustomOptionsAsNumpy())) if f.CustomOptionsLength() else {}
         elif f.BuiltinOptionsType():
             o.table = tables[f.BuiltinOptionsType()]
             o.fields = _fields(o.table, f.BuiltinOptions())
