@@ -158,9 +158,15 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 	case v.probabilities:
 		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}, nil
 	}
-	out, err := im.centred(o, v) // separate, so that the zero stays an integer
+	out, err := im.centred(o, v)
 	if err != nil {
 		return nil, err
+	}
+	if out.layer != v.layer { // which limits keep from becoming one fma with the scale, of which q = zero need not be 0
+		clip := bcnn.Clip{Min: -math.MaxUint8, Max: math.MaxUint8}
+		if out, err = im.emit(o, "/integer", clip, v.shape, out); err != nil {
+			return nil, err
+		}
 	}
 	if out, err = im.affine(o, "", out, []float32{v.scale}, nil); err != nil {
 		return nil, err

@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -64,4 +65,21 @@ func TestSignsAsInt8(t *testing.T) {
 	g.quantised(g.outputs[0], 0.0235294122248888, 0)
 	_, y := runGraph(t, g, -1, 0, -2)
 	require.Equal(t, []float32{-43, 43, -43}, y)
+}
+
+// (q − zero)·scale is 0 where q is the zero point, and so its sign is +1, whoever else reads the number.
+func TestDequantizeOfZeroPoint(t *testing.T) {
+	const scale, zero = 0.01, 3
+	q := make([]int8, 256)
+	for i := range q {
+		q[i] = int8(i - 128)
+	}
+	g := newGraph(1, 1, 1, 256)
+	g.quantised(0, scale, zero)
+	x := g.add("DEQUANTIZE", nil, []int32{1, 1, 1, 256}, 0)
+	g.outputs = []int32{g.add("ABS", nil, []int32{1, 1, 1, 256}, x)}
+	_, y := runInt8(t, g, q...)
+	for i, v := range q {
+		require.Equal(t, float32(math.Abs(float64(float32(int(v)-zero)*scale))), y[i], v)
+	}
 }
