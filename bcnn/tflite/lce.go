@@ -175,11 +175,9 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 	return out, nil
 }
 
-// leastOf returns the least x for which x·(1/scale), in float32, is rounded to n or more,
-// halves to even.
-func leastOf(n int, scale float32) float32 {
-	inverse := 1 / scale
-	reached := func(x float32) bool { return math.RoundToEven(float64(float32(x*inverse))) >= float64(n) }
+// leastOf returns the least x that quantised makes n or more.
+func leastOf(n int, scale float32, quantised func(x, scale float32) float64) float32 {
+	reached := func(x float32) bool { return quantised(x, scale) >= float64(n) }
 	up, down := float32(math.Inf(1)), float32(math.Inf(-1))
 	x := float32((float64(n) - 0.5) * float64(scale)) // or next to it
 	for !reached(x) && x < math.MaxFloat32 {
@@ -190,6 +188,16 @@ func leastOf(n int, scale float32) float32 {
 	}
 	return min(max(x, -math.MaxFloat32), math.MaxFloat32)
 }
+
+// quantisedBlock is how many numbers QUANTIZE takes at once; what is left at the end of a
+// tensor rounds otherwise.
+const quantisedBlock = 8
+
+// inBlocks is x/scale, rounded, as QUANTIZE computes it in blocks: halves to even.
+func inBlocks(x, scale float32) float64 { return math.RoundToEven(float64(x * (1 / scale))) }
+
+// oneByOne is x/scale, rounded, as QUANTIZE computes it of what is left: halves away from 0.
+func oneByOne(x, scale float32) float64 { return math.Round(float64(x / scale)) }
 
 // quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as LCE's interpreter
 // rounds, as a level for each integer, at the least float32 from which on it is reached.
@@ -223,12 +231,32 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	if err := q.quantized(t); err != nil {
 		return nil, err
 	}
-	thresholds, err := im.numbers(steps8)
+	n := v.shape.Values()
+	whole, channels := n/quantisedBlock*quantisedBlock, 1
+	switch {
+	case whole == n || whole == 0:
+	case v.shape.Pixels() == 1:
+		channels = n
+	default:
+		im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)
+	}
+	thresholds, err := im.numbers(channels * steps8)
 	if err != nil {
 		return nil, err
 	}
-	for i := range thresholds {
-		thresholds[i] = leastOf(least+1+i-q.zero, q.scale)
+	for c := range channels {
+		list := thresholds[c*steps8:][:steps8]
+		rounded := inBlocks
+		if whole == 0 || channels > 1 && c >= whole {
+			rounded = oneByOne
+		}
+		if 0 < c && c != whole { // as the one before
+			copy(list, thresholds[(c-1)*steps8:])
+			continue
+		}
+		for i := range list {
+			list[i] = leastOf(least+1+i-q.zero, q.scale, rounded)
+		}
 	}
 	if t.Type == schema.Int8 {
 		q.typ = t.Type

@@ -83,3 +83,25 @@ func TestDequantizeOfZeroPoint(t *testing.T) {
 		require.Equal(t, float32(math.Abs(float64(float32(int(v)-zero)*scale))), y[i], v)
 	}
 }
+
+// What LCE's interpreter gave: it takes eight numbers at once and rounds their halves to even, and those of the rest away from 0.
+func TestQuantizeRoundsTheRestOtherwise(t *testing.T) {
+	x := []float32{0.5, -0.5, 0.1, -0.1, 0.02, 0.06, 0.5, -0.5, 0.1, -0.1, 0.02}
+	for n, want := range map[int32][]float32{
+		2:  {13, -13},
+		8:  {12, -12, 2, -2, 0, 2, 12, -12},
+		11: {12, -12, 2, -2, 0, 2, 12, -12, 3, -3, 1},
+	} {
+		g := newGraph(1, n)
+		g.outputs[0] = g.add("QUANTIZE", nil, []int32{1, n}, 0)
+		g.quantised(g.outputs[0], 0.04, 0)
+		_, y := runGraph(t, g, x[:n]...)
+		require.Equal(t, want, y)
+	}
+	g := newGraph(1, 11, 1, 1) // one level for each integer, whichever pixel it is of
+	g.outputs[0] = g.add("QUANTIZE", nil, []int32{1, 11, 1, 1}, 0)
+	g.quantised(g.outputs[0], 0.04, 0)
+	_, report, err := Decode(t.Context(), g.encode(), Options{})
+	require.NoError(t, err)
+	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 3 of 11 values by at most 1, where they are halves"}, report.Deviations)
+}
