@@ -196,8 +196,9 @@ const quantisedBlock = 8
 // inBlocks is x/scale, rounded, as QUANTIZE computes it in blocks: halves to even.
 func inBlocks(x, scale float32) float64 { return math.RoundToEven(float64(x * (1 / scale))) }
 
-// oneByOne is x/scale, rounded, as QUANTIZE computes it of what is left: halves away from 0.
-func oneByOne(x, scale float32) float64 { return math.Round(float64(x / scale)) }
+// oneByOne is x/scale, rounded, as QUANTIZE computes it of what is left, in float64: halves
+// away from 0.
+func oneByOne(x, scale float32) float64 { return math.Round(float64(x) / float64(scale)) }
 
 // quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as LCE's interpreter
 // rounds, as a level for each integer, at the least float32 from which on it is reached.

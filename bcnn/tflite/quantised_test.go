@@ -98,7 +98,13 @@ func TestQuantizeRoundsTheRestOtherwise(t *testing.T) {
 		_, y := runGraph(t, g, x[:n]...)
 		require.Equal(t, want, y)
 	}
-	g := newGraph(1, 11, 1, 1) // one level for each integer, whichever pixel it is of
+	g := newGraph(1, 1)
+	g.outputs[0] = g.add("QUANTIZE", nil, []int32{1, 1}, 0)
+	g.quantised(g.outputs[0], 0.1, -41)
+	_, y := runGraph(t, g, -4.75) // −47.5 in float32, −47.4999993 in float64
+	require.Equal(t, []float32{-88}, y)
+
+	g = newGraph(1, 11, 1, 1) // one level for each integer, whichever pixel it is of
 	g.outputs[0] = g.add("QUANTIZE", nil, []int32{1, 11, 1, 1}, 0)
 	g.quantised(g.outputs[0], 0.04, 0)
 	_, report, err := Decode(t.Context(), g.encode(), Options{})
