@@ -23,9 +23,8 @@ def too_small(dims, kernel, dilation):
 @operator(9, "LceQuantize")
 def quantize(d, name):
     dtype = d.choice(["float32", "float32", "float32", "int8"])
-    i = d.pick(dtype, test=d.comparable if dtype == "float32" else None)
+    i = d.pick(dtype, test=d.signed if dtype == "float32" else None)
     t = d.tensor(i)
-    # Binary layers like 32 channels, which need not be there.
     d.emit(name, [i], [*t.dims[:-1], words(t.dims[-1])], dtype="int32", channels=t.dims[-1])
 
 
@@ -98,7 +97,7 @@ def bmaxpool(d, name):
 @operator(5, "bits")
 def signs(d, name):
     """LceQuantize and LceDequantize at once: signs as numbers, with a factor behind them or none."""
-    i = d.pick(test=d.comparable)
+    i = d.pick(test=d.signed)
     t = d.tensor(i)
     i = d.emit("LceQuantize", [i], [*t.dims[:-1], words(t.dims[-1])], dtype="int32", channels=t.dims[-1])
     i = d.emit("LceDequantize", [i], t.dims, step=1.0, bound=1.0)

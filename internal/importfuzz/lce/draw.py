@@ -5,7 +5,8 @@ has a step, a power of two of which all its values are multiples, and a bound, a
 operators are drawn whose sums and products float32 holds. Whatever order they are
 computed in, the result is one and the same. A tensor is `once` where it is a product of
 grid values that was rounded once, as by a scale that is no power of two: what follows
-may compare or round it, not calculate with it. In rounding mode all numbers are drawn
+may compare or round it, not calculate with it. It is `zeroed` where only its zeros and
+signs are certain, as behind a DEQUANTIZE with a zero point. In rounding mode all numbers are drawn
 freely.
 """
 
@@ -87,9 +88,13 @@ class Draw:
         """A test of tensors whose values may be compared or rounded."""
         return not self.exact or t.step > 0 or t.once
 
+    def signed(self, t):
+        """A test of tensors whose values may be compared with 0."""
+        return self.comparable(t) or t.zeroed
+
     def calm(self, t):
         """A test of tensors whose values continuous functions may be taken of."""
-        return not self.exact or self.comparable(t)
+        return self.signed(t)
 
     # Constants.
 
@@ -162,7 +167,7 @@ class Draw:
     def moved(self, name, inputs, dims, like, table=None, fields=None):
         """emit of an operator that moves the values of a tensor."""
         t = self.tensor(like)
-        known = dict(step=t.step, bound=t.bound, once=t.once, scale=t.scale, zero=t.zero, channels=t.channels)
+        known = dict(step=t.step, bound=t.bound, once=t.once, zeroed=t.zeroed, scale=t.scale, zero=t.zero, channels=t.channels)
         return self.emit(name, inputs, dims, table, fields, t.dtype, **known)
 
     def activation(self, p=0.3):

@@ -9,7 +9,7 @@ from .weighted import window
 
 def quantised(d, spread):
     """A scale and a zero point of an output of about a spread: mostly not saturated."""
-    scale = np.float32(max(spread, 1e-4) * d.choice([0.3, 1, 1, 2]) / 128)
+    scale = np.float32(min(max(spread, 1e-4), 1e30) * d.choice([0.3, 1, 1, 2]) / 128)
     if d.chance(0.3):
         scale = np.float32(2.0 ** np.round(np.log2(scale)))
     return dict(dtype="int8", scale=scale, zero=int(np.clip(d.zero(), -100, 100)) if d.chance(0.8) else d.zero())
@@ -39,10 +39,10 @@ def quantize(d, name):
 def dequantize(d, name):
     i = d.pick(d.choice(["int8", "int8", "int8", "uint8"]))
     t = d.tensor(i)
+    # The interpreter rounds q·scale and zero·scale, bcnn (q − zero)·scale: other numbers, but 0 where it is.
     whole = np.frexp(float(t.scale))[0] == 0.5
-    # (q − zero)·scale is rounded once, but for bcnn it is q·scale + shift: known, so it is drawn rarely.
-    d.need(not d.exact or whole or t.zero == 0 or d.chance(0.03))
-    d.emit(name, [i], t.dims, "DequantizeOptions", step=float(t.scale) if whole else 0.0, bound=float(t.scale) * 256, once=not whole)
+    once = not whole and t.zero == 0
+    d.emit(name, [i], t.dims, "DequantizeOptions", step=float(t.scale) if whole else 0.0, bound=float(t.scale) * 256, once=once, zeroed=not whole)
 
 
 def taps8(d, shape, axis):

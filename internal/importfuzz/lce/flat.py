@@ -25,7 +25,7 @@ class Tensor:
         self.dims, self.dtype, self.data = [int(n) for n in dims], dtype, data
         self.scale, self.zero, self.axis, self.name = scale, zero, axis, name
         # What the values are known to be, see draw.py.
-        self.step, self.bound, self.once, self.channels = 0.0, 0.0, False, 0
+        self.step, self.bound, self.once, self.zeroed, self.channels = 0.0, 0.0, False, False, 0
 
 
 class Operator:

@@ -34,7 +34,7 @@ def _image(r, t, exact):
     elif kind == 2:
         x = np.where(r.random(dims) < 0.6, 0, r.standard_normal(dims))
     elif kind == 3:
-        x = r.standard_normal(dims) * 10.0 ** r.integers(2, 7)
+        x = r.standard_normal(dims) * 10.0 ** r.integers(2, 5)
     elif kind == 4:
         x = r.standard_normal(dims) * 10.0 ** -r.integers(4, 12)
     else:

@@ -63,7 +63,7 @@ def concat(d, name):
     dims[axis] = sum(o.dims[axis] for o in all_)
     known = dict(scale=t.scale, zero=t.zero)
     if t.dtype == "float32":
-        known = dict(step=min(o.step for o in all_), bound=max(o.bound for o in all_), once=all(o.step or o.once for o in all_))
+        known = dict(step=min(o.step for o in all_), bound=max(o.bound for o in all_), once=all(o.step or o.once for o in all_), zeroed=all(d.signed(o) for o in all_))
     if t.dtype == "int32":
         known = dict(channels=sum(o.channels for o in all_) if axis == len(t.dims) - 1 else t.channels)
     fields = dict(Axis=axis - len(dims) if d.chance(0.3) else axis)
@@ -175,7 +175,7 @@ def resize(d, name):
     y = d.moved(name, [i, d.ints(*size)], [t.dims[0], *size, t.dims[3]], i, "ResizeBilinearOptions" if linear else "ResizeNearestNeighborOptions", fields)
     d.tensor(y).step = step
     if linear:
-        d.tensor(y).once = False
+        d.tensor(y).once = d.tensor(y).zeroed = False
 
 
 @operator(1, "DEPTH_TO_SPACE")

@@ -9,7 +9,7 @@ TABLES = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": 
 
 
 def traits(t):
-    return dict(step=t.step, bound=t.bound, once=t.once)
+    return dict(step=t.step, bound=t.bound, once=t.once, zeroed=t.zeroed)
 
 
 @operator(6, "RELU", "RELU6", "RELU_N1_TO_1")
@@ -17,7 +17,7 @@ def relu(d, name):
     i = d.pick(test=d.calm)
     t = d.tensor(i)
     bound = limited(t.bound, {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}[name])
-    d.emit(name, [i], t.dims, step=t.step, bound=bound, once=t.once)
+    d.emit(name, [i], t.dims, step=t.step, bound=bound, once=t.once, zeroed=t.zeroed)
 
 
 @operator(3, "ABS", "NEG")
@@ -28,7 +28,7 @@ def unary(d, name):
 
 @operator(3, "SIGN")
 def sign(d, name):
-    i = d.pick(test=d.comparable)
+    i = d.pick(test=d.signed)
     d.emit(name, [i], d.tensor(i).dims, "SignOptions", step=1.0, bound=1.0)
 
 

@@ -145,7 +145,7 @@ def pool(d, name):
     size = [out_size(n, k[j], s[j], 1, pad) for j, n in enumerate(t.dims[1:3])]
     d.need(min(size) >= 1)
     act = d.activation()
-    known = dict(step=t.step, bound=limited(t.bound, act), once=t.once)
+    known = dict(step=t.step, bound=limited(t.bound, act), once=t.once, zeroed=t.zeroed and not average)
     if average and d.exact:
         # All windows must be of a number of pixels that is a power of two.
         counts = [counted(n, k[j], s[j], pad) for j, n in enumerate(t.dims[1:3])]
@@ -174,4 +174,4 @@ def reduce(d, name):
     n = int(np.prod([t.dims[a] for a in over]))
     d.need(not d.exact or not mean or power(n))
     dims = [1 if k in over else size for k, size in enumerate(t.dims) if keep or k not in over]
-    d.emit(name, [i, d.ints(*axes)], dims, "ReducerOptions", dict(KeepDims=keep), step=t.step / (n if mean else 1), bound=t.bound, once=t.once)
+    d.emit(name, [i, d.ints(*axes)], dims, "ReducerOptions", dict(KeepDims=keep), step=t.step / (n if mean else 1), bound=t.bound, once=t.once, zeroed=t.zeroed and not mean)
