@@ -6,8 +6,8 @@ from .flat import encode
 from .oracle import NotRun
 
 
-def shrink(g, feed, output, wrong, oracle, most=400):
-    """The smallest graph and feed found. wrong tells whether (graph, feed) is still at fault."""
+def shrink(g, feed, outputs, wrong, oracle, most=400):
+    """The smallest graph and feed found, first with these outputs alone. wrong tells whether (graph, feed) is still at fault."""
     tries = 0
 
     def better(h, x):
@@ -15,9 +15,9 @@ def shrink(g, feed, output, wrong, oracle, most=400):
         tries += 1
         return tries <= most and len(h.inputs) > 0 and len(h.operators) > 0 and wrong(h, x)
 
-    best = keep(g, feed, [output])
+    best = keep(g, feed, outputs)
     if not better(*best):
-        return g, feed
+        best = g, feed  # it takes several outputs
     again = True
     while again and tries < most:
         again = False
@@ -42,7 +42,7 @@ def earlier(g, feed, oracle):
     """Tensors that are computed on the way as outputs."""
     for o in g.operators:
         for i in o.outputs:
-            if i not in g.outputs:
+            if g.outputs != [i]:
                 yield keep(g, feed, [i])
 
 
