@@ -77,7 +77,7 @@ func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) (
 	if err != nil {
 		return nil, err
 	}
-	n := v.shape.Values()
+	n := im.many(v)
 	blocks := sign > 0 && n >= blockSize
 	s, err := newSum8(v, w, q, sign, limits, blocks)
 	if err != nil {

@@ -16,6 +16,13 @@ import (
 // rounds otherwise.
 const blockSize = 16
 
+// many is how many values the interpreter takes at once: those of all images of the file's
+// batch.
+func (im *importer) many(v *value) int { return im.batch * v.shape.Values() }
+
+// vector reports whether all values are the channels of one pixel.
+func (im *importer) vector(v *value) bool { return im.batch*v.shape.Pixels() == 1 }
+
 // centred returns a value whose numbers are q − zero.
 func (im *importer) centred(o *schema.Operator, v *value) (*value, error) {
 	if v.offset == v.zero {
@@ -100,9 +107,9 @@ func (im *importer) requantize(o *schema.Operator, v *value) (*value, error) {
 	}
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	level := func(x int64, r rounding) int64 { return limits.of(f.of(x, r) + int64(q.zero)) }
-	n := v.shape.Values()
+	n := im.many(v)
 	channels, whole := 1, n/blockSize*blockSize
-	if whole != n && v.shape.Pixels() == 1 {
+	if whole != n && im.vector(v) {
 		channels = n
 	} else if whole != n {
 		for x := int64(-most); x <= most; x++ {

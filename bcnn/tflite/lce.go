@@ -232,11 +232,11 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	if err := q.quantized(t); err != nil {
 		return nil, err
 	}
-	n := v.shape.Values()
+	n := im.many(v)
 	whole, channels := n/quantisedBlock*quantisedBlock, 1
 	switch {
 	case whole == n || whole == 0:
-	case v.shape.Pixels() == 1:
+	case im.vector(v):
 		channels = n
 	default:
 		im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)

@@ -111,3 +111,19 @@ func TestQuantizeRoundsTheRestOtherwise(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 3 of 11 values by at most 1, where they are halves"}, report.Deviations)
 }
+
+// The interpreter takes the values of all images of a batch at once: what is left behind its blocks is left of them all.
+func TestBlocksOfBatches(t *testing.T) {
+	g := newGraph(2, 4)
+	g.outputs[0] = g.add("QUANTIZE", nil, []int32{2, 4}, 0)
+	g.quantised(g.outputs[0], 0.02, -57)
+	_, y := runGraph(t, g, -0.25, 0.25, 0.25, -0.25)
+	require.Equal(t, []float32{-69, -45, -45, -69}, y) // 12.5 is rounded to 12
+
+	g = newGraph(2, 17)
+	g.quantised(0, 117.58818054199219, 101)
+	g.outputs[0] = g.add("QUANTIZE", nil, []int32{2, 17}, 0)
+	g.quantised(g.outputs[0], 256, 86)
+	report, _ := runInt8(t, g, make([]int8, 17)...)
+	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 2 of 34 values by at most 1, where they are halves"}, report.Deviations)
+}
