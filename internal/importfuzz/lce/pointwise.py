@@ -7,6 +7,8 @@ from .draw import limited, operator, power
 TABLES = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions",
           "MAXIMUM": "MaximumMinimumOptions", "MINIMUM": "MaximumMinimumOptions"}
 
+ADDING = {"ADD", "SUB", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "LceBconv2d", "DEQUANTIZE"}
+
 
 def traits(t):
     return dict(step=t.step, bound=t.bound, once=t.once, zeroed=t.zeroed)
@@ -64,7 +66,7 @@ def with_constant(d, name, i, data, act=0, swap=False):
             known = dict(step=min(t.step, step), bound=t.bound + c)
         elif name == "MUL" and step * 2.0**16 > c:
             known = dict(step=t.step * step, bound=t.bound * c)
-        elif name == "MUL":
+        elif name == "MUL" and not shifted(d, i):
             known = dict(step=0.0, bound=t.bound * c, once=True)
         elif name == "DIV" and not swap and all(power(abs(x)) for x in data.flat):
             known = dict(step=t.step / c, bound=t.bound / float(np.abs(data).min()))
@@ -77,6 +79,12 @@ def with_constant(d, name, i, data, act=0, swap=False):
     inputs = [k, i] if swap else [i, k]
     dims = list(np.broadcast_shapes(tuple(t.dims), data.shape))
     return d.emit(name, inputs, dims, TABLES[name], fields, **known)
+
+
+def shifted(d, i):
+    """Whether something was added on the way to a tensor, which a factor behind it may be joined with: bcnn rounds that once."""
+    o = d.g.maker(i)
+    return o is not None and (o.name in ADDING or any(shifted(d, k) for k in o.inputs if k >= 0))
 
 
 def grid_of(data):

@@ -10,7 +10,7 @@ import numpy as np
 
 from .binary import too_small
 from .draw import EXACT
-from .flat import SAME, encode
+from .flat import SAME, Operator, Tensor, encode
 from .oracle import NotRun
 
 # Differences of continuous functions of exact numbers, as TANH or SOFTMAX, relative to the largest value.
@@ -88,6 +88,18 @@ def close(a, b, part, floor):
     """Numbers that differ by at most a part of the largest, or what they always may."""
     finite = np.abs(np.where(np.isfinite(b), b, 0))
     return equal(a, b) | (np.abs(a - b) <= part * finite.max(initial=0) + floor)
+
+
+def dequantised(g, amount, r):
+    """Puts noise behind DEQUANTIZE: the interpreter rounds q·scale and zero·scale, which bcnn does not."""
+    for k in reversed(range(len(g.operators))):
+        o = g.operators[k]
+        t = g.tensors[o.inputs[0]]
+        if o.name == "DEQUANTIZE" and t.zero != 0:
+            noise = np.float32(r.uniform(-1, 1, t.dims[-1:]) * amount * abs(t.zero) * float(t.scale))
+            y, before = o.outputs[0], g.add(Tensor(t.dims, "float32"))
+            o.outputs = [before]
+            g.operators.insert(k + 1, Operator("ADD", [before, g.add(Tensor(noise.shape, "float32", noise))], [y], "AddOptions"))
 
 
 class Judge:
@@ -182,6 +194,7 @@ class Judge:
                 if o.name == "LceBconv2d" and o.inputs[3] >= 0:
                     m, b, taps = h.tensors[o.inputs[2]], h.tensors[o.inputs[3]], np.prod(h.tensors[o.inputs[1]].dims[1:3]) * o.fields["channels_in"]
                     b.data = np.float32(b.data + amount * taps * np.abs(m.data) * r.uniform(-1, 1, b.data.shape))
+            dequantised(h, amount, r)
             for t in h.tensors:
                 if t.data is not None and t.dtype == "float32":
                     t.data = near(t.data)
