@@ -13,7 +13,7 @@ import numpy as np
 
 import runner
 
-from . import binary, eight, flat, inputs, moves, pointwise, weighted
+from . import binary, eight, flat, folded, inputs, moves, pointwise, weighted
 from .draw import draw
 from .oracle import NotRun, Oracle
 from .rules import Judge, wrong_in_lce
@@ -21,7 +21,7 @@ from .shrink import shrink
 
 KEEP = 3  # folders of faults of the same operators
 TOP = 15  # lines of each list of the summary
-FAMILIES = (binary, eight, moves, pointwise, weighted)  # which register their operators
+FAMILIES = (binary, eight, folded, moves, pointwise, weighted)  # which register their operators
 
 
 class Fuzzer:
