@@ -380,27 +380,28 @@ func (im *importer) addConstant8(o *schema.Operator, v *value, k int, sign int64
 		}
 		return s.level(i, j)
 	}
-	// The interpreter makes blocks of the channels, or of all values where the constant
-	// has as many; of values and one number none.
+	// The interpreter makes blocks of as many values as the constant has, and smaller ones
+	// of all values where that is one number.
 	channels, whole := len(c.list), 0
-	switch n := v.shape.Values(); {
-	case sign < 0 || channels == 1 && c.size < n:
-	case c.size < n || v.shape.Pixels() == 1:
-		whole = channels / blockSize * blockSize
-	case n >= blockSize:
+	block, run := blockSize, c.size
+	if c.size == 1 {
+		block, run = blockSize/2, im.many(v)
+	}
+	switch rest := run % block; {
+	case sign < 0 || run < block:
+	case run == v.shape.C: // each channel has its place
+		channels, whole = run, run-rest
+	default:
 		whole = channels
-		if rest := n % blockSize; rest > 0 {
-			different := 0
-			for channel := range channels {
-				for i := range steps8 + 1 {
-					if x := v.integer8(i); level(sums[0], channel, x) != level(sums[1], channel, x) {
-						different++
-					}
-				}
+		different := false
+		for channel := range channels {
+			for i := range steps8 + 1 {
+				x := v.integer8(i)
+				different = different || level(sums[0], channel, x) != level(sums[1], channel, x)
 			}
-			if different > 0 {
-				im.deviates(o, "the last %d of %d values by at most 1, where they are next to a half", rest, n)
-			}
+		}
+		if rest > 0 && different {
+			im.deviates(o, "the last %d of %d values by at most 1, where they are next to a half", rest, run)
 		}
 	}
 	return im.table8(o, v, q, channels, func(channel int, x int64) int64 {

@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"bytes"
 	"math"
 	"testing"
 
@@ -126,4 +127,51 @@ func TestBlocksOfBatches(t *testing.T) {
 	g.quantised(g.outputs[0], 256, 86)
 	report, _ := runInt8(t, g, make([]int8, 17)...)
 	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 2 of 34 values by at most 1, where they are halves"}, report.Deviations)
+}
+
+// What LCE's interpreter gave for −27.5 and a zero point of −100: −128 in a block, −127 behind.
+func TestSumsWithConstantsOfInt8InBlocks(t *testing.T) {
+	for _, c := range []struct {
+		dims, constant []int32
+		whole          int // values of blocks
+		deviation      string
+	}{
+		{[]int32{1, 1, 1, 31}, nil, 24, ""},
+		{[]int32{1, 2, 2, 4}, []int32{1}, 16, ""},
+		{[]int32{1, 3, 2, 1}, []int32{1}, 0, ""},
+		{[]int32{1, 5, 5, 1}, []int32{1}, 25, "operator 0 (ADD): the last 1 of 25 values by at most 1, where they are next to a half"},
+		{[]int32{1, 1, 1, 24}, []int32{24}, 16, ""},
+		{[]int32{1, 2, 3, 8}, []int32{8}, 0, ""},
+		{[]int32{1, 2, 3, 8}, []int32{1, 2, 3, 8}, 48, ""},
+		{[]int32{2, 1, 1, 24}, []int32{1, 1, 1, 24}, 16, ""},
+		{[]int32{2, 1, 1, 24}, []int32{2, 1, 1, 24}, 24, ""},
+	} {
+		g := newGraph(c.dims...)
+		g.quantised(0, 1.0/3, -128)
+		n := int32(1)
+		for _, d := range c.constant {
+			n *= d
+		}
+		minus77 := int8(-77)
+		data := bytes.Repeat([]byte{byte(minus77)}, int(n))
+		k := g.tensor(testTensor{name: "c", dims: c.constant, data: data})
+		g.quantised(k, 1, 3)
+		g.outputs[0] = g.add("ADD", nil, c.dims, 0, k)
+		g.quantised(g.outputs[0], 2, -100)
+		x := make([]int8, c.dims[1]*c.dims[2]*c.dims[3])
+		want := make([]float32, len(x))
+		for i := range x {
+			x[i], want[i] = -53, -127
+			if i < c.whole {
+				want[i] = -128
+			}
+		}
+		report, y := runInt8(t, g, x...)
+		require.Equal(t, want, y, "%+v", c)
+		if c.deviation == "" {
+			require.Empty(t, report.Deviations, "%+v", c)
+		} else {
+			require.Equal(t, []string{c.deviation}, report.Deviations)
+		}
+	}
 }

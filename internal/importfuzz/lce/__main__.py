@@ -20,7 +20,7 @@ from .rules import Judge, wrong_in_lce
 from .shrink import shrink
 
 KEEP = 3  # folders of faults of the same operators
-TOP = 15  # lines of each list of the summary
+TOP = 60  # lines of each list of the summary
 FAMILIES = (binary, eight, folded, moves, pointwise, weighted)  # which register their operators
 
 
