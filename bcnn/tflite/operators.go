@@ -289,6 +289,9 @@ func (im *importer) obstacle(o *schema.Operator, err error) error {
 			if v.signs {
 				v.shape.C = im.channels(index, s.C)
 			}
+			if t.Type == schema.Int8 && v.quantized(t) != nil {
+				continue
+			}
 			im.env[index] = operand{value: v}
 		}
 	}

@@ -175,3 +175,21 @@ func TestSumsWithConstantsOfInt8InBlocks(t *testing.T) {
 		}
 	}
 }
+
+// Behind an obstacle nothing else is named than what would be without it.
+func TestObstacleOfInt8(t *testing.T) {
+	g := newGraph(1, 4)
+	g.quantised(0, 1, 107)
+	x := g.add("LOG_SOFTMAX", nil, []int32{1, 4}, 0)
+	g.quantised(x, 0.0625, 127)
+	y := g.add("SUB", nil, []int32{1, 4}, x, x)
+	g.quantised(y, 0.25, 56)
+	g.outputs[0] = g.add("CONCATENATION", nil, []int32{2, 4}, y, y)
+	g.quantised(g.outputs[0], 0.25, 56)
+	_, _, err := Decode(t.Context(), g.encode(), Options{})
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 2, "%v", err)
+	require.ErrorContains(t, obstacles.Obstacles[0].Err, "a softmax that is not the output")
+	require.ErrorContains(t, obstacles.Obstacles[1].Err, "a concatenation of batches")
+}
