@@ -81,7 +81,7 @@ func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) (*value,
 		if v, err = im.emit(nil, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v); err != nil {
 			return nil, err
 		}
-		v.typ, v.signs = schema.Int32, true
+		v.rank, v.typ, v.signs = len(t.Dims), schema.Int32, true
 	case schema.Int8, schema.Uint8:
 		in.DType = bcnn.Uint8
 		if t.Type == schema.Int8 {

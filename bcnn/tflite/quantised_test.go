@@ -193,3 +193,21 @@ func TestObstacleOfInt8(t *testing.T) {
 	require.ErrorContains(t, obstacles.Obstacles[0].Err, "a softmax that is not the output")
 	require.ErrorContains(t, obstacles.Obstacles[1].Err, "a concatenation of batches")
 }
+
+// Packed bits that the file takes have the dimensions of the file.
+func TestConcatenationOfPackedInputs(t *testing.T) {
+	g := newGraph(1, 1, 2, 1)
+	g.tensors[0].typ = schema.Int32
+	g.outputs[0] = g.add("CONCATENATION", map[int]any{0: 2}, []int32{1, 1, 4, 1}, 0, 0)
+	g.tensors[g.outputs[0]].typ = schema.Int32
+	net, report, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+	require.NoError(t, err)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+	words := []int32{0x12345678, -7}
+	copy(x.F32, report.Inputs[0].Signs(words))
+	y, err := ref.RunAll(t.Context(), plan, []bcnn.Tensor{x}, nil)
+	require.NoError(t, err)
+	require.Equal(t, append(words, words...), report.Outputs[0].Words(y[0].F32))
+}
