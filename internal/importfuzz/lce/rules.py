@@ -65,6 +65,16 @@ def announced(g, output, report, difference):
     return False
 
 
+def probabilities(g, index):
+    """The 8-bit tensor of SOFTMAX or LOG_SOFTMAX that an output is, or is made of by DEQUANTIZE: bcnn gives numbers that are
+    not rounded to 8 bits, as the report says."""
+    o = g.maker(index)
+    if o.name == "DEQUANTIZE" and (before := g.maker(o.inputs[0])) is not None:
+        o = before
+    t = g.tensors[o.outputs[0]]
+    return t if o.name in ("SOFTMAX", "LOG_SOFTMAX") and t.dtype == "int8" else None
+
+
 def weights_deviation(report):
     """How far weights are from what they are taken for, by the report."""
     return max([float(m[1]) for line in report if (m := re.search(r"multiples of α by up to ([\d.e+-]+) of", line))], default=0.0)
@@ -74,6 +84,7 @@ def weights_deviation(report):
 REFUSALS = re.compile("|".join((
     "this operator is not supported", "a softmax that is not the output", "softmax must stand at the end", "a fused activation is not supported on constants",
     r"a constant of \[[\d ]*\] for", "padding of a (pool|convolution) on padding", "float32 holds all integers only",
+    "lies wholly in the padding", r"it takes \d+ channels, its input has \d+",
     "a step of", "which differs by pixel, is not supported", "channels of what is not 0", "the padding of operator", "of which at most 256 levels",
     "another output is the same", "it is constant", "no layer computes it", "the file says that its output", "different scales or zero points",
     "another scale or zero point", "several scales or zero points", "is not supported", "are not supported", "exceed 32 bits", "may leave",
@@ -114,11 +125,13 @@ def noisy(g, amount, r):
         if t.dtype != "float32":
             continue
         if o.name == "DEQUANTIZE" and g.tensors[o.inputs[0]].zero != 0:
-            added = abs(g.tensors[o.inputs[0]].zero) * float(g.tensors[o.inputs[0]].scale) * amount
+            added = 128 * float(g.tensors[o.inputs[0]].scale) * amount
         if o.name in SMALL:
             factor = amount
         if o.name in ("LOGISTIC", "EXP"):
             added = 1e-36
+        if o.name == "GELU":  # of numbers far below 0 the interpreter makes −0
+            added = 5e-7
         for name, noise in (("MUL", 1 + factor * r.uniform(-1, 1, t.dims[-1:])), ("ADD", added * r.uniform(-1, 1, t.dims[-1:]))):
             if (factor if name == "MUL" else added) > 0:
                 y, before = o.outputs[0], g.add(Tensor(t.dims, "float32"))
@@ -166,10 +179,11 @@ class Judge:
             if b is None or b.shape != a.shape:
                 found.append((index, f"shape {a.shape}, bcnn gives {None if b is None else b.shape}"))
                 continue
-            if a.dtype != b.dtype and t.dtype == "int8":  # probabilities, of which the report tells
-                a, ends = (a.astype(np.float64) - t.zero) * float(t.scale), np.array([-128 - t.zero, 127 - t.zero]) * float(t.scale)
-                b = np.clip(b, *ends)  # further the file does not reach
-                if np.abs(a - b).max() <= float(t.scale) * 1.001:
+            if (q := probabilities(g, index)) is not None and b.dtype == np.float32:
+                ends = np.array([-128 - q.zero, 127 - q.zero]) * float(q.scale)  # further the file does not reach
+                if a.dtype == np.int8:
+                    a = (a.astype(np.float64) - q.zero) * float(q.scale)
+                if np.abs(a - np.clip(b, *ends)).max() <= float(q.scale) * 1.001:
                     continue
                 if announced(g, index, report, np.inf):
                     self.allow("named by the report of the conversion")
