@@ -40,7 +40,7 @@ def dequantize(d, name):
         d.emit(name, [i], dims, step=1.0, bound=1.0)
 
 
-@operator(14, "LceBconv2d")
+@operator(20, "LceBconv2d")
 def bconv(d, name):
     """Binary convolutions with each type of output."""
     i = d.pick("int32", rank=4, test=lambda t: t.channels > 0)
@@ -50,13 +50,12 @@ def bconv(d, name):
     groups = d.choice([g for g in (1, 1, 2, 3, 4) if c % g == 0 and (g == 1 or c // g % 32 == 0)])
     out = groups * int(d.choice([1, 2, 3, 4, 8, 16, 32, 33]))
     kind = d.choice(["float32"] * 4 + ["int32"] * 3 + ["int8"] * 2)
-    one = pad == SAME and d.chance(0.5)
-    if pad == SAME and not one:
-        # LCE crashes or refuses an odd number of channels, and bits behind zeros; it forgets its correction of zeros in small images.
-        d.need(not too_small(t.dims, k, f) and kind != "int32" and c // groups % 2 == 0)
     act = int(r.integers(1, 4)) if kind != "int32" and d.chance(0.35) else 0
-    if act and pad == SAME and not one:
-        one = True  # LCE refuses an activation behind zeros
+    one = pad == SAME and d.chance(0.5)
+    if pad == SAME and (kind == "int32" or act or c // groups % 2 or too_small(t.dims, k, f)):
+        # Behind zeros LCE refuses packed bits and activations and may crash with an odd number of channels; it forgets its
+        # correction of zeros in small images.
+        one = True
     taps = k[0] * k[1] * c // groups
     options = dict(channels_in=c, dilation_height_factor=f[0], dilation_width_factor=f[1], fused_activation_function=act,
                    pad_values=int(one), padding=pad, stride_height=s[0], stride_width=s[1])
@@ -104,4 +103,6 @@ def signs(d, name):
     if d.chance(0.4):
         f = np.float32(d.choice([0.5, 2.0, 0.25, -1.0, 0.75] if d.exact else [0.3, 1.7, 0.013, -0.4]))
         k = d.constant(f.reshape(d.choice([(), (1,)])))
-        d.emit("MUL", [k, i] if d.chance(0.3) else [i, k], t.dims, "MulOptions", step=grid_of(f) if d.exact else 0.0, bound=abs(float(f)))
+        act = d.activation()
+        d.emit("MUL", [k, i] if d.chance(0.3) else [i, k], t.dims, "MulOptions", {"FusedActivationFunction": act} if act else {},
+               step=grid_of(f) if d.exact else 0.0, bound=abs(float(f)))

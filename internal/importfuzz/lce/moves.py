@@ -13,9 +13,10 @@ def picked(d, rank=None, bits=False):
     return i, d.tensor(i)
 
 
-@operator(4, "PAD", "PADV2", "MIRROR_PAD")
+@operator(6, "PAD", "PADV2", "MIRROR_PAD")
 def pad(d, name):
-    i, t = picked(d)
+    i = d.pick("float32" if name == "PADV2" else d.choice(KINDS))
+    t = d.tensor(i)
     rank = len(t.dims)
     d.need(rank > 2 or name == "PAD")
     most = [n - 1 for n in t.dims] if name == "MIRROR_PAD" else [2] * rank
@@ -31,7 +32,6 @@ def pad(d, name):
         table, fields = "MirrorPadOptions", {"Mode": int(d.r.integers(0, 2))}
     fill = 0.0
     if name == "PADV2":
-        d.need(t.dtype == "float32")
         fill = float(d.choice([0, 1, -1, 0.5, -2, 3]))
         inputs.append(d.constant(np.float32(fill)))
     y = d.moved(name, inputs, dims, i, table, fields)

@@ -28,7 +28,7 @@ def unary(d, name):
     d.emit(name, [i], d.tensor(i).dims, name.capitalize() + "Options", **traits(d.tensor(i)))
 
 
-@operator(3, "SIGN")
+@operator(4, "SIGN")
 def sign(d, name):
     i = d.pick(test=d.signed)
     d.emit(name, [i], d.tensor(i).dims, "SignOptions", step=1.0, bound=1.0)
@@ -170,7 +170,7 @@ def stairs(d, name):
             i = d.emit(op, [i], t.dims, step=t.step, bound=limited(t.bound, {"RELU": 1, "RELU_N1_TO_1": 2, "RELU6": 3}[op]), once=t.once)
     if d.chance(0.5):
         f = d.choice([1.0, 0.5, 0.25, 2.0, -1.0, 0.125]) if d.exact else d.choice([1 / 3, 1 / 7, 1 / 15, 0.1, 0.5, -0.3, 1 / 255])
-        i = with_constant(d, "MUL", i, np.float32(f).reshape(d.choice([(), (1,)])), swap=d.chance(0.2))
+        i = with_constant(d, "MUL", i, np.float32(f).reshape(d.choice([(), (1,)])), d.activation(0.15), d.chance(0.2))
     d.need(i != start)
 
 
