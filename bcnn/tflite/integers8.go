@@ -314,7 +314,8 @@ func (im *importer) softmax8(o *schema.Operator, v *value, beta float32) (*value
 		return nil, err
 	}
 	if o.Name == "LOG_SOFTMAX" {
-		im.deviates(o, "gives logarithms as FLOAT32, where the file rounds them to %v: they differ by at most that", q.scale)
+		im.deviates(o, "gives logarithms as FLOAT32, where the file rounds them to %v: they differ by at most that, or are less than %v, the least that the file gives",
+			q.scale, float32(math.MinInt8-q.zero)*q.scale)
 	} else {
 		im.deviates(o, "gives probabilities as FLOAT32, where the file rounds them to 1/256: they differ by at most 1/256")
 	}
