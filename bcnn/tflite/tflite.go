@@ -46,7 +46,7 @@
 // one beyond 2^24. SOFTMAX of INT8 gives probabilities as FLOAT32.
 // Numbers differ from those of LCE's interpreter by rounding: a sum and its factor are one
 // fma here, sums of products are added in another order, and means are multiplied with a
-// reciprocal. Where such a number is next to 0, its sign may be another.
+// reciprocal. DEQUANTIZE is (q − zero)·scale, rounded once. Where such a number is next to 0, its sign may be another.
 //
 // # Cost
 //
