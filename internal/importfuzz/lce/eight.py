@@ -86,6 +86,7 @@ def depthwise(d, name):
     size = [out_size(n, k[j], s[j], f[j], pad) for j, n in enumerate(t.dims[1:3])]
     d.need(min(size) >= 1)
     times = int(d.choice([1, 1, 2]))
+    d.need(t.dims[3] * times <= 512)  # the importer allows for the size of a file, of which these take little
     fields = dict(Padding=pad, StrideH=s[0], StrideW=s[1], DepthMultiplier=times, DilationHFactor=f[0], DilationWFactor=f[1],
                   FusedActivationFunction=d.activation())
     layer8(d, "DEPTHWISE_CONV_2D", i, (1, *k, t.dims[3] * times), 3, k[0] * k[1], [t.dims[0], *size, t.dims[3] * times], "DepthwiseConv2DOptions", fields, 1.0)

@@ -7,7 +7,7 @@ from .draw import limited, operator, power
 TABLES = {"ADD": "AddOptions", "SUB": "SubOptions", "MUL": "MulOptions", "DIV": "DivOptions",
           "MAXIMUM": "MaximumMinimumOptions", "MINIMUM": "MaximumMinimumOptions"}
 
-ADDING = {"ADD", "SUB", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "LceBconv2d", "DEQUANTIZE"}
+JOINED = {"ADD", "SUB", "MUL", "CONV_2D", "DEPTHWISE_CONV_2D", "FULLY_CONNECTED", "TRANSPOSE_CONV", "LceBconv2d", "DEQUANTIZE"}
 
 
 def traits(t):
@@ -82,9 +82,9 @@ def with_constant(d, name, i, data, act=0, swap=False):
 
 
 def shifted(d, i):
-    """Whether something was added on the way to a tensor, which a factor behind it may be joined with: bcnn rounds that once."""
+    """Whether something was added or multiplied on the way to a tensor, which a factor may be joined with: bcnn rounds that once."""
     o = d.g.maker(i)
-    return o is not None and (o.name in ADDING or any(shifted(d, k) for k in o.inputs if k >= 0))
+    return o is not None and (o.name in JOINED or any(shifted(d, k) for k in o.inputs if k >= 0))
 
 
 def grid_of(data):
