@@ -187,7 +187,7 @@ def _fields(table, options):
     at, prefix, fields = getattr(tflite, table)(), table + "Add", {}
     at.Init(options.Bytes, options.Pos)
     for name in dir(tflite):
-        if name.startswith(prefix):
+        if name.startswith(prefix) and not hasattr(at, name[len(prefix):] + "Length"):
             value = getattr(at, name[len(prefix):])
             if isinstance(value := value() if callable(value) else None, (int, float)):
                 fields[name[len(prefix):]] = value

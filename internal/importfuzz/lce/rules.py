@@ -206,10 +206,10 @@ class Judge:
                 if t.dtype == "float32" and not t.name.endswith(EXACT) and close(b, a, CONTINUOUS, least(g, index)).all():
                     continue
             else:
-                if t.dtype == "float32" and close(b, a, ROUNDED, least(g, index)).all():
+                if t.dtype == "float32" and close(b, a, ROUNDED, least(g, index)).all() and not ((a == 0) & (b != 0)).any():
                     continue
                 hull = hull or self.nudged(g, feed, report)
-                if self.rounding(hull, k, a, b):
+                if self.rounding(hull, k, a, b, least(g, index)):
                     self.allow("rounding: nudged numbers give the interpreter the same")
                     continue
             found.append((index, self.text(a, b)))
@@ -249,8 +249,9 @@ class Judge:
                 continue
         return [(np.min(ys, axis=0), np.max(ys, axis=0)) for ys in zip(*runs)]
 
-    def rounding(self, hull, k, a, b):
-        """Whether each value of bcnn is between what nudged numbers give, or not much farther."""
+    def rounding(self, hull, k, a, b, floor):
+        """Whether each value of bcnn is between what nudged numbers give, or not much farther; and 0 where that is always 0."""
         lo, hi = np.minimum(hull[k][0], a), np.maximum(hull[k][1], a)
         far = WIDER * (hi - lo) + ROUNDED * np.abs(np.where(np.isfinite(a), a, 0)).max(initial=0)
+        far = np.where((lo == 0) & (hi == 0), floor, far)
         return bool((equal(a, b) | (b >= lo - far) & (b <= hi + far)).all())
