@@ -45,7 +45,7 @@ release: ## make build/release: archives for all systems, with checksums; the ve
 fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 	./scripts/fuzz $(FUZZTIME)
 
-fuzz-import: ## compare importers with ONNX Runtime, from PyPI, on random graphs for FUZZTIME; IMPORTFLAGS sets how
+fuzz-import: ## compare importers with other engines, from PyPI, on random graphs for FUZZTIME; IMPORTFLAGS sets how: "lce" first for TensorFlow Lite
 	FUZZTIME=$(FUZZTIME) ./scripts/fuzz-import $(IMPORTFLAGS)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
