@@ -79,19 +79,18 @@ func TestServeBroken(t *testing.T) {
 	require.ErrorContains(t, serve(bytes.NewReader([]byte{0, 0, 0, 255}), io.Discard, 0), "are allowed")
 }
 
-// Panics, time-outs and what does not end are answers.
-func TestFailures(t *testing.T) {
+// Checks that fail. They stay: what never ends reads them for as long as the tests run.
+func init() {
 	checks["panic"] = func(*job, func(string, [][]float32)) error { panic("as asked") }
 	checks["late"] = func(j *job, _ func(string, [][]float32)) error { <-j.ctx.Done(); return j.ctx.Err() }
 	checks["never"] = func(*job, func(string, [][]float32)) error { select {} }
-	defer func() {
-		for _, name := range []string{"panic", "late", "never"} {
-			delete(checks, name)
-		}
-	}()
-	q := &request{model: model(t), Inputs: []array{{"input", "float32", []int{1, 2}}}, data: [][]byte{make([]byte, 8)}, Seconds: 0.5}
+}
+
+// Panics, time-outs and what does not end are answers.
+func TestFailures(t *testing.T) {
+	inputs := []array{{"input", "float32", []int{1, 2}}}
 	for name, want := range map[string]string{"panic": "as asked", "late": "time-out", "never": "hang", "none": "no check"} {
-		q.Checks = []string{name}
+		q := &request{model: model(t), Inputs: inputs, data: [][]byte{make([]byte, 8)}, Seconds: 0.5, Checks: []string{name}}
 		a := answerInTime(q, time.Second)
 		require.Equal(t, failed, a.Status)
 		require.Contains(t, a.Message, want)
