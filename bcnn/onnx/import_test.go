@@ -117,7 +117,7 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 		if source.ChannelsFirst || s.C == 1 || s.Pixels() == 1 {
 			out = transpose(out, []int{0, 3, 1, 2})
 		}
-		if len(want.dims) == 4 && s.C > 1 {
+		if len(want.dims) == 4 && s.C > 1 && !m.regrouped {
 			require.Equal(t, want.dims, out.dims)
 		}
 		// −0 and 0 are the same number.
@@ -160,7 +160,7 @@ func compareSources(t *testing.T, m testModel, net *bcnn.Network, x bcnn.Tensor,
 			return
 		}
 		source := net.Layers[results[step]].Source
-		if source == nil {
+		if source == nil || source.ChannelsFirst && got.Shape.Pixels() == 1 { // flattened
 			return
 		}
 		want, ok := tensors[source.Name]

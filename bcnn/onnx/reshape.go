@@ -130,26 +130,22 @@ func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) (build.Oper
 		t, err := im.eval.Transpose(r.Constant, perm)
 		return build.Operand{Constant: t}, err
 	}
-	v := r.Value.With(n)
-	if v.Pad != nil && !v.PadsLong() {
-		var err error
-		if v, err = im.build.Padded(v); err != nil {
-			return build.Operand{}, err
-		}
+	v := r.Value
+	var err error
+	if v.Windows == nil { // settling may make a vector of it, which has another view
+		v, err = im.build.SettleSigns(v)
+	}
+	if err == nil && v.Pad != nil && !v.PadsLong() {
+		v, err = im.build.Padded(v)
+	}
+	if err != nil {
+		return build.Operand{}, err
 	}
 	from := v.View
+	v = v.With(n)
 	v.View = make(view.View, len(perm))
 	for i, p := range perm {
 		v.View[i] = from[p]
-	}
-	if v.Step != nil || v.Clip != nil || v.Stairs != nil {
-		s, err := im.build.SettleSigns(r.Value)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		w := s.With(n)
-		w.View = v.View
-		v = w
 	}
 	return build.Operand{Value: v}, nil
 }

@@ -13,15 +13,16 @@ import (
 // A model as tests write it down: serialised by encode, executed by execute,
 // with nothing in common with the importer.
 type testModel struct {
-	opset    int64
-	input    testInput
-	nodes    []testNode
-	inits    []testTensor
-	output   string
-	metadata map[string]string
-	extra    []testInput // more graph inputs
-	also     []string    // more graph outputs
-	rounds   bool        // its functions have no exact value
+	opset     int64
+	input     testInput
+	nodes     []testNode
+	inits     []testTensor
+	output    string
+	metadata  map[string]string
+	extra     []testInput // more graph inputs
+	also      []string    // more graph outputs
+	rounds    bool        // its functions have no exact value
+	regrouped bool        // its output may have other dimensions in memory
 }
 
 type testInput struct {
