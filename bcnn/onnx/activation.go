@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -113,11 +114,14 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 	size, channels := view.Product(d), view.Only(d, view.C)
 	switch {
 	case view.IsBatch(v.View[axis]):
-	case size == v.Shape.Values() && size == view.Product(v.View[len(v.View)-1]): // a vector
+	case size == v.Shape.Values() && slices.ContainsFunc(v.View, func(d []view.Atom) bool { return view.Product(d) == size && !view.IsBatch(d) }): // a vector
+		dims := dimensions(v)
 		if v, err = im.build.Vector(v, n); err != nil {
 			return build.Operand{}, err
 		}
-		return im.emit(n, "", op, v), nil
+		y := im.build.Emit(n, "", op, v.Shape, v)
+		y.View, err = v.View.Reshape(dims[1:])
+		return build.Operand{Value: y}, err
 	case channels && size == v.Shape.C:
 		return im.emit(n, "", op, v), nil
 	case !op.Log && (channels || size == v.Shape.Values()): // groups, as of the classes of boxes, or whole images

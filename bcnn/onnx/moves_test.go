@@ -3,9 +3,13 @@ package onnx
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -117,5 +121,31 @@ func TestFlattenedThresholds(t *testing.T) {
 			s.m.output = s.last
 			compare(t, r, s.m, Options{}, false)
 		})
+	}
+}
+
+// The softmax of a vector has the dimensions of its input, and is in their order.
+func TestSoftmaxOfVectors(t *testing.T) {
+	r := rand.New(rand.NewPCG(135, 136))
+	for _, dims := range [][]int{{0, 24}, {0, 24, 1}, {0, 1, 24}, {0, 1, 24, 1}} {
+		for _, op := range []string{"Softmax", "LogSoftmax"} {
+			t.Run(fmt.Sprint(op, dims), func(t *testing.T) {
+				s := newSeries(r, dims)
+				s.add("GreaterOrEqual", "@", s.each(-1, 0, 0.5))
+				s.add("Where", "@", s.constant(nil, 1), s.constant(nil, -1))
+				s.m.output = s.add(op, "@", "=axis", slices.Index(dims, 24))
+				m := s.m
+				if op == "LogSoftmax" { // of which compare takes what is in front of it
+					net, _, err := Decode(t.Context(), m.encode(), Options{})
+					require.NoError(t, err)
+					last := net.Layers[len(net.Layers)-1]
+					require.Equal(t, bcnn.Softmax{Log: true}, last.Op)
+					require.Equal(t, dims[1:], last.Source.Dims)
+					return
+				}
+				net, _ := compare(t, r, m, Options{}, false)
+				require.Equal(t, bcnn.Softmax{}, net.Layers[len(net.Layers)-1].Op)
+			})
+		}
 	}
 }

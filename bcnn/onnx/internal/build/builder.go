@@ -140,7 +140,7 @@ func (b *Builder) layerName(name string) string {
 	}
 }
 
-// Vector returns a value as a vector of its dimensions, one after the other.
+// Vector returns the values of all dimensions, one after the other, as one dimension.
 func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 	v, err := b.SettleSigns(v)
 	if err != nil {
@@ -152,7 +152,9 @@ func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 	}
 	switch all = view.Merge(all); {
 	case slices.Equal(all, view.Whole(view.C, v.Shape.Values())):
-		return b.Flattened(v, n), nil
+		out := b.Flattened(v, n).With(n)
+		out.View = view.Vector(out.Shape.C)
+		return out, nil
 	case v.Shape.Pixels() == 1:
 		out := v.With(n)
 		out.View = view.View{view.Batch, all}
