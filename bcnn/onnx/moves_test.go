@@ -149,3 +149,18 @@ func TestSoftmaxOfVectors(t *testing.T) {
 		}
 	}
 }
+
+// The largest values of a softmax are those of its input, if they are of the same dimension.
+func TestLargestOfSoftmax(t *testing.T) {
+	r := rand.New(rand.NewPCG(137, 138))
+	s := newSeries(r, nil)
+	s.add("Softmax", "@", "=axis", 1)
+	same := s.m
+	same.nodes = append(slices.Clip(s.m.nodes), op("ArgMax", s.last, "i", "axis", 1), op("Cast", "i", "y", "to", int(pb.Float)))
+	same.output = "y"
+	compare(t, r, same, Options{}, false)
+	s.add("Flatten", "@")
+	s.m.output = s.add("ArgMax", "@", "=axis", 1)
+	_, _, err := Decode(t.Context(), s.m.encode(), Options{})
+	require.ErrorContains(t, err, "the largest values of a softmax over other dimensions")
+}

@@ -157,10 +157,13 @@ func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) (*Value, erro
 }
 
 // TopK returns the k largest values among the channels, over which dimension dim runs,
-// or the numbers of their channels, which are of type INT64. Those of a softmax are
-// those of its input.
+// or the numbers of their channels, which are of type INT64. Those of a softmax of the
+// channels are those of its input.
 func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.TopK) (*Value, error) {
 	if v.Layer >= 0 && b.Net.Layers[v.Layer].Op == bcnn.Op(bcnn.Softmax{}) {
+		if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
+			return nil, fmt.Errorf("the largest values of a softmax over other dimensions are not supported")
+		}
 		if op.Values {
 			return nil, fmt.Errorf("the values of a softmax are not computed by the network")
 		}
