@@ -1,6 +1,7 @@
 package onnx
 
 import (
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -163,4 +164,264 @@ func TestLargestOfSoftmax(t *testing.T) {
 	s.m.output = s.add("ArgMax", "@", "=axis", 1)
 	_, _, err := Decode(t.Context(), s.m.encode(), Options{})
 	require.ErrorContains(t, err, "the largest values of a softmax over other dimensions")
+}
+
+type link struct {
+	name string
+	add  func(c *series)
+}
+
+// seriesForms are dimensions that a Reshape makes of an image; nil for none.
+var seriesForms = []struct {
+	name string
+	dims []int
+}{
+	{"image", nil}, {"vector", []int{0, 24}}, {"rows", []int{0, 6, 4}}, {"halves", []int{0, 3, 8}},
+	{"column", []int{0, 24, 1}}, {"line", []int{0, 1, 24}}, {"parts", []int{0, 3, 2, 2, 2}},
+}
+
+// seriesSteps leave something to be done to the values.
+var seriesSteps = []link{
+	{"nothing", func(*series) {}},
+	{"thresholds", func(c *series) {
+		c.add("GreaterOrEqual", "@", c.each(-1, 0, 0.5))
+		c.add("Where", "@", c.constant(nil, 1), c.constant(nil, -1))
+	}},
+	{"truth values", func(c *series) {
+		c.add("Less", c.each(-1, 0, 0.5, 1), "@")
+		c.add("Cast", "@", "=to", int(pb.Float))
+	}},
+	{"equal", func(c *series) {
+		c.add("Equal", "@", c.each(-1, 0, 0.5))
+		c.add("Where", "@", c.constant(nil, 0.25), c.constant(nil, 0.5))
+	}},
+	{"values", func(c *series) {
+		a, b := c.each(-1, 0, 2), c.each(1, 4)
+		c.add("Greater", "@", c.constant(nil, 0))
+		c.add("Where", "@", a, b)
+	}},
+	{"two thresholds", func(c *series) {
+		x := c.last
+		high := c.each(1, 2)
+		c.add("Greater", x, c.each(-1, 0))
+		c.add("Where", "@", c.constant(nil, 1), c.constant(nil, 0))
+		low := c.last
+		c.add("Greater", x, high)
+		c.add("Where", "@", c.constant(nil, 3), low)
+	}},
+	{"clip", func(c *series) { c.add("Clip", "@", c.constant(nil, -1), c.constant(nil, 1)) }},
+	{"clip of each", func(c *series) { c.add("Max", "@", c.each(-1, 0, 1)) }},
+	{"rounding", func(c *series) { c.add("Clip", "@", c.constant(nil, -2), c.constant(nil, 2)); c.add("Round", "@") }},
+	{"half", func(c *series) {
+		c.add("Clip", "@", c.constant(nil, -1), c.constant(nil, 1))
+		c.add("Ceil", "@")
+		c.add("Mul", "@", c.constant(nil, 0.5))
+	}},
+	{"sign", func(c *series) { c.add("Sign", "@") }},
+	{"padding", func(c *series) { c.add("Pad", "@", c.list(0, 0, 1, 1, 0, 0, 1, 1)) }},
+	{"padded signs", func(c *series) {
+		c.add("Greater", "@", c.constant(nil, 0))
+		c.add("Where", "@", c.constant(nil, 1), c.constant(nil, -1))
+		c.add("Pad", "@", c.list(0, 0, 0, 2, 0, 0, 1, 0), c.constant(nil, 1))
+	}},
+	{"largest", func(c *series) {
+		c.add("ArgMax", "@", "=axis", 1, "=keepdims", 0)
+		c.add("Cast", "@", "=to", int(pb.Float))
+	}},
+}
+
+// seriesMoves put the values elsewhere, or leave some of them out.
+var seriesMoves = []link{
+	{"nothing", func(*series) {}},
+	{"flatten", func(c *series) { c.add("Flatten", "@") }},
+	{"reshape to halves", func(c *series) { c.add("Reshape", "@", c.list(0, 2, -1)) }},
+	{"reshape to a column", func(c *series) { c.add("Reshape", "@", c.list(0, -1, 1)) }},
+	{"reshape to a line", func(c *series) { c.add("Reshape", "@", c.list(0, 1, -1)) }},
+	{"reshape to an image", func(c *series) { c.add("Reshape", "@", c.list(0, 2, -1, 2)) }},
+	{"transpose nothing", func(c *series) {
+		all := []int{}
+		for i := range c.dims[c.last] {
+			all = append(all, i)
+		}
+		c.add("Transpose", "@", "=perm", all)
+	}},
+	{"transpose", func(c *series) {
+		all := []int{0}
+		for i := len(c.dims[c.last]) - 1; i > 0; i-- {
+			all = append(all, i)
+		}
+		c.add("Transpose", "@", "=perm", all)
+	}},
+	{"transpose there and back", func(c *series) {
+		n := len(c.dims[c.last])
+		there, back := make([]int, n), make([]int, n)
+		for i := range there {
+			there[i] = (i + 1) % n
+			back[there[i]] = i
+		}
+		c.add("Transpose", "@", "=perm", there)
+		c.add("Transpose", "@", "=perm", back)
+	}},
+	{"unsqueeze", func(c *series) { c.add("Unsqueeze", "@", c.list(1)) }},
+	{"unsqueeze the end", func(c *series) { c.add("Unsqueeze", "@", c.list(len(c.dims[c.last]))) }},
+	{"unsqueeze and squeeze", func(c *series) { c.add("Unsqueeze", "@", c.list(2)); c.add("Squeeze", "@", c.list(2)) }},
+	{"expand", func(c *series) {
+		c.add("Unsqueeze", "@", c.list(2))
+		c.add("Expand", "@", c.list(append([]int{1, 1, 2}, ones(len(c.dims[c.last])-3)...)...))
+	}},
+	{"slice", func(c *series) { c.add("Slice", "@", c.list(1), c.list(3), c.list(1)) }},
+	{"slice back", func(c *series) { c.add("Slice", "@", c.list(-1), c.list(-100), c.list(1), c.list(-2)) }},
+	{"slice the last", func(c *series) { c.add("Slice", "@", c.list(0), c.list(100), c.list(len(c.dims[c.last])-1), c.list(2)) }},
+	{"gather", func(c *series) { c.add("Gather", "@", c.list(1, 0, 1), "=axis", 1) }},
+	{"gather the last", func(c *series) { c.add("Gather", "@", c.list(0), "=axis", len(c.dims[c.last])-1) }},
+	{"concat", func(c *series) { c.add("Concat", "@", "@", "=axis", 1) }},
+	{"concat the last", func(c *series) { c.add("Concat", "@", "@", "=axis", len(c.dims[c.last])-1) }},
+	{"concat zeros", func(c *series) {
+		c.add("Concat", "@", c.constant(append([]int{2}, c.dims[c.last][1:]...), 0), "=axis", 1)
+	}},
+	{"split", func(c *series) { c.add("Split", "@", c.list(1, c.dims[c.last][1]-1), "=axis", 1); c.last += "b" }},
+	{"tile", func(c *series) { c.add("Tile", "@", c.list(append([]int{1, 2}, ones(len(c.dims[c.last])-2)...)...)) }},
+	{"pad", func(c *series) {
+		n := len(c.dims[c.last])
+		pads := make([]int, 2*n)
+		pads[n-1], pads[2*n-1] = 1, 2
+		c.add("Pad", "@", c.list(pads...))
+	}},
+	{"pad channels", func(c *series) {
+		n := len(c.dims[c.last])
+		pads := make([]int, 2*n)
+		pads[1], pads[n+1] = 1, 2
+		c.add("Pad", "@", c.list(pads...))
+	}},
+}
+
+func ones(n int) []int { return slices.Repeat([]int{1}, n) }
+
+// seriesEnds read the values.
+var seriesEnds = []link{
+	{"nothing", func(c *series) { c.add("Mul", "@", c.constant(nil, 1)) }},
+	{"product with each", func(c *series) { c.add("Mul", "@", c.each(-1, 0.5, 2)) }},
+	{"thresholds", func(c *series) {
+		c.add("GreaterOrEqual", "@", c.each(-1, 0, 0.5))
+		c.add("Where", "@", c.constant(nil, 1), c.constant(nil, -1))
+	}},
+	{"choice", func(c *series) {
+		v := c.last
+		c.add("Greater", "@", c.constant(nil, 0.25))
+		c.add("Where", "@", v, c.each(-1, 0.5, 2))
+	}},
+	{"sum with itself", func(c *series) { c.add("Add", "@", "@") }},
+	{"sum with the step", func(c *series) {
+		c.add("Add", "@", c.step)
+	}},
+	{"choice of the step", func(c *series) {
+		v := c.last
+		c.add("GreaterOrEqual", "@", c.constant(nil, 0.5))
+		c.add("Where", "@", c.step, v)
+	}},
+	{"concat with the step", func(c *series) { c.add("Concat", c.step, "@", "=axis", 1) }},
+	{"matrix", func(c *series) {
+		d := c.dims[c.last]
+		c.add("MatMul", "@", c.constant([]int{d[len(d)-1], 3}, -1, 0.5, 1))
+	}},
+	{"signs of a matrix", func(c *series) {
+		d := c.dims[c.last]
+		c.add("MatMul", "@", c.constant([]int{d[len(d)-1], 3}, -1, 1))
+	}},
+	{"einsum", func(c *series) {
+		d := c.dims[c.last]
+		if len(d) > 3 {
+			panic("too many dimensions")
+		}
+		in := "nabc"[:len(d)]
+		c.add("Einsum", "@", c.constant([]int{d[1], 3}, -1, 1), "=equation", in+",ak->"+strings.ReplaceAll(in, "a", "")+"k")
+	}},
+	{"convolution", func(c *series) {
+		d := c.dims[c.last]
+		if len(d) != 4 || d[2] < 2 || d[3] < 2 {
+			panic("no image")
+		}
+		c.add("Conv", "@", c.constant([]int{2, d[1], 2, 2}, -1, 1))
+	}},
+	{"pool", func(c *series) {
+		d := c.dims[c.last]
+		if len(d) != 4 || d[2] < 2 || d[3] < 2 {
+			panic("no image")
+		}
+		c.add("MaxPool", "@", "=kernel_shape", []int{2, 2})
+	}},
+	{"sum", func(c *series) { c.add("ReduceSum", "@", c.list(1), "=keepdims", 0) }},
+	{"largest", func(c *series) { c.add("ReduceMax", "@", "=axes", []int{len(c.dims[c.last]) - 1}) }},
+	{"softmax", func(c *series) { c.add("Softmax", "@", "=axis", 1) }},
+	{"log of softmax of the last", func(c *series) { c.add("LogSoftmax", "@", "=axis", len(c.dims[c.last])-1) }},
+	{"where the largest is", func(c *series) {
+		c.add("ArgMax", "@", "=axis", 1, "=keepdims", 0)
+		c.add("Cast", "@", "=to", int(pb.Float))
+	}},
+}
+
+// model joins links; ok is false where they do not fit.
+func (c *series) model(step, move, end link) (m testModel, ok bool) {
+	defer func() {
+		if recover() != nil {
+			ok = false // an interpreter that knows no such tensors, or has no such operator
+		}
+	}()
+	step.add(c)
+	c.step = c.last
+	move.add(c)
+	end.add(c)
+	c.m.output = c.last
+	return c.m, true
+}
+
+// What moves values takes those on which something is pending: thresholds and values of
+// each element, clips, roundings, padding. What cannot be represented is an obstacle, and no
+// panic.
+func TestMovesOfWhatIsPending(t *testing.T) {
+	r := rand.New(rand.NewPCG(131, 132))
+	every := 8
+	if testing.Short() {
+		every = 64
+	}
+	refused, compared := 0, 0
+	for _, form := range seriesForms {
+		for _, step := range seriesSteps {
+			for _, move := range seriesMoves {
+				for _, end := range seriesEnds {
+					if r.IntN(every) > 0 {
+						continue
+					}
+					m, ok := newSeries(r, form.dims).model(step, move, end)
+					if !ok {
+						continue
+					}
+					t.Run(strings.Join([]string{form.name, step.name, move.name, end.name}, ", "), func(t *testing.T) {
+						net, _, err := Decode(t.Context(), m.encode(), Options{})
+						var obstacles *bcnn.ObstaclesError
+						if errors.As(err, &obstacles) || err != nil && strings.Contains(err.Error(), "softmax must stand at the end") {
+							refused++
+							return
+						}
+						require.NoError(t, err)
+						compared++
+						compare(t, r, inside(net, m), Options{}, false)
+					})
+				}
+			}
+		}
+	}
+	require.Greater(t, compared, refused)
+}
+
+// inside returns the model as compare has it where a softmax has become other layers: what it
+// gives is the network's output.
+func inside(net *bcnn.Network, m testModel) testModel {
+	last := &m.nodes[len(m.nodes)-1]
+	if _, logits := net.Layers[len(net.Layers)-1].Op.(bcnn.Softmax); logits || !strings.HasSuffix(last.op, "Softmax") {
+		return m
+	}
+	last.attrs["inside"] = 1
+	m.rounds = true
+	return m
 }
