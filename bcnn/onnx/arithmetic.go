@@ -69,8 +69,28 @@ func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) (build.Op
 	return r, err
 }
 
+// checkRanks checks that no constant gives the result of an operator more dimensions than its
+// values have.
+func checkRanks(operands ...build.Operand) error {
+	rank := 0
+	for _, o := range operands {
+		if o.Value != nil {
+			rank = max(rank, len(o.Value.View))
+		}
+	}
+	for _, o := range operands {
+		if t := o.Constant; t != nil && rank > 0 && len(t.Dims) > rank {
+			return fmt.Errorf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, rank)
+		}
+	}
+	return nil
+}
+
 // compute is operate for the operands as they are.
 func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) (build.Operand, error) {
+	if err := checkRanks(a, b); err != nil {
+		return build.Operand{}, err
+	}
 	if (op == "Add" || op == "Sub") && a.Value != nil && b.Constant != nil && b.Constant.Len() == 1 {
 		if step, ok, err := im.build.OneStep(a.Value); err != nil {
 			return build.Operand{}, err

@@ -14,6 +14,9 @@ import (
 // compare imports the comparisons.
 func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 2)
+	if err == nil {
+		err = checkRanks(operands...)
+	}
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -125,6 +125,41 @@ func TestFlattenedThresholds(t *testing.T) {
 	}
 }
 
+// A constant of one number may have more dimensions than the tensor beside it. Then so has
+// the result, with the batch in another place, which is an obstacle.
+func TestConstantsOfMoreDimensions(t *testing.T) {
+	r := rand.New(rand.NewPCG(139, 140))
+	for _, c := range []struct {
+		name string
+		add  func(c *series, one string)
+	}{
+		{"maximum", func(c *series, one string) { c.add("Max", "@", one) }},
+		{"limits", func(c *series, one string) { c.add("Min", one, "@"); c.add("Max", "@", c.constant(nil, -1)) }},
+		{"power", func(c *series, one string) { c.add("Pow", "@", one) }},
+		{"sum", func(c *series, one string) { c.add("Add", "@", one) }},
+		{"comparison", func(c *series, one string) { v := c.last; c.add("Greater", v, one); c.add("Where", "@", c.constant(nil, 1), v) }},
+		{"choice", func(c *series, one string) { v := c.last; c.add("Greater", v, c.constant(nil, 1)); c.add("Where", "@", one, v) }},
+		{"step", func(c *series, one string) {
+			c.add("Greater", "@", c.constant(nil, 1))
+			c.add("Where", "@", one, c.constant(nil, -1))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for _, dims := range [][]int{{1, 1}, {1, 1, 1}, {1, 1, 1, 1}} {
+				s := newSeries(r, []int{0, 24})
+				c.add(s, s.constant(dims, 1))
+				s.m.output = s.last
+				if len(dims) <= 2 {
+					compare(t, r, s.m, Options{}, false)
+					continue
+				}
+				_, _, err := Decode(t.Context(), s.m.encode(), Options{})
+				require.ErrorContains(t, err, "has more than the 2 of the tensor")
+			}
+		})
+	}
+}
+
 // The softmax of a vector has the dimensions of its input, and is in their order.
 func TestSoftmaxOfVectors(t *testing.T) {
 	r := rand.New(rand.NewPCG(135, 136))

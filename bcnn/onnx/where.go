@@ -16,6 +16,9 @@ import (
 // function that it writes out; and else as the sum of two products, of which one is 0.
 func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 	operands, err := im.operands(n, 3)
+	if err == nil {
+		err = checkRanks(operands...)
+	}
 	if err != nil {
 		return build.Operand{}, err
 	}
