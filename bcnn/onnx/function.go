@@ -247,7 +247,7 @@ func (im *importer) linearSoftplus(operands []build.Operand) bool {
 		return false
 	}
 	base, t, larger, ok := above.Step.Side()
-	if !ok || !larger || t < linearFrom {
+	if !ok || !larger || t < linearFrom || !base.View.Equal(x.View) {
 		return false
 	}
 	layers := im.build.Net.Layers

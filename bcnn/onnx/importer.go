@@ -43,9 +43,23 @@ type importer struct {
 	types  map[string]pb.DataType // by tensor: what it is in the file where it is computed as FLOAT, see inFloat
 	lines  map[string]bool        // by tensor: one dimension, behind a batch of 1 that it lacks
 	inside map[string]bool        // by tensor, see continues: the network computes with it
-	// By layer: what it is the square root of, and what it repeats along dimensions of 1.
-	roots, repeated map[int]*build.Value
-	choices         map[int][]build.Operand // by layer: the operands of the Where that it is
+	// By layer: what it is the square root of, what it repeats along dimensions of 1, and the
+	// operands of the Where that it is. Each holds as long as the layer is seen as it was then.
+	roots    map[int]*build.Value
+	repeated map[int]repetition
+	choices  map[int]choice
+}
+
+// repetition says what is repeated, and how the result was seen.
+type repetition struct {
+	of   *build.Value
+	seen view.View
+}
+
+// choice has the operands of a Where, and how its result was seen.
+type choice struct {
+	operands []build.Operand
+	seen     view.View
 }
 
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
@@ -56,7 +70,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		folded: make([]bool, len(m.Graph.Nodes)),
 		lines:  map[string]bool{},
 		types:  map[string]pb.DataType{},
-		roots:  map[int]*build.Value{}, repeated: map[int]*build.Value{}, choices: map[int][]build.Operand{},
+		roots:  map[int]*build.Value{}, repeated: map[int]repetition{}, choices: map[int]choice{},
 	}
 	tolerance := max(opts.WeightTolerance, 0)
 	if opts.WeightTolerance == 0 {

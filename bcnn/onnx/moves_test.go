@@ -81,6 +81,13 @@ func (c *series) list(values ...int) string {
 	return name
 }
 
+// taps are indices of two taps of two windows.
+func (c *series) taps(values ...int) string {
+	name := c.list(values...)
+	c.m.inits[len(c.m.inits)-1].dims = []int{2, 2}
+	return name
+}
+
 // each is a constant with a number for each value of an image of the last tensor.
 func (c *series) each(choices ...float64) string { return c.constant(c.dims[c.last][1:], choices...) }
 
@@ -137,8 +144,16 @@ func TestConstantsOfMoreDimensions(t *testing.T) {
 		{"limits", func(c *series, one string) { c.add("Min", one, "@"); c.add("Max", "@", c.constant(nil, -1)) }},
 		{"power", func(c *series, one string) { c.add("Pow", "@", one) }},
 		{"sum", func(c *series, one string) { c.add("Add", "@", one) }},
-		{"comparison", func(c *series, one string) { v := c.last; c.add("Greater", v, one); c.add("Where", "@", c.constant(nil, 1), v) }},
-		{"choice", func(c *series, one string) { v := c.last; c.add("Greater", v, c.constant(nil, 1)); c.add("Where", "@", one, v) }},
+		{"comparison", func(c *series, one string) {
+			v := c.last
+			c.add("Greater", v, one)
+			c.add("Where", "@", c.constant(nil, 1), v)
+		}},
+		{"choice", func(c *series, one string) {
+			v := c.last
+			c.add("Greater", v, c.constant(nil, 1))
+			c.add("Where", "@", one, v)
+		}},
 		{"step", func(c *series, one string) {
 			c.add("Greater", "@", c.constant(nil, 1))
 			c.add("Where", "@", one, c.constant(nil, -1))
@@ -156,6 +171,48 @@ func TestConstantsOfMoreDimensions(t *testing.T) {
 				_, _, err := Decode(t.Context(), s.m.encode(), Options{})
 				require.ErrorContains(t, err, "has more than the 2 of the tensor")
 			}
+		})
+	}
+}
+
+// What is known of a layer holds for the tensor that it was, not for what has been made of
+// that by a Transpose, or by windows that are yet to be taken.
+func TestLayersSeenInAnotherWay(t *testing.T) {
+	r := rand.New(rand.NewPCG(141, 142))
+	for _, c := range []struct {
+		name string
+		add  func(c *series)
+	}{
+		{"divisor that is repeated and turned", func(c *series) {
+			x := c.add("Slice", "@", c.list(0), c.list(3), c.list(2))
+			c.add("Abs", x)
+			c.add("ReduceMax", "@", "=axes", []int{2, 3})
+			c.add("Add", "@", c.constant(nil, 1))
+			c.add("Expand", "@", c.list(1, 3, 3, 4))
+			c.add("Transpose", "@", "=perm", []int{0, 2, 1, 3})
+			c.add("Div", x, "@")
+		}},
+		{"sum of windows", func(c *series) {
+			x := c.last
+			next := c.add("Gather", x, c.taps(0, 1, 1, 2), "=axis", 2)
+			z := c.add("Mul", next, c.constant(nil, 2))
+			after := c.add("Gather", x, c.taps(0, 1, 2, 3), "=axis", 2)
+			c.add("Sub", c.add("Add", z, next), after)
+		}},
+		{"choice of windows", func(c *series) {
+			x := c.last
+			c.add("Gather", x, c.taps(0, 2, 1, 3), "=axis", 2)
+			windows := c.add("Reshape", "@", c.list(0, 3, 4, 4))
+			c.add("Greater", x, c.constant(nil, 0))
+			c.add("Where", "@", windows, c.constant(nil, 0))
+		}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := newSeries(r, nil)
+			s.add("Concat", "@", "@", "=axis", 2) // four rows
+			c.add(s)
+			s.m.output, s.m.rounds = s.last, true
+			compare(t, r, s.m, Options{}, false)
 		})
 	}
 }

@@ -53,8 +53,8 @@ func (im *importer) ratio(n *pb.Node, a, b *build.Value) (build.Operand, error) 
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if small := im.repeated[b.Layer]; small != nil && len(small.View) == len(b.View) {
-		b = small
+	if r, ok := im.repeated[b.Layer]; ok && r.seen.Equal(b.View) && len(r.of.View) == len(b.View) {
+		b = r.of
 	}
 	if c := b.Shape; c.Values() > a.Shape.Values() {
 		return build.Operand{}, errors.New("a quotient is supported where the divisor has the dimensions of the dividend, or 1 for some of them")

@@ -247,7 +247,7 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) (build.
 		}
 	}
 	if v != small {
-		im.repeated[v.Layer] = small
+		im.repeated[v.Layer] = repetition{small, v.View}
 	}
 	return build.Operand{Value: v.With(n)}, nil
 }

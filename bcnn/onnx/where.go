@@ -47,7 +47,7 @@ func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
 	}
 	r, err = im.choose(n, operands)
 	if err == nil && r.Value != nil && r.Value.Settled() == r.Value {
-		im.choices[r.Value.Layer] = operands
+		im.choices[r.Value.Layer] = choice{operands, r.Value.View}
 	}
 	return r, err
 }
@@ -57,11 +57,11 @@ func (im *importer) choice(v *build.Value) []build.Operand {
 	if v == nil || v.Settled() != v || v.Layer < 0 {
 		return nil
 	}
-	c := im.choices[v.Layer]
-	if c == nil || !c[0].Value.View.Equal(v.View) {
+	c, ok := im.choices[v.Layer]
+	if !ok || !c.seen.Equal(v.View) || !c.operands[0].Value.View.Equal(v.View) {
 		return nil
 	}
-	return c
+	return c.operands
 }
 
 // twice recognises a choice between constants that is made in two: x[x ≥ 0] = 1 and then
@@ -128,7 +128,7 @@ func (im *importer) comparedChoice(n *pb.Node, v *build.Value, t *eval.Tensor, f
 		switch {
 		case o.Constant != nil && o.Constant.Len() == 1:
 			parts[1+i].Constant = eval.Scalar(pb.Bool, f(o.Constant.At(0), t.At(0)))
-		case o.Value != nil && o.Value.Limits(base) && o.Value.Clip == nil:
+		case o.Value != nil && o.Value.Windows == nil && o.Value.Limits(base) && o.Value.Clip == nil:
 			if parts[1+i], err = im.comparison(n, base, t, f); err != nil {
 				return r, false, err
 			}
@@ -150,7 +150,7 @@ func (im *importer) limited(n *pb.Node, cond *build.Value, a, b build.Operand) (
 	if a.Value != nil {
 		limit, rest, above = b, a, !above
 	}
-	if limit.Constant == nil || rest.Value == nil || !rest.Value.Limits(base) {
+	if limit.Constant == nil || rest.Value == nil || rest.Value.Windows != nil || !rest.Value.Limits(base) {
 		return r, false, nil
 	}
 	same := limit.Constant.Len() > 0
@@ -183,7 +183,7 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 	if !above {
 		a, b = b, a
 	}
-	if !ok || t != 0 || a.Value == nil || b.Value == nil || !a.Value.Limits(base) || a.Value.Clip != nil {
+	if !ok || t != 0 || a.Value == nil || b.Value == nil || a.Value.Windows != nil || !a.Value.Limits(base) || a.Value.Clip != nil {
 		return r, false
 	}
 	y := b.Value.Settled()
