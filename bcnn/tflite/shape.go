@@ -145,7 +145,7 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 		case err != nil:
 			return nil, err
 		case v.typ != first.typ:
-			return nil, fmt.Errorf("inputs of %v and %v", first.typ, v.typ)
+			return nil, fmt.Errorf("inputs of %v and %v are not supported", first.typ, v.typ)
 		case v.typ == schema.Int8 && (v.scale != first.scale || v.zero != first.zero):
 			err = errors.New("8-bit inputs of several scales or zero points")
 		case v.typ == schema.Int8:
@@ -160,7 +160,7 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 		}
 		for _, other := range []int{dimH, dimW, dimC} {
 			if other != d && v.size(other) != first.size(other) {
-				return nil, fmt.Errorf("inputs of %v and %v", first.shape, v.shape)
+				return nil, fmt.Errorf("inputs of %v and %v are not supported", first.shape, v.shape)
 			}
 		}
 		shape.C += v.shape.C
