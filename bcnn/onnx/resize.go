@@ -247,8 +247,11 @@ func (r resizing) between(from, to int, scale float32) bool {
 	return false
 }
 
-// positions lists the nearest pixels.
+// positions lists the nearest pixels. Equally near to two is what lies within 10⁻⁶ of the
+// middle, as in ONNX Runtime 1.32 (1.24 has no tolerance): pixel 4 of 8 that are made of 7 is at
+// 3.5, and at 3.4999998 in float32.
 func (r resizing) positions(from, to int, scale float32) []int32 {
+	const half = 1e-6
 	list := make([]int32, to)
 	for i := range list {
 		x := float64(r.at(i, from, to, scale))
@@ -258,9 +261,9 @@ func (r resizing) positions(from, to int, scale float32) []int32 {
 		case "ceil":
 			x = math.Ceil(x)
 		case "round_prefer_floor":
-			x = math.Ceil(x - 0.5)
+			x = math.Ceil(x - 0.5 - half)
 		case "round_prefer_ceil":
-			x = math.Floor(x + 0.5)
+			x = math.Floor(x + 0.5 + half)
 		}
 		list[i] = int32(max(0, min(x, float64(from-1))))
 	}
