@@ -24,7 +24,7 @@ def reshape(g, x):
         some = g.rng.sample(ones, g.rng.randint(1, len(ones)))
         return axes_node(g, op, x, [d for i, d in enumerate(x.shape) if i not in some], [a - x.rank if g.chance(0.3) else a for a in some])
     if op == "Unsqueeze":
-        g.need(x.rank < 5)
+        g.need(0 < x.rank < 5)
         at = g.rng.randint(1, x.rank)
         return axes_node(g, op, x, x.shape[:at] + (1,) + x.shape[at:], [at if g.chance(0.7) else at - x.rank - 1])
     g.need(x.rank > 1)
