@@ -222,24 +222,20 @@ func composes(affine []link, c int) bool {
 	return evaluate(affine, c, 1) == float64(shift+scale) && evaluate(affine, c, -1) == float64(shift-scale)
 }
 
-// integral returns the first of several affine links that adds something to sums, if those
-// before it are factors of powers of two, and what it adds are integers of the sums; −1 if not.
-// unit is the product of the factors.
-func integral(affine []link) (at int, unit float64) {
-	unit = 1
+// integral returns the first of several affine links that adds something to multiples of a
+// unit, if those before it are factors of powers of two, and what it adds are multiples, too;
+// −1 if not, or if there is no unit. after is the unit behind it.
+func integral(affine []link, unit float64) (at int, after float64) {
 	for i := range affine {
 		l := &affine[i]
 		if i == len(affine)-1 || len(l.mean) > 1 || l.mean[0] != 0 || len(l.scale) > 1 {
 			break
 		}
-		if len(l.shift) == 1 && l.shift[0] == 0 {
-			if unit *= l.scale[0]; !powerOfTwo(unit) {
-				break
-			}
-			continue
-		}
 		if unit *= l.scale[0]; !powerOfTwo(unit) {
 			break
+		}
+		if len(l.shift) == 1 && l.shift[0] == 0 {
+			continue
 		}
 		for _, x := range l.shift {
 			if x/unit != math.Trunc(x/unit) {

@@ -83,11 +83,8 @@ func (lo *lowering) copy(made map[int]int, op StepOp, d DType, s Shape, t int) (
 // functions as long as they may be composed for values, then at most one activation, which
 // is a function only where the step can do it.
 func (lo *lowering) prefix(chain []link, channels int, of values, functions bool) (affine []link, a Activation, rest []link, err error) {
-	n := 0
-	for n < len(chain) && chain[n].kind == linkAffine {
-		n++
-	}
-	if n, err = lo.together(chain[:n], channels, of); err != nil {
+	n, err := lo.together(leading(chain), channels, of)
+	if err != nil {
 		return nil, a, nil, err
 	}
 	affine, rest = chain[:n], chain[n:]
@@ -101,28 +98,42 @@ func (lo *lowering) prefix(chain []link, channels int, of values, functions bool
 	return affine, a, rest, err
 }
 
-// values says of which values functions are composed.
-type values int
+// leading returns the affine links that a chain begins with.
+func leading(chain []link) []link {
+	n := 0
+	for n < len(chain) && chain[n].kind == linkAffine {
+		n++
+	}
+	return chain[:n]
+}
 
-const (
-	reals  values = iota
-	signs         // ±1
-	wholes        // sums of bits or of levels, as Float32
-)
+// values says what numbers functions are composed for: ±1, or multiples of a unit that are
+// sums of bits or of levels, or any, with no unit.
+type values struct {
+	signs bool
+	unit  float64
+}
+
+// behind returns what values are behind the step that does the first links of a chain: still
+// sums where it does no more than adding integers to them.
+func (of values) behind(chain []link) values {
+	_, unit := integral(leading(chain), of.unit)
+	return values{unit: unit}
+}
 
 // only returns what the values of a tensor are.
 func (lo *lowering) only(t int) values {
 	if lo.plan.Tensors[t].DType == Bits {
-		return signs
+		return values{signs: true}
 	}
 	if t < len(lo.plan.Inputs) {
-		return reals
+		return values{}
 	}
 	s := lo.writer(t)
 	if conv, ok := s.Op.(*ConvStep); ok && lo.counts(conv, s.In[0]) && conv.Scale == nil && conv.Activation.Kind == ActivationNone {
-		return wholes
+		return values{unit: 1}
 	}
-	return reals
+	return values{}
 }
 
 // counts reports whether the sums of a convolution of tensor t are integers, those of bits or,
@@ -136,10 +147,8 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 	if len(affine) < 2 {
 		return len(affine), nil
 	}
-	if of == wholes {
-		if at, _ := integral(affine); at >= 0 {
-			return at + 1, nil // as the convolution would add the integers, see offset
-		}
+	if at, _ := integral(affine, of.unit); at >= 0 {
+		return at + 1, nil // as the convolution would add the integers, see addedIntegers
 	}
 	if uniform(affine) {
 		channels = 1
@@ -149,7 +158,7 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 		if err := lo.Charge(int64(n)); err != nil {
 			return 0, err
 		}
-		if of != signs {
+		if !of.signs {
 			n = together(affine[:n], c)
 		} else if !composes(affine, c) {
 			return 1, nil
@@ -158,39 +167,38 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 	return n, nil
 }
 
-// offset makes the integers that a link adds to the sums of a pending convolution a part of
-// them, where they are not too large, and returns the chain without them. Scaled first, sums
-// and integers would be rounded apart from each other, so that a sum of zeros might not be 0.
-func (lo *lowering) offset(v value, chain []link) ([]link, error) {
-	n := 0
-	for n < len(chain) && chain[n].kind == linkAffine {
-		n++
-	}
-	at, unit := integral(chain[:n])
-	if at < 0 || v.conv.F32 != nil {
-		return chain, nil
-	}
-	if err := lo.hold(8 * int64(v.conv.Out)); err != nil {
-		return nil, err
-	}
-	list := make([]float64, v.conv.Out)
-	for o := range list {
-		list[o] = chain[at].shift[o%len(chain[at].shift)] / unit
-		if o < len(v.conv.Offset) {
-			list[o] += float64(v.conv.Offset[o])
+// addedIntegers makes integers that links add to the sums of a pending convolution a part of them,
+// and returns the chain without them. Scaled first, sums and integers would be rounded apart
+// from each other, so that a sum of zeros might not be 0.
+func (lo *lowering) addedIntegers(v value, chain []link) ([]link, error) {
+	const exact = 1 << 24 // beyond, what another link would be given is rounded
+	for v.conv.F32 == nil && lo.bound(v) <= exact {
+		at, unit := integral(leading(chain), 1)
+		if at < 0 {
+			break
 		}
+		if err := lo.hold(8 * int64(v.conv.Out)); err != nil {
+			return nil, err
+		}
+		list := make([]float64, v.conv.Out)
+		for o := range list {
+			list[o] = chain[at].shift[o%len(chain[at].shift)] / unit
+			if o < len(v.conv.Offset) {
+				list[o] += float64(v.conv.Offset[o])
+			}
+		}
+		offsets, err := lo.offsets(list)
+		if err != nil || offsets == nil {
+			return chain, err
+		}
+		before := v.conv.Offset
+		if v.conv.Offset = offsets; lo.bound(v) > math.MaxInt32-1 {
+			v.conv.Offset = before
+			break
+		}
+		chain = slices.Clone(chain)
+		chain[at].shift = []float64{0}
 	}
-	offsets, err := lo.offsets(list)
-	if err != nil || offsets == nil {
-		return chain, err
-	}
-	before := v.conv.Offset
-	if v.conv.Offset = offsets; lo.bound(v) > math.MaxInt32-1 {
-		v.conv.Offset = before
-		return chain, nil
-	}
-	chain = slices.Clone(chain)
-	chain[at].shift = []float64{0}
 	return chain, nil
 }
 
@@ -241,13 +249,13 @@ func (lo *lowering) float(v value) (t int, err error) {
 		return 0, err
 	}
 	t, chain := v.tensor, v.chain
+	of := values{}
 	if v.conv != nil {
-		of := reals
 		if lo.counts(v.conv, v.convIn) {
-			if chain, err = lo.offset(v, chain); err != nil {
+			if chain, err = lo.addedIntegers(v, chain); err != nil {
 				return 0, err
 			}
-			of = wholes
+			of.unit = 1
 		}
 		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, of, false)
 		if err != nil {
@@ -261,7 +269,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		if t, err = lo.emitConv(v, done, Float32, v.out); err != nil {
 			return 0, err
 		}
-		chain = rest
+		of, chain = of.behind(chain), rest
 	} else if lo.plan.Tensors[t].DType != Float32 && (len(chain) == 0 || chain[0].kind == linkPool) {
 		if t, err = lo.copy(lo.floats, &AffineStep{}, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
@@ -278,16 +286,19 @@ func (lo *lowering) float(v value) (t int, err error) {
 			chain = chain[1:]
 		}
 	}
+	if v.conv == nil {
+		of = lo.only(t)
+	}
 	for len(chain) > 0 {
 		shape := lo.plan.Tensors[t].Shape
 		if chain[0].kind == linkPool {
 			if t, err = lo.emitPool(chain[0], 1, nil, t); err != nil {
 				return 0, err
 			}
-			chain = chain[1:]
+			chain, of = chain[1:], values{}
 			continue
 		}
-		affine, activation, rest, err := lo.prefix(chain, shape.C, lo.only(t), true)
+		affine, activation, rest, err := lo.prefix(chain, shape.C, of, true)
 		if err != nil {
 			return 0, err
 		}
@@ -298,7 +309,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 		if t, err = lo.emit(step, layersOf(chain[:len(chain)-len(rest)]), Float32, shape, t); err != nil {
 			return 0, err
 		}
-		chain = rest
+		of, chain = of.behind(chain), rest
 	}
 	return t, nil
 }

@@ -189,3 +189,56 @@ func TestIntegersAreAddedToSums(t *testing.T) {
 		}
 	}
 }
+
+// TestChainsOfSums draws functions behind sums: they are the same fused and unfused.
+func TestChainsOfSums(t *testing.T) {
+	rng := rand.New(rand.NewPCG(7, 8))
+	const in, out = 40, 3
+	list := func(choices ...float32) []float32 {
+		v := make([]float32, []int{1, out}[rng.IntN(2)])
+		for i := range v {
+			v[i] = choices[rng.IntN(len(choices))]
+		}
+		return v
+	}
+	for range 2000 {
+		n := fed(bcnn.Float32, 4, 4, in)
+		if rng.IntN(3) == 0 {
+			plus(n, bcnn.Quantize{Low: int(rng.IntN(2)) * -2, Levels: 4, Thresholds: []float32{-0.5, 0, 0.5}})
+		} else {
+			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		}
+		conv := kernel(in, out, bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}})
+		for i := range conv.Weights.Bits {
+			conv.Weights.Bits[i] = rng.Uint64() & (1<<in - 1)
+		}
+		plus(n, conv)
+		for range 1 + rng.IntN(6) {
+			switch rng.IntN(12) {
+			case 0:
+				plus(n, bcnn.Clip{Min: -3, Max: 200})
+			case 1:
+				plus(n, bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2}})
+			case 2:
+				plus(n, bcnn.Affine{Scale: list(0.1, -3, 1e-3), Bias: list(0, 0.3, 7)})
+			case 3:
+				plus(n, bcnn.Affine{Bias: list(0, 1.5*(1<<23), -1.5*(1<<23), 1<<24)})
+			case 4, 5, 6:
+				plus(n, bcnn.Affine{Scale: []float32{[]float32{0.5, 2, 0.25, 1 << 10}[rng.IntN(4)]}})
+			default:
+				plus(n, bcnn.Affine{Bias: list(-2, 3, 0, 0.5, 0.25)})
+			}
+			if s, err := n.Shapes(); err != nil || s[len(s)-1].H < 2 {
+				break
+			}
+		}
+		if rng.IntN(3) == 0 {
+			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+		}
+		x := make([]float32, 16*in)
+		for i := range x {
+			x[i] = float32(rng.NormFloat64())
+		}
+		outputOf(t, n, x)
+	}
+}
