@@ -50,6 +50,7 @@ def two_values(g, x):
 
 def moved(g, v):
     """A layer that keeps values what they are."""
+    g.need(v.rank > 0)
     kind = g.rng.random()
     if kind < 0.4 and v.rank in (3, 4):
         dims = v.shape[2:]
