@@ -168,7 +168,7 @@ class Graph:
 
     def pick(self, dtype=FLOAT, rank=None, like=None, last=0.7):
         found = [v for v in self.values
-                 if v.dtype == dtype and (rank is None or v.rank in rank) and (like is None or v.shape == like.shape)]
+                 if v.dtype == dtype and (v.rank > 0 if rank is None else v.rank in rank) and (like is None or v.shape == like.shape)]
         self.need(found)
         return found[-1] if self.chance(last) else self.rng.choice(found)
 
