@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -23,15 +22,23 @@ type arrayFile struct {
 	io.Closer
 }
 
-// openArrays opens a file of arrays; - is standard input.
+// openArrays opens a file of arrays; - is standard input, read as long as ctx lives.
 func openArrays(ctx context.Context, name string, stdin io.Reader) (*arrayFile, error) {
 	if name == standardInput {
-		data, err := readStandardInput(ctx, stdin)
+		// Reading cannot be interrupted: what reads is left behind.
+		r, w := io.Pipe()
+		go func() {
+			_, err := io.Copy(w, stdin)
+			w.CloseWithError(err)
+		}()
+		stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
+		f, err := npy.OpenStream(r)
 		if err != nil {
-			return nil, err
+			stop()
+			r.Close()
+			return nil, files.Name("standard input", err)
 		}
-		f, err := npy.Open(bytes.NewReader(data), int64(len(data)))
-		return &arrayFile{"standard input", f, io.NopCloser(nil)}, files.Name("standard input", err)
+		return &arrayFile{"standard input", f, r}, nil
 	}
 	file, err := files.Open(name)
 	if err != nil {
@@ -45,34 +52,13 @@ func openArrays(ctx context.Context, name string, stdin io.Reader) (*arrayFile, 
 	return &arrayFile{name, f, file}, nil
 }
 
-// readStandardInput reads what there is, and no more than the limit of an array.
-func readStandardInput(ctx context.Context, stdin io.Reader) ([]byte, error) {
-	type content struct {
-		data []byte
-		err  error
-	}
-	done := make(chan content, 1)
-	go func() { // reading cannot be interrupted: it is left behind
-		data, err := io.ReadAll(io.LimitReader(stdin, npy.MaxBytes+1))
-		if err == nil && int64(len(data)) > npy.MaxBytes {
-			err = fmt.Errorf("more than %d bytes, which are all that is read", int64(npy.MaxBytes))
-		}
-		done <- content{data, files.Name("standard input", err)}
-	}()
-	select {
-	case c := <-done:
-		return c.data, c.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
-}
-
 // arrayRunner runs a model on arrays.
 type arrayRunner struct {
 	model, device string
 	opts          bitcnn.Options
 	net           *bcnn.Network
 	ports         *arrays.Ports
+	values        [][]float32 // of the outputs for a batch
 }
 
 // flags adds the flags that say what runs where.
@@ -95,77 +81,77 @@ func (r *arrayRunner) load(ctx context.Context) (err error) {
 	return files.Name(r.model, err)
 }
 
-// inputs reads the arrays of the model's inputs, all of the same number of images.
-func (r *arrayRunner) inputs(f *arrayFile) (in []*npy.Array, images int, err error) {
-	for _, port := range r.ports.Inputs {
-		a, err := port.Find(f.File, len(r.ports.Inputs) == 1)
-		if err == nil && images == 0 {
-			images, err = port.Batch(a)
-		}
-		if err == nil {
-			err = sameImages(port, a, images)
-		}
-		if err != nil {
-			return nil, 0, files.Name(f.name, err)
-		}
-		in = append(in, a)
-	}
-	return in, images, nil
+// imageArrays are arrays that have the images of ports.
+type imageArrays struct {
+	file    *arrayFile
+	ports   []arrays.Port
+	readers []*npy.Reader
+	images  int
 }
 
-// sameImages checks that an array has as many images as others.
-func sameImages(p arrays.Port, a *npy.Array, n int) error {
-	have, err := p.Batch(a)
-	if err == nil && have != n {
-		err = fmt.Errorf("%s: %d images, and the input has %d", text.Quote(p.Name), have, n)
+// findArrays finds the arrays of ports, all of the same number of images; 0 stands for any.
+// Nothing but their headers is read. flat says that they may be arrays that are Flat.
+func findArrays(f *arrayFile, ports []arrays.Port, images int, flat bool) (*imageArrays, error) {
+	a := &imageArrays{file: f, ports: ports, images: images}
+	for _, port := range ports {
+		r, err := port.Find(f.File, len(ports) == 1)
+		if err == nil {
+			a.readers = append(a.readers, r)
+			err = a.checkImages(port, r.Shape(), flat)
+		}
+		if err != nil {
+			a.Close()
+			return nil, files.Name(f.name, err)
+		}
+	}
+	return a, nil
+}
+
+// checkImages checks that an array has as many images as others.
+func (a *imageArrays) checkImages(p arrays.Port, shape []int, flat bool) error {
+	if flat && p.Flat(shape, a.images) {
+		return nil
+	}
+	have, err := p.Batch(shape)
+	switch {
+	case err != nil:
+	case a.images == 0:
+		a.images = have
+	case have != a.images:
+		err = fmt.Errorf("%s: %d images, and the input has %d", text.Quote(p.Name), have, a.images)
 	}
 	return err
 }
 
-// run returns the values of the model's outputs for n images of arrays, as its source
-// gives them.
-func (r *arrayRunner) run(ctx context.Context, in []*npy.Array, n int, progress func(done, total int)) ([][]float32, error) {
-	opts := r.opts
-	opts.MaxBatch = min(opts.MaxBatch, n)
-	s, err := bitcnn.Open(ctx, r.net, opts)
-	if err != nil {
-		return nil, err
-	}
-	defer s.Close()
-	r.device = s.Device().ID
-	values := make([][]float32, len(r.ports.Outputs))
-	for i, port := range r.ports.Outputs {
-		values[i] = make([]float32, n*port.Shape.Values())
-	}
-	err = r.batches(in, n, opts.MaxBatch, func(x []bcnn.Tensor, from int) error {
-		out, err := s.Predict(ctx, x...)
-		if err != nil {
-			return err
-		}
-		for i, port := range r.ports.Outputs {
-			size := port.Shape.Values()
-			part := values[i][from*size : (from+out[i].N)*size]
-			port.Values(part, out[i])
-			port.Results(part)
-		}
-		progress(from+x[0].N, n)
-		return nil
-	})
-	return values, err
+// next reads the next n images of an array.
+func (a *imageArrays) next(i, n int) (*npy.Array, error) {
+	part, err := a.ports[i].Next(a.readers[i], n)
+	return part, files.Name(a.file.name, err)
 }
 
-// batches calls do with all n images of arrays, up to batch of them at a time.
-func (r *arrayRunner) batches(in []*npy.Array, n, batch int, do func(x []bcnn.Tensor, from int) error) error {
+func (a *imageArrays) Close() {
+	for _, r := range a.readers {
+		r.Close()
+	}
+}
+
+// batches calls do with all images of arrays, up to a batch of them at a time.
+func (r *arrayRunner) batches(in *imageArrays, do func(x []bcnn.Tensor, from int) error) error {
+	batch := min(r.opts.MaxBatch, in.images)
 	var all []bcnn.Tensor
 	for _, input := range r.net.Inputs {
 		all = append(all, bcnn.NewTensor(input.DType, batch, input.Shape))
 	}
 	x := make([]bcnn.Tensor, len(all))
-	for from := 0; from < n; from += batch {
-		for i, port := range r.ports.Inputs {
-			x[i] = all[i].Images(0, min(batch, n-from))
-			if err := port.Fill(x[i], in[i], from); err != nil {
+	for from := 0; from < in.images; from += batch {
+		for i, port := range in.ports {
+			x[i] = all[i].Images(0, min(batch, in.images-from))
+			a, err := in.next(i, x[i].N)
+			if err != nil {
 				return err
+			}
+			if err := port.Fill(x[i], a); err != nil {
+				return files.Name(in.file.name, err)
 			}
 		}
 		if err := do(x, from); err != nil {
@@ -173,6 +159,67 @@ func (r *arrayRunner) batches(in []*npy.Array, n, batch int, do func(x []bcnn.Te
 		}
 	}
 	return nil
+}
+
+// open opens a session for so many images.
+func (r *arrayRunner) open(ctx context.Context, images int) (*bitcnn.Session, error) {
+	opts := r.opts
+	opts.MaxBatch = min(opts.MaxBatch, images)
+	s, err := bitcnn.Open(ctx, r.net, opts)
+	if err == nil {
+		r.device = s.Device().ID
+	}
+	return s, err
+}
+
+// predict returns the values of the outputs for some images, as the model's source gives them.
+// They are valid until the next call.
+func (r *arrayRunner) predict(ctx context.Context, s *bitcnn.Session, x []bcnn.Tensor) ([][]float32, error) {
+	out, err := s.Predict(ctx, x...)
+	if err != nil {
+		return nil, err
+	}
+	if r.values == nil {
+		r.values = make([][]float32, len(out))
+	}
+	for i, port := range r.ports.Outputs {
+		n := out[i].N * port.Shape.Values()
+		if r.values[i] = r.values[i][:0]; cap(r.values[i]) < n {
+			r.values[i] = make([]float32, n)
+		}
+		r.values[i] = r.values[i][:n]
+		port.Values(r.values[i], out[i])
+		port.Results(r.values[i])
+	}
+	return r.values, nil
+}
+
+// run returns the values of the model's outputs for all images of arrays. They take room as
+// the images come, whose number a header only claims.
+func (r *arrayRunner) run(ctx context.Context, in *imageArrays, progress func(done, total int)) ([][]float32, error) {
+	all := make([][]float32, len(r.ports.Outputs))
+	for _, port := range r.ports.Outputs {
+		if size := 4 * int64(port.Shape.Values()); int64(in.images) > npy.MaxBytes/size {
+			return nil, fmt.Errorf("%d images of %d bytes of output %s take more than %d bytes", in.images, size, text.Quote(port.Name), int64(npy.MaxBytes))
+		}
+	}
+	s, err := r.open(ctx, in.images)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	err = r.batches(in, func(x []bcnn.Tensor, from int) error {
+		values, err := r.predict(ctx, s, x)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			all[i] = append(all[i], values[i]...)
+		}
+		progress(from+x[0].N, in.images)
+		return nil
+	})
+	return all, err
 }
 
 // saveArrays writes a file of arrays, or of one; - is standard output.

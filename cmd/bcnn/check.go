@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math"
@@ -10,7 +9,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/files"
@@ -98,11 +96,12 @@ not_compared.`,
 					}
 				}
 			}
-			in, n, err := r.inputs(from)
+			in, err := findArrays(from, r.ports.Inputs, 0, false)
 			if err != nil {
 				return err
 			}
-			result, err := r.check(ctx, env, in, n, from.name, f, tolerance)
+			defer in.Close()
+			result, err := r.check(ctx, in, f, tolerance, env.progress("check"))
 			if err != nil {
 				return err
 			}
@@ -125,35 +124,50 @@ not_compared.`,
 	return cmd
 }
 
-// check runs the model on n images and compares what it gives with the arrays of f.
-func (r *arrayRunner) check(ctx context.Context, env *environment, in []*npy.Array, n int, inName string, f *arrayFile, tolerance float64) (*checkResult, error) {
-	c := &checkResult{Model: r.model, Images: n, Tolerance: tolerance, Layers: []checkedTensor{}, NotCompared: []string{}}
-	var want []*npy.Array
-	for _, port := range r.ports.Outputs {
-		a, err := port.Find(f.File, len(r.ports.Outputs) == 1)
-		if err == nil && !port.Flat(a, n) {
-			err = sameImages(port, a, n)
-		}
-		if err != nil {
-			return nil, files.Name(f.name, err)
-		}
-		want = append(want, a)
-	}
-	values, err := r.run(ctx, in, n, env.progress("check"))
+// check runs the model and compares what it gives with the arrays of f, batch by batch.
+func (r *arrayRunner) check(ctx context.Context, in *imageArrays, f *arrayFile, tolerance float64, progress func(done, total int)) (*checkResult, error) {
+	c := &checkResult{Model: r.model, Images: in.images, Tolerance: tolerance, Layers: []checkedTensor{}}
+	want, err := findArrays(f, r.ports.Outputs, in.images, true)
 	if err != nil {
-		return nil, files.Name(inName, err)
-	}
-	c.Device = r.device
-	for i, port := range r.ports.Outputs {
-		t, err := checkOutput(port, values[i], want[i], n, tolerance)
-		if err != nil {
-			return nil, files.Name(f.name, err)
-		}
-		c.Outputs = append(c.Outputs, t)
-	}
-	if err := r.checkLayers(ctx, in, f, c); err != nil {
 		return nil, err
 	}
+	defer want.Close()
+	s, err := r.open(ctx, in.images)
+	if err != nil {
+		return nil, err
+	}
+	defer s.Close()
+	c.Device = r.device
+	inner, err := r.newInnerCheck(ctx, f, in.images)
+	if err != nil {
+		return nil, err
+	}
+	defer inner.close()
+	outputs := make([]outputCheck, len(want.ports))
+	err = r.batches(in, func(x []bcnn.Tensor, from int) error {
+		values, err := r.predict(ctx, s, x)
+		if err != nil {
+			return err
+		}
+		for i, port := range want.ports {
+			a, err := want.next(i, x[0].N)
+			if err != nil {
+				return err
+			}
+			if err := outputs[i].add(port, values[i], a); err != nil {
+				return files.Name(f.name, err)
+			}
+		}
+		progress(from+x[0].N, in.images)
+		return inner.run(ctx, x)
+	})
+	if err != nil {
+		return nil, err
+	}
+	for i, port := range want.ports {
+		c.Outputs = append(c.Outputs, outputs[i].result(port, tolerance))
+	}
+	c.Layers, c.NotCompared = inner.result(tolerance)
 	all := append(slices.Clone(c.Layers), c.Outputs...)
 	differs := slices.IndexFunc(all, func(t checkedTensor) bool { return !t.OK })
 	if c.OK = differs < 0; !c.OK {
@@ -162,129 +176,34 @@ func (r *arrayRunner) check(ctx context.Context, env *environment, in []*npy.Arr
 	return c, nil
 }
 
-// checkOutput compares an output of n images with an array.
-func checkOutput(port arrays.Port, values []float32, want *npy.Array, n int, tolerance float64) (checkedTensor, error) {
-	should, err := port.Numbers(want, 0, n)
-	if err != nil {
-		return checkedTensor{}, err
-	}
-	var d arrays.Difference
-	d.Add(values, should)
-	t := newCheckedTensor(port.Name, d, tolerance)
-	if size := port.Shape.Values(); size == port.Shape.C && size > 1 {
-		same := 0
-		for i := 0; i < len(values); i += size {
-			if arrays.ArgMax(values[i:i+size]) == arrays.ArgMax(should[i:i+size]) {
-				same++
-			}
-		}
-		t.SameArgMax = &same
-	}
-	return t, nil
+// outputCheck compares an output.
+type outputCheck struct {
+	difference arrays.Difference
+	same       int // images with the same arg-max
 }
 
-// checkLayers compares the tensors between input and output that the reference has. The
-// plan is lowered without fusing, so that there are as many as possible; its outputs
-// are the same bits.
-func (r *arrayRunner) checkLayers(ctx context.Context, in []*npy.Array, f *arrayFile, c *checkResult) error {
-	byName := map[string]int{}
-	for i := range r.net.Layers {
-		if p, ok := r.ports.Layers[i]; ok {
-			byName[p.Name] = i
-		}
-	}
-	wanted := map[int]*npy.Array{}
-	var ends []string
-	for _, p := range slices.Concat(r.ports.Inputs, r.ports.Outputs) {
-		ends = append(ends, p.Name)
-	}
-	for _, name := range f.Names() {
-		if slices.Contains(ends, name) || len(f.Names()) == 1 {
-			continue
-		}
-		i, ok := byName[name]
-		if !ok {
-			c.NotCompared = append(c.NotCompared, name)
-			continue
-		}
-		a, err := f.Read(name)
-		if err == nil {
-			err = sameImages(r.ports.Layers[i], a, c.Images)
-		}
-		if err != nil {
-			return files.Name(f.name, err)
-		}
-		wanted[i] = a
-	}
-	if len(wanted) == 0 {
-		return nil
-	}
-	plan, err := bcnn.Lower(ctx, r.net, bcnn.LowerOptions{Unfused: true})
-	if err != nil {
-		return files.Name(r.model, err)
-	}
-	results := bcnn.Results(r.net, plan)
-	differences := map[int]*arrays.Difference{}
-	for _, layer := range results {
-		if wanted[layer] != nil {
-			differences[layer] = &arrays.Difference{}
-		}
-	}
-	from := 0 // the first image of the batch in hand
-	var failed error
-	tap := func(step int, _ string, t bcnn.Tensor) {
-		layer := results[step]
-		if wanted[layer] == nil || failed != nil {
-			return
-		}
-		port := r.ports.Layers[layer]
-		size := port.Shape.Values()
-		var should []float64
-		if should, failed = port.Numbers(wanted[layer], from, t.N); failed != nil {
-			return
-		}
-		got := make([]float32, t.N*size)
-		port.Values(got, t)
-		port.Results(got)
-		differences[layer].Add(got, should)
-	}
-	dev, err := backend.Open(r.opts.Device)
+// add compares the values of some images.
+func (o *outputCheck) add(port arrays.Port, values []float32, want *npy.Array) error {
+	should, err := port.Numbers(want)
 	if err != nil {
 		return err
 	}
-	batch := min(r.opts.MaxBatch, c.Images)
-	exe, err := dev.Compile(ctx, plan, backend.Options{
-		MaxBatch: batch, Threads: r.opts.Threads, ISA: r.opts.ISA, Kernels: r.opts.Kernels, Tap: tap,
-	})
-	if err != nil {
-		return err
-	}
-	defer exe.Close()
-	out := make([]bcnn.Tensor, len(exe.Outputs()))
-	err = r.batches(in, c.Images, batch, func(x []bcnn.Tensor, first int) error {
-		from = first
-		for i, t := range exe.Outputs() {
-			out[i] = bcnn.NewTensor(t.DType, x[0].N, t.Shape)
-		}
-		return cmp.Or(exe.Run(ctx, out, x), failed)
-	})
-	if err != nil {
-		return files.Name(f.name, err)
-	}
-	for i, p := range r.ports.Layers {
-		if wanted[i] != nil && differences[i] == nil {
-			c.NotCompared = append(c.NotCompared, p.Name)
-		}
-	}
-	slices.Sort(c.NotCompared)
-	seen := map[int]bool{}
-	for _, layer := range results {
-		if d := differences[layer]; d != nil && !seen[layer] {
-			seen[layer] = true
-			c.Layers = append(c.Layers, newCheckedTensor(r.ports.Layers[layer].Name, *d, c.Tolerance))
+	o.difference.Add(values, should)
+	size := port.Shape.Values()
+	for i := 0; i < len(values); i += size {
+		if arrays.ArgMax(values[i:i+size]) == arrays.ArgMax(should[i:i+size]) {
+			o.same++
 		}
 	}
 	return nil
+}
+
+func (o *outputCheck) result(port arrays.Port, tolerance float64) checkedTensor {
+	t := newCheckedTensor(port.Name, o.difference, tolerance)
+	if size := port.Shape.Values(); size == port.Shape.C && size > 1 {
+		t.SameArgMax = &o.same
+	}
+	return t
 }
 
 func newCheckedTensor(name string, d arrays.Difference, tolerance float64) checkedTensor {

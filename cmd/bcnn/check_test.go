@@ -109,8 +109,10 @@ func TestCheckFlat(t *testing.T) {
 	model := saveLightNet(t)
 	in := array("input", []int{2, 4, 4, 1}, lightPixels(16, 7)...)
 	for _, dims := range [][]int{{2, 2}, {4}} {
-		got := succeed(t, "check", "-m", model, "-r", saveArray(t, in, array("output", dims, 16, -16, -2, 2)))
-		require.Contains(t, got, "output  0                   0                     ok\n2 images on cpu, 2 with the same arg-max\n")
+		for _, batch := range []string{"1", "2"} {
+			got := succeed(t, "check", "-m", model, "-r", saveArray(t, in, array("output", dims, 16, -16, -2, 2)), "--batch", batch)
+			require.Contains(t, got, "output  0                   0                     ok\n2 images on cpu, 2 with the same arg-max\n")
+		}
 	}
 	for _, dims := range [][]int{{2}, {5}, {8}, {1, 4}, {4, 1}} {
 		values := make([]float32, dims[0])

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/internal/arrays"
-	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/npy"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -51,17 +50,18 @@ exactly. - is standard input or output; what is written there is an .npz file.`,
 			if isNPY(output) && len(r.ports.Outputs) > 1 {
 				return usagef("the model has %d outputs, and an .npy file holds one: name the output *%s", len(r.ports.Outputs), npy.ExtensionNPZ)
 			}
-			in, n, err := r.inputs(f)
+			in, err := findArrays(f, r.ports.Inputs, 0, false)
 			if err != nil {
 				return err
 			}
-			values, err := r.run(ctx, in, n, env.progress("run"))
+			defer in.Close()
+			values, err := r.run(ctx, in, env.progress("run"))
 			if err != nil {
-				return files.Name(f.name, err)
+				return err
 			}
 			var results []npy.Named
 			for i, port := range r.ports.Outputs {
-				results = append(results, npy.Named{Name: port.Name, Array: port.Array(n, values[i])})
+				results = append(results, npy.Named{Name: port.Name, Array: port.Array(in.images, values[i])})
 			}
 			if err := saveArrays(env, output, results); err != nil || output == standardInput {
 				return err

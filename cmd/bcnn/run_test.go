@@ -114,8 +114,37 @@ func TestRunLight(t *testing.T) {
 	// Through pipes.
 	var b bytes.Buffer
 	require.NoError(t, npy.WriteOne(&b, in.Array))
-	stdin(t, writeFile(t, filepath.Join(t.TempDir(), "x.npy"), b.String()))
+	for _, batch := range []string{"1", "2", "32"} {
+		stdin(t, writeFile(t, filepath.Join(t.TempDir(), "x.npy"), b.String()))
+		require.Equal(t, want, floatsOf(t, readArrays(t, []byte(succeed(t, "run", "-m", model, "-i", "-", "-o", "-", "--batch", batch)))["output"]))
+	}
+	stdin(t, saveArray(t, in))
 	require.Equal(t, want, floatsOf(t, readArrays(t, []byte(succeed(t, "run", "-m", model, "-i", "-", "-o", "-")))["output"]))
+}
+
+// What is no array, or is of another shape, is refused by its first bytes, whatever follows.
+func TestRunEndlessInput(t *testing.T) {
+	const zeros = "/dev/zero"
+	if _, err := os.Stat(zeros); err != nil {
+		t.Skip(err)
+	}
+	stdin(t, zeros)
+	require.Contains(t, fail(t, exitJob, "run", "-m", saveLightNet(t), "-i", "-", "-o", "-"), "standard input: neither an .npy nor an .npz file")
+	r, w, err := os.Pipe()
+	require.NoError(t, err)
+	old := os.Stdin
+	os.Stdin = r
+	defer func() { os.Stdin = old }()
+	go func() { // until nobody reads
+		header := "{'descr': '|u1', 'fortran_order': False, 'shape': (1000000000, 5), }"
+		w.WriteString("\x93NUMPY\x01\x00" + string([]byte{byte(len(header)), 0}) + header)
+		for err == nil {
+			_, err = w.Write(make([]byte, 1<<16))
+		}
+		w.Close()
+	}()
+	require.Contains(t, fail(t, exitJob, "run", "-m", saveLightNet(t), "-i", "-", "-o", "-"), `standard input: "input": an array of 1000000000×5, want N×4×4×1`)
+	r.Close()
 }
 
 // The output of a network that ends in a softmax are probabilities.

@@ -95,16 +95,16 @@ func PortsOf(net *bcnn.Network) (*Ports, error) {
 	return p, nil
 }
 
-// Find returns the array that belongs to the port: that of its name, else, if the port
-// is the only one, the only one of the file.
-func (p Port) Find(f *npy.File, only bool) (*npy.Array, error) {
-	a, err := f.Read(p.Name)
+// Find returns a reader of the array that belongs to the port: that of its name, else, if
+// the port is the only one, the only one of the file.
+func (p Port) Find(f *npy.File, only bool) (*npy.Reader, error) {
+	a, err := f.Array(p.Name)
 	names := f.Names()
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(names) != 1 || !only {
 			return nil, fmt.Errorf("no array %s; there are %s", text.Quote(p.Name), quoted(names))
 		}
-		a, err = f.Read(names[0])
+		a, err = f.Array(names[0])
 	}
 	return a, err
 }
@@ -123,23 +123,31 @@ func quoted(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// Batch returns the number of images of an array, whose other dimensions must be those
-// of the port.
-func (p Port) Batch(a *npy.Array) (int, error) {
-	if len(a.Shape) == 0 || !slices.Equal(a.Shape[1:], p.Dims) {
-		return 0, fmt.Errorf("%s: an array of %s, want %s, images first", text.Quote(p.Name), Dims(a.Shape), Batches(p.Dims))
+// Batch returns the number of images of an array of a shape, whose other dimensions must be
+// those of the port.
+func (p Port) Batch(shape []int) (int, error) {
+	if len(shape) == 0 || !slices.Equal(shape[1:], p.Dims) {
+		return 0, fmt.Errorf("%s: an array of %s, want %s, images first", text.Quote(p.Name), Dims(shape), Batches(p.Dims))
 	}
-	if a.Shape[0] == 0 {
-		return 0, fmt.Errorf("%s: an array without images, %s", text.Quote(p.Name), Dims(a.Shape))
+	if shape[0] == 0 {
+		return 0, fmt.Errorf("%s: an array without images, %s", text.Quote(p.Name), Dims(shape))
 	}
-	return a.Shape[0], nil
+	return shape[0], nil
 }
 
-// Flat reports whether an array has the vectors of so many images in one row, as a file
-// gives them whose last node joins the batch with what is behind it.
-func (p Port) Flat(a *npy.Array, images int) bool {
-	return len(a.Shape) == 1 && p.Shape.Pixels() == 1 && len(p.Dims) > 0 && p.elements > 0 &&
-		a.Shape[0]/p.elements == images && a.Shape[0]%p.elements == 0
+// Flat reports whether an array of a shape has the vectors of so many images in one row, as a
+// file gives them whose last node joins the batch with what is behind it.
+func (p Port) Flat(shape []int, images int) bool {
+	return len(shape) == 1 && p.Shape.Pixels() == 1 && len(p.Dims) > 0 && p.elements > 0 &&
+		shape[0]/p.elements == images && shape[0]%p.elements == 0
+}
+
+// Next reads the next n images of an array, which may be Flat.
+func (p Port) Next(r *npy.Reader, n int) (*npy.Array, error) {
+	if len(r.Shape()) == 1 && len(p.Dims) > 0 {
+		n *= p.elements
+	}
+	return r.Next(n)
 }
 
 // Batches writes dimensions behind the batch: N×2×3.
@@ -159,15 +167,15 @@ func Dims(list []int) string {
 	return strings.Join(words, "×")
 }
 
-// Fill fills a tensor with images of an array, from image number from on. Values that
-// the type of the tensor cannot hold exactly are errors.
-func (p Port) Fill(t bcnn.Tensor, a *npy.Array, from int) error {
+// Fill fills a tensor with the images of an array. Values that the type of the tensor cannot
+// hold exactly are errors.
+func (p Port) Fill(t bcnn.Tensor, a *npy.Array) error {
 	var err error
 	switch t.DType {
 	case bcnn.Uint8:
-		err = fill(p, t.U8, a, from)
+		err = fill(p, t.U8, a)
 	case bcnn.Float32:
-		err = fill(p, t.F32, a, from)
+		err = fill(p, t.F32, a)
 	default:
 		err = fmt.Errorf("a tensor of %v", t.DType)
 	}
@@ -177,19 +185,19 @@ func (p Port) Fill(t bcnn.Tensor, a *npy.Array, from int) error {
 	return nil
 }
 
-func fill[T npy.Number](p Port, dst []T, a *npy.Array, from int) error {
+func fill[T npy.Number](p Port, dst []T, a *npy.Array) error {
 	if p.form != bcnn.SourceValues {
-		numbers, err := p.Numbers(a, from, len(dst)/p.Shape.Values())
+		numbers, err := p.Numbers(a)
 		if err != nil {
 			return err
 		}
 		for i, v := range numbers {
 			v -= float64(p.offset)
 			if dst[i] = T(v); float64(dst[i]) != v {
-				return fmt.Errorf("element %d is %v, which is out of range", from*p.elements+i, v+float64(p.offset))
+				return fmt.Errorf("element %d is %v, which is out of range", a.Index(i), v+float64(p.offset))
 			}
 		}
-	} else if err := npy.Values(dst, a, from*p.Shape.Values()); err != nil {
+	} else if err := npy.Values(dst, a, 0); err != nil {
 		return err
 	}
 	if p.ChannelsFirst {

@@ -31,14 +31,14 @@ func TestOrders(t *testing.T) {
 		p := newPort("y", shape, c.source)
 		require.Equal(t, c.dims, p.Dims)
 		a := npy.From(append([]int{2}, c.dims...), count)
-		n, err := p.Batch(a)
+		n, err := p.Batch(a.Shape)
 		require.NoError(t, err)
 		require.Equal(t, 2, n)
 		for _, d := range []bcnn.DType{bcnn.Uint8, bcnn.Float32} {
 			all := bcnn.NewTensor(d, 2, shape)
-			require.NoError(t, p.Fill(all, a, 0))
+			require.NoError(t, p.Fill(all, a))
 			second := bcnn.NewTensor(d, 1, shape)
-			require.NoError(t, p.Fill(second, a, 1))
+			require.NoError(t, p.Fill(second, npy.From(append([]int{1}, c.dims...), count[12:])))
 			require.Equal(t, all.Images(1, 1), second)
 			for i, v := range c.nhwc {
 				if d == bcnn.Uint8 {
@@ -76,29 +76,29 @@ func TestForms(t *testing.T) {
 	bits := newPort("x", shape, &bcnn.Source{Dims: []int{1, 2, 2}, Type: bcnn.SourceBits})
 	words := []int32{-1, 0, 5, 1, -1 << 31, 1, 0, 0}
 	a := npy.From([]int{2, 1, 2, 2}, words)
-	n, err := bits.Batch(a)
+	n, err := bits.Batch(a.Shape)
 	require.NoError(t, err)
 	require.Equal(t, 2, n)
 	x := bcnn.NewTensor(bcnn.Float32, 2, shape)
-	require.NoError(t, bits.Fill(x, a, 0))
+	require.NoError(t, bits.Fill(x, a))
 	for i, v := range x.F32 {
 		pixel, c := i/33, i%33
 		require.Equal(t, float32(1-2*(words[2*pixel+c/32]>>(c%32)&1)), v)
 	}
 	require.Equal(t, a, bits.Array(2, x.F32))
 	second := bcnn.NewTensor(bcnn.Float32, 1, shape)
-	require.NoError(t, bits.Fill(second, a, 1))
+	require.NoError(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, words[4:])))
 	require.Equal(t, x.Images(1, 1), second)
 	for _, v := range []float32{0.5, 1 << 32} {
-		require.ErrorContains(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, []float32{v, 0, 0, 0}), 0), "is no word of 32 bits")
+		require.ErrorContains(t, bits.Fill(second, npy.From([]int{1, 1, 2, 2}, []float32{v, 0, 0, 0})), "is no word of 32 bits")
 	}
 
 	shape = bcnn.Shape{H: 1, W: 1, C: 6}
 	integers := newPort("y", shape, &bcnn.Source{Dims: []int{6}, Type: bcnn.SourceInt8, Offset: -128})
 	y := bcnn.NewTensor(bcnn.Uint8, 1, shape)
-	require.NoError(t, integers.Fill(y, npy.From([]int{1, 6}, []int8{-128, -1, 0, 1, 100, 127}), 0))
+	require.NoError(t, integers.Fill(y, npy.From([]int{1, 6}, []int8{-128, -1, 0, 1, 100, 127})))
 	require.Equal(t, []uint8{0, 127, 128, 129, 228, 255}, y.U8)
-	require.ErrorContains(t, integers.Fill(y, npy.From([]int{1, 6}, []int32{0, 0, 128, 0, 0, 0}), 0), "element 2 is 128, which is out of range")
+	require.ErrorContains(t, integers.Fill(y, npy.From([]int{1, 6}, []int32{0, 0, 128, 0, 0, 0})), "element 2 is 128, which is out of range")
 	results := []float32{-1, 0.5, 1.5, 2.49, 300, 255}
 	integers.Results(results)
 	require.Equal(t, npy.From([]int{1, 6}, []int8{-128, -127, -126, -126, 127, 127}), integers.Array(1, results))

@@ -11,15 +11,15 @@ import (
 
 // Numbers reads an array as numbers to compare with those that Results makes: of packed
 // bits their signs, else the elements.
-func (p Port) Numbers(a *npy.Array, from, images int) ([]float64, error) {
-	numbers := make([]float64, images*p.elements)
-	if err := npy.Values(numbers, a, from*p.elements); err != nil {
+func (p Port) Numbers(a *npy.Array) ([]float64, error) {
+	numbers := make([]float64, a.Len())
+	if err := npy.Values(numbers, a, 0); err != nil {
 		return nil, fmt.Errorf("%s: %w", text.Quote(p.Name), err)
 	}
 	if p.form != bcnn.SourceBits {
 		return numbers, nil
 	}
-	signs := make([]float64, 0, images*p.Shape.Values())
+	signs := make([]float64, 0, len(numbers)/p.elements*p.Shape.Values())
 	words := p.elements / p.Shape.Pixels()
 	for ; len(numbers) > 0; numbers = numbers[words:] {
 		for c := range p.Shape.C {

@@ -108,7 +108,7 @@ func newJob(ctx context.Context, net *bcnn.Network, inputs []array, data [][]byt
 		if err != nil {
 			return nil, err
 		}
-		n, err := p.Batch(a)
+		n, err := p.Batch(a.Shape)
 		if err != nil {
 			return nil, err
 		}
@@ -117,7 +117,7 @@ func newJob(ctx context.Context, net *bcnn.Network, inputs []array, data [][]byt
 		}
 		j.images = n
 		t := bcnn.NewTensor(net.Inputs[i].DType, n, net.Inputs[i].Shape)
-		if err := p.Fill(t, a, 0); err != nil {
+		if err := p.Fill(t, a); err != nil {
 			return nil, err
 		}
 		j.in = append(j.in, t)

@@ -3,6 +3,8 @@ package npy
 import (
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -23,14 +25,12 @@ type header struct {
 // bytes returns what the elements take.
 func (h *header) bytes() (int64, error) {
 	n := int64(h.typ.size)
-	for _, d := range h.shape {
-		if d == 0 {
-			return 0, nil
-		}
+	if slices.Contains(h.shape, 0) {
+		return 0, nil
 	}
 	for _, d := range h.shape {
-		if int64(d) > MaxBytes/n {
-			return 0, fmt.Errorf("an array %v of %v takes more than %d bytes", h.shape, h.typ, int64(MaxBytes))
+		if int64(d) > math.MaxInt64/n {
+			return 0, fmt.Errorf("an array %v of %v takes more than %d bytes", h.shape, h.typ, int64(math.MaxInt64))
 		}
 		n *= int64(d)
 	}

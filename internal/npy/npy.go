@@ -1,14 +1,14 @@
 // Package npy reads and writes the arrays of NumPy: .npy files and the zip files of
 // them, .npz. The format: https://numpy.org/doc/stable/reference/generated/numpy.lib.format.html
 //
-// Files may come from strangers. What an array takes in memory is bounded by the bytes
-// that the file really has for it, compressed ones by what they inflate to, and by
-// MaxBytes.
+// Files may come from strangers. The type and the shape of an array can be looked at before
+// anything else of it is read, and its rows be read some at a time. What they take in memory
+// is bounded by the bytes that the file really has for them, compressed ones by what they
+// inflate to.
 package npy
 
 import (
 	"encoding/binary"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -16,14 +16,12 @@ import (
 	"strings"
 )
 
-// MaxBytes is the most that the elements of one array may take.
-const MaxBytes = 4 << 30
-
 // Array is an array of numbers in C order: the last dimension runs fastest.
 type Array struct {
 	Shape []int
 	typ   dtype
 	data  []byte // little-endian
+	first int64  // elements in front of it, of the array that it is a part of; for errors
 }
 
 // dtype is a type of elements.
@@ -71,6 +69,9 @@ func (a *Array) Type() string { return a.typ.String() }
 // Len returns the number of elements.
 func (a *Array) Len() int { return len(a.data) / a.typ.size }
 
+// Index returns the number of an element in the array that was read in parts.
+func (a *Array) Index(i int) int64 { return a.first + int64(i) }
+
 // Number is what elements can be read as.
 type Number interface{ ~uint8 | ~float32 | ~float64 }
 
@@ -82,7 +83,7 @@ func Values[T Number](dst []T, a *Array, from int) error {
 		dst[i] = T(v)
 		same := float64(dst[i]) == v || v != v && dst[i] != dst[i] // NaN
 		if !same || !exact {
-			return fmt.Errorf("element %d is %s, which %T cannot hold", from+i, a.text(from+i), dst[i])
+			return fmt.Errorf("element %d is %s, which %T cannot hold", a.Index(from+i), a.text(from+i), dst[i])
 		}
 	}
 	return nil
@@ -160,129 +161,6 @@ func half(h uint16) float64 {
 		return math.Inf(int(sign))
 	}
 	return sign * math.Ldexp(1024+fraction, exponent-25)
-}
-
-const magic = "\x93NUMPY"
-
-// maxHeader is the longest header in bytes. NumPy itself takes no more than 10,000.
-const maxHeader = 1 << 16
-
-// read reads an array, of which known bytes are sure to follow the header; the rest is
-// to be seen. Nothing may follow the array.
-func read(r io.Reader, known int64) (*Array, error) {
-	var start [len(magic) + 2]byte
-	if _, err := io.ReadFull(r, start[:]); err != nil {
-		return nil, truncated(err)
-	}
-	if string(start[:len(magic)]) != magic {
-		return nil, errors.New("not an .npy file")
-	}
-	size := make([]byte, 4)
-	switch version := start[len(magic)]; version {
-	case 1:
-		size = size[:2]
-	case 2, 3:
-	default:
-		return nil, fmt.Errorf("version %d of the .npy format, want 1 to 3", version)
-	}
-	if _, err := io.ReadFull(r, size); err != nil {
-		return nil, truncated(err)
-	}
-	n := binary.LittleEndian.Uint32(append(size, 0, 0, 0, 0)[:4])
-	if n > maxHeader {
-		return nil, fmt.Errorf("a header of %d bytes, at most %d are read", n, maxHeader)
-	}
-	text := make([]byte, n)
-	if _, err := io.ReadFull(r, text); err != nil {
-		return nil, truncated(err)
-	}
-	h, err := parseHeader(string(text))
-	if err != nil {
-		return nil, fmt.Errorf("header: %w", err)
-	}
-	bytes, err := h.bytes()
-	if err != nil {
-		return nil, err
-	}
-	a := &Array{Shape: h.shape, typ: h.typ}
-	if a.data, err = readData(r, bytes, known); err != nil {
-		return nil, err
-	}
-	if h.bigEndian {
-		swapBytes(a.data, h.typ.size)
-	}
-	if h.fortran && len(a.Shape) > 1 {
-		a.data = rowMajor(a.data, a.Shape, h.typ.size)
-	}
-	if h.typ.kind == 'b' {
-		for _, b := range a.data {
-			if b > 1 {
-				return nil, fmt.Errorf("a bool is %d", b)
-			}
-		}
-	}
-	return a, nil
-}
-
-// readData reads so many bytes, and sees that nothing follows. It makes no more room at
-// once than what is known to be there.
-func readData(r io.Reader, size, known int64) ([]byte, error) {
-	const step = 1 << 20
-	data := make([]byte, 0, min(size, max(known, step)))
-	for int64(len(data)) < size {
-		from := len(data)
-		part := int(min(size-int64(from), max(int64(cap(data)-from), step)))
-		data = slices.Grow(data, part)[:from+part]
-		if _, err := io.ReadFull(r, data[from:]); err != nil {
-			return nil, truncated(err)
-		}
-	}
-	switch n, err := io.ReadFull(r, make([]byte, 1)); {
-	case n > 0:
-		return nil, errors.New("there are bytes after the array")
-	case err != io.EOF: // such as a wrong checksum of a member
-		return nil, err
-	}
-	return data, nil
-}
-
-func truncated(err error) error {
-	if err == io.EOF || err == io.ErrUnexpectedEOF {
-		return errors.New("the file ends in the middle of the array")
-	}
-	return err
-}
-
-func swapBytes(data []byte, size int) {
-	for i := 0; i < len(data); i += size {
-		slices.Reverse(data[i : i+size])
-	}
-}
-
-// rowMajor puts elements whose first dimension runs fastest into C order.
-func rowMajor(data []byte, shape []int, size int) []byte {
-	out := make([]byte, len(data))
-	strides := make([]int, len(shape)) // of data, in bytes
-	stride := size
-	for d, n := range shape {
-		strides[d] = stride
-		stride *= n
-	}
-	index := make([]int, len(shape))
-	at := 0 // of the element with this index, in data
-	for to := 0; to < len(out); to += size {
-		copy(out[to:to+size], data[at:])
-		for d := len(shape) - 1; d >= 0; d-- {
-			index[d]++
-			at += strides[d]
-			if index[d] < shape[d] {
-				break
-			}
-			at -= strides[d] * shape[d]
-			index[d] = 0
-		}
-	}
-	return out
 }
 
 // write writes an array as version 1.0 of the format.

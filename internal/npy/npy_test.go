@@ -9,7 +9,6 @@ import (
 	"math"
 	"os"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -208,7 +207,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{replaced("(2,)", "(2)"), "no tuple"},
 		{replaced("(2,)", "(-2,)"), "no number"},
 		{replaced("(2,)", "(99999999999999999999,)"), "no number"},
-		{replaced("(2,)", "(4294967296, 4294967296)"), "more than 4294967296 bytes"},
+		{replaced("(2,)", "(2147483647, 2147483647, 2147483647)"), "more than 9223372036854775807 bytes"},
 		{replaced("(2,)", "("+strings.Repeat("1,", 65)+")"), "more than 64 dimensions"},
 		{replaced("}", "} x"), "after the end"},
 		{replaced("}", ""), "no quoted name"},
@@ -238,6 +237,9 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 	spoilt[at+3]++
 	_, err = open(t, spoilt).Read("x")
 	require.ErrorIs(t, err, zip.ErrChecksum)
+	turned := bytes.Replace(spoilt, []byte("False, "), []byte(" True, "), 1)
+	_, err = open(t, turned).Array("x") // whose rows do not come in the order of the file
+	require.ErrorIs(t, err, zip.ErrChecksum)
 }
 
 // zipped is a zip file of names and contents.
@@ -252,27 +254,6 @@ func zipped(t testing.TB, parts ...string) []byte {
 	}
 	require.NoError(t, z.Close())
 	return b.Bytes()
-}
-
-// Memory is taken for bytes that are there, whatever the headers claim.
-func TestMemory(t *testing.T) {
-	huge := testFile("{'descr': '|u1', 'fortran_order': False, 'shape': (4000000000,)}", make([]byte, 1000)...)
-	lying := zipped(t, "x.npy", string(huge))
-	for i := range lying { // the sizes in the directory, too
-		if bytes.HasPrefix(lying[i:], []byte("PK\x01\x02")) {
-			binary.LittleEndian.PutUint32(lying[i+20:], 4e9)
-			binary.LittleEndian.PutUint32(lying[i+24:], 4e9)
-		}
-	}
-	for _, data := range [][]byte{huge, zipped(t, "x.npy", string(huge)), lying} {
-		var before, after runtime.MemStats
-		runtime.ReadMemStats(&before)
-		f := open(t, data)
-		_, err := f.Read(f.Names()[0])
-		runtime.ReadMemStats(&after)
-		require.Error(t, err)
-		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(4<<20))
-	}
 }
 
 // FuzzOpen reads arbitrary files: errors, or arrays that survive writing and reading.
@@ -296,6 +277,9 @@ func FuzzOpen(f *testing.F) {
 				n *= d
 			}
 			require.Equal(t, n, a.Len())
+			if n < 1<<12 && len(a.Shape) > 0 && a.Shape[0] > 0 {
+				parts(t, file, name, 1+len(data)%3, a)
+			}
 			values := make([]float64, n)
 			failed := Values(values, a, 0)
 			var b bytes.Buffer

@@ -2,6 +2,7 @@ package npy
 
 import (
 	"archive/zip"
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -22,9 +23,10 @@ const (
 // the one of an .npy file, whose name is empty.
 type File struct {
 	names  []string
-	single func() (*Array, error)
+	single func() (*Reader, error)
 	parts  map[string]*zip.File
-	size   int64 // bytes
+	at     io.ReaderAt // an .npz file
+	size   int64       // bytes
 }
 
 // Open looks at a file of size bytes; which of the two kinds it is shows by its content.
@@ -35,17 +37,17 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	}
 	switch {
 	case string(head) == magic:
-		return &File{names: []string{""}, single: func() (*Array, error) {
-			return read(io.NewSectionReader(r, 0, size), size)
+		return &File{names: []string{""}, single: func() (*Reader, error) {
+			return newReader(source{Reader: io.NewSectionReader(r, 0, size), size: size, known: size, at: r})
 		}}, nil
-	case !strings.HasPrefix(string(head), "PK"):
-		return nil, errors.New("neither an .npy nor an .npz file")
+	case !strings.HasPrefix(string(head), zipMagic):
+		return nil, errKind
 	}
 	z, err := zip.NewReader(r, size)
 	if err != nil {
 		return nil, fmt.Errorf("not a valid .npz file: %w", err)
 	}
-	f := &File{parts: map[string]*zip.File{}, size: size}
+	f := &File{parts: map[string]*zip.File{}, at: r, size: size}
 	for _, part := range z.File {
 		name, ok := strings.CutSuffix(part.Name, ExtensionNPY)
 		if !ok {
@@ -63,36 +65,100 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return f, nil
 }
 
+const zipMagic = "PK"
+
+var errKind = errors.New("neither an .npy nor an .npz file")
+
+// OpenStream looks at what comes one byte after the other. An .npy file can be read once, as
+// it comes. An .npz file, which has its directory at the end, is read as a whole and may have
+// at most MaxWhole bytes.
+func OpenStream(r io.Reader) (*File, error) {
+	head := make([]byte, len(magic))
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return nil, err
+	}
+	head = head[:n]
+	r = io.MultiReader(bytes.NewReader(head), r)
+	switch {
+	case string(head) == magic:
+		read := false
+		return &File{names: []string{""}, single: func() (*Reader, error) {
+			if read {
+				return nil, errors.New("it can be read only once")
+			}
+			read = true
+			return newReader(source{Reader: r, size: -1})
+		}}, nil
+	case !strings.HasPrefix(string(head), zipMagic):
+		return nil, errKind
+	}
+	data, err := io.ReadAll(io.LimitReader(r, MaxWhole+1))
+	if err != nil {
+		return nil, err
+	}
+	if len(data) > MaxWhole {
+		return nil, fmt.Errorf("more than %d bytes of an .npz file, which is read as a whole where it is no file; an .npy file may have any size", MaxWhole)
+	}
+	return Open(bytes.NewReader(data), int64(len(data)))
+}
+
 // Names lists the arrays in the order of the file.
 func (f *File) Names() []string { return slices.Clone(f.names) }
 
-// Read reads the array of a name; the error names it. A name that is not there is
-// fs.ErrNotExist.
-func (f *File) Read(name string) (*Array, error) {
+// Array reads the header of the array of a name; the error names it. A name that is not
+// there is fs.ErrNotExist. The caller closes the reader.
+func (f *File) Array(name string) (*Reader, error) {
 	if !slices.Contains(f.names, name) {
 		return nil, fmt.Errorf("array %s: %w", text.Quote(name), fs.ErrNotExist)
 	}
 	if f.single != nil {
 		return f.single()
 	}
-	a, err := f.readPart(f.parts[name])
+	r, err := f.part(f.parts[name])
 	if err != nil {
 		return nil, fmt.Errorf("array %s: %w", text.Quote(name), err)
 	}
-	return a, nil
+	r.name = name
+	return r, nil
 }
 
-func (f *File) readPart(part *zip.File) (*Array, error) {
-	r, err := part.Open()
+// Read reads an array as a whole, which takes at most MaxBytes.
+func (f *File) Read(name string) (*Array, error) {
+	r, err := f.Array(name)
 	if err != nil {
 		return nil, err
 	}
 	defer r.Close()
-	known := int64(0)
-	if part.Method == zip.Store {
-		known = f.size // what the directory says has been checked against nothing
+	return r.Next(max(r.rows, 1))
+}
+
+// part reads the header of a member of an .npz file.
+func (f *File) part(part *zip.File) (*Reader, error) {
+	from, err := part.Open()
+	if err != nil {
+		return nil, err
 	}
-	return read(r, known)
+	s := source{Reader: from, size: int64(part.UncompressedSize64)}
+	if part.Method == zip.Store {
+		start, err := part.DataOffset()
+		if err != nil {
+			return nil, err
+		}
+		// What the directory says has been checked against nothing.
+		s.known = min(s.size, f.size)
+		s.at = io.NewSectionReader(f.at, start, s.size)
+	}
+	r, err := newReader(s)
+	if err == nil && r.all != nil && s.at != nil {
+		_, err = io.Copy(io.Discard, from) // for the checksum: it is not read in the order of the file
+	}
+	if err != nil {
+		from.Close()
+		return nil, err
+	}
+	r.closer = from
+	return r, nil
 }
 
 // A Named array is one of an .npz file.

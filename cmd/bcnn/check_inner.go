@@ -1,0 +1,160 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/arrays"
+	"github.com/bitcnn/bitcnn/internal/files"
+)
+
+// innerCheck compares the tensors between input and output that a reference has.
+type innerCheck struct {
+	ports       map[int]arrays.Port // by layer
+	results     []int               // the layer of each step; several may have the same
+	wanted      map[int]*imageArrays
+	numbers     map[int][]float64 // what has been read of the batch
+	differences map[int]*arrays.Difference
+	notCompared []string
+	exe         *backend.Executable
+	out         []bcnn.Tensor
+	failed      error // of a comparison
+}
+
+// newInnerCheck finds the arrays of layers, which have so many images. The plan is lowered
+// without fusing, so that there are as many tensors as possible; its outputs are the same bits.
+func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images int) (_ *innerCheck, err error) {
+	k := &innerCheck{ports: r.ports.Layers, wanted: map[int]*imageArrays{}, differences: map[int]*arrays.Difference{}, notCompared: []string{}}
+	defer func() {
+		if err != nil {
+			k.close()
+		}
+	}()
+	byName := map[string]int{}
+	for i, p := range k.ports {
+		byName[p.Name] = i
+	}
+	var ends []string
+	for _, p := range slices.Concat(r.ports.Inputs, r.ports.Outputs) {
+		ends = append(ends, p.Name)
+	}
+	for _, name := range f.Names() {
+		if slices.Contains(ends, name) || len(f.Names()) == 1 {
+			continue
+		}
+		i, ok := byName[name]
+		if !ok {
+			k.notCompared = append(k.notCompared, name)
+			continue
+		}
+		a, err := findArrays(f, []arrays.Port{k.ports[i]}, images, false)
+		if err != nil {
+			return nil, err
+		}
+		k.wanted[i] = a
+	}
+	if len(k.wanted) == 0 {
+		return k, nil
+	}
+	plan, err := bcnn.Lower(ctx, r.net, bcnn.LowerOptions{Unfused: true})
+	if err != nil {
+		return nil, files.Name(r.model, err)
+	}
+	k.results = bcnn.Results(r.net, plan)
+	for _, layer := range k.results {
+		if k.wanted[layer] != nil {
+			k.differences[layer] = &arrays.Difference{}
+		}
+	}
+	for i := range k.wanted {
+		if k.differences[i] == nil {
+			k.notCompared = append(k.notCompared, k.ports[i].Name)
+		}
+	}
+	slices.Sort(k.notCompared)
+	dev, err := backend.Open(r.opts.Device)
+	if err != nil {
+		return nil, err
+	}
+	k.exe, err = dev.Compile(ctx, plan, backend.Options{
+		MaxBatch: min(r.opts.MaxBatch, images), Threads: r.opts.Threads, ISA: r.opts.ISA, Kernels: r.opts.Kernels, Tap: k.tap,
+	})
+	if err != nil {
+		return nil, err
+	}
+	for _, t := range k.exe.Outputs() {
+		k.out = append(k.out, bcnn.NewTensor(t.DType, min(r.opts.MaxBatch, images), t.Shape))
+	}
+	return k, nil
+}
+
+// tap compares the result of a step.
+func (k *innerCheck) tap(step int, _ string, t bcnn.Tensor) {
+	layer := k.results[step]
+	if k.differences[layer] == nil || k.failed != nil {
+		return
+	}
+	port := k.ports[layer]
+	should, err := k.should(layer, t.N)
+	if err != nil {
+		k.failed = err
+		return
+	}
+	got := make([]float32, t.N*port.Shape.Values())
+	port.Values(got, t)
+	port.Results(got)
+	k.differences[layer].Add(got, should)
+}
+
+// should returns what the next images of a layer should be.
+func (k *innerCheck) should(layer, n int) ([]float64, error) {
+	if numbers := k.numbers[layer]; numbers != nil {
+		return numbers, nil
+	}
+	a, err := k.wanted[layer].next(0, n)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := k.ports[layer].Numbers(a)
+	k.numbers[layer] = numbers
+	return numbers, files.Name(k.wanted[layer].file.name, err)
+}
+
+// run runs the next images.
+func (k *innerCheck) run(ctx context.Context, x []bcnn.Tensor) error {
+	if k.exe == nil {
+		return nil
+	}
+	k.numbers = map[int][]float64{}
+	out := make([]bcnn.Tensor, len(k.out))
+	for i := range out {
+		out[i] = k.out[i].Images(0, x[0].N)
+	}
+	return cmp.Or(k.exe.Run(ctx, out, x), k.failed)
+}
+
+// result returns the tensors in the order of execution, and the names of those that the network
+// does not have.
+func (k *innerCheck) result(tolerance float64) (layers []checkedTensor, notCompared []string) {
+	layers = []checkedTensor{}
+	seen := map[int]bool{}
+	for _, layer := range k.results {
+		if d := k.differences[layer]; d != nil && !seen[layer] {
+			seen[layer] = true
+			layers = append(layers, newCheckedTensor(k.ports[layer].Name, *d, tolerance))
+		}
+	}
+	return layers, k.notCompared
+}
+
+func (k *innerCheck) close() {
+	for _, a := range k.wanted {
+		a.Close()
+	}
+	if k.exe != nil {
+		k.exe.Close()
+	}
+}
