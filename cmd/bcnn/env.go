@@ -96,21 +96,34 @@ func writeHeaders(dir string, headers []fs.FS) (string, error) {
 	for _, name := range names {
 		fmt.Fprintf(hash, "%s %d\n%s", name, len(content[name]), content[name])
 	}
-	dir = filepath.Join(dir, "headers-"+hex.EncodeToString(hash.Sum(nil)[:8]))
+	own := []string{dir, filepath.Join(dir, "headers-"+hex.EncodeToString(hash.Sum(nil)[:8]))}
+	dir = own[1]
 	for _, name := range names {
-		file := filepath.Join(dir, filepath.FromSlash(name))
-		if err := os.MkdirAll(filepath.Dir(file), 0o777); err != nil {
+		own = append(own, filepath.Dir(filepath.Join(dir, filepath.FromSlash(name))))
+	}
+	for _, folder := range slices.Compact(own) {
+		if err := files.OwnFolder(folder); err != nil {
 			return "", err
 		}
+	}
+	for _, name := range names {
+		file := filepath.Join(dir, filepath.FromSlash(name))
 		err := files.Replace(file, func(w io.Writer) error {
 			_, err := w.Write(content[name])
 			return err
 		})
+		mode := fs.FileMode(0o644) // whatever the umask
+		if name == "pkg-config" {
+			mode = 0o755
+		}
+		if err == nil {
+			err = os.Chmod(file, mode)
+		}
 		if err != nil {
 			return "", err
 		}
 	}
-	return dir, os.Chmod(filepath.Join(dir, "pkg-config"), 0o755)
+	return dir, nil
 }
 
 // quoteFlag quotes a word for the go command, which splits such settings at spaces

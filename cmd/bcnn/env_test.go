@@ -82,6 +82,25 @@ func TestEnv(t *testing.T) {
 	fail(t, exitJob, "env")
 }
 
+// The go command runs a program of the folder, which nobody else may have put there.
+func TestEnvOfOthers(t *testing.T) {
+	gpuSystem(t)
+	for want, make := range map[string]func(folder string) error{
+		"a link to a folder":    func(folder string) error { return os.Symlink(t.TempDir(), folder) },
+		"others may write in":   func(folder string) error { return errors.Join(os.Mkdir(folder, 0o755), os.Chmod(folder, 0o775)) },
+		"belongs to user 54321": func(folder string) error { return errors.Join(os.Mkdir(folder, 0o755), os.Chown(folder, 54321, -1)) },
+		"not a directory":       func(folder string) error { return os.WriteFile(folder, nil, 0o644) },
+	} {
+		cache := t.TempDir()
+		t.Setenv("XDG_CACHE_HOME", cache)
+		if err := make(filepath.Join(cache, "bitcnn")); err != nil {
+			require.NotZero(t, os.Geteuid(), err) // only root gives folders away
+			continue
+		}
+		require.Contains(t, fail(t, exitJob, "env"), want)
+	}
+}
+
 // The stand-in for pkg-config answers for OpenCL alone, and asks the system's for
 // everything else.
 func TestPkgConfig(t *testing.T) {

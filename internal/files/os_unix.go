@@ -4,6 +4,7 @@ package files
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -36,6 +37,17 @@ func adopt(f *os.File, old fs.FileInfo) error {
 		_ = f.Chown(int(s.Uid), -1) // for the superuser alone
 	}
 	return f.Chmod(mode)
+}
+
+// checkOwner reports an error for a folder that others may write in.
+func checkOwner(info fs.FileInfo) error {
+	if s, ok := info.Sys().(*syscall.Stat_t); ok && s.Uid != 0 && int(s.Uid) != os.Geteuid() {
+		return errOthers(fmt.Sprintf("belongs to user %d", s.Uid))
+	}
+	if info.Mode().Perm()&0o022 != 0 {
+		return errOthers("others may write in")
+	}
+	return nil
 }
 
 func rename(f *os.File, path string) error {
