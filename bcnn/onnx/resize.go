@@ -215,6 +215,9 @@ func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64, err err
 // Runtime does, in float32, which decides between neighbours that are equally near.
 func (r resizing) at(i, from, to int, scale float32) float32 {
 	x := float32(i)
+	if scale == 1 { // whatever the coordinates
+		return x
+	}
 	switch r.coordinates {
 	case "asymmetric":
 		return x / scale
@@ -231,8 +234,8 @@ func (r resizing) at(i, from, to int, scale float32) float32 {
 		}
 	case "half_pixel_symmetric":
 		adjustment := float32(to) / float32(scale*float32(from))
-		centre := float32(from) / 2
-		return float32(centre*(1-adjustment)) + float32((x+0.5)/scale) - 0.5
+		offset := float32(float32(from) / 2 * (1 - adjustment))
+		return float32(float64(offset) + float64((float64(x)+0.5)/float64(scale)) - 0.5) // in float64 there
 	}
 	return float32((x+0.5)/scale) - 0.5
 }

@@ -195,6 +195,8 @@ func TestResizing(t *testing.T) {
 		{"nearest", "half_pixel", "round_prefer_floor", 4, 1. / 4, []float64{1}},
 		{"nearest", "half_pixel", "round_prefer_ceil", 4, 1. / 4, []float64{2}},
 		{"nearest", "half_pixel_symmetric", "round_prefer_floor", 5, 3. / 5, []float64{0, 2, 4}},
+		{"nearest", "half_pixel_symmetric", "floor", 3, 1. / 3, []float64{0}},
+		{"nearest", "half_pixel_symmetric", "floor", 5, 3. / 5, []float64{0, 1, 3}},
 		{"nearest", "half_pixel_symmetric", "ceil", 4, 7. / 4, []float64{0, 1, 1, 2, 3, 3, 3}},
 		{"nearest", "pytorch_half_pixel", "round_prefer_ceil", 4, 1. / 4, []float64{0}},
 		{"nearest", "pytorch_half_pixel", "floor", 6, 1.6, []float64{0, 0, 1, 1, 2, 2, 3, 4, 4}},
