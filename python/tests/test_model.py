@@ -139,7 +139,8 @@ def test_wrong_inputs(digits: bitcnn.Model) -> None:
         (np.zeros((28, 28), np.uint8), ValueError, "tensor is uint8 28×28, want uint8 28×28×1"),
         (np.zeros((1, 1, 28, 28, 1), np.uint8), ValueError, "tensor is uint8 1×1×28×28×1, want uint8 28×28×1"),
         (np.zeros((), np.uint8), ValueError, "tensor is uint8 without dimensions, want uint8 28×28×1"),
-        (np.zeros((0, 28, 28, 1), np.uint8), ValueError, "wrong tensor: input: batch size 0, want at least 1"),
+        (np.zeros((0, 28, 28), np.uint8), ValueError, "tensor is uint8 0×28×28, want uint8 28×28×1"),
+        (np.ma.zeros((28, 28, 1), np.uint8), TypeError, "wrong tensor: input: the array is masked"),
     ]:
         with pytest.raises(kind) as e:
             digits(x)
@@ -274,11 +275,26 @@ def test_not_twice(digits: bitcnn.Model) -> None:
 
     with pytest.raises(TypeError, match="load it in each process"):
         pickle.dumps(digits)
+    one = (("B", (1,)),), (("f", (1,)),)
     with pytest.raises(TypeError, match="a model is made once"):
-        bitcnn._core.Runner.__init__(digits, 1, 1, (("B", (1,)),), (("f", (1,)),), np.empty, np.dtype("f"), True)  # type: ignore[attr-defined]
+        bitcnn._core.Runner.__init__(digits, 1, 1, *one, np.empty, np.dtype("f"), object, True)  # type: ignore[attr-defined]
     bare = bitcnn.Model.__new__(bitcnn.Model)
     with pytest.raises(TypeError):
         bare(images(1))
+    assert repr(bare) == "<bitcnn.Model that was not made>"
+    bare.close()
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         del bare
+
+
+def test_no_images(digits: bitcnn.Model) -> None:
+    """No images are as good a number of images as any other."""
+    for x in (images(3)[:0], np.zeros((0, 28, 28, 2), np.uint8)[..., ::2]):
+        assert digits(x).shape == (0, 10)
+        assert digits(x).dtype == np.float32
+        assert digits.run({"input": x})["output"].shape == (0, 10)
+    out = np.empty((0, 10), np.float32)
+    assert digits.run({"input": images(3)[:0]}, {"output": out})["output"] is out
+    planes = bitcnn.load(relu())  # whose arrays have another order than the memory
+    assert planes(np.zeros((0, *planes.inputs[0].shape), np.float32)).shape == (0, *planes.outputs[0].shape)

@@ -158,3 +158,11 @@ def test_readme() -> None:
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     assert "bitcnn.load" in code
     run_python(f"import os; os.chdir({str(Path(__file__).parent)!r})\n" + code)
+
+
+# A model that outlives the package says nothing.
+@pytest.mark.parametrize("keeper", ["sys", "numpy", "threading"])
+def test_exit_with_models(keeper: str) -> None:
+    code = f"import {keeper}, bitcnn; {keeper}.keep = bitcnn.load('digits', device='cpu')"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")

@@ -35,11 +35,7 @@ class Predictor:
             if name not in batch:
                 raise KeyError(f"no column {name!r}, there are {', '.join(batch)}")
             arrays[info.name] = as_array(batch[name], info)
-        images = len(next(iter(arrays.values())))
-        if images == 0:
-            results = {o.name: np.empty((0, *o.shape), o.dtype) for o in self.model.outputs}
-        else:
-            results = self.model.run(arrays)
+        results = self.model.run(arrays)
         return {**batch, **{to: results[o.name] for to, o in zip(self._outputs, self.model.outputs, strict=True)}}
 
 

@@ -29,6 +29,7 @@ typedef struct {
 	spec *in, *out;
 	PyObject *empty; // numpy.empty
 	PyObject *dtype; // of the first output
+	PyObject *masked; // numpy.ma.MaskedArray, whose buffer has what the mask hides
 	// The arguments of empty for the output of the last call.
 	PyObject *arguments;
 	Py_ssize_t arguments_images;
@@ -96,13 +97,13 @@ static int read_specs(PyObject *list, spec **specs, int *count) {
 static int Runner_init(Runner *self, PyObject *arguments, PyObject *names) {
 	unsigned long long session;
 	long long max_batch;
-	PyObject *in, *out, *empty, *dtype;
+	PyObject *in, *out, *empty, *dtype, *masked;
 	(void)names;
 	if (self->empty) {
 		PyErr_SetString(PyExc_TypeError, "a model is made once");
 		return -1;
 	}
-	if (!PyArg_ParseTuple(arguments, "KLO!O!OOp", &session, &max_batch, &PyTuple_Type, &in, &PyTuple_Type, &out, &empty, &dtype, &self->as_is) ||
+	if (!PyArg_ParseTuple(arguments, "KLO!O!OOOp", &session, &max_batch, &PyTuple_Type, &in, &PyTuple_Type, &out, &empty, &dtype, &masked, &self->as_is) ||
 		read_specs(in, &self->in, &self->inputs) || read_specs(out, &self->out, &self->outputs)) {
 		return -1;
 	}
@@ -110,6 +111,7 @@ static int Runner_init(Runner *self, PyObject *arguments, PyObject *names) {
 	self->max_batch = max_batch;
 	self->empty = Py_NewRef(empty);
 	self->dtype = Py_NewRef(dtype);
+	self->masked = Py_NewRef(masked);
 	return 0;
 }
 
@@ -118,6 +120,7 @@ static int Runner_traverse(PyObject *object, visitproc visit, void *arg) {
 	Py_VISIT(Py_TYPE(object));
 	Py_VISIT(self->empty);
 	Py_VISIT(self->dtype);
+	Py_VISIT(self->masked);
 	Py_VISIT(self->arguments);
 	return 0;
 }
@@ -126,6 +129,7 @@ static int Runner_clear(PyObject *object) {
 	Runner *self = (Runner *)object;
 	Py_CLEAR(self->empty);
 	Py_CLEAR(self->dtype);
+	Py_CLEAR(self->masked);
 	Py_CLEAR(self->arguments);
 	return 0;
 }
@@ -161,8 +165,7 @@ static Py_ssize_t fits(const spec *s, const Py_buffer *view, int *single) {
 			return -1;
 		}
 	}
-	Py_ssize_t images = *single ? 1 : view->shape[0];
-	return images > 0 ? images : -1;
+	return *single ? 1 : view->shape[0];
 }
 
 // run runs the images of all buffers, as many at a time as the session takes.
@@ -234,12 +237,16 @@ static PyObject *Runner_call(PyObject *object, PyObject *arguments, PyObject *na
 	int single = 0;
 	Py_ssize_t images = -1;
 	for (int attempt = 0; images < 0; attempt++) {
-		if (PyObject_GetBuffer(x, &in, PyBUF_ND | PyBUF_FORMAT) == 0) {
+		int masked = attempt == 0 ? PyObject_IsInstance(x, self->masked) : 0;
+		if (masked < 0) {
+			goto done;
+		}
+		if (!masked && PyObject_GetBuffer(x, &in, PyBUF_ND | PyBUF_FORMAT) == 0) {
 			if ((images = fits(self->in, &in, &single)) >= 0) {
 				break;
 			}
 			PyBuffer_Release(&in);
-		} else if (PyErr_ExceptionMatches(PyExc_MemoryError)) {
+		} else if (!masked && PyErr_ExceptionMatches(PyExc_MemoryError)) {
 			goto done;
 		} else {
 			PyErr_Clear();

@@ -15,6 +15,7 @@ class Runner:
         outputs: tuple[Spec, ...],
         empty: Callable[..., Any],
         dtype: np.dtype[Any],
+        masked: type,
         as_is: bool,
     ) -> None: ...
     def __call__(self, x: Any, /) -> NDArray[np.float32]: ...

@@ -66,8 +66,6 @@ def memory(x: Any, info: TensorInfo, written: bool) -> Memory:
     if shape != info.shape and shape[1:] != info.shape:
         raise wrong(f"tensor is {have}, want {want}")
     batch = shape[: len(shape) - len(info.shape)]
-    if batch == (0,):
-        raise wrong("batch size 0, want at least 1")
     if written and read_only:
         raise wrong("the array is read-only")
     ordered = strides(info, len(batch))

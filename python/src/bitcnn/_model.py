@@ -7,6 +7,7 @@ import importlib
 import json
 import os
 import sys
+import weakref
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from types import TracebackType
@@ -141,6 +142,8 @@ def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
             x = np.asarray(x)
         except (TypeError, ValueError, RuntimeError, BufferError) as e:
             raise _wrong(info.name, f"{type(x).__name__} is not an array: {e}", TypeError) from e
+    elif isinstance(x, np.ma.MaskedArray):
+        raise _wrong(info.name, "the array is masked, and models know no masks; filled() gives an array", TypeError)
     typed = x.dtype == info.dtype and x.dtype.isnative
     if not typed or (x.shape != info.shape and x.shape[1:] != info.shape):
         have = x.shape[1:] if x.ndim == len(info.shape) + 1 else x.shape
@@ -149,8 +152,6 @@ def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
             f"tensor is {_described(x.dtype, have)}, want {_described(info.dtype, info.shape)}",
             ValueError if typed else TypeError,
         )
-    if x.size == 0:
-        raise _wrong(info.name, "batch size 0, want at least 1")
     array: NDArray[Any] = x
     return array
 
@@ -171,11 +172,17 @@ class Model(_core.Runner):
     device: Device
     max_batch: int
 
+    _model = _session = 0  # until they are there
+
     def __init__(self, model: int, options: Any) -> None:
-        self._model, self._session = model, 0
+        self._model = model
         session = ctypes.c_uint64()
-        lib.call("open", model, options, session)
-        self._session = session.value
+        try:
+            lib.call("open", model, options, session)
+        finally:  # also what has failed
+            self._session = session.value
+            # Not at exit, where calls may be in progress; the process frees everything.
+            weakref.finalize(self, _free, self._session, model).atexit = False
         info = lib.sized(lib.SessionInfo)
         lib.call("info", self._session, info)
         self.inputs = tuple(_tensor_info("input", self._session, i) for i in range(info.inputs))
@@ -194,6 +201,7 @@ class Model(_core.Runner):
             tuple(map(_spec, self.outputs)),
             np.empty,
             self.outputs[0].dtype,
+            np.ma.MaskedArray,
             all(i._as_is for i in self.inputs + self.outputs),
         )
 
@@ -345,10 +353,9 @@ class Model(_core.Runner):
 
     def close(self) -> None:
         """Waits for the calls in progress and frees everything. A second close does nothing."""
-        for function, number in (("close", self._session), ("close_model", self._model)):
-            code = lib.status(function, number)
-            if code not in (0, lib.CLOSED):
-                _core.raise_status(code)
+        code = _free(self._session, self._model)
+        if code:
+            _core.raise_status(code)
 
     def __enter__(self) -> Model:
         return self
@@ -362,23 +369,27 @@ class Model(_core.Runner):
         self.close()
         return False
 
-    def __del__(self) -> None:
-        # Nobody can say what goes wrong here; in the child of a fork nothing is to be freed.
-        for function, number in (
-            ("close", getattr(self, "_session", 0)),
-            ("close_model", getattr(self, "_model", 0)),
-        ):
-            if number:
-                lib.status(function, number)
-
     def __reduce__(self) -> str | tuple[Any, ...]:
         raise TypeError("a model cannot be pickled: load it in each process")
 
     def __repr__(self) -> str:
+        if not self._session:
+            return "<bitcnn.Model that was not made>"
+
         def describe(infos: Sequence[TensorInfo]) -> str:
             return ", ".join(f"{i.name}: {i.dtype} {i.shape}" for i in infos)
 
         return f"<bitcnn.Model {self.name!r} on {self.device.id}, {describe(self.inputs)} -> {describe(self.outputs)}>"
+
+
+def _free(session: int, model: int) -> int:
+    """Closes what is open, and returns the first error."""
+    for function, number in (("close", session), ("close_model", model)):
+        if number:
+            code = lib.status(function, number)
+            if code not in (0, lib.CLOSED):
+                return code
+    return 0
 
 
 def _images(batch: Sequence[int]) -> str:

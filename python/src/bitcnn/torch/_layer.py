@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 import math
-import sys
 import threading
+import weakref
 from collections import OrderedDict
 from dataclasses import dataclass
 
@@ -73,6 +73,8 @@ class Layer:
         finally:
             lib.status("close_model", model)
         self._session = session.value
+        # Not at exit, where calls may be in progress; the process frees everything.
+        weakref.finalize(self, lib.status, "close", self._session).atexit = False
 
     def run(self, x: Tensor, out: Tensor, images: int, layout: int) -> None:
         """Computes the output of a batch; both are dense, of float32, and in this layout, which
@@ -102,10 +104,6 @@ class Layer:
             self._session, self.batch, images, layout, x.data_ptr(), self._bytes, out.data_ptr(), self._output_bytes,
             weight, self._kept, self._weight_bytes,
         )  # fmt: skip
-
-    def __del__(self) -> None:
-        if self._session and not sys.is_finalizing():
-            lib.status("close", self._session)
 
 
 _layers: OrderedDict[object, Layer] = OrderedDict()
