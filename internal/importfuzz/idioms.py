@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from graphs import quantum
+from graphs import INT64, quantum
 import layers
 import moves
 import pointwise
@@ -138,6 +138,8 @@ def layer(g, x):
     """Activations of few values, padding, a layer with weights, a normalisation, a pool."""
     g.need(x.rank in (2, 3, 4))
     y = g.choice(sign, sign, quantizer, quantizer, lambda g, x: x)(g, x)
+    if y.rank > 2 and g.chance(0.08):
+        y = shuffle(g, y)
     if y.rank > 2 and g.chance(0.25):
         y = moves.pad(g, y, value=g.choice(0.0, 1.0, -1.0, y.levels[0] if y.levels else 0.0), ahead=True)
     if y.rank == 2:
@@ -151,6 +153,18 @@ def layer(g, x):
             except Exception:  # what does not fit is left out; the graph has what fitted
                 break
     return y
+
+
+def shuffle(g, x):
+    """Channels of several groups by turns."""
+    c, rest = x.shape[1], x.shape[2:]
+    parts = [d for d in range(2, c) if c % d == 0]
+    g.need(parts)
+    groups = g.rng.choice(parts)
+    split = [groups, c // groups]
+    y = g.node("Reshape", [x, g.const([0, *split, *rest], INT64)], [x.shape[0], *split, *rest], x, levels=x.levels)
+    y = g.node("Transpose", [y], [x.shape[0], *split[::-1], *rest], y, levels=x.levels, perm=[0, 2, 1, *range(3, 3 + len(rest))])
+    return g.node("Reshape", [y, g.const([0, c, *rest], INT64)], x.shape, y, levels=x.levels)
 
 
 def zeros(g, x):

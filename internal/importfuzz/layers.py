@@ -298,7 +298,10 @@ def reduce(g, x):
     if op == "ReduceSumSquare":
         return g.computed(op, inputs, shape, 2 * x.q, x.m**2 * count, **attributes)
     g.rounding()
-    return g.node(op, inputs, shape, x, m=x.m**2 * count + 10 if op != "ReduceProd" else max(1.0, x.m) ** min(count, 40), **attributes)
+    if op == "ReduceProd":
+        g.need(count * np.log2(max(1.0, x.m)) < 127)
+        return g.node(op, inputs, shape, x, m=max(1.0, x.m) ** count, **attributes)
+    return g.node(op, inputs, shape, x, m=x.m**2 * count + 10, **attributes)
 
 
 def positions(g, x):
