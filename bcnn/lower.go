@@ -16,7 +16,7 @@ import (
 type LowerOptions struct {
 	// Unfused lowers without fusing thresholds and pools into convolutions, so
 	// that every sum can be seen through a tap as a Float32 tensor. The output is
-	// the same, bit for bit; it serves to look inside.
+	// the same, bit for bit, but for signs of NaNs; it serves to look inside.
 	Unfused bool
 	Limits  Limits
 }

@@ -22,11 +22,11 @@ def reshape(g, x):
         ones = [i for i, d in enumerate(x.shape) if d == 1 and i > 0]
         g.need(ones)
         some = g.rng.sample(ones, g.rng.randint(1, len(ones)))
-        return axes_node(g, op, x, [d for i, d in enumerate(x.shape) if i not in some], [a - x.rank if g.chance(0.3) else a for a in some])
+        return axes_node(g, op, x, [d for i, d in enumerate(x.shape) if i not in some], [a - x.rank if g.chance(0.3) and g.opset >= 11 else a for a in some])
     if op == "Unsqueeze":
         g.need(0 < x.rank < 5)
         at = g.rng.randint(1, x.rank)
-        return axes_node(g, op, x, x.shape[:at] + (1,) + x.shape[at:], [at if g.chance(0.7) else at - x.rank - 1])
+        return axes_node(g, op, x, x.shape[:at] + (1,) + x.shape[at:], [at - x.rank - 1 if g.chance(0.3) and g.opset >= 11 else at])
     g.need(x.rank > 1)
     rest = list(x.shape[1:])
     n = int(np.prod(rest))
