@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/host"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 func init() { backend.Register(cpuBackend{}) }
@@ -38,7 +39,7 @@ func (device) Info() driver.Info {
 		ID:         "cpu",
 		Name:       name,
 		Kind:       driver.CPU,
-		Detail:     fmt.Sprintf("%s, %d threads", sets.Names()[0], host.Threads()),
+		Detail:     fmt.Sprintf("%s, %s", sets.Names()[0], text.Count(host.Threads(), "thread")),
 		Memory:     host.Memory(),
 		MaxBatch:   1 << 24,
 		MaxThreads: 1024,

@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/chart"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Formats of bench.
@@ -283,7 +284,7 @@ func writeCharts(out *output, format string, charts []chart.Chart) error {
 
 func printBench(out *output, b measure.ModelResult) {
 	out.printf("%s on %s (%s), %s of %s\n", b.Model, b.Device, b.Detail,
-		quantity(b.Runs, "run", "runs"), quantity(b.Batch, "image", "images"))
+		text.Count(b.Runs, "run"), text.Count(b.Batch, "image"))
 	out.printf("median %.1f µs, min %.1f µs, p90 %.1f µs, mean %.1f µs; %.1f images/s; %.2f GMAC/s\n",
 		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
 	if b.Fresh && b.Transfers {
@@ -358,7 +359,7 @@ func describeOp(o zoo.Operator) string {
 func printOps(out *output, results []measure.OperatorResult) {
 	first := results[0]
 	out.printf("%s, batch of %d; median and minimum of up to %s\n\n", first.Where(), first.Batch,
-		quantity(slices.MaxFunc(results, func(a, b measure.OperatorResult) int { return a.Runs - b.Runs }).Runs, "run", "runs"))
+		text.Count(slices.MaxFunc(results, func(a, b measure.OperatorResult) int { return a.Runs - b.Runs }).Runs, "run"))
 	rows := []row{"operator\tshape\tmedian ms\tmin ms\tGMAC/s\tGB/s\tof peak\tbound"}
 	for _, r := range results {
 		rate, fraction := "", ""

@@ -235,7 +235,7 @@ func (c *checkResult) print(out *output) {
 	if len(c.NotCompared) > 0 {
 		out.printf("not compared: %s\n", strings.Join(c.NotCompared, ", "))
 	}
-	out.printf("%s on %s", quantity(c.Images, "image", "images"), c.Device)
+	out.printf("%s on %s", text.Count(c.Images, "image"), c.Device)
 	for _, t := range c.Outputs {
 		if t.SameArgMax != nil {
 			out.printf(", %d with the same arg-max", *t.SameArgMax)

@@ -216,11 +216,3 @@ func (s source) decode(ctx context.Context, stdin io.Reader) (image.Image, error
 		return nil, ctx.Err()
 	}
 }
-
-// quantity writes a number with its noun.
-func quantity(n int, one, many string) string {
-	if n == 1 {
-		return "1 " + one
-	}
-	return fmt.Sprintf("%d %s", n, many)
-}

@@ -74,7 +74,7 @@ func (c *conversion) print(out *output) {
 	}
 	if n := len(c.Cancelled); n > 0 {
 		out.printf("%s with parts that cancel, as in x + (f(x) - x), taken as what is left: %s\n",
-			quantity(n, "sum", "sums"), strings.Join(c.Cancelled, ", "))
+			text.Count(n, "sum"), strings.Join(c.Cancelled, ", "))
 	}
 	for _, z := range c.Zeros {
 		often := ""
@@ -96,7 +96,7 @@ func (c *conversion) print(out *output) {
 		}
 		if n := len(signs); n > 0 {
 			out.printf("%s of three values, for which layers behind take two products of bits for one, unless it is Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
-				quantity(n, "sign", "signs"), options, strings.Join(signs, ", "))
+				text.Count(n, "sign"), options, strings.Join(signs, ", "))
 		}
 	}
 	for _, n := range c.NearlyBinary {

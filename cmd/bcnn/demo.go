@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -118,7 +119,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 		return errReported
 	}
 	env.out.printf("%s and the reference agree bit for bit on all %d outputs of %d images.\n",
-		quantity(len(devices), "device", "devices"), values, images.N+random.N)
+		text.Count(len(devices), "device"), values, images.N+random.N)
 	return nil
 }
 

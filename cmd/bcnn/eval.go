@@ -76,7 +76,7 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				printEvaluation(env.out, result, names)
 			}
 			if err == nil && unread > 0 {
-				report(env.stderr, fmt.Errorf("not counted: %s that could not be read", quantity(unread, "image", "images")))
+				report(env.stderr, fmt.Errorf("not counted: %s that could not be read", text.Count(unread, "image")))
 				return errReported
 			}
 			return err

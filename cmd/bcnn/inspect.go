@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/summary"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // inspection is the object of inspect --json.
@@ -326,7 +327,7 @@ func printPlan(out *output, plan *planInfo) {
 		return
 	}
 	out.printf("\nplan: %s, tensors of %d bytes for each image\n",
-		quantity(len(plan.Steps), "step", "steps"), plan.TensorBytes)
+		text.Count(len(plan.Steps), "step"), plan.TensorBytes)
 	rows := []row{"step\tkind\tinput\toutput"}
 	for _, s := range plan.Steps {
 		rows = append(rows, rowf("%s\t%s\t%s\t%s", s.Name, s.Kind, strings.Join(s.Inputs, " and "), s.Output))

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/parity"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // parityResult is a line of parity --json.
@@ -68,7 +69,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 					err = env.out.json(parityResult{Device: id, Cases: len(cases), Failures: len(failures)})
 				} else {
 					env.out.printf("%s: %s, %s\n", id,
-						quantity(len(cases), "case", "cases"), quantity(len(failures), "failure", "failures"))
+						text.Count(len(cases), "case"), text.Count(len(failures), "failure"))
 					err = env.out.err
 				}
 				if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
+	"runtime"
 	"syscall"
 	"time"
 )
@@ -24,6 +25,9 @@ func (i interrupted) Error() string { return "interrupted" }
 // end of the time of grace, as not every call of a driver can be called off. A
 // signal that the parent wants ignored stays ignored.
 func untilSignal() context.Context {
+	if runtime.GOARCH == "wasm" { // which has no signals, so that package signal panics
+		return context.Background()
+	}
 	var heeded []os.Signal
 	for _, s := range []os.Signal{os.Interrupt, syscall.SIGTERM} {
 		if !signal.Ignored(s) {

@@ -55,13 +55,22 @@ func threads(root fs.FS) int {
 }
 
 func memory(root fs.FS) int64 {
-	least := min(physicalMemory(root), leastOfGroups(root, memoryLimits), addressSpace(root))
+	least := min(physicalMemory(root), leastOfGroups(root, memoryLimits), addressSpace(root), addressable)
 	return bytes(least)
 }
 
 func available(root fs.FS) int64 {
-	return bytes(min(freeMemory(root), leastOfGroups(root, memoryLeft), addressSpace(root)))
+	return bytes(min(freeMemory(root), leastOfGroups(root, memoryLeft), addressSpace(root), addressable))
 }
+
+// addressable is the most that the process can address. WebAssembly has pointers of 32 bits,
+// whatever Go's have.
+var addressable = func() float64 {
+	if runtime.GOARCH == "wasm" || strconv.IntSize == 32 {
+		return 1 << 32
+	}
+	return math.Inf(1)
+}()
 
 // bytes returns a number of bytes as an integer: 0 for +Inf, and never 0 otherwise.
 func bytes(n float64) int64 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/internal/chart"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // scaled is a unit of time, and how many of it a microsecond is.
@@ -155,11 +156,8 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 }
 
 func threadCount(n int) string {
-	switch n {
-	case 0:
+	if n == 0 {
 		return "all threads"
-	case 1:
-		return "1 thread"
 	}
-	return fmt.Sprintf("%d threads", n)
+	return text.Count(n, "thread")
 }
