@@ -189,30 +189,42 @@ func compose(chain []link, c int) (scale, shift float32) {
 // What a constant rounds away that is added to a value and then taken away again is part of
 // a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. A constant takes another one
 // away where less than a part of cancelled is left of it. One of at least roundsAt, beside
-// which hardly any value keeps a fraction, is composed with nothing behind it.
+// which hardly any value keeps a fraction, is composed with nothing behind it. Nor are factors
+// whose product is not normal.
 const (
-	cancelled = 1.0 / (1 << 20)
-	roundsAt  = 1 << 20
+	cancelled   = 1.0 / (1 << 20)
+	roundsAt    = 1 << 20
+	leastNormal = 0x1p-126
 )
 
 // together returns how many affine links from the first one on may be composed for a
 // channel.
 func together(affine []link, c int) int {
-	b := 0.0 // what has been added so far
+	a, b := 1.0, 0.0 // the factor, and what has been added so far
 	for i := range affine {
 		l := &affine[i]
 		s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
+		if i > 0 && !(normal(a) && normal(a*s)) {
+			return i
+		}
+		a *= s
 		moved := b - mean
-		after := float64(moved*s) + shift
+		next := float64(moved*s) + shift
 		if before := math.Abs(b); s != 0 && before > 0 {
-			if left := min(math.Abs(moved), math.Abs(after/s)); left < before*cancelled ||
+			if left := min(math.Abs(moved), math.Abs(next/s)); left < before*cancelled ||
 				max(before, math.Abs(mean), math.Abs(moved*s), math.Abs(shift)) >= roundsAt {
 				return i
 			}
 		}
-		b = after
+		b = next
 	}
 	return len(affine)
+}
+
+// normal reports whether float32 has all its bits for a factor.
+func normal(a float64) bool {
+	a = math.Abs(a)
+	return a == 0 || a >= leastNormal && a <= math.MaxFloat32
 }
 
 // composes reports whether composed affine links give the same for ±1 as the links do one

@@ -110,6 +110,31 @@ func TestConstantsThatAreTakenAwayAgain(t *testing.T) {
 	}
 }
 
+// TestFactorsOutOfRange multiplies by factors whose product is too small for all bits of a
+// float32, or too large for one.
+func TestFactorsOutOfRange(t *testing.T) {
+	least := float32(math.SmallestNonzeroFloat32)
+	for _, factors := range [][]float32{{0.5, least}, {0.5, least, 4}, {1e-20, 3e-20}, {0.5, 0.5, 1e-38, 0.25}, {1e30, 1e30}, {least, 1 << 30}} {
+		for _, sign := range []bool{false, true} {
+			n := fed(bcnn.Float32, 1, 1, 1)
+			var ops []bcnn.Op
+			if sign {
+				ops = append(ops, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			}
+			ops = append(ops, bcnn.Affine{Bias: []float32{1}})
+			for _, f := range factors {
+				ops = append(ops, bcnn.Affine{Scale: []float32{f}})
+			}
+			for _, op := range ops {
+				plus(n, op)
+			}
+			for _, x := range []float32{-1, 0, 0.25, 1, 1e10} {
+				require.Equal(t, alone(ops, 0, x), outputOf(t, n, []float32{x})[0], "%v of %v, sign %v", factors, x, sign)
+			}
+		}
+	}
+}
+
 // TestSumsOfZeros sums levels that are all 0: the sum is 0, whatever it is scaled by.
 func TestSumsOfZeros(t *testing.T) {
 	for _, q := range []bcnn.Quantize{

@@ -190,7 +190,12 @@ class Noisy:
         for a in absolute.attribute:
             if a.name in ALL_POSITIVE.get(op, ()):
                 a.f = abs(a.f)
-        self.nodes.append(absolute)
+        if op in ("Resize", "Upsample") and any(a.name == "mode" and a.s == b"cubic" for a in node.attribute):
+            # Weights are of both signs; those of a pixel add up to less than 2 in size.
+            most = 2 * np.abs(self.types[node.input[0]]).max(initial=0)
+            self._constant(out + "|t", np.full(shape, most, np.float32))
+        else:
+            self.nodes.append(absolute)
         self._noise(out + "|y", out + "|t", out, shape, snap=True)
 
     def run(self, rng, quiet=False, snap=False):
