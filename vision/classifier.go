@@ -5,6 +5,7 @@ package vision
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"image"
@@ -80,6 +81,16 @@ type Result struct {
 	Time time.Duration
 
 	labels []string
+}
+
+// MarshalJSON writes an object of label, index, probability, logits and us, the time in
+// microseconds, as the command does.
+func (r Result) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Class
+		Logits []float32 `json:"logits"`
+		Micros float64   `json:"us"`
+	}{r.Class, r.Logits, float64(r.Time) / float64(time.Microsecond)})
 }
 
 // Top returns the k likeliest classes, as TopK does.

@@ -10,9 +10,9 @@ import (
 
 // Class is one of the classes that a network tells apart.
 type Class struct {
-	Index       int     // of the output
-	Label       string  // its name; the index in decimals if the network names none
-	Probability float64 // softmax of the outputs
+	Label       string  `json:"label"`       // its name; the index in decimals if the network names none
+	Index       int     `json:"index"`       // of the output
+	Probability float64 `json:"probability"` // softmax of the outputs
 }
 
 // TopK returns the k likeliest classes, or all if there are fewer, the likeliest

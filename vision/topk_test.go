@@ -1,8 +1,10 @@
 package vision
 
 import (
+	"encoding/json"
 	"math"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -35,4 +37,12 @@ func TestTopK(t *testing.T) {
 		}
 		return order
 	}())
+}
+
+// Results are the objects that the command writes.
+func TestJSON(t *testing.T) {
+	r := Result{Class: Class{Label: "7", Index: 7, Probability: 0.5}, Logits: []float32{1, -2}, Time: 1500 * time.Nanosecond}
+	data, err := json.Marshal(&r)
+	require.NoError(t, err)
+	require.JSONEq(t, `{"label": "7", "index": 7, "probability": 0.5, "logits": [1, -2], "us": 1.5}`, string(data))
 }

@@ -25,16 +25,9 @@ type arrayFile struct {
 // openArrays opens a file of arrays; - is standard input, read as long as ctx lives.
 func openArrays(ctx context.Context, name string, stdin io.Reader) (*arrayFile, error) {
 	if name == standardInput {
-		// Reading cannot be interrupted: what reads is left behind.
-		r, w := io.Pipe()
-		go func() {
-			_, err := io.Copy(w, stdin)
-			w.CloseWithError(err)
-		}()
-		stop := context.AfterFunc(ctx, func() { r.CloseWithError(ctx.Err()) })
+		r := untilDone(ctx, stdin)
 		f, err := npy.OpenStream(r)
 		if err != nil {
-			stop()
 			r.Close()
 			return nil, files.Name("standard input", err)
 		}
@@ -50,6 +43,18 @@ func openArrays(ctx context.Context, name string, stdin io.Reader) (*arrayFile, 
 		return nil, files.Name(name, err)
 	}
 	return &arrayFile{name, f, file}, nil
+}
+
+// untilDone returns what reads the same until the context is done. Reading itself cannot be
+// interrupted: it is left behind.
+func untilDone(ctx context.Context, r io.Reader) *io.PipeReader {
+	out, in := io.Pipe()
+	go func() {
+		_, err := io.Copy(in, r)
+		in.CloseWithError(err)
+	}()
+	context.AfterFunc(ctx, func() { out.CloseWithError(ctx.Err()) })
+	return out
 }
 
 // arrayRunner runs a model on arrays.

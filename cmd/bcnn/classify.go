@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -31,17 +32,11 @@ const standardInput = "-"
 type classification struct {
 	File      string `json:"file"`
 	FileBytes []byte `json:"file_bytes,omitempty"`
-	class
-	Logits []float32 `json:"logits"`
-	Top    []class   `json:"top,omitempty"`
-	Device string    `json:"device"`
-	Micros float64   `json:"us"`
-}
-
-type class struct {
-	Label       string  `json:"label"`
-	Index       int     `json:"index"`
-	Probability float64 `json:"probability"`
+	vision.Class
+	Logits []float32      `json:"logits"`
+	Top    []vision.Class `json:"top,omitempty"`
+	Device string         `json:"device"`
+	Micros float64        `json:"us"`
 }
 
 func newClassify(env *environment) *cobra.Command {
@@ -53,8 +48,8 @@ func newClassify(env *environment) *cobra.Command {
 		Short: "Say what is on images",
 		Long: `Classify images (JPEG, PNG, GIF, BMP): label, probability, time and
 device, a line each. Of a folder, all images in it and below it are classified
-whose names end in .jpg, .jpeg, .png, .gif or .bmp; - is an image from standard
-input.
+whose names end in .jpg, .jpeg, .png, .gif or .bmp; - are the images of standard
+input, one after the other, each as soon as it has come.
 
 A photo is resized so that its shorter side fits the model and the centre is
 cropped; a picture that already has the model's size is used as it is. The time
@@ -68,6 +63,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 		Example: `  bcnn classify photo.jpg
   bcnn classify --model vehiclenet-lbp --device cpu --top 3 photos
   curl -s https://example.com/photo.jpg | bcnn classify -
+  ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn classify -
   bcnn classify --model digits --json digit.png`,
 		Args: cobra.MinimumNArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -87,52 +83,25 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 				return err
 			}
 			defer session.Close()
-			id := session.Device().ID
 
+			job := &classifying{env: env, net: net, classifier: c, device: session.Device().ID, top: top, json: asJSON}
 			sources := listSources(ctx, args)
-			width := 0
 			for _, s := range sources {
-				width = max(width, utf8.RuneCountInString(text.Escape(s.file)))
+				job.width = max(job.width, utf8.RuneCountInString(text.Escape(s.file)))
 			}
-			// Images are prepared at the same time, and run one after the other, so that
-			// the time is that of one.
-			type prepared struct {
-				in  bcnn.Tensor
-				err error
-			}
-			prepare := func(i int) prepared {
-				img, err := sources[i].decode(ctx, cmd.InOrStdin())
-				if err != nil {
-					return prepared{err: err}
-				}
-				in := bcnn.NewTensor(net.Inputs[0].DType, 1, net.Inputs[0].Shape)
-				return prepared{in, files.Name(sources[i].file, c.Preprocessing().Fill(in, 0, img))}
-			}
-			var failed error
-			err = parallel.InOrder(ctx, len(sources), dataset.AtOnce(), prepare, func(i int, p prepared) error {
-				err := p.err
-				var results []vision.Result
+			at := slices.IndexFunc(sources, func(s source) bool { return s.file == standardInput })
+			if at < 0 {
+				err = job.files(ctx, sources)
+			} else {
+				err = job.files(ctx, sources[:at])
 				if err == nil {
-					results, err = c.ClassifyTensor(ctx, p.in)
+					err = job.stream(ctx, cmd.InOrStdin())
 				}
-				switch {
-				case ctx.Err() != nil:
-					return ctx.Err()
-				case err != nil:
-					report(env.stderr, files.Name(sources[i].file, err))
-					failed = errReported
-				case asJSON:
-					return env.out.json(newClassification(sources[i].file, results[0], top, id))
-				default:
-					r := results[0]
-					env.out.printf("%-*s  %s  %.0f µs  %s\n", width, sources[i].file, classes(r.Top(top)), measure.Micros(r.Time), id)
+				if err == nil {
+					err = job.files(ctx, sources[at+1:])
 				}
-				return env.out.err
-			})
-			if err != nil {
-				return err
 			}
-			return failed
+			return cmp.Or(err, job.failed)
 		},
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
@@ -142,17 +111,95 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 	return cmd
 }
 
-func newClassification(file string, r vision.Result, top int, device string) classification {
-	c := classification{File: file, FileBytes: nameBytes(file), class: newClass(r.Class), Logits: r.Logits, Device: device, Micros: measure.Micros(r.Time)}
-	if top > 1 {
-		for _, k := range r.Top(top) {
-			c.Top = append(c.Top, newClass(k))
+// classifying is a run of classify.
+type classifying struct {
+	env        *environment
+	net        *bcnn.Network
+	classifier *vision.Classifier
+	device     string
+	top, width int // width of the names of files
+	json       bool
+	failed     error // where something could not be classified, which has been reported
+}
+
+// files classifies images one after the other, so that the time is that of one, and prepares
+// several at the same time.
+func (j *classifying) files(ctx context.Context, sources []source) error {
+	type prepared struct {
+		in  bcnn.Tensor
+		err error
+	}
+	prepare := func(i int) prepared {
+		img, err := sources[i].decode()
+		if err != nil {
+			return prepared{err: err}
 		}
+		in, err := j.prepare(img)
+		return prepared{in, err}
+	}
+	return parallel.InOrder(ctx, len(sources), dataset.AtOnce(), prepare, func(i int, p prepared) error {
+		return j.classify(ctx, sources[i].file, p.in, files.Name(sources[i].file, p.err))
+	})
+}
+
+// stream classifies the images of standard input as they come.
+func (j *classifying) stream(ctx context.Context, stdin io.Reader) error {
+	in := untilDone(ctx, stdin)
+	defer in.Close()
+	images := vision.NewDecoder(in)
+	for n := 0; !images.Done(); n++ {
+		img, err := images.Decode()
+		var x bcnn.Tensor
+		switch {
+		case err == io.EOF && n > 0:
+			return nil
+		case err == io.EOF:
+			err = errors.New("there is no image")
+		case err == nil:
+			x, err = j.prepare(img)
+		}
+		if err := j.classify(ctx, standardInput, x, files.Name("standard input", err)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// prepare makes the input of the network of an image.
+func (j *classifying) prepare(img image.Image) (bcnn.Tensor, error) {
+	in := bcnn.NewTensor(j.net.Inputs[0].DType, 1, j.net.Inputs[0].Shape)
+	return in, j.classifier.Preprocessing().Fill(in, 0, img)
+}
+
+// classify classifies and prints an image, or reports why there is none.
+func (j *classifying) classify(ctx context.Context, file string, in bcnn.Tensor, err error) error {
+	var results []vision.Result
+	if err == nil {
+		results, err = j.classifier.ClassifyTensor(ctx, in)
+		err = files.Name(file, err)
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		report(j.env.stderr, err)
+		j.failed = errReported
+	case j.json:
+		return j.env.out.json(newClassification(file, results[0], j.top, j.device))
+	default:
+		r := results[0]
+		j.env.out.printf("%-*s  %s  %.0f µs  %s\n", j.width, file, classes(r.Top(j.top)), measure.Micros(r.Time), j.device)
+	}
+	return j.env.out.err
+}
+
+func newClassification(file string, r vision.Result, top int, device string) classification {
+	c := classification{File: file, FileBytes: nameBytes(file), Class: r.Class, Logits: r.Logits, Device: device, Micros: measure.Micros(r.Time)}
+	if top > 1 {
+		c.Top = r.Top(top)
 	}
 	return c
 }
-
-func newClass(c vision.Class) class { return class{c.Label, c.Index, c.Probability} }
 
 // classes writes classes with their probabilities.
 func classes(list []vision.Class) string {
@@ -192,27 +239,9 @@ func listSources(ctx context.Context, args []string) []source {
 	return all
 }
 
-func (s source) decode(ctx context.Context, stdin io.Reader) (image.Image, error) {
+func (s source) decode() (image.Image, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	if s.file != standardInput {
-		return vision.DecodeFile(s.file)
-	}
-	// Reading cannot be interrupted: it is left behind.
-	type decoded struct {
-		img image.Image
-		err error
-	}
-	done := make(chan decoded, 1)
-	go func() {
-		img, err := vision.Decode(stdin)
-		done <- decoded{img, files.Name("standard input", err)}
-	}()
-	select {
-	case d := <-done:
-		return d.img, d.err
-	case <-ctx.Done():
-		return nil, ctx.Err()
-	}
+	return vision.DecodeFile(s.file)
 }

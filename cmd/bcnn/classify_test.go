@@ -139,6 +139,29 @@ func TestClassifyStandardInput(t *testing.T) {
 
 	stdin(t, writeFile(t, filepath.Join(dir, "text"), "not an image"))
 	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: no image of a known format")
+	stdin(t, writeFile(t, filepath.Join(dir, "nothing"), ""))
+	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: there is no image")
+
+	// Images one after the other, one of which is broken inside; files before and behind keep
+	// their places.
+	one := readFile(t, light)
+	broken := []byte(one)
+	broken[len(broken)-20]++
+	stdin(t, writeFile(t, filepath.Join(dir, "series"), one+readFile(t, filepath.Join(dir, "dark.png"))+string(broken)+one))
+	r := runCommand(t, "classify", "--json", "--model", model, light, "-", filepath.Join(dir, "dark.png"))
+	require.Equal(t, exitJob, r.code)
+	require.Contains(t, r.stderr, "standard input: broken image")
+	var labels []any
+	for _, o := range objects(t, r.stdout, "file", "label", "index", "probability", "logits", "device", "us") {
+		labels = append(labels, o["label"])
+	}
+	require.Equal(t, []any{"light", "light", "dark", "light", "dark"}, labels)
+}
+
+func readFile(t *testing.T, name string) string {
+	data, err := os.ReadFile(name)
+	require.NoError(t, err)
+	return string(data)
 }
 
 // Who waits for standard input can be interrupted.
