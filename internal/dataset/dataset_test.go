@@ -84,6 +84,35 @@ func TestOpenFolder(t *testing.T) {
 	require.ErrorContains(t, err, "no images")
 }
 
+// Links to folders are followed directly in the folder, and named below.
+func TestLinks(t *testing.T) {
+	photos, dir := t.TempDir(), t.TempDir()
+	write(t, levelPNG(t, 9), photos, "0.png")
+	link := func(name ...string) string {
+		path := filepath.Join(append([]string{dir}, name...)...)
+		if err := os.Symlink(photos, path); err != nil {
+			t.Skip(err)
+		}
+		return path
+	}
+	link("dark")
+	require.NoError(t, os.Symlink("absent", filepath.Join(dir, "nowhere")))
+	images, err := Images(t.Context(), dir)
+	require.NoError(t, err)
+	require.Equal(t, []string{filepath.Join(dir, "dark", "0.png")}, images)
+	set, err := OpenFolder(t.Context(), dir, []string{"dark", "light"})
+	require.NoError(t, err)
+	require.Equal(t, 1, set.Len())
+
+	require.NoError(t, os.Mkdir(filepath.Join(dir, "light"), 0o755))
+	deep := link("light", "more")
+	const want = "a link to a folder, which is followed only directly in the folder that is named"
+	_, err = Images(t.Context(), dir)
+	require.ErrorContains(t, err, deep+": "+want)
+	_, err = OpenFolder(t.Context(), dir, []string{"dark", "light"})
+	require.ErrorContains(t, err, deep+": "+want)
+}
+
 func TestOpenIDX(t *testing.T) {
 	file := func(a *idx.Array) string {
 		var b bytes.Buffer

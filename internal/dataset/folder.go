@@ -27,8 +27,11 @@ type Set interface {
 
 // Images lists the images in a folder and the folders below it, by the endings
 // of their names: .jpg, .jpeg, .png, .gif, .bmp. Names that begin with a dot are
-// passed over, and links to folders are not followed. Errors name the folder.
-func Images(ctx context.Context, dir string) ([]string, error) {
+// passed over. Links to folders are followed directly in the folder, and are errors
+// below, where they may lead in circles. Errors name the folder.
+func Images(ctx context.Context, dir string) ([]string, error) { return imagesIn(ctx, dir, true) }
+
+func imagesIn(ctx context.Context, dir string, links bool) ([]string, error) {
 	entries, err := os.ReadDir(dir)
 	if err == nil {
 		err = ctx.Err()
@@ -41,8 +44,11 @@ func Images(ctx context.Context, dir string) ([]string, error) {
 		path := filepath.Join(dir, e.Name())
 		switch {
 		case strings.HasPrefix(e.Name(), "."):
-		case e.IsDir():
-			below, err := Images(ctx, path)
+		case isFolder(path, e):
+			if !links && !e.IsDir() {
+				return nil, files.Name(path, errors.New("a link to a folder, which is followed only directly in the folder that is named"))
+			}
+			below, err := imagesIn(ctx, path, false)
 			if err != nil {
 				return nil, err
 			}
@@ -57,6 +63,15 @@ func Images(ctx context.Context, dir string) ([]string, error) {
 	return images, nil
 }
 
+// isFolder reports whether an entry is a folder or a link to one.
+func isFolder(path string, e os.DirEntry) bool {
+	if e.Type()&os.ModeSymlink == 0 {
+		return e.IsDir()
+	}
+	info, err := os.Stat(path)
+	return err == nil && info.IsDir()
+}
+
 // folder is a data set of the form DIR/CLASS/IMAGE.
 type folder struct {
 	files   []string
@@ -67,8 +82,8 @@ func (f *folder) Len() int                         { return len(f.files) }
 func (f *folder) Class(i int) int                  { return f.classes[i] }
 func (f *folder) Image(i int) (image.Image, error) { return vision.DecodeFile(f.files[i]) }
 
-// OpenFolder lists the images of a folder. Every folder in it must be named after
-// one of the labels; hidden ones are passed over.
+// OpenFolder lists the images of a folder. Every folder in it, or link to one, must be named
+// after one of the labels; hidden ones are passed over.
 func OpenFolder(ctx context.Context, dir string, labels []string) (Set, error) {
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -76,15 +91,15 @@ func OpenFolder(ctx context.Context, dir string, labels []string) (Set, error) {
 	}
 	f := &folder{}
 	for _, e := range entries {
-		if !e.IsDir() || strings.HasPrefix(e.Name(), ".") {
+		path := filepath.Join(dir, e.Name())
+		if strings.HasPrefix(e.Name(), ".") || !isFolder(path, e) {
 			continue
 		}
-		path := filepath.Join(dir, e.Name())
 		class := slices.Index(labels, e.Name())
 		if class < 0 {
 			return nil, files.Name(path, fmt.Errorf("the folder is not named after a class of the model, which has %s", text.Escape(strings.Join(labels, ", "))))
 		}
-		images, err := Images(ctx, path)
+		images, err := imagesIn(ctx, path, false)
 		if err != nil {
 			return nil, err
 		}
