@@ -13,7 +13,6 @@ package bitcnn
 
 import (
 	"errors"
-	"runtime/debug"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -62,24 +61,3 @@ var (
 
 // NewTensor allocates a tensor of n images, all zero.
 func NewTensor(d DType, n int, s Shape) Tensor { return bcnn.NewTensor(d, n, s) }
-
-const modulePath = "github.com/bitcnn/bitcnn"
-
-// Version returns the version of this module in the program, as the go command knows
-// it: "v1.2.3", or "(devel)" in a clone; empty where the program does not say.
-func Version() string {
-	info, ok := debug.ReadBuildInfo()
-	if !ok {
-		return ""
-	}
-	for _, m := range append(info.Deps, &info.Main) {
-		if m.Path != modulePath {
-			continue
-		}
-		if m.Replace != nil && m.Replace.Version != "" {
-			return m.Replace.Version
-		}
-		return m.Version
-	}
-	return ""
-}

@@ -367,7 +367,3 @@ func TestSharesOfThreads(t *testing.T) {
 	require.Equal(t, 1, p.active)
 	p.release(first)
 }
-
-func TestVersion(t *testing.T) {
-	require.NotContains(t, Version(), " ")
-}

@@ -186,6 +186,8 @@ const char *bitcnn_version(void) {
 	return version;
 }
 
+int32_t bitcnn_version_number(void) { return BITCNN_VERSION; }
+
 bitcnn_status bitcnn_load(const char *path, const bitcnn_load_options *options, bitcnn_model *model) {
 	NOT_NULL(model, "place for a model");
 	*model = 0;

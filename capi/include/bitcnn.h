@@ -62,9 +62,13 @@ typedef enum bitcnn_status {
  * the tensor and the cause, in UTF-8, and is valid until the next error on this thread. */
 BITCNN_API const char *bitcnn_last_error(void);
 
-/* The version of the library, such as "v0.1.0". It is valid for good. NULL if there
- * was an error. */
+/* The version of the library: "v0.1.0", or before the release "v0.1.0-dev+efcb69e" with the
+ * commit. It is valid for good. NULL if there was an error. */
 BITCNN_API const char *bitcnn_version(void);
+
+/* The version of the library as a number, to compare with that of this header. */
+#define BITCNN_VERSION (BITCNN_VERSION_MAJOR * 1000000 + BITCNN_VERSION_MINOR * 1000 + BITCNN_VERSION_PATCH)
+BITCNN_API int32_t bitcnn_version_number(void);
 
 /* Models and sessions are numbers, 0 for none. One that was closed, or never was, is
  * told apart from all others and gives an error. */

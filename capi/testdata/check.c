@@ -153,6 +153,7 @@ static void describe(const char *name) {
 	for (size_t i = 0; bitcnn_bundled_name(i, text, sizeof text, NULL) == BITCNN_OK; i++) {
 		printf("bundled %s\n", text);
 	}
+	CHECK(bitcnn_version_number() == BITCNN_VERSION);
 	printf("version %s\n", bitcnn_version());
 }
 

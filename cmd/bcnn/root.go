@@ -103,6 +103,8 @@ stop, a second one ends it at once.`,
 			return usagef("unknown command %q%s", args[0], hint)
 		},
 	}
+	root.Version = versionLine() // that there is one makes --version
+	root.SetVersionTemplate(versionLine() + "\n")
 	root.SetOut(out)
 	root.SetErr(stderr)
 	root.SuggestionsMinimumDistance = 2

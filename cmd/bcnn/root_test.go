@@ -143,7 +143,8 @@ func TestCompletion(t *testing.T) {
 }
 
 func TestVersion(t *testing.T) {
-	require.Regexp(t, `\Abcnn \S+ go\S+ \w+/\w+\n\z`, succeed(t, "version"))
+	require.Regexp(t, `\Abcnn v\S+ go\S+ \w+/\w+\n\z`, succeed(t, "version"))
+	require.Equal(t, succeed(t, "version"), succeed(t, "--version"))
 }
 
 // A reader that goes away is no news; a full disk is.

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"cmp"
+	"fmt"
 	"runtime"
 
 	"github.com/spf13/cobra"
@@ -8,9 +10,13 @@ import (
 	"github.com/bitcnn/bitcnn"
 )
 
-// version is what git calls the commit, where scripts/release has built the
-// command. Elsewhere the go command may know it.
+// version is that of what scripts/release builds. Elsewhere the go command may know the commit.
 var version string
+
+// versionLine is what version and --version print.
+func versionLine() string {
+	return fmt.Sprintf("bcnn %s %s %s/%s", cmp.Or(version, bitcnn.Version()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+}
 
 func newVersion(env *environment) *cobra.Command {
 	return &cobra.Command{
@@ -18,14 +24,7 @@ func newVersion(env *environment) *cobra.Command {
 		Short: "Print the version of the command",
 		Args:  cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			v := version
-			if v == "" {
-				v = bitcnn.Version()
-			}
-			if v == "" {
-				v = "unknown"
-			}
-			env.out.printf("bcnn %s %s %s/%s\n", v, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			env.out.printf("%s\n", versionLine())
 			return nil
 		},
 	}
