@@ -244,6 +244,9 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 		err = s.tensors(c.out, c.outOrder, s.outputs, out, images)
 	}
 	if err == nil {
+		err = s.checkApart(in, out)
+	}
+	if err == nil {
 		reorder(s.inputs, in, c.in, images, false)
 		err = s.Run(ctx, c.out, c.in)
 	}
@@ -254,6 +257,28 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 	clear(c.out)
 	s.calls.Put(c)
 	return err
+}
+
+// checkApart sees that no output shares memory with an input or another output.
+func (s *session) checkApart(in, out *C.bitcnn_tensor) error {
+	ins, outs := unsafe.Slice(in, len(s.inputs)), unsafe.Slice(out, len(s.outputs))
+	overlap := func(a, b *C.bitcnn_tensor) bool {
+		x, y := uintptr(a.data), uintptr(b.data)
+		return x < y+uintptr(b.bytes) && y < x+uintptr(a.bytes)
+	}
+	for i := range outs {
+		for j := range ins {
+			if overlap(&outs[i], &ins[j]) {
+				return invalid("the memory of output %s overlaps that of input %s", s.outputs[i].Name, s.inputs[j].Name)
+			}
+		}
+		for j := range i {
+			if overlap(&outs[i], &outs[j]) {
+				return invalid("the memory of output %s overlaps that of output %s", s.outputs[i].Name, s.outputs[j].Name)
+			}
+		}
+	}
+	return nil
 }
 
 // isNCHW says whether the caller has a tensor in another order than a run.

@@ -268,7 +268,7 @@ typedef struct bitcnn_tensor {
 
 /*
  * Computes the outputs of a batch of images: as many tensors as the session has inputs
- * and outputs, in their order. Outputs must overlap neither inputs nor each other.
+ * and outputs, in their order. Outputs that overlap inputs or each other are BITCNN_INVALID.
  * Nothing of the caller's is kept when it returns.
  */
 BITCNN_API bitcnn_status bitcnn_run(bitcnn_session session, int64_t images,

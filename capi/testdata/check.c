@@ -278,6 +278,15 @@ static void misuse(void) {
 	b.in.data = (void *)(UINTPTR_MAX - 16);
 	FAILS(run(session, &b), BITCNN_INVALID, "goes beyond what can be addressed");
 	b.in = good;
+	// The first and the last byte that both have.
+	void *out_data = b.out.data;
+	b.out.data = (char *)good.data + (good.bytes - 1) / 4 * 4;
+	FAILS(run(session, &b), BITCNN_INVALID, "overlaps that of input");
+	b.out.data = out_data;
+	b.in.data = (char *)out_data + b.out.bytes - 1;
+	FAILS(run(session, &b), BITCNN_INVALID, "overlaps that of input");
+	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 1), BITCNN_INVALID, "overlaps that of input");
+	b.in = good;
 	int64_t times[64];
 	FAILS(bitcnn_profile(session, 2, &b.in, 1, 1, times, NULL, 1), BITCNN_INVALID, "times of 1 steps, the network has ");
 	FAILS(bitcnn_step(session, SIZE_MAX, BITCNN_STEP_NAME, NULL, 0, NULL), BITCNN_NOT_FOUND, "step 18446744073709551615");
