@@ -122,7 +122,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
   bcnn bench --ops
   bcnn bench --model vgg16 --threads 1,2,4 --format svg > vgg16.svg
   bcnn bench --ops=bitflow --isa avx2 --json`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--model names what is measured"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case flags.Fresh && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):

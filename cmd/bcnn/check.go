@@ -66,7 +66,7 @@ With --json, one object: model, device, images, tolerance, ok, outputs and layer
 not_compared.`,
 		Example: `  bcnn check --model model.bcnn --reference torch.npz
   bcnn check --model model.bcnn --input x.npy --reference y.npy --tolerance 0`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--model and --reference name what is compared"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case reference == "":

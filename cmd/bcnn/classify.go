@@ -65,7 +65,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
   curl -s https://example.com/photo.jpg | bcnn classify -
   ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn classify -
   bcnn classify --model digits --json digit.png`,
-		Args: cobra.MinimumNArgs(1),
+		Args: someArguments("an image, a folder of images, or - for those of standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if i := slices.Index(args, standardInput); i >= 0 && slices.Contains(args[i+1:], standardInput) {
 				return usagef("standard input (-) can be read only once")

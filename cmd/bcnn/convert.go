@@ -82,7 +82,7 @@ rounded.`,
   bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098
   bcnn convert --mode thresh weights -o bincnn.bcnn
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("a model: a file, a folder, or a name of the zoo"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			in := args[0]
 			if f.output == "" {
@@ -106,7 +106,7 @@ rounded.`,
 				}
 			}
 			if format != "bincnn" && f.mode != "" {
-				return usagef("--mode goes with a folder of weights of BinCNN")
+				return usagef("--mode is for folders of weights of BinCNN")
 			}
 			var net *bcnn.Network
 			var nodes *onnx.Report       // of an ONNX model
@@ -243,7 +243,7 @@ func (f *convertFlags) parse() error {
 		f.onnx.WeightTolerance = -1
 	}
 	if f.onnx.OverrideZeros && f.signOfZero == "" {
-		return usagef("--override-zeros goes with --sign-zero")
+		return usagef("--override-zeros needs --sign-zero")
 	}
 	if f.shape != "" {
 		s := &f.onnx.InputShape

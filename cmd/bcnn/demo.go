@@ -37,7 +37,7 @@ func newDemo(env *environment) *cobra.Command {
 paper's protocol ('bcnn bench --paper'), and say whether all devices compute the
 same bits as the reference implementation.`,
 		Example: "  bcnn demo",
-		Args:    cobra.NoArgs,
+		Args:    noArguments(""),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			devices, err := openDevices("all")
 			if err != nil {

@@ -50,7 +50,7 @@ that cannot be read; --clear-tuning one per file: removed.`,
   bcnn devices --json
   bcnn devices --tuning
   bcnn devices --clear-tuning`,
-		Args: cobra.NoArgs,
+		Args: noArguments(""),
 		RunE: func(*cobra.Command, []string) error {
 			switch {
 			case showTuning && clearTuning:

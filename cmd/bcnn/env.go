@@ -44,7 +44,7 @@ this.`,
 		Example: `  bcnn env
   eval "$(bcnn env)" && go build -tags cuda,opencl ./...
   eval "$(go tool bcnn env)" && go install -tags cuda,opencl ./...`,
-		Args: cobra.NoArgs,
+		Args: noArguments(""),
 		RunE: func(*cobra.Command, []string) error {
 			if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 				return errors.New("CUDA and OpenCL exist on Linux on amd64 and arm64 only; the CPU backend is built without any settings")

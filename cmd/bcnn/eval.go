@@ -31,7 +31,7 @@ Images that cannot be read are reported and not counted; the exit code is 1.
 With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 		Example: `  bcnn eval --model vehiclenet --data photos
   bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--model and --data name what is read"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data == "" {
 				return usagef("eval needs --data DIR, or --data IMAGES.idx --labels LABELS.idx")
@@ -98,7 +98,7 @@ func openDataset(ctx context.Context, data, labelFile string, names []string) (d
 	}
 	switch {
 	case info.IsDir() && labelFile != "":
-		return nil, usagef("--labels goes with an IDX file, but %s is a folder", text.Escape(data))
+		return nil, usagef("--labels is for IDX files, but %s is a folder", text.Escape(data))
 	case info.IsDir():
 		return dataset.OpenFolder(ctx, data, names)
 	case labelFile == "":

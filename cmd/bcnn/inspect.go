@@ -96,11 +96,11 @@ plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
   bcnn inspect model.onnx --plan
   bcnn inspect vehiclenet --plan --isa avx2 --threads 1
   bcnn inspect model.bcnn --json`,
-		Args: cobra.ExactArgs(1),
+		Args: oneArgument("a model: a name or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"device", "isa", "threads", "batch", "kernels"} {
 				if cmd.Flags().Changed(name) && !withPlan {
-					return usagef("--%s goes with --plan", name)
+					return usagef("--%s needs --plan", name)
 				}
 			}
 			net, err := loadModel(cmd.Context(), args[0])

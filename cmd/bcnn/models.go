@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io/fs"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -17,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/recognize"
+	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -60,7 +60,11 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 	format, err := recognize.Path(name)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return nil, files.Name(name, fmt.Errorf("no such model file; the built-in models are %s", strings.Join(builtIn(), ", ")))
+		hint := ""
+		if near := text.Closest(name, builtIn()); near != "" {
+			hint = fmt.Sprintf("did you mean %s? ", near)
+		}
+		return nil, files.Name(name, fmt.Errorf("no such model file, and no built-in model; %s'bcnn zoo' and 'bcnn help' list those", hint))
 	case format == recognize.BinCNN:
 		return nil, files.Name(name, errors.New("a folder of weights of BinCNN; 'bcnn convert --mode thresh|norm|int' makes a model file of it"))
 	}

@@ -40,7 +40,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 		Example: `  bcnn parity
   bcnn parity --device all --json
   bcnn parity --model model.onnx`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--model names what is compared"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			devices, err := openDevices(device)
 			if err != nil {

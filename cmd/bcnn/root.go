@@ -43,7 +43,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// Whatever fails before the command itself has started is wrong usage.
 	started := false
 	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
-	err := root.ExecuteContext(ctx)
+	cmd, err := root.ExecuteContextC(ctx)
 
 	// A reader that has gone away, as in "bcnn devices | head -1", needs no
 	// words, but the job was not finished.
@@ -63,7 +63,11 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, errReported):
 		return exitJob
 	case errors.As(err, &usage) || !started:
-		fmt.Fprintf(stderr, "bcnn: %s (see 'bcnn help')\n", oneLine(err))
+		help := cmd.CommandPath() + " --help"
+		if cmd == root {
+			help = "bcnn help"
+		}
+		fmt.Fprintf(stderr, "bcnn: %s (see '%s')\n", oneLine(err), help)
 		return exitUsage
 	}
 	report(stderr, err)
@@ -105,8 +109,10 @@ stop, a second one ends it at once.`,
 	}
 	root.Version = versionLine() // that there is one makes --version
 	root.SetVersionTemplate(versionLine() + "\n")
+	root.InitDefaultVersionFlag()
 	root.SetOut(out)
 	root.SetErr(stderr)
+	root.SetFlagErrorFunc(suggestFlag)
 	root.SuggestionsMinimumDistance = 2
 	env := &environment{out: out, stderr: stderr}
 	root.AddCommand(

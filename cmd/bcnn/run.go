@@ -30,7 +30,7 @@ Elements may be of any type, as long as the model's input can hold each of them
 exactly. - is standard input or output; what is written there is an .npz file.`,
 		Example: `  bcnn run --model model.bcnn --input x.npz --output y.npz
   bcnn run --model model.onnx --input - --output - < x.npy > y.npz`,
-		Args: cobra.NoArgs,
+		Args: noArguments("--model and --input name what is run"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			switch {
 			case input == "" || output == "":

@@ -22,7 +22,7 @@ func newVersion(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "version",
 		Short: "Print the version of the command",
-		Args:  cobra.NoArgs,
+		Args:  noArguments(""),
 		RunE: func(*cobra.Command, []string) error {
 			env.out.printf("%s\n", versionLine())
 			return nil

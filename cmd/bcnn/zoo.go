@@ -45,7 +45,7 @@ binary_macs, float_bytes, stored_bytes.`,
 		Example: `  bcnn zoo
   bcnn bench --model vgg16
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
-		Args: cobra.NoArgs,
+		Args: noArguments("'bcnn inspect %s' shows a network"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var lines []zooLine
 			for _, name := range models.Names() {
