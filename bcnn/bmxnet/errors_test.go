@@ -314,9 +314,9 @@ func TestLimits(t *testing.T) {
 		require.ErrorContains(t, err, want)
 	}
 	for want, opts := range map[string]Options{
-		"type of the input is bits":              {InputType: bcnn.Bits},
-		"input \"data\": 65537×1×1 is too large": {InputShape: bcnn.Shape{H: 65537, W: 1, C: 1}},
-		"2 values of Mean or Scale for 3":        {InputShape: bcnn.Shape{H: 1, W: 1, C: 3}, Mean: []float32{1, 2}},
+		"type of the input is bits":                   {InputType: bcnn.Bits},
+		"input \"data\": 65537×1×1 is too large":      {InputShape: bcnn.Shape{H: 65537, W: 1, C: 1}},
+		"Mean has 2 values, the input has 3 channels": {InputShape: bcnn.Shape{H: 1, W: 1, C: 3}, Mean: []float32{1, 2}},
 	} {
 		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		require.ErrorContains(t, err, want)

@@ -296,9 +296,9 @@ func (im *importer) begin(n *node) (value, error) {
 	seen := v
 	seen.vector = shape.Pixels() == 1
 	im.net.Inputs[0].Source = source(n.name, seen)
-	for _, list := range [][]float32{im.opts.Mean, im.opts.Scale} {
+	for name, list := range map[string][]float32{"Mean": im.opts.Mean, "Scale": im.opts.Scale} {
 		if len(list) > 1 && len(list) != shape.C {
-			return hole(fmt.Errorf("%d values of Mean or Scale for %d channels", len(list), shape.C), "", "")
+			return hole(fmt.Errorf("%s has %d values, the input has %s", name, len(list), text.Count(shape.C, "channel")), "", "")
 		}
 	}
 	var err error

@@ -258,9 +258,9 @@ func (im *importer) begin(i int, l layout) error {
 		if l.info.Type == pb.Uint8 {
 			return errors.New("Mean and Scale are for graphs that take FLOAT; this one takes UINT8 and scales it itself")
 		}
-		for _, list := range [][]float32{mean, scale} {
+		for name, list := range map[string][]float32{"Mean": mean, "Scale": scale} {
 			if n := len(list); n > 1 && n != l.shape.C {
-				return fmt.Errorf("%d values of Mean or Scale for %d channels", n, l.shape.C)
+				return fmt.Errorf("%s has %d values, the input has %s", name, n, text.Count(l.shape.C, "channel"))
 			}
 		}
 	}

@@ -120,11 +120,11 @@ func (im *importer) prepared(v *value) (*value, error) {
 	in := v
 	var err error
 	for _, part := range []struct {
-		suffix      string
-		scale, bias []float32
-	}{{"/mean", nil, bias}, {"/scale", im.opts.Scale, nil}} {
+		name, suffix string
+		scale, bias  []float32
+	}{{"Mean", "/mean", nil, bias}, {"Scale", "/scale", im.opts.Scale, nil}} {
 		if n := len(part.scale) + len(part.bias); n > 1 && n != v.shape.C {
-			return nil, fmt.Errorf("%d values of Mean or Scale for %d channels", n, v.shape.C)
+			return nil, fmt.Errorf("%s has %d values, the input has %s", part.name, n, text.Count(v.shape.C, "channel"))
 		}
 		if v, err = im.affine(nil, part.suffix, v, part.scale, part.bias); err != nil {
 			return nil, err

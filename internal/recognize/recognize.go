@@ -111,6 +111,9 @@ func Head(head []byte) (Format, error) {
 			return 0, no(k.about)
 		}
 	}
+	if trimmed := bytes.TrimLeft(head, " \t\r\n"); isText(head) && bytes.HasPrefix(trimmed, []byte("{")) {
+		return 0, no(about{`JSON, but not a graph of MXNet: it has no "nodes"`, ""})
+	}
 	if isText(head) { // before ONNX, of which it may have all the marks
 		return 0, no(about{"plain text", ""})
 	}

@@ -96,9 +96,10 @@ func examples(t testing.TB) map[string][]string {
 			err := z.WriteHeader(&tar.Header{Name: "model.onnx", Mode: 0o644})
 			return cmp.Or(err, z.Close())
 		})},
-		"Git LFS":                           {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"},
-		"a web page":                        {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
-		"plain text, not a":                 {"hello\n", ":)", "results\tof all", "{}", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
+		"Git LFS":           {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"},
+		"a web page":        {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
+		"plain text, not a": {"hello\n", ":)", "results\tof all", "[1]", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
+		`JSON, but not a graph of MXNet: it has no "nodes", not a`: {"{}", "\n {\"layers\": []}"},
 		"an empty file":                     {""},
 		"neither a .bcnn nor an ONNX, Tens": {"\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
 	}
