@@ -56,7 +56,7 @@ under their names, the inputs likewise unless --input names another file, and ma
 other tensors of the model that was converted, under the names that they have
 there: the first of them that differs is where to look. Tensors that the
 network does not have, such as sums whose bias became part of a threshold, are
-listed as not compared.
+listed as not compared; it is an error if that is so of all of them.
 
 The exit code is 1 if an output, or one of the other tensors, differs by more
 than --tolerance, as a fraction of the largest value of the reference.

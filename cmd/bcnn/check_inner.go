@@ -3,6 +3,8 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -57,7 +59,7 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 		k.wanted[i] = a
 	}
 	if len(k.wanted) == 0 {
-		return k, nil
+		return k, unmatched(f, k.notCompared, byName)
 	}
 	plan, err := bcnn.Lower(ctx, r.net, bcnn.LowerOptions{Unfused: true})
 	if err != nil {
@@ -89,6 +91,20 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 		k.out = append(k.out, bcnn.NewTensor(t.DType, min(r.opts.MaxBatch, images), t.Shape))
 	}
 	return k, nil
+}
+
+// unmatched is an error where a reference has arrays for the inside of a model, but none of
+// their names is one of the model.
+func unmatched(f *arrayFile, names []string, byName map[string]int) error {
+	if len(names) == 0 {
+		return nil
+	}
+	known := slices.SortedFunc(maps.Keys(byName), func(a, b string) int { return byName[a] - byName[b] })
+	has := "which has no tensors inside that it shares with what it was converted from"
+	if len(known) > 0 {
+		has = "which has " + arrays.Quoted(known)
+	}
+	return files.Name(f.name, fmt.Errorf("no array but those of inputs and outputs has the name of a tensor of the model, %s; the reference has %s", has, arrays.Quoted(names)))
 }
 
 // tap compares the result of a step.

@@ -138,6 +138,10 @@ func TestCheckErrors(t *testing.T) {
 	} {
 		require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", c.reference), c.reference+": "+c.want)
 	}
+	// Names of another program's: nothing inside would be compared.
+	inside := saveArray(t, array("output", []int{1, 2}, 1, 2), array("conv1", []int{1, 2}, 1, 2), array("bn1", []int{1}, 1))
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", inside),
+		`no array but those of inputs and outputs has the name of a tensor of the model, which has "grey"`)
 	y := saveArray(t, array("output", []int{1, 2}, 1, 2))
 	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `no array "input", which is an input; --input`)
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model), "check needs --reference")

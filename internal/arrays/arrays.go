@@ -102,15 +102,15 @@ func (p Port) Find(f *npy.File, only bool) (*npy.Reader, error) {
 	names := f.Names()
 	if errors.Is(err, fs.ErrNotExist) {
 		if len(names) != 1 || !only {
-			return nil, fmt.Errorf("no array %s; there are %s", text.Quote(p.Name), quoted(names))
+			return nil, fmt.Errorf("no array %s; there are %s", text.Quote(p.Name), Quoted(names))
 		}
 		a, err = f.Array(names[0])
 	}
 	return a, err
 }
 
-// quoted lists names, not too many of them.
-func quoted(names []string) string {
+// Quoted lists names, not too many of them.
+func Quoted(names []string) string {
 	const most = 8
 	var list []string
 	for i, name := range names {
