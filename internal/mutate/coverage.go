@@ -1,0 +1,89 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// test is a test function of the package, with the time that it takes and the lines that it
+// runs, by the name of the file.
+type test struct {
+	name  string
+	time  time.Duration
+	lines map[string]map[int]bool
+}
+
+// covers reports whether a test runs the line of a site.
+func (t *test) covers(s site) bool { return t.lines[filepath.Base(s.file)][s.line] }
+
+// testsOf runs each test of a package alone, with coverage.
+func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
+	binary := filepath.Join(m.work, "covered.test")
+	if out, err := m.command(ctx, "go", "test", "-c", "-cover", "-tags", m.tags, "-o", binary, ".").CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%s\n%w", out, err)
+	}
+	out, err := m.command(ctx, binary, "-test.list", "^Test").Output()
+	if err != nil {
+		return nil, err
+	}
+	var all []*test
+	for name := range strings.Lines(string(out)) {
+		if name = strings.TrimSpace(name); !strings.HasPrefix(name, "Test") {
+			continue
+		}
+		profile := filepath.Join(m.work, "profile")
+		start := time.Now()
+		out, err := m.command(ctx, binary, "-test.run", "^"+name+"$", "-test.short", "-test.coverprofile", profile).CombinedOutput()
+		if err != nil {
+			return nil, fmt.Errorf("%s fails without a mutation:\n%s", name, out)
+		}
+		t := &test{name: name, time: time.Since(start)}
+		if t.lines, err = linesOf(profile); err != nil {
+			return nil, err
+		}
+		all = append(all, t)
+	}
+	slices.SortFunc(all, func(a, b *test) int { return int(a.time - b.time) })
+	return all, nil
+}
+
+// linesOf reads a profile of coverage: NAME:LINE.COLUMN,LINE.COLUMN STATEMENTS COUNT.
+func linesOf(profile string) (map[string]map[int]bool, error) {
+	f, err := os.Open(profile)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	lines := map[string]map[int]bool{}
+	for s := bufio.NewScanner(f); s.Scan(); {
+		at := strings.LastIndexByte(s.Text(), ':')
+		fields := strings.FieldsFunc(s.Text()[at+1:], func(r rune) bool { return strings.ContainsRune(" .,", r) })
+		if len(fields) != 6 || fields[5] == "0" {
+			continue
+		}
+		first, err := strconv.Atoi(fields[0])
+		if err != nil {
+			return nil, err
+		}
+		last, err := strconv.Atoi(fields[2])
+		if err != nil {
+			return nil, err
+		}
+		name := path.Base(s.Text()[:at])
+		if lines[name] == nil {
+			lines[name] = map[int]bool{}
+		}
+		for i := first; i <= last; i++ {
+			lines[name][i] = true
+		}
+	}
+	return lines, nil
+}

@@ -1,0 +1,258 @@
+// Command mutate measures what the tests of a package find: it changes one token of the code
+// at a time (a comparison, an operator, a number) and sees whether a test fails. See
+// https://en.wikipedia.org/wiki/Mutation_testing and the numbers in docs/testing.md.
+//
+//	go run ./internal/mutate -n 300 -seed 1 ./bcnn/tflite
+//
+// The tree is not changed: the go command takes another file by its -overlay. A mutant that
+// does not compile is not counted. The exit status is 1 where fewer are killed than -least.
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"flag"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	m := &mutator{out: os.Stdout}
+	flag.IntVar(&m.count, "n", 300, "mutants")
+	flag.Uint64Var(&m.seed, "seed", 1, "which ones")
+	flag.IntVar(&m.jobs, "jobs", runtime.NumCPU(), "mutants at the same time")
+	flag.StringVar(&m.tags, "tags", "", "build tags")
+	least := flag.Float64("least", 0, "percentage that must be killed")
+	flag.StringVar(&m.reasons, "reasons", "internal/mutate/reasons.tsv", "list of mutants that may survive")
+	flag.Parse()
+	if flag.NArg() != 1 {
+		fmt.Fprintln(os.Stderr, "mutate: want the folder of a package")
+		os.Exit(2)
+	}
+	m.dir = flag.Arg(0)
+	killed, err := m.run(ctx)
+	if err == nil && killed < *least {
+		err = fmt.Errorf("%.1f %% killed, want at least %g %%", killed, *least)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "mutate:", err)
+		os.Exit(1)
+	}
+}
+
+// mutator mutates a package.
+type mutator struct {
+	dir, tags, reasons string
+	count, jobs        int
+	seed               uint64
+	out                io.Writer
+	work, root         string
+	tests              []*test
+}
+
+// What became of a mutant.
+type fate int
+
+const (
+	killed fate = iota
+	survived
+	uncovered // no test runs the line
+	broken    // it does not compile
+)
+
+type result struct {
+	site
+	fate fate
+}
+
+// run prints what survives, and returns the percentage of mutants that were killed or may
+// survive.
+func (m *mutator) run(ctx context.Context) (float64, error) {
+	var err error
+	if m.root, err = os.Getwd(); err != nil {
+		return 0, err
+	}
+	known, err := readReasons(m.reasons)
+	if err != nil {
+		return 0, err
+	}
+	if m.dir, err = filepath.Abs(m.dir); err != nil {
+		return 0, err
+	}
+	sites, err := sitesIn(m.dir)
+	if err != nil {
+		return 0, err
+	}
+	if len(sites) == 0 {
+		return 0, fmt.Errorf("%s: nothing to mutate", m.dir)
+	}
+	if m.work, err = os.MkdirTemp("", "mutate"); err != nil {
+		return 0, err
+	}
+	defer os.RemoveAll(m.work)
+	if m.tests, err = m.testsOf(ctx); err != nil {
+		return 0, err
+	}
+	rng := rand.New(rand.NewPCG(m.seed, 0))
+	rng.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+	counts, excused := map[fate]int{}, 0
+	err = m.each(ctx, sites, func(r result) bool {
+		reason, ok := known[r.key(m.root)]
+		switch counts[r.fate]++; {
+		case r.fate == broken || r.fate == killed:
+		case ok:
+			excused++
+		default:
+			what := map[fate]string{survived: "SURVIVED", uncovered: "NO TEST "}[r.fate]
+			fmt.Fprintf(m.out, "%s %s\t%s\n", what, r.site, r.key(m.root))
+		}
+		if ok && r.fate == killed {
+			fmt.Fprintf(m.out, "KILLED   %s, although %q\n", r.site, reason)
+		}
+		return counts[killed]+counts[survived]+counts[uncovered] < m.count
+	})
+	if err != nil {
+		return 0, err
+	}
+	total := counts[killed] + counts[survived] + counts[uncovered]
+	percent := 100 * float64(counts[killed]+excused) / float64(max(total, 1))
+	fmt.Fprintf(m.out, "%d mutants: %d killed, %d survived (of which %d for a reason), %d on lines that no test runs; %.1f %% killed or for a reason; %d more did not compile\n",
+		total, counts[killed], counts[survived]+counts[uncovered], excused, counts[uncovered], percent, counts[broken])
+	return percent, nil
+}
+
+// each tries sites, several at the same time, and calls do with what becomes of them in their
+// order, until that returns false.
+func (m *mutator) each(ctx context.Context, sites []site, do func(result) bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	type outcome struct {
+		fate fate
+		err  error
+	}
+	outcomes := make([]chan outcome, len(sites))
+	for i := range outcomes {
+		outcomes[i] = make(chan outcome, 1)
+	}
+	next := make(chan int)
+	var workers sync.WaitGroup
+	defer workers.Wait()
+	defer cancel()
+	for job := range m.jobs {
+		workers.Go(func() {
+			for i := range next {
+				f, err := m.try(ctx, filepath.Join(m.work, fmt.Sprint(job)), sites[i])
+				outcomes[i] <- outcome{f, err}
+			}
+		})
+	}
+	go func() {
+		defer close(next)
+		for i := range sites {
+			select {
+			case next <- i:
+			case <-ctx.Done():
+				return
+			}
+		}
+	}()
+	for i, s := range sites {
+		select {
+		case o := <-outcomes[i]:
+			if o.err != nil {
+				return o.err
+			}
+			if !do(result{s, o.fate}) {
+				return nil
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+	return nil
+}
+
+// quick is how long the tests take that run first: most mutants need no more.
+const quick = 2 * time.Second
+
+// try tests a mutant.
+func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
+	var stages [2][]string
+	var times [2]time.Duration
+	for _, t := range m.tests {
+		if t.covers(s) {
+			stage := 0
+			if times[0]+t.time > quick && len(stages[0]) > 0 {
+				stage = 1
+			}
+			stages[stage] = append(stages[stage], t.name)
+			times[stage] += t.time
+		}
+	}
+	src, err := s.mutated()
+	if err != nil {
+		return 0, err
+	}
+	changed, overlay, binary := work+".go", work+".json", work+".test"
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{s.file: changed}})
+	if err != nil {
+		return 0, err
+	}
+	if err := errors.Join(os.WriteFile(changed, src, 0o644), os.WriteFile(overlay, list, 0o644)); err != nil {
+		return 0, err
+	}
+	if err := m.command(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", binary, ".").Run(); err != nil {
+		return broken, ctx.Err()
+	}
+	if len(stages[0]) == 0 {
+		return uncovered, nil
+	}
+	for i, names := range stages {
+		if len(names) == 0 {
+			continue
+		}
+		slices.Sort(names)
+		limit := 10*times[i] + 10*time.Second // of a loop that does not end
+		err := m.limited(ctx, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$").Run()
+		if ctx.Err() != nil {
+			return 0, ctx.Err()
+		}
+		var failed *exec.ExitError
+		if errors.As(err, &failed) {
+			return killed, nil
+		}
+		if err != nil {
+			return 0, err
+		}
+	}
+	return survived, nil
+}
+
+// limited is a command that has no more than 8 GiB of address space, as a mutant may ask for
+// more and more.
+func (m *mutator) limited(ctx context.Context, name string, args ...string) *exec.Cmd {
+	if runtime.GOOS == "windows" {
+		return m.command(ctx, name, args...)
+	}
+	return m.command(ctx, "sh", append([]string{"-c", `ulimit -v 8388608; exec "$0" "$@"`, name}, args...)...)
+}
+
+// command is one in the folder of the package.
+func (m *mutator) command(ctx context.Context, name string, args ...string) *exec.Cmd {
+	c := exec.CommandContext(ctx, name, args...)
+	c.Dir = m.dir
+	return c
+}

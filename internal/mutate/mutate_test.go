@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+const code = `package p
+
+import "errors"
+
+func Sign(x int) (int, error) {
+	if x > 1<<20 {
+		return 7, errors.New("large")
+	}
+	if x < 0 {
+		return -1, nil
+	}
+	return 1, nil
+}
+
+func Never(x int) bool { return x == 3 }
+
+func Text() string { return "a" + "b" }
+`
+
+const tests = `package p
+
+import "testing"
+
+func TestSign(t *testing.T) {
+	for x, want := range map[int]int{-5: -1, 5: 1} {
+		if got, err := Sign(x); got != want || err != nil {
+			t.Fatal(got)
+		}
+	}
+}
+
+func TestText(t *testing.T) { Text() }
+`
+
+// module writes a module with a package.
+func module(t *testing.T) string {
+	dir := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module p\n\ngo 1.25\n", "p.go": code, "p_test.go": tests} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	return dir
+}
+
+// Every mutant of a small package, and what becomes of it.
+func TestMutate(t *testing.T) {
+	dir := module(t)
+	t.Chdir(dir)
+	list := filepath.Join(dir, "reasons.tsv")
+	reason := "p.go\tif x < 0 {\t0\t0\t1\tno test has 0"
+	require.NoError(t, os.WriteFile(list, []byte(reason+"\n"), 0o644))
+	var out bytes.Buffer
+	m := &mutator{dir: ".", count: 100, jobs: 2, seed: 1, reasons: list, out: &out}
+	percent, err := m.run(t.Context())
+	require.NoError(t, err, out.String())
+	var got []string
+	for line := range strings.Lines(out.String()) {
+		if what, key, ok := strings.Cut(line, "\t"); ok {
+			got = append(got, what[:8]+" "+strings.TrimSpace(key))
+		}
+	}
+	require.ElementsMatch(t, []string{
+		"SURVIVED p.go\tif x > 1<<20 {\t0\t>\t>=",
+		"SURVIVED p.go\tif x > 1<<20 {\t0\t1\t2",
+		"SURVIVED p.go\tif x > 1<<20 {\t0\t20\t21",
+		"SURVIVED p.go\tif x < 0 {\t0\t<\t<=",
+		"NO TEST  p.go\tfunc Never(x int) bool { return x == 3 }\t0\t==\t!=",
+		"NO TEST  p.go\tfunc Never(x int) bool { return x == 3 }\t0\t3\t4",
+	}, got)
+	// Killed: << as >>, −1 as 1 and as −2, 1 as 2.
+	require.Contains(t, out.String(), "11 mutants: 4 killed, 7 survived (of which 1 for a reason), 2 on lines that no test runs; 45.5 % killed or for a reason; 0 more did not compile")
+	require.InDelta(t, 500./11, percent, 1e-9)
+}
+
+func TestSites(t *testing.T) {
+	dir := module(t)
+	sites, err := sitesIn(dir)
+	require.NoError(t, err)
+	for _, s := range sites {
+		changed, err := s.mutated()
+		require.NoError(t, err)
+		require.Equal(t, code[:s.from]+s.new+code[s.to:], string(changed))
+		require.Equal(t, s.old, code[s.from:s.to])
+		require.NotContains(t, []string{"7"}, s.old) // beside an error
+	}
+	_, err = sitesIn(filepath.Join(dir, "absent"))
+	require.NoError(t, err)
+	_, err = (&mutator{dir: t.TempDir(), reasons: os.DevNull}).run(t.Context())
+	require.ErrorContains(t, err, "nothing to mutate")
+	_, err = (&mutator{dir: dir, reasons: filepath.Join(dir, "p.go")}).run(t.Context())
+	require.ErrorContains(t, err, "p.go:1: want file")
+}
