@@ -1,5 +1,6 @@
 GO       ?= go
 FUZZTIME ?= 60s
+N ?= 300
 COUNT    ?= 6
 
 PREFIX   ?= /usr/local
@@ -18,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -47,6 +48,9 @@ fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 
 fuzz-import: ## compare importers with other engines, from PyPI, on random graphs for FUZZTIME; IMPORTFLAGS sets how: "lce" first for TensorFlow Lite
 	FUZZTIME=$(FUZZTIME) ./scripts/fuzz-import $(IMPORTFLAGS)
+
+mutate: ## change one token of PACKAGE at a time, N times, and see which changes no test finds
+	$(GO) run ./internal/mutate -n $(N) $(TAGFLAGS) $(MUTATEFLAGS) $(PACKAGE)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)

@@ -134,7 +134,9 @@ def noisy(g, amount, r):
             added = 1e-36
         if o.name == "GELU":  # of numbers far below 0 the interpreter makes −0
             added = 5e-7
-        for name, noise in (("MUL", 1 + factor * r.uniform(-1, 1, t.dims[-1:])), ("ADD", added * r.uniform(-1, 1, t.dims[-1:]))):
+        # For a channel, or for each value: signs of two values of a channel may differ.
+        dims = t.dims[-1:] if r.random() < 0.5 else t.dims
+        for name, noise in (("MUL", 1 + factor * r.uniform(-1, 1, dims)), ("ADD", added * r.uniform(-1, 1, dims))):
             if (factor if name == "MUL" else added) > 0:
                 y, before = o.outputs[0], g.add(Tensor(t.dims, "float32"))
                 o.outputs = [before]
