@@ -62,3 +62,24 @@ def test_plot(digits: bitcnn.Model) -> None:
     assert profile.plot("percent", ax).get_xlabel() == "percent"
     with pytest.raises(ValueError, match="the column 'why' has no numbers"):
         profile.plot("why")
+
+
+def test_plot_of_report(digits: bitcnn.Model) -> None:
+    pytest.importorskip("matplotlib").use("Agg")
+    ax = digits.report().plot()
+    assert ax.get_xlabel() == "stored_bytes"
+    legend = ax.get_legend()
+    assert legend is not None
+    assert [t.get_text() for t in legend.get_texts()] == ["binary"]
+    rows = [["a very long name of a layer " * 2, True, 3], ["b", False, 2], ["c", True, 1]]
+    ax = bitcnn.Table("title", ["layer", "yes", "n"], rows, plotted="n", coloured="yes").plot()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["yes", "not yes"]  # type: ignore[union-attr]
+    assert [bar.get_width() for bar in ax.patches] == [3, 1, 2]  # type: ignore[attr-defined]
+    # Nothing is cut off.
+    figure = ax.figure
+    figure.canvas.draw()
+    for text in [*ax.get_yticklabels(), ax.xaxis.label, ax.title]:
+        box = text.get_window_extent()
+        assert box.x0 >= 0
+        assert box.y0 >= 0
+        assert box.x1 <= figure.bbox.x1

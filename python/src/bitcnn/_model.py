@@ -438,6 +438,8 @@ def _report_table(report: Mapping[str, Any]) -> Table:
         ["layer", *columns],
         [[layer["name"], *(layer.get(c, "") for c in columns)] for layer in report["layers"]],
         totals,
+        plotted="stored_bytes",
+        coloured="binary",
     )
 
 

@@ -25,11 +25,15 @@ class Table(Sequence[Mapping[str, Value]]):
         columns: Sequence[str],
         rows: Sequence[Sequence[Value]],
         totals: Mapping[str, Value] | None = None,
+        *,
+        plotted: str | None = None,
+        coloured: str | None = None,
     ) -> None:
         self.title = title
         self.columns = tuple(columns)
         self.totals: Mapping[str, Value] = dict(totals or {})
         self._rows = [tuple(row) for row in rows]
+        self._plotted, self._coloured = plotted, coloured
 
     def __len__(self) -> int:
         return len(self._rows)
@@ -87,9 +91,14 @@ class Table(Sequence[Mapping[str, Value]]):
         return pd.DataFrame(self._rows, columns=list(self.columns))
 
     def plot(self, column: str | None = None, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
-        """A bar for each row, of a column of numbers, by default the first one; needs matplotlib."""
+        """A bar for each row, of a column of numbers; needs matplotlib.
+
+        Without a column it is that which matters most: the bytes of a report, of which binary
+        layers have a colour of their own, and the median time of a profile.
+        """
         import matplotlib.pyplot as plt
 
+        column = column or self._plotted
         if column is None:
             column = next(
                 name
@@ -100,8 +109,16 @@ class Table(Sequence[Mapping[str, Value]]):
         if len(values) != len(self) or not values:
             raise ValueError(f"the column {column!r} has no numbers")
         if ax is None:
-            ax = plt.figure(figsize=(7, 1 + 0.3 * len(self))).gca()
-        ax.barh(range(len(self)), values)
+            ax = plt.figure(figsize=(7, 1 + 0.3 * len(self)), layout="constrained").gca()
+        if self._coloured is None:
+            ax.barh(range(len(self)), values)
+        else:
+            for yes, colour in (True, "#0072b2"), (False, "#d55e00"):
+                rows = [i for i, v in enumerate(self[self._coloured]) if v is yes]
+                label = self._coloured if yes else f"not {self._coloured}"
+                if rows:
+                    ax.barh(rows, [values[i] for i in rows], color=colour, label=label)
+            ax.legend()
         ax.set_yticks(range(len(self)), [str(v) for v in self[self.columns[0]]])
         ax.invert_yaxis()
         ax.set_xlabel(column)
