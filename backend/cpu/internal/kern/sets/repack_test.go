@@ -15,6 +15,12 @@ func TestNarrowAndJoin(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
 			src := randomWords(rng, n)
+			if n > 0 { // nothing beside it is read
+				words := fenced(t, 8*n)
+				fencedWords := unsafe.Slice((*uint64)(unsafe.Pointer(&words[0])), n)
+				copy(fencedWords, src)
+				src = fencedWords
+			}
 			dst := make([]uint32, n+2)
 			s.Narrow(dst[1:n+1], src)
 			for i, v := range src {
@@ -25,7 +31,8 @@ func TestNarrowAndJoin(t *testing.T) {
 
 			for _, taps := range []int{1, 2, 3, 5, 32} {
 				step, shift := rng.IntN(40), 1+rng.IntN(32/taps)
-				from := make([]uint32, n+(taps-1)*step)
+				all := fenced(t, max(4*(n+(taps-1)*step), 1))[:4*(n+(taps-1)*step)]
+				from := unsafe.Slice((*uint32)(unsafe.Pointer(unsafe.SliceData(all))), len(all)/4)
 				for i := range from {
 					from[i] = rng.Uint32() & (1<<shift - 1)
 				}
