@@ -38,6 +38,10 @@ var mayOpen = map[string]string{
 	"kernels/internal/machine/code.go":  "a tool of the checks",
 	"kernels/internal/machine/main.go":  "a tool of the checks",
 	"kernels/internal/pack/main.go":     "a tool of the build",
+	"internal/mutate/coverage.go":       "a tool for those who write tests",
+	"internal/mutate/main.go":           "a tool for those who write tests",
+	"internal/mutate/reasons.go":        "a tool for those who write tests",
+	"internal/mutate/sites.go":          "a tool for those who write tests",
 	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
 	"bcnn/onnx/files.go":                "the folder of a model",
 
