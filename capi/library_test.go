@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"runtime"
 	"slices"
 	"strconv"
@@ -133,6 +134,26 @@ func TestChecks(t *testing.T) {
 			}
 			runProgram(t, program, "files", onnx, filepath.Join(t.TempDir(), "digits.bcnn"))
 		})
+	}
+}
+
+// Everything that C has is there in C++.
+func TestCPlusPlus(t *testing.T) {
+	dir := lib(t)
+	onnx := filepath.Join(t.TempDir(), "relu.onnx")
+	require.NoError(t, os.WriteFile(onnx, relu(), 0o600))
+	for _, standard := range []string{"c++11", "c++20"} {
+		program := compile(t, dir, "testdata/check.cpp", append(builds(dir)["AddressSanitizer"], "-std="+standard, "-pedantic")...)
+		runProgram(t, program, onnx, filepath.Join(t.TempDir(), "saved.bcnn"))
+	}
+	header, err := os.ReadFile("include/bitcnn.h")
+	require.NoError(t, err)
+	plus, err := os.ReadFile("include/bitcnn.hpp")
+	require.NoError(t, err)
+	for _, m := range regexp.MustCompile(`BITCNN_API .*[ *](bitcnn_[a-z_]*)\(`).FindAllStringSubmatch(string(header), -1) {
+		if m[1] != "bitcnn_version_number" { // a number already
+			require.Contains(t, string(plus), m[1])
+		}
 	}
 }
 

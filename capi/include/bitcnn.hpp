@@ -1,4 +1,5 @@
-// bitcnn in C++11: models and sessions that close themselves, and errors as exceptions.
+// bitcnn.h in C++11: models and sessions that close themselves, errors as exceptions, text as
+// strings, and memory of vectors. What bitcnn.h says of a function holds here, too.
 //
 // SPDX-License-Identifier: Apache-2.0
 #ifndef BITCNN_HPP
@@ -6,9 +7,12 @@
 
 #include "bitcnn.h"
 
+#include <cstddef>
+#include <cstdint>
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace bitcnn {
 
@@ -27,10 +31,77 @@ inline void check(bitcnn_status status) {
 	}
 }
 
-// owner closes a number when it goes.
-template <bitcnn_status (*close)(uint64_t)>
+// text returns what a function writes that is given memory, its size, and a place for the
+// length of what there is.
+template <class F>
+std::string text(F write) {
+	size_t length = 0;
+	check(write(nullptr, size_t(0), &length));
+	std::string s(length + 1, '\0');
+	check(write(&s[0], s.size(), &length));
+	s.resize(length);
+	return s;
+}
+
+inline std::string version() {
+	const char *v = bitcnn_version();
+	if (!v) {
+		throw std::runtime_error(bitcnn_last_error());
+	}
+	return v;
+}
+
+// The devices of this machine.
+inline std::vector<bitcnn_device> devices() {
+	std::vector<bitcnn_device> all;
+	for (;;) {
+		bitcnn_device d = BITCNN_INIT(bitcnn_device);
+		const bitcnn_status status = bitcnn_get_device(all.size(), &d);
+		if (status == BITCNN_NOT_FOUND) {
+			return all;
+		}
+		check(status);
+		all.push_back(d);
+	}
+}
+
+// The names of the models that are part of the library.
+inline std::vector<std::string> bundled_names() {
+	std::vector<std::string> all;
+	for (;;) {
+		size_t length = 0;
+		const bitcnn_status status = bitcnn_bundled_name(all.size(), nullptr, 0, &length);
+		if (status == BITCNN_NOT_FOUND) {
+			return all;
+		}
+		check(status);
+		all.push_back(text([&](char *to, size_t size, size_t *n) { return bitcnn_bundled_name(all.size(), to, size, n); }));
+	}
+}
+
+// A tensor is the memory of a batch. Nothing of it is copied: a vector must stay where it is
+// for as long as it is used.
+struct tensor : bitcnn_tensor {
+	tensor(void *memory, size_t size, bitcnn_dtype type, bitcnn_layout order = BITCNN_NHWC) : bitcnn_tensor() {
+		data = memory;
+		bytes = size;
+		dtype = type;
+		layout = order;
+	}
+	tensor(std::vector<float> &v, bitcnn_layout order = BITCNN_NHWC)
+		: tensor(v.data(), v.size() * sizeof(float), BITCNN_FLOAT32, order) {}
+	tensor(std::vector<uint8_t> &v, bitcnn_layout order = BITCNN_NHWC) : tensor(v.data(), v.size(), BITCNN_UINT8, order) {}
+	// Inputs are not written to.
+	tensor(const std::vector<float> &v, bitcnn_layout order = BITCNN_NHWC) : tensor(const_cast<std::vector<float> &>(v), order) {}
+	tensor(const std::vector<uint8_t> &v, bitcnn_layout order = BITCNN_NHWC) : tensor(const_cast<std::vector<uint8_t> &>(v), order) {}
+};
+static_assert(sizeof(tensor) == sizeof(bitcnn_tensor), "a list of tensors is one of bitcnn_tensor");
+
+// An owner closes what it has when it goes. Without anything it is false.
+template <bitcnn_status (*close_number)(uint64_t)>
 class owner {
 public:
+	owner() noexcept = default;
 	owner(owner &&other) noexcept : number_(other.number_) { other.number_ = 0; }
 	owner &operator=(owner &&other) noexcept {
 		std::swap(number_, other.number_);
@@ -38,18 +109,27 @@ public:
 	}
 	~owner() {
 		if (number_) {
-			close(number_);
+			close_number(number_);
 		}
 	}
+	explicit operator bool() const noexcept { return number_ != 0; }
 	uint64_t get() const noexcept { return number_; }
+	// Closes it now, and throws what is wrong. Without anything it does nothing.
+	void close() {
+		if (number_) {
+			const uint64_t number = number_;
+			number_ = 0;
+			check(close_number(number));
+		}
+	}
 
 protected:
-	owner() = default;
 	uint64_t number_ = 0;
 };
 
 class model : public owner<bitcnn_close_model> {
 public:
+	model() noexcept = default;
 	static model load(const std::string &path, const bitcnn_load_options *options = nullptr) {
 		model m;
 		check(bitcnn_load(path.c_str(), options, &m.number_));
@@ -65,26 +145,77 @@ public:
 		check(bitcnn_bundled(name.c_str(), &m.number_));
 		return m;
 	}
+	static model conv(const bitcnn_conv &conv) {
+		model m;
+		check(bitcnn_conv_model(&conv, &m.number_));
+		return m;
+	}
+	void save(const std::string &path) const { check(bitcnn_save(number_, path.c_str())); }
+	// What became of the layers, as JSON.
+	std::string report() const {
+		return text([this](char *to, size_t size, size_t *n) { return bitcnn_report(number_, to, size, n); });
+	}
+};
+
+// The median and the shortest time of a step, in nanoseconds.
+struct step_time {
+	int64_t median, shortest;
 };
 
 class session : public owner<bitcnn_close> {
 public:
+	session() noexcept = default;
 	explicit session(const model &m, const bitcnn_options &options = BITCNN_INIT(bitcnn_options)) {
 		check(bitcnn_open(m.get(), &options, &number_));
 	}
+	bitcnn_session_info info() const {
+		bitcnn_session_info i = BITCNN_INIT(bitcnn_session_info);
+		check(bitcnn_info(number_, &i));
+		return i;
+	}
+	bitcnn_device device() const {
+		bitcnn_device d = BITCNN_INIT(bitcnn_device);
+		check(bitcnn_session_device(number_, &d));
+		return d;
+	}
 	bitcnn_io input(size_t index = 0) const { return io(bitcnn_input, index); }
 	bitcnn_io output(size_t index = 0) const { return io(bitcnn_output, index); }
-	std::string label(size_t index) const {
-		size_t length;
-		check(bitcnn_label(number_, index, nullptr, 0, &length));
-		std::string text(length + 1, '\0');
-		check(bitcnn_label(number_, index, &text[0], text.size(), nullptr));
-		text.resize(length);
-		return text;
+	std::string input_name(size_t index = 0) const { return indexed(bitcnn_input_name, index); }
+	std::string output_name(size_t index = 0) const { return indexed(bitcnn_output_name, index); }
+	std::string label(size_t index) const { return indexed(bitcnn_label, index); }
+	std::vector<std::string> labels() const {
+		std::vector<std::string> all(info().labels);
+		for (size_t i = 0; i < all.size(); i++) {
+			all[i] = label(i);
+		}
+		return all;
 	}
-	// run is for models with one input and one output.
+	// A text of a step, of which there are info().steps.
+	std::string step(size_t index, bitcnn_step_text what = BITCNN_STEP_NAME) const {
+		return text([&](char *to, size_t size, size_t *n) { return bitcnn_step(number_, index, what, to, size, n); });
+	}
+
+	// Of models with one input and one output, and of any.
 	void run(int64_t images, const bitcnn_tensor &in, const bitcnn_tensor &out) const {
 		check(bitcnn_run(number_, images, &in, 1, &out, 1));
+	}
+	void run(int64_t images, const std::vector<tensor> &in, const std::vector<tensor> &out) const {
+		check(bitcnn_run(number_, images, in.data(), in.size(), out.data(), out.size()));
+	}
+	// On a stream of CUDA; tensors are in memory of the device.
+	void enqueue(void *stream, int64_t images, const std::vector<tensor> &in, const std::vector<tensor> &out) const {
+		check(bitcnn_enqueue(number_, stream, images, in.data(), in.size(), out.data(), out.size()));
+	}
+	// The times of the steps in so many runs.
+	std::vector<step_time> profile(int64_t images, const std::vector<tensor> &in, int32_t runs) const {
+		const size_t steps = info().steps;
+		std::vector<int64_t> median(steps), shortest(steps);
+		check(bitcnn_profile(number_, images, in.data(), in.size(), runs, median.data(), shortest.data(), steps));
+		std::vector<step_time> times(steps);
+		for (size_t i = 0; i < steps; i++) {
+			times[i] = step_time{median[i], shortest[i]};
+		}
+		return times;
 	}
 
 private:
@@ -92,6 +223,9 @@ private:
 		bitcnn_io d = BITCNN_INIT(bitcnn_io);
 		check(describe(number_, index, &d));
 		return d;
+	}
+	std::string indexed(bitcnn_status (*write)(bitcnn_session, size_t, char *, size_t, size_t *), size_t index) const {
+		return text([&](char *to, size_t size, size_t *n) { return write(number_, index, to, size, n); });
 	}
 };
 
