@@ -1,6 +1,5 @@
 // Command mutate measures what the tests of a package find: it changes one token of the code
-// at a time (a comparison, an operator, a number) and sees whether a test fails. See
-// https://en.wikipedia.org/wiki/Mutation_testing and the numbers in docs/testing.md.
+// at a time (a comparison, an operator, a number) and sees whether a test fails; see README.md.
 //
 //	go run ./internal/mutate -n 300 -seed 1 ./bcnn/tflite
 //
