@@ -190,11 +190,13 @@ func compose(chain []link, c int) (scale, shift float32) {
 // a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. A constant takes another one
 // away where less than a part of cancelled is left of it. One of at least roundsAt, beside
 // which hardly any value keeps a fraction, is composed with nothing behind it. Nor are factors
-// whose product is not normal.
+// whose product is infinite, or less than leastNormal, which float32 has with fewer bits; unless
+// it is beside a summand of at least besides, as in a channel that a network has given up.
 const (
 	cancelled   = 1.0 / (1 << 20)
 	roundsAt    = 1 << 20
 	leastNormal = 0x1p-126
+	besides     = 0x1p-64
 )
 
 // together returns how many affine links from the first one on may be composed for a
@@ -204,12 +206,12 @@ func together(affine []link, c int) int {
 	for i := range affine {
 		l := &affine[i]
 		s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
-		if i > 0 && !(normal(a) && normal(a*s)) {
+		moved := b - mean
+		next := float64(moved*s) + shift
+		if i > 0 && (math.Abs(a*s) > math.MaxFloat32 || (subnormal(a) || subnormal(a*s)) && math.Abs(next) < besides) {
 			return i
 		}
 		a *= s
-		moved := b - mean
-		next := float64(moved*s) + shift
 		if before := math.Abs(b); s != 0 && before > 0 {
 			if left := min(math.Abs(moved), math.Abs(next/s)); left < before*cancelled ||
 				max(before, math.Abs(mean), math.Abs(moved*s), math.Abs(shift)) >= roundsAt {
@@ -221,11 +223,7 @@ func together(affine []link, c int) int {
 	return len(affine)
 }
 
-// normal reports whether float32 has all its bits for a factor.
-func normal(a float64) bool {
-	a = math.Abs(a)
-	return a == 0 || a >= leastNormal && a <= math.MaxFloat32
-}
+func subnormal(a float64) bool { return a != 0 && math.Abs(a) < leastNormal }
 
 // composes reports whether composed affine links give the same for ±1 as the links do one
 // after the other.

@@ -135,6 +135,20 @@ func TestFactorsOutOfRange(t *testing.T) {
 	}
 }
 
+// A channel whose scale has become tiny does not keep a normalisation from being a part of the
+// convolution.
+func TestGivenUpChannels(t *testing.T) {
+	n := fed(bcnn.Float32, 1, 1, 64)
+	plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	plus(n, kernel(64, 2, bcnn.Window{KH: 1, KW: 1}))
+	plus(n, bcnn.Affine{Scale: []float32{0.1, 1e-30}})
+	plus(n, bcnn.BatchNorm{Gamma: []float32{1, 1e-20}, Beta: []float32{0, 0.3}, Mean: []float32{2, 2}, Var: []float32{1, 1}})
+	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	require.Len(t, plan.Steps, 2) // the sign, and all else
+	require.InDelta(t, 0.3, outputOf(t, n, make([]float32, 64))[1], 1e-7)
+}
+
 // TestSumsOfZeros sums levels that are all 0: the sum is 0, whatever it is scaled by.
 func TestSumsOfZeros(t *testing.T) {
 	for _, q := range []bcnn.Quantize{
