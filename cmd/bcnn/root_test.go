@@ -23,7 +23,7 @@ func TestUsageErrors(t *testing.T) {
 		{"completion tcsh", `"tcsh"`},
 		{"--nope", "unknown flag: --nope"},
 		{"classify", "classify needs an image, a folder of images, or -"},
-		{"classify --modle digits x.png", "unknown flag: --modle; did you mean --model?"},
+		{"classify --mdoel digits x.png", "unknown flag: --mdoel; did you mean --model?"},
 		{"bench --iso avx2", "did you mean --isa?"},
 		{"classify --nope x.png", "unknown flag: --nope"},
 		{"classify --json=perhaps x.png", "invalid argument"},

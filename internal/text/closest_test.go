@@ -9,7 +9,7 @@ import (
 func TestClosest(t *testing.T) {
 	words := []string{"model", "mode", "device", "threads", "ops", "isa", "größe"}
 	for wrong, want := range map[string]string{
-		"modle": "model", "mdel": "model", "moddel": "model", "model": "model", "devcie": "device", "treads": "threads",
+		"mdoel": "model", "mdel": "model", "moddel": "model", "model": "model", "devcie": "device", "treads": "threads",
 		"op": "", "iso": "isa", "kernels": "", "": "", "grosse": "", "grösse": "größe", "xxxxxxxxx": "",
 	} {
 		require.Equal(t, want, Closest(wrong, words), wrong)
