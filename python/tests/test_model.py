@@ -174,7 +174,7 @@ def test_wrong_names_and_outputs(digits: bitcnn.Model) -> None:
         (np.zeros((2, 20), np.float32)[:, ::2], ValueError, "an output must be contiguous"),
         (np.zeros((3, 10), np.float32), ValueError, "tensor is float32 3×10, want float32 2×10"),
         (np.zeros((2, 10)), TypeError, "tensor is float64 2×10, want float32 2×10"),
-        (memoryview(good), TypeError, "memoryview is not a NumPy array"),
+        (memoryview(good), TypeError, "memoryview is neither a NumPy array nor a tensor"),
     ]:
         with pytest.raises(kind, match=text):
             digits.run({"input": x}, {name: out})  # type: ignore[dict-item]

@@ -46,13 +46,28 @@ CONVOLUTIONS = [
     ((4, 1, 9, 9), (1, 1, 1, 1), 2, 0, 1, 1, -1, True),
     ((33, 128, 4, 4), (64, 128, 3, 3), 1, 1, 1, 1, 1, True),
     ((2, 16, 1, 1), (4, 16, 1, 1), 1, 0, 1, 1, -1, True),
+    ((2, 9, 5, 6), (3, 9, 2, 4), 1, (0, 1, 1, 2), 1, 1, 1, False),
+    ((2, 70, 6, 5), (3, 70, 3, 3), 2, (2, 0, 1, 3), 1, 1, 0, True),
+    ((1, 8, 7, 7), (2, 8, 3, 2), 1, "valid", 2, 1, -1, True),
+    ((2, 8, 7, 6), (4, 4, 2, 4), 1, "same", (3, 1), 2, -1, True),
 ]
+
+
+def sides(padding: Any, w: Any, dilation: Any) -> list[int]:
+    """The padding as F.pad takes it."""
+    if padding == "same":  # as torch.nn.Conv2d has it: one more below and right where it is odd
+        both = [d * (k - 1) for d, k in zip(bt._operators.pair(dilation), w.shape[2:], strict=True)]
+        return [both[1] // 2, -(-both[1] // 2), both[0] // 2, -(-both[0] // 2)]
+    if padding == "valid":
+        padding = 0
+    top, left, *rest = bt._operators.pair(padding)
+    bottom, right = rest or (top, left)
+    return [left, right, top, bottom]
 
 
 def reference(x: Any, w: Any, *geometry: Any) -> Any:
     stride, padding, dilation, groups, padding_value, zero = geometry
-    height, width = (padding, padding) if isinstance(padding, int) else padding
-    padded = F.pad(signs(x, zero).double(), [width, width, height, height], value=padding_value)
+    padded = F.pad(signs(x, zero).double(), sides(padding, w, dilation), value=padding_value)
     return F.conv2d(padded, signs(w).double(), None, stride, 0, dilation, groups)
 
 
@@ -65,6 +80,20 @@ def test_conv2d_is_that_of_signs(case: Any, order: Any) -> None:
         got = bt.binary_conv2d(x, weight, *case[2:])
         assert torch.equal(got.double(), want)
         assert got.is_contiguous(memory_format=order)
+
+
+@pytest.mark.parametrize("padding", ["same", "valid"])
+@pytest.mark.parametrize("dilation", [1, (2, 1)])
+def test_named_padding_is_that_of_torch(padding: str, dilation: Any) -> None:
+    x = values(2, 8, 7, 8)
+    for kernel in np.ndindex(4, 4):
+        layer = bt.BinaryConv2d(8, 3, [k + 1 for k in kernel], 1, padding, dilation, 1, 0, bt.Sign())
+        want = F.conv2d(signs(x), signs(layer.weight), None, 1, padding, dilation)
+        assert torch.equal(layer(x), want)
+        with torch.no_grad():
+            assert torch.equal(layer.eval()(x), want)
+            for weight in (layer.weight, layer.packed):
+                assert torch.equal(bt.binary_conv2d(x, weight, 1, padding, dilation, 1, 0), want)
 
 
 @pytest.mark.parametrize("dtype", [torch.float64, torch.float16, torch.bfloat16])
@@ -196,6 +225,16 @@ BAD: list[tuple[Callable[[], Any], type[Exception], str]] = [
     (lambda: bt.unpack(torch.zeros(4, 1), 3), TypeError, "int64"),
     (lambda: bt.unpack(torch.zeros(4, 1, dtype=torch.int64), 65), ValueError, "2"),
     (lambda: bt.BinaryConv2d(2, 2, 3, padding_value=3), ValueError, "padding_value"),
+    (lambda: bt.BinaryConv2d(2, 2, 3, padding="full"), ValueError, "padding is 'full', want \"same\""),
+    (lambda: bt.BinaryConv2d(2, 2, 3, stride=(1, 2), padding="same"), ValueError, r"a stride of 1, not of \[1, 2\]"),
+    (lambda: bt.BinaryConv2d(2, 2, 3, padding=(1, 2, 3)), ValueError, r"padding is \[1, 2, 3\], want 2 or 4 numbers"),
+    (lambda: bt.BinaryConv2d(2, 2, 3, dilation=0), ValueError, "dilation"),
+    (
+        lambda: bt.binary_conv2d(torch.zeros(1, 3, 4, 4), torch.zeros(2, 3, 3, 3), 2, "same"),
+        ValueError,
+        "a stride of 1",
+    ),
+    (lambda: bt.binary_conv2d(torch.zeros(1, 3, 4, 4), None, 1, "same"), TypeError, "NoneType is not a tensor"),
     (lambda: bt.BinaryConv2d(2, 2, 3, sign=bt.RSign(2)), TypeError, "RSign"),
     (lambda: bt.Sign("tanh"), ValueError, "tanh"),
 ]
@@ -300,6 +339,7 @@ OPCHECKS: list[tuple[str, Callable[[], tuple[Any, ...]]]] = [
     ("unpack", lambda: (bt.pack(torch.randn(3, 70, 4)), 70)),
     ("binary_conv2d", lambda: (torch.randn(2, 8, 5, 6, requires_grad=True), torch.randn(4, 8, 3, 3, requires_grad=True), [1, 2], [1, 0], [1, 1], 1, -1, True)),
     ("binary_conv2d", lambda: (torch.randn(2, 8, 5, 6).to(memory_format=torch.channels_last).requires_grad_(), bt.pack(torch.randn(4, 4, 3, 3)), [1, 1], [1, 1], [1, 1], 2, 0, False)),
+    ("binary_conv2d", lambda: (torch.randn(2, 8, 5, 6, requires_grad=True), torch.randn(4, 8, 2, 4, requires_grad=True), [1, 1], [0, 1, 1, 2], [1, 1], 1, 1, True)),
     ("binary_linear", lambda: (torch.randn(2, 3, 70, requires_grad=True), torch.randn(5, 70, requires_grad=True), True)),
     ("binary_linear", lambda: (torch.randn(2, 70, requires_grad=True), bt.pack(torch.randn(5, 70)), False)),
 ]  # fmt: skip
@@ -319,10 +359,8 @@ def test_gradient_goes_straight_through(case: Any) -> None:
     gradient = torch.randint(-3, 4, out.shape).float()  # sums of whole numbers are exact
     out.backward(gradient)
     s, t = signs(x, case[7]).requires_grad_(), signs(w).requires_grad_()
-    sides = bt._operators.pair(case[3])
-    F.conv2d(F.pad(s, [sides[1]] * 2 + [sides[0]] * 2, value=case[6]), t, None, case[2], 0, case[4], case[5]).backward(
-        gradient
-    )
+    padded = F.pad(s, sides(case[3], w, case[4]), value=case[6])
+    F.conv2d(padded, t, None, case[2], 0, case[4], case[5]).backward(gradient)
     assert torch.equal(a.grad, s.grad * (x.abs() <= 1))
     assert torch.equal(b.grad, t.grad)
     c = x.clone().requires_grad_()
@@ -374,6 +412,7 @@ class Net(nn.Module):
     def __init__(self) -> None:
         super().__init__()
         self.conv1 = bt.BinaryConv2d(1, 16, 5)
+        self.conv4 = bt.BinaryConv2d(32, 32, 2, padding="same", padding_value=1, sign=bt.Sign())
         self.conv2 = bt.BinaryConv2d(16, 32, 3, padding=1, padding_value=1, sign=bt.Sign("polynomial"))
         self.sign3, self.conv3 = bt.RSign(32), bt.BinaryConv2d(32, 32, 3, padding=1, padding_value=0, groups=2)
         self.act3 = bt.RPReLU(32)
@@ -383,7 +422,7 @@ class Net(nn.Module):
     def forward(self, x: Any) -> Any:
         x = self.norms[0](F.max_pool2d(self.conv1(x / 255), 2))
         x = self.norms[1](F.max_pool2d(self.conv2(x), 2))
-        x = self.act3(self.conv3(self.sign3(x))) + x
+        x = self.act3(self.conv3(self.sign3(x))) + self.conv4(x) / 32
         return self.norms[2](self.dense(x.flatten(1)))
 
 
@@ -491,11 +530,49 @@ def test_compile_to_the_runtime() -> None:
     with bt.compile(net, x, device="cpu", max_batch=4) as model:
         assert model.name == "Net"
         report = model.report()
-        assert [row["binary"] for row in report] == [False, True, True, True]
+        assert [row["binary"] for row in report] == [False, True, True, True, True]
         np.testing.assert_allclose(model(x.numpy()), want.numpy(), rtol=1e-5, atol=1e-5)
     assert all(torch.equal(a, b) for a, b in zip(before.values(), net.state_dict().values(), strict=True))
     with pytest.raises(ValueError, match="example"):
         bt.compile(net, x[:0])
+
+
+def test_tensors_in_tensors_out() -> None:
+    pytest.importorskip("onnxscript")
+    net = Sums().eval()
+    x = torch.randint(-8, 9, (6, 3, 8, 8)) / 8
+    with torch.no_grad():
+        want = net(x)
+    for batch in (4, 8):
+        model = bt.compile(net, x, device="cpu", max_batch=batch)
+        (name,), (output,) = [i.name for i in model.inputs], [o.name for o in model.outputs]
+        with_gradient = x.clone().requires_grad_()
+        last = x.contiguous(memory_format=torch.channels_last)
+        for given in (x, with_gradient, last, nn.Parameter(x), x.double().float()):
+            got = model(given)
+            assert isinstance(got, Tensor)
+            assert not got.requires_grad
+            assert torch.equal(got, want)
+        assert torch.equal(model(x[2]), want[2])
+        assert torch.equal(model(x[::2]), want[::2])
+        assert torch.equal(model.run({name: with_gradient})[output], want)
+        assert isinstance(model(x.numpy()), np.ndarray)
+        assert isinstance(model.run({name: x.numpy()})[output], np.ndarray)
+        out, array = torch.zeros_like(want), np.zeros(want.shape, np.float32)
+        assert model.run({name: x}, {output: out})[output] is out
+        assert torch.equal(out, want)
+        assert model.run({name: x}, {output: array})[output] is array
+        assert np.array_equal(array, want.numpy())
+        with pytest.raises(TypeError, match="tensor is float64"):
+            model(x.double())
+        with pytest.raises(TypeError, match="Tensor is not an array"):
+            model(x.to("meta"))
+        with pytest.raises(TypeError, match="Tensor is neither a NumPy array nor a tensor of the processor"):
+            model.run({name: x}, {output: out.to("meta")})
+        with pytest.raises(ValueError, match="overlaps"):
+            model.run(
+                {name: x.flatten()[: x.numel()].view(x.shape)}, {output: x.flatten()[: want.numel()].view(want.shape)}
+            )
 
 
 def test_readme() -> None:
@@ -525,3 +602,85 @@ def test_compile_several_inputs_and_outputs() -> None:
     with torch.no_grad():
         for got, want in zip(out.values(), net(a, b), strict=True):
             assert np.array_equal(got, want.numpy())
+
+
+class Checked(nn.Module):
+    """Modules that are called twice, write in place, do nothing, or have several results."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block = nn.Sequential(nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True))
+        self.act, self.drop, self.split = nn.ReLU(), nn.Dropout(), Split()
+        self.dense = nn.Linear(4 * 36, 5)
+
+    def forward(self, x: Any) -> Any:
+        a, b = self.split(self.act(self.act(self.block(x)) - 0.1))
+        return self.dense(self.drop(a + b).flatten(1))
+
+
+class Split(nn.Module):
+    def forward(self, x: Any) -> Any:
+        return x[:, :4], x[:, 4:]
+
+
+def test_check() -> None:
+    pytest.importorskip("onnxscript")
+    net, x = trained()
+    check = bt.check(net, x, device="cpu")
+    assert check.ok
+    assert check.first is None
+    assert not check.not_compared
+    modules = check["module"]
+    for name in ("conv1", "conv2.sign", "conv2", "conv4", "sign3.sign", "act3", "norms.2", "output"):
+        assert name in modules
+    exact = {row["module"]: row["difference"] for row in check}
+    assert all(exact[name] == 0 for name in ("conv2.sign", "conv2", "conv3", "conv4", "dense"))
+    assert net.training  # as it was
+
+    check = bt.check(Checked(), torch.randn(3, 3, 8, 8), device="cpu", tolerance=1e-5)
+    assert check.ok
+    names = ["block.0", "block.1", "block.2", "act", "act (call 2)", "split[0]", "split[1]", "drop", "dense", "output"]
+    assert check["module"] == names
+
+
+def test_check_finds_what_differs() -> None:
+    """A module that computes otherwise in an exported file stands for a wrong import."""
+    pytest.importorskip("onnxscript")
+
+    class Two(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x * 3 if torch.onnx.is_in_onnx_export() else x * 2
+
+    class Summed(nn.Module):
+        def forward(self, x: Any) -> Any:
+            return x.cumsum(1)  # which the importer does not take
+
+    net = nn.Sequential(nn.Conv2d(3, 4, 3), Two(), nn.ReLU())
+    x = torch.randn(2, 3, 6, 6)
+    check = bt.check(net, x, device="cpu")
+    assert not check.ok
+    assert check.first == "1"
+    assert [row["ok"] for row in check] == [True, False, False, False]
+    assert check["relative"][1] == pytest.approx(0.5)
+    assert "3 differ by more than 0.0001" in repr(check)
+    pytest.importorskip("matplotlib")
+    check.plot()
+
+    class Aside(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.conv, self.other = nn.Conv2d(3, 4, 3), Summed()
+
+        def forward(self, x: Any) -> Any:
+            y = self.conv(x)
+            self.other(y)
+            return y
+
+    check = bt.check(Aside(), x, device="cpu")
+    assert check.ok
+    assert list(check.not_compared) == ["other"]
+    assert "not compared: other: " in repr(check)
+    with pytest.raises(ValueError, match="CumSum"):
+        bt.check(Summed(), x, device="cpu")
+    with pytest.raises(TypeError, match="int is not a module"):
+        bt.check(3, x)

@@ -221,8 +221,8 @@ static PyObject *new_output(Runner *self, const spec *s, Py_ssize_t images) {
 }
 
 // Runner_call is model(x). An array that is not as it must be is given to the method
-// _adapt, which raises or returns one that is; _call is for models whose arrays have
-// another order than the memory of a run.
+// _adapt, which raises or returns one that is; _call is for tensors, and for models whose
+// arrays have another order than the memory of a run.
 static PyObject *Runner_call(PyObject *object, PyObject *arguments, PyObject *names) {
 	Runner *self = (Runner *)object;
 	if (!self->empty || self->inputs != 1 || self->outputs != 1 || PyTuple_Size(arguments) != 1 || names) {
@@ -251,7 +251,8 @@ static PyObject *Runner_call(PyObject *object, PyObject *arguments, PyObject *na
 		} else {
 			PyErr_Clear();
 		}
-		if (attempt == 0 && PyObject_HasAttrString(x, "__cuda_array_interface__")) {
+		// A tensor gets a tensor, and one of a device is no matter of this function.
+		if (attempt == 0 && (PyObject_HasAttrString(x, "__torch_function__") || PyObject_HasAttrString(x, "__cuda_array_interface__"))) {
 			return PyObject_CallMethod(object, "_call", "O", x);
 		}
 		if (attempt == 1) {

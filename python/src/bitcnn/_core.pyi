@@ -1,5 +1,5 @@
 from collections.abc import Callable
-from typing import Any, NoReturn
+from typing import Any, NoReturn, overload
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,7 +18,10 @@ class Runner:
         masked: type,
         as_is: bool,
     ) -> None: ...
-    def __call__(self, x: Any, /) -> NDArray[np.float32]: ...
+    @overload
+    def __call__(self, x: NDArray[Any], /) -> NDArray[np.float32]: ...
+    @overload
+    def __call__(self, x: Any, /) -> Any: ...
     def _run(self, inputs: tuple[Any, ...], outputs: tuple[Any, ...], /) -> None: ...
 
 def run_layer(

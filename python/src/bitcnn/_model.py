@@ -20,6 +20,7 @@ from . import _core
 from . import _library as lib
 from ._cuda import Memory, all_of, is_on_device
 from ._table import Table, Value
+from ._tensors import detached, is_tensor, like
 
 _DTYPES: dict[int, np.dtype[Any]] = {1: np.dtype(np.uint8), 3: np.dtype(np.float32)}
 _KINDS = ("discrete GPU", "integrated GPU", "CPU", "emulated")
@@ -139,7 +140,7 @@ def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
         if isinstance(x, str | bytes | int | float | list | tuple | dict | set) or x is None:
             raise _wrong(info.name, f"{type(x).__name__} is not an array", TypeError)
         try:
-            x = np.asarray(x)
+            x = np.asarray(detached(x))
         except (TypeError, ValueError, RuntimeError, BufferError) as e:
             raise _wrong(info.name, f"{type(x).__name__} is not an array: {e}", TypeError) from e
     elif isinstance(x, np.ma.MaskedArray):
@@ -160,9 +161,9 @@ class Model(_core.Runner):
     """A model on a device, ready to run, made by ``load()``.
 
     ``model(x)`` computes the output of an array: of a batch, or of one image, for which the
-    output has no batch either. Memory is neither copied in nor out, but for arrays that are
-    not contiguous. It is safe for any number of threads, and runs without the lock of the
-    interpreter.
+    output has no batch either. Of a tensor of PyTorch it is a tensor, without a gradient. Memory
+    is neither copied in nor out, but for arrays that are not contiguous. It is safe for any
+    number of threads, and runs without the lock of the interpreter.
     """
 
     name: str
@@ -216,18 +217,18 @@ class Model(_core.Runner):
         batch = given.shape[: given.ndim - len(info.shape)]
         made = np.empty(batch + _spec(output)[1], output.dtype)
         self._run((info._to_memory(given),), (made,))
-        return made if output._as_is else output._from_memory(made)
+        return like([x], made if output._as_is else output._from_memory(made))
 
     def run(
         self,
         inputs: Mapping[str, ArrayLike],
-        outputs: Mapping[str, NDArray[Any]] | None = None,
-    ) -> dict[str, NDArray[Any]]:
+        outputs: Mapping[str, Any] | None = None,
+    ) -> dict[str, Any]:
         """Computes outputs by name from inputs by name.
 
-        Arrays in ``outputs`` are written and returned; they must be contiguous, writable and
-        apart from all others. Outputs that are not given are new arrays. Where an input is a
-        tensor of PyTorch on a CUDA device, all are.
+        Arrays and tensors in ``outputs`` are written and returned; they must be contiguous,
+        writable and apart from all others. Outputs that are not given are new arrays, or
+        tensors where an input is one. Where an input is a tensor on a CUDA device, all are.
         """
         _names("input", inputs, self.inputs, complete=True)
         _names("output", outputs or {}, self.outputs, complete=False)
@@ -251,7 +252,8 @@ class Model(_core.Runner):
         for info, result, memory in zip(self.outputs, results, made, strict=True):
             if memory is not result:
                 result[...] = info._from_memory(memory)
-        return {info.name: a for info, a in zip(self.outputs, results, strict=True)}
+        given_back = {i.name: like(inputs.values(), a) for i, a in zip(self.outputs, results, strict=True)}
+        return given_back | dict(outputs or {})
 
     def _run_on_device(self, inputs: Mapping[str, Any], outputs: Mapping[str, Any] | None) -> dict[str, Any]:
         torch = sys.modules.get("torch")
@@ -409,8 +411,10 @@ def _names(what: str, given: Mapping[str, Any], infos: Sequence[TensorInfo], *, 
 
 
 def _output(a: Any, info: TensorInfo, shape: tuple[int, ...], others: Sequence[NDArray[Any]]) -> NDArray[Any]:
+    if is_tensor(a) and a.device.type == "cpu":
+        a = detached(a).numpy()
     if not isinstance(a, np.ndarray):
-        raise _wrong(info.name, f"{type(a).__name__} is not a NumPy array", TypeError)
+        raise _wrong(info.name, f"{type(a).__name__} is neither a NumPy array nor a tensor of the processor", TypeError)
     typed = a.dtype == info.dtype and a.dtype.isnative
     if not typed or a.shape != shape:
         raise _wrong(

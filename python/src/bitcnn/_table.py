@@ -129,4 +129,6 @@ class Table(Sequence[Mapping[str, Value]]):
 def _cell(v: Value) -> str:
     if isinstance(v, bool):
         return "yes" if v else "no"
-    return f"{v:.2f}" if isinstance(v, float) else str(v)
+    if not isinstance(v, float):
+        return str(v)
+    return f"{v:.2f}" if v == 0 or abs(v) >= 0.01 else f"{v:.2g}"

@@ -11,6 +11,7 @@ The operators are registered as torch.ops.bitcnn.pack, unpack, binary_conv2d and
 binary_linear; they compute on the processor, or on the CUDA device of their tensors.
 """
 
+from ._check import Check, check
 from ._compile import compile, to_onnx
 from ._modules import BinaryConv2d, BinaryLayer, BinaryLinear, RPReLU, RSign, Sign, sign
 from ._operators import binary_conv2d, binary_linear, pack, unpack
@@ -19,11 +20,13 @@ __all__ = [
     "BinaryConv2d",
     "BinaryLayer",
     "BinaryLinear",
+    "Check",
     "RPReLU",
     "RSign",
     "Sign",
     "binary_conv2d",
     "binary_linear",
+    "check",
     "compile",
     "pack",
     "sign",

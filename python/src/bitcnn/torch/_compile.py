@@ -18,17 +18,32 @@ from ._modules import BinaryLayer
 
 def to_onnx(module: nn.Module, example: Tensor | Sequence[Tensor]) -> bytes:
     """The bytes of an ONNX file of a trained module; see ``compile``."""
+    return export(module, examples_of(module, example))
+
+
+def examples_of(module: nn.Module, example: Tensor | Sequence[Tensor]) -> tuple[Tensor, ...]:
+    """The batches that a module takes, on the processor."""
     if not isinstance(module, nn.Module):
         raise TypeError(f"{type(module).__name__} is not a module")
     examples = (example,) if isinstance(example, Tensor) else tuple(example)
     for x in examples:
         if not isinstance(x, Tensor) or x.dim() < 1 or x.shape[0] < 1:
             raise ValueError("an example is a tensor with at least one image")
+    return tuple(x.detach().cpu() for x in examples)
+
+
+def export(
+    module: nn.Module,
+    examples: Sequence[Tensor],
+    inputs: Sequence[str] | None = None,
+    outputs: Sequence[str] | None = None,
+) -> bytes:
+    """The bytes of an ONNX file with these names of inputs and outputs."""
     frozen = copy.deepcopy(module).cpu().eval()
     for layer in frozen.modules():
         if isinstance(layer, BinaryLayer):
             layer.freeze()
-    given = tuple(x[:1].detach().cpu() for x in examples)
+    given = tuple(x[:1] for x in examples)
     # Advice to those who write exporters.
     log = logging.getLogger("torch.onnx")
     level = log.level
@@ -36,11 +51,14 @@ def to_onnx(module: nn.Module, example: Tensor | Sequence[Tensor]) -> bytes:
     try:
         with warnings.catch_warnings(), torch.no_grad():
             warnings.simplefilter("ignore")
-            outputs = frozen(*given)
-            count = 1 if isinstance(outputs, Tensor) else len(outputs)
-            names = ["output"] + [f"output {i + 1}" for i in range(1, count)]
+            if outputs is None:
+                results = frozen(*given)
+                count = 1 if isinstance(results, Tensor) else len(results)
+                outputs = ["output"] + [f"output {i + 1}" for i in range(1, count)]
             # Without optimisation: batch norms would be folded into weights, which must stay ±1.
-            program = torch.onnx.export(frozen, given, dynamo=True, optimize=False, verbose=False, output_names=names)
+            program = torch.onnx.export(
+                frozen, given, dynamo=True, optimize=False, verbose=False, input_names=inputs, output_names=outputs
+            )
     finally:
         log.setLevel(level)
     assert program is not None

@@ -33,7 +33,7 @@ class Geometry:
     outputs: int
     kernel: tuple[int, int]
     stride: tuple[int, int] = (1, 1)
-    padding: tuple[int, int] = (0, 0)
+    padding: tuple[int, int, int, int] = (0, 0, 0, 0)  # above, left, below, right
     dilation: tuple[int, int] = (1, 1)
     groups: int = 1
     padding_value: int = 0
@@ -59,7 +59,7 @@ class Layer:
         conv.kernel_height, conv.kernel_width = g.kernel
         conv.stride_height, conv.stride_width = g.stride
         conv.dilation_height, conv.dilation_width = g.dilation
-        conv.pad_top, conv.pad_left = conv.pad_bottom, conv.pad_right = g.padding
+        conv.pad_top, conv.pad_left, conv.pad_bottom, conv.pad_right = g.padding
         conv.pad_value, conv.groups = g.padding_value, g.groups
         conv.sign_of_zero = 1 if g.zero_is_positive else -1
         conv.weights, conv.weight_count = weight.data_ptr(), weight.numel()

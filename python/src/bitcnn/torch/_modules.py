@@ -9,7 +9,7 @@ import torch
 from torch import Tensor, nn
 
 from ._device import can_infer
-from ._operators import _signs, binary_conv2d, binary_linear, conv2d, pack, pair
+from ._operators import _signs, binary_conv2d, binary_linear, check_geometry, conv2d, named_padding, pack, pair
 
 Estimator = Literal["ste", "clipped", "polynomial"]
 
@@ -187,8 +187,9 @@ class BinaryLayer(nn.Module):
 
 
 class BinaryConv2d(BinaryLayer):
-    """A convolution with weights of +1 and -1 and no bias. Padded taps have the value -1, 0
-    or 1, and 0 if the input is of real numbers.
+    """A convolution with weights of +1 and -1 and no bias. The padding is that of
+    ``torch.nn.Conv2d``, "same" and "valid" too. Padded taps have the value -1, 0 or 1; 0 is
+    what suits an input of real numbers.
     """
 
     def __init__(
@@ -197,7 +198,7 @@ class BinaryConv2d(BinaryLayer):
         out_channels: int,
         kernel_size: int | Sequence[int],
         stride: int | Sequence[int] = 1,
-        padding: int | Sequence[int] = 0,
+        padding: int | str | Sequence[int] = 0,
         dilation: int | Sequence[int] = 1,
         groups: int = 1,
         padding_value: int = -1,
@@ -208,7 +209,13 @@ class BinaryConv2d(BinaryLayer):
         if groups < 1 or in_channels % groups or out_channels % groups:
             raise ValueError(f"{groups} groups of {in_channels} channels and {out_channels} outputs")
         super().__init__((out_channels, in_channels // groups, *pair(kernel_size)), sign)
-        self.stride, self.padding, self.dilation = pair(stride), pair(padding), pair(dilation)
+        self.stride, self.dilation = pair(stride), pair(dilation)
+        self.padding = (
+            named_padding(padding, self.weight.shape[2:], self.stride, self.dilation)
+            if isinstance(padding, str)
+            else pair(padding)
+        )
+        check_geometry("BinaryConv2d", self.stride, self.padding, self.dilation)
         self.groups, self.padding_value = groups, padding_value
 
     def forward(self, x: Tensor) -> Tensor:

@@ -136,6 +136,17 @@ def _check_input(name: str, x: Tensor, weight: Tensor) -> None:
         raise TypeError(f"{name}: weights of {weight.dtype}, want int64 as pack() gives them, or a floating-point type")
 
 
+def check_geometry(name: str, stride: Sequence[int], padding: Sequence[int], dilation: Sequence[int]) -> None:
+    for what, numbers, least, counts in (
+        ("stride", stride, 1, (2,)),
+        ("padding", padding, 0, (2, 4)),
+        ("dilation", dilation, 1, (2,)),
+    ):
+        if len(numbers) not in counts or min(numbers) < least:
+            want = " or ".join(map(str, counts))
+            raise ValueError(f"{name}: {what} is {list(numbers)}, want {want} numbers of at least {least}")
+
+
 def _output_shape(
     x: Tensor,
     weight: Tensor,
@@ -151,9 +162,7 @@ def _output_shape(
         raise ValueError(f"binary_conv2d: {list(x.shape)} and weights {list(weight.shape)}, want four dimensions each")
     if padding_value not in (-1, 0, 1):
         raise ValueError(f"binary_conv2d: padding_value is {padding_value}, want -1, 0 or 1")
-    for what, pair, least in (("stride", stride, 1), ("padding", padding, 0), ("dilation", dilation, 1)):
-        if len(pair) != 2 or min(pair) < least:
-            raise ValueError(f"binary_conv2d: {what} is {list(pair)}, want two numbers of at least {least}")
+    check_geometry("binary_conv2d", stride, padding, dilation)
     outputs, channels = weight.shape[0], x.shape[1]
     if groups < 1 or channels % groups or outputs % groups:
         raise ValueError(f"binary_conv2d: {groups} groups of {channels} channels and {outputs} outputs")
@@ -165,8 +174,9 @@ def _output_shape(
             f"binary_conv2d: {kind} {list(weight.shape)} do not fit {channels} channels in {groups} groups"
         )
     shape = [x.shape[0], outputs]
+    sides = _sides(padding)
     for i in range(2):
-        room = x.shape[2 + i] + 2 * padding[i] - dilation[i] * (kernel[i] - 1) - 1
+        room = x.shape[2 + i] + sides[i] + sides[2 + i] - dilation[i] * (kernel[i] - 1) - 1
         if room < 0 or kernel[i] < 1:
             what = f"{list(x.shape[2:])} with padding {list(padding)}"
             raise ValueError(f"binary_conv2d: a kernel of {list(kernel)} does not fit {what}")
@@ -220,7 +230,7 @@ def _convolve(
     if out.numel():
         geometry = Geometry(
             x.shape[2], x.shape[3], x.shape[1], shape[1], (words.shape[1], words.shape[2]),
-            (stride[0], stride[1]), (padding[0], padding[1]), (dilation[0], dilation[1]),
+            (stride[0], stride[1]), _sides(padding), (dilation[0], dilation[1]),
             groups, padding_value, zero_is_positive,
         )  # fmt: skip
         batch = min(max(1, _IMAGES // (max(given.numel(), out.numel()) // images)), 256)
@@ -278,10 +288,10 @@ def conv2d(
     padding_value: int,
 ) -> Tensor:
     """A convolution in floats, whose padded taps have a value."""
-    if padding_value == 0 or not any(padding):
-        return torch.nn.functional.conv2d(x, weight, None, tuple(stride), tuple(padding), tuple(dilation), groups)
-    sides = [padding[1], padding[1], padding[0], padding[0]]
-    padded = torch.nn.functional.pad(x, sides, value=float(padding_value))
+    top, left, bottom, right = _sides(padding)
+    if (top, left) == (bottom, right) and (padding_value == 0 or not any(padding)):
+        return torch.nn.functional.conv2d(x, weight, None, tuple(stride), (top, left), tuple(dilation), groups)
+    padded = torch.nn.functional.pad(x, [left, right, top, bottom], value=float(padding_value))
     return torch.nn.functional.conv2d(padded, weight, None, tuple(stride), 0, tuple(dilation), groups)
 
 
@@ -295,15 +305,15 @@ def _conv2d_gradient(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
     stride, padding, dilation, groups, padding_value, zero_is_positive = ctx.geometry
     signs = _signs(x, zero_is_positive)
     w = unpack(weight, x.shape[1] // groups).to(x.dtype) if _is_packed(weight) else _signs(weight).to(x.dtype)
-    sides = [padding[1], padding[1], padding[0], padding[0]]
-    padded = torch.nn.functional.pad(signs, sides, value=float(padding_value))
+    top, left, bottom, right = _sides(padding)
+    padded = torch.nn.functional.pad(signs, [left, right, top, bottom], value=float(padding_value))
     of_x, of_w, _ = torch.ops.aten.convolution_backward(
         gradient, padded, w, None, stride, [0, 0], dilation, False, [0, 0], groups,
         [ctx.needs_input_grad[0], ctx.needs_input_grad[1], False],
     )  # fmt: skip
     if of_x is not None:
         height, width = x.shape[2:]
-        of_x = of_x[:, :, padding[0] : padding[0] + height, padding[1] : padding[1] + width] * (x.abs() <= 1)
+        of_x = of_x[:, :, top : top + height, left : left + width] * (x.abs() <= 1)
     if of_w is not None:
         of_w = of_w.to(weight.dtype)
     return of_x, of_w, None, None, None, None, None, None
@@ -316,7 +326,7 @@ def binary_conv2d(
     x: Tensor,
     weight: Tensor,
     stride: int | Sequence[int] = 1,
-    padding: int | Sequence[int] = 0,
+    padding: int | str | Sequence[int] = 0,
     dilation: int | Sequence[int] = 1,
     groups: int = 1,
     padding_value: int = -1,
@@ -325,11 +335,17 @@ def binary_conv2d(
     """Convolves the signs of x [N, C, H, W] with the signs of the weights, exactly.
 
     The weights are packed, [O, KH, KW, ceil(C / groups / 64)] as ``pack`` gives them, or real
-    numbers [O, C / groups, KH, KW], which are packed at each call and whose 0 is +1. Padded
-    taps have the value -1, 0 or 1. The output [N, O, OH, OW] has the type of x, and its order:
+    numbers [O, C / groups, KH, KW], which are packed at each call and whose 0 is +1. The
+    padding is one number, two (above and below, left and right), four (above, left, below,
+    right), "valid", which is none, or "same", with a stride of 1. Padded taps have the value
+    -1, 0 or 1. The output [N, O, OH, OW] has the type of x, and its order:
     channels_last, or contiguous. The gradient goes straight through the signs: to the weights
     as it is, unless they are packed, and to x where abs(x) <= 1.
     """
+    if isinstance(padding, str):
+        _check_tensors("binary_conv2d", x, weight)
+        kernel = weight.shape[1:3] if _is_packed(weight) else weight.shape[2:4]
+        padding = named_padding(padding, kernel, pair(stride), pair(dilation))
     if is_direct(x, weight) and type(zero_is_positive) is bool:
         sides = (_indices(stride), _indices(padding), _indices(dilation))
         return _convolve(x, weight, *sides, index(groups), index(padding_value), zero_is_positive)
@@ -338,6 +354,23 @@ def binary_conv2d(
         x, weight, pair(stride), pair(padding), pair(dilation), groups, padding_value, zero_is_positive
     )
     return result
+
+
+def named_padding(padding: str, kernel: Sequence[int], stride: Sequence[int], dilation: Sequence[int]) -> list[int]:
+    """What "same" and "valid" stand for, as for torch.nn.Conv2d."""
+    if padding == "valid":
+        return [0, 0]
+    if padding != "same":
+        raise ValueError(f'padding is {padding!r}, want "same", "valid" or numbers')
+    if any(n != 1 for n in stride):
+        raise ValueError(f'padding="same" goes with a stride of 1, not of {list(stride)}')
+    both = [d * (k - 1) for d, k in zip(dilation, kernel, strict=False)]
+    return [n // 2 for n in both] + [n - n // 2 for n in both]
+
+
+def _sides(padding: Sequence[int]) -> tuple[int, int, int, int]:
+    """The padding above, left, below and right."""
+    return (padding[0], padding[1], padding[-2], padding[-1])
 
 
 def pair(n: int | Sequence[int]) -> list[int]:
