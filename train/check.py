@@ -12,6 +12,7 @@ float32. Exits with 1 if anything differs.
 import argparse
 import json
 import os
+import shutil
 import struct
 import subprocess
 import sys
@@ -24,6 +25,8 @@ import checkpoint
 import dataset
 import digitsnet
 import vehiclenet
+
+BUILT = os.path.join(os.path.dirname(os.path.abspath(__file__)), os.pardir, "bin", "bcnn")
 
 
 def write_png(path, image):
@@ -55,8 +58,10 @@ def runtime_logits(command, images):
             write_png(paths[-1], image)
         for i in range(0, len(paths), 500):
             batch = paths[i : i + 500]
-            answer = subprocess.run(command + batch, stdout=subprocess.PIPE, check=True).stdout
-            lines = [json.loads(line) for line in answer.splitlines()]
+            answer = subprocess.run(command + batch, stdout=subprocess.PIPE)
+            if answer.returncode:  # it has said why
+                raise SystemExit(f"{command[0]} ended with {answer.returncode}")
+            lines = [json.loads(line) for line in answer.stdout.splitlines()]
             if [line["file"] for line in lines] != batch:
                 raise SystemExit("the runtime's answers are not one line for each file, in order")
             logits += [line["logits"] for line in lines]
@@ -87,7 +92,7 @@ def scale_and_bias(norm):
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--bcnn", default="bin/bcnn", help="the runtime's command")
+    parser.add_argument("--bcnn", default=BUILT, help="the runtime's command (default bin/bcnn of the repository, or of the PATH)")
     parser.add_argument("--device", help="the runtime's device, such as cpu or cuda:0")
     parser.add_argument("--model", required=True, help=".bcnn file made from the checkpoint")
     parser.add_argument("--checkpoint", required=True)
@@ -102,6 +107,10 @@ def main():
         "the float network needs 1e-4, since its sums round differently",
     )
     args = parser.parse_args()
+    if args.bcnn == BUILT and not os.path.exists(BUILT):
+        args.bcnn = "bcnn"
+    if not shutil.which(args.bcnn):
+        parser.error(f"there is no {args.bcnn}: 'make' builds bin/bcnn, and --bcnn names another")
 
     torch.set_num_threads(1)
     net = checkpoint.load(args.checkpoint)
