@@ -5,9 +5,11 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
@@ -65,7 +67,7 @@ func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.D
 }
 
 func newBench(env *environment) *cobra.Command {
-	var model, ops string
+	var model, ops, compare string
 	var asJSON bool
 	flags := benchFlags{Options: measure.Options{Runs: 200}, threads: []int{0}, batches: []int{1}}
 	formats := []string{formatTable, formatJSON, formatBenchstat, formatSVG, formatPNG}
@@ -73,7 +75,7 @@ func newBench(env *environment) *cobra.Command {
 		Use:   "bench",
 		Short: "Measure how fast a model runs",
 		Long: `Time a model on random images (always the same ones): median, minimum, 90th
-percentile and mean of whole runs, then the median of every step and its share.
+percentile and mean of whole runs, then the shortest time of every step and its share.
 A run is a call of Run with the images in memory; on the CPU nothing is
 transferred, on other devices the transfers of image and result are part of the
 run. Steps are timed in separate runs, in which each one is waited for; the CPU
@@ -107,28 +109,49 @@ several numbers, such as --threads 1,2,4; each pair of them is measured. With
 --device all, each device takes those of --threads, --isa and --kernels that it
 has a choice of.
 
+--compare A.json B.json measures nothing: it reads two files of --json and puts the
+results of the same model or operator, device, threads and batch side by side,
+steps as well. A / B is how many times as fast B is, by the shortest times.
+
 With --json, one object per result: model (and model_bytes, the name in base64,
 where that of a file is not UTF-8), device, detail, threads (0 for all), batch,
 runs, median_us, min_us, p90_us, mean_us, transfers (whether the times count
 those of images and results), kernels_us (with --paper where they do), macs, binary_macs (for one image), macs_per_s,
 peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us, share, macs,
-binary, peak_fraction, bound; not with --paper).
+binary, peak_fraction, bound; not with --paper), processor, version, date.
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
 (the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
-peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
+peak_byte_per_s, peak_fraction, bound (arithmetic or memory), processor, version,
+date. With --compare, one per pair: model or op, device, threads, batch, a and b
+(min_us, median_us), ratio, steps (name, a_min_us, b_min_us, ratio).`,
 		Example: `  bcnn bench --model vehiclenet
   bcnn bench --model vehiclenet --device all --paper --json
   bcnn bench --model model.onnx --batch 16 --threads 2
   bcnn bench --ops
   bcnn bench --model vgg16 --threads 1,2,4 --format svg > vgg16.svg
-  bcnn bench --ops=bitflow --isa avx2 --json`,
-		Args: noArguments("--model names what is measured"),
-		RunE: func(cmd *cobra.Command, _ []string) error {
+  bcnn bench --ops=bitflow --isa avx2 --json
+  bcnn bench --compare before.json after.json`,
+		Args: func(cmd *cobra.Command, args []string) error {
+			if compare == "" {
+				return noArguments("--model names what is measured")(cmd, args)
+			}
+			if len(args) != 1 {
+				return usagef("--compare needs two files: --compare A.json B.json")
+			}
+			return nil
+		},
+		RunE: func(cmd *cobra.Command, args []string) error {
 			switch {
 			case flags.Fresh && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
 				return usagef("--paper sets --batch and --runs itself")
 			case flags.Fresh && ops != "":
 				return usagef("--paper is for models, not for --ops")
+			case compare != "" && changedBut(cmd, "compare", "format", "json"):
+				return usagef("--compare measures nothing: it takes two files, and --format or --json")
+			case compare != "" && flags.format == formatBenchstat:
+				return usagef("--compare has no benchstat format")
+			case compare == standardInput && args[0] == standardInput:
+				return usagef("standard input (-) can be read only once")
 			case ops != "" && cmd.Flags().Changed("model"):
 				return usagef("--ops takes no --model")
 			case !slices.Contains(formats, flags.format):
@@ -140,6 +163,9 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 			}
 			if asJSON {
 				flags.format = formatJSON
+			}
+			if compare != "" {
+				return compareBench(env, [2]string{compare, args[0]}, cmd.InOrStdin(), flags.format)
 			}
 			if ops != "" {
 				chosen, err := selectOps(ops)
@@ -183,6 +209,7 @@ peak_byte_per_s, peak_fraction, bound (arithmetic or memory).`,
 	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&flags.Fresh, "paper", false, "follow the paper's protocol")
+	cmd.Flags().StringVar(&compare, "compare", "", "put two files of --json side by side: --compare A.json B.json; - is standard input")
 	cmd.Flags().StringVar(&flags.format, "format", formatTable, "table, json, benchstat (text that benchstat reads), svg or png (charts)")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
@@ -226,6 +253,7 @@ func benchOne(ctx context.Context, env *environment, dev *backend.Device, model 
 	info := dev.Info()
 	result, err := measure.Model(ctx, dev, plan, opts, env.progress(info.ID))
 	result.Model, result.ModelBytes, result.Detail = model, nameBytes(model), detail(info, opts.Options)
+	result.Version, result.Date = bitcnn.Version(), time.Now().UTC().Truncate(time.Second)
 	return result, err
 }
 
@@ -245,6 +273,7 @@ func benchOps(ctx context.Context, env *environment, devices []*backend.Device, 
 				return err
 			}
 			progress(j+1, len(ops))
+			r.Version, r.Date = bitcnn.Version(), time.Now().UTC().Truncate(time.Second)
 			results = append(results, r)
 			switch flags.format {
 			case formatJSON:
@@ -287,6 +316,9 @@ func printBench(out *output, b measure.ModelResult) {
 		text.Count(b.Runs, "run"), text.Count(b.Batch, "image"))
 	out.printf("median %.1f µs, min %.1f µs, p90 %.1f µs, mean %.1f µs; %.1f images/s; %.2f GMAC/s\n",
 		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
+	if warning := measure.Busy(b.Median, b.Min); warning != "" {
+		out.printf("%s\n", warning)
+	}
 	if b.Fresh && b.Transfers {
 		out.printf("these times count the transfers of image and result, which the paper leaves out; kernels alone: mean %.1f µs\n", b.Kernels)
 	}
@@ -294,24 +326,24 @@ func printBench(out *output, b measure.ModelResult) {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)
 	}
 	if b.Floor > 0 {
-		out.printf("with the steps on ±1 values at their peak: %.1f µs; the median is %.2f times that, the minimum %.2f times\n",
-			b.Floor, b.Median/b.Floor, b.Min/b.Floor)
+		out.printf("with the steps on ±1 values at their peak: %.1f µs; the shortest run is %.2f times that\n", b.Floor, b.Min/b.Floor)
 	}
+	printOrigin(out, b.Origin)
 	if len(b.Steps) == 0 {
 		return
 	}
 	out.printf("\n")
-	rows := []row{"step\tkind\toutput\tmedian µs\tshare\tGMAC/s\tof peak\tbound"}
+	rows := []row{"step\tkind\toutput\tmin µs\tshare\tGMAC/s\tof peak\tbound"}
 	for _, s := range b.Steps {
 		rate, fraction := "", ""
-		if s.MACs > 0 && s.Median > 0 {
-			rate = fmt.Sprintf("%.2f", float64(s.MACs)*float64(b.Batch)/s.Median/1e3)
+		if s.MACs > 0 && s.Min > 0 {
+			rate = fmt.Sprintf("%.2f", float64(s.MACs)*float64(b.Batch)/s.Min/1e3)
 		}
 		if s.Fraction > 0 {
 			fraction = fmt.Sprintf("%.0f %%", 100*s.Fraction)
 		}
 		rows = append(rows, rowf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s\t%s",
-			s.Name, s.Kind, s.Output, s.Median, 100*s.Share, rate, fraction, s.Bound))
+			s.Name, s.Kind, s.Output, s.Min, 100*s.Share, rate, fraction, s.Bound))
 	}
 	out.table(rows)
 }
@@ -358,10 +390,14 @@ func describeOp(o zoo.Operator) string {
 
 func printOps(out *output, results []measure.OperatorResult) {
 	first := results[0]
-	out.printf("%s, batch of %d; median and minimum of up to %s\n\n", first.Where(), first.Batch,
+	out.printf("%s, batch of %d; minimum and median of up to %s, rates of the minimum\n\n", first.Where(), first.Batch,
 		text.Count(slices.MaxFunc(results, func(a, b measure.OperatorResult) int { return a.Runs - b.Runs }).Runs, "run"))
-	rows := []row{"operator\tshape\tmedian ms\tmin ms\tGMAC/s\tGB/s\tof peak\tbound"}
+	rows := []row{"operator\tshape\tmin ms\tmedian ms\tGMAC/s\tGB/s\tof peak\tbound"}
+	noisy := 0
 	for _, r := range results {
+		if measure.Busy(r.Median, r.Min) != "" {
+			noisy++
+		}
 		rate, fraction := "", ""
 		if r.MACs > 0 {
 			rate = fmt.Sprintf("%.1f", r.MACRate/1e9)
@@ -370,7 +406,7 @@ func printOps(out *output, results []measure.OperatorResult) {
 			fraction = fmt.Sprintf("%.0f %%", 100*r.Fraction)
 		}
 		rows = append(rows, rowf("%s\t%s\t%.4f\t%.4f\t%s\t%.1f\t%s\t%s",
-			r.Op, describeOp(r.Operator), r.Median, r.Min, rate, r.ByteRate/1e9, fraction, r.Bound))
+			r.Op, describeOp(r.Operator), r.Min, r.Median, rate, r.ByteRate/1e9, fraction, r.Bound))
 	}
 	out.table(rows)
 	peak := 0.0
@@ -379,5 +415,16 @@ func printOps(out *output, results []measure.OperatorResult) {
 	}
 	if peak > 0 {
 		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", peak/1e9)
+	}
+	if noisy > 0 {
+		out.printf("the machine was busy: of %s the median is more than %g times the minimum\n", text.Count(noisy, "operator"), measure.MostUndisturbed)
+	}
+	printOrigin(out, first.Origin)
+}
+
+// printOrigin prints a line, where there is something to say.
+func printOrigin(out *output, o measure.Origin) {
+	if s := o.String(); s != "" {
+		out.printf("%s\n", s)
 	}
 }

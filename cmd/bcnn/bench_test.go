@@ -4,6 +4,8 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"image/png"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -16,7 +18,7 @@ import (
 
 func TestBench(t *testing.T) {
 	keys := []string{"model", "device", "detail", "threads", "batch", "runs", "median_us", "min_us", "p90_us", "mean_us",
-		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s"}
+		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s", "processor", "version", "date"}
 	model := saveLightNet(t)
 	got := objects(t, succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "5", "--batch", "3", "--threads", "1"),
 		append(keys, "steps", "floor_us")...)[0]
@@ -82,7 +84,7 @@ func TestMACs(t *testing.T) {
 
 func TestBenchOps(t *testing.T) {
 	keys := []string{"op", "group", "device", "isa", "threads", "batch", "runs", "ms", "min_ms", "macs", "bytes",
-		"mac_per_s", "byte_per_s", "peak_mac_per_s", "peak_byte_per_s", "peak_fraction", "bound"}
+		"mac_per_s", "byte_per_s", "processor", "version", "date", "peak_mac_per_s", "peak_byte_per_s", "peak_fraction", "bound"}
 	got := objects(t, succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--isa", "generic", "--runs", "7", "--json", "--batch", "2"), keys...)
 	require.Len(t, got, 2)
 	for i, want := range []struct {
@@ -103,18 +105,18 @@ func TestBenchOps(t *testing.T) {
 		require.LessOrEqual(t, r["runs"], 7.0)
 		require.LessOrEqual(t, r["min_ms"], r["ms"])
 		require.Positive(t, r["min_ms"])
-		require.InEpsilon(t, want.bytes/r["ms"].(float64)*1e3, r["byte_per_s"], 1e-9)
+		require.InEpsilon(t, want.bytes/r["min_ms"].(float64)*1e3, r["byte_per_s"], 1e-9)
 		require.Positive(t, r["peak_fraction"])
 	}
 	require.Equal(t, measure.Memory, got[0]["bound"])
 
 	text := succeed(t, "bench", "--ops=dabnn_3x3_512", "--device", "cpu", "--runs", "1")
-	require.Regexp(t, `\Acpu \(\w+\), 1 thread, batch of 1; median and minimum of up to 1 run\n\noperator  `, text)
+	require.Regexp(t, `\Acpu \(\w+\), 1 thread, batch of 1; minimum and median of up to 1 run, rates of the minimum\n\noperator  `, text)
 	require.Regexp(t, `(?m)^dabnn_3x3_512  7×7×512 → 512, 3×3, padding 1  .* %  +(arithmetic|memory)$`, text)
 
 	// A device without meters has no peak to compare with.
 	useFake(t, fakeDevice{id: "fake:0"})
-	objects(t, succeed(t, "bench", "--ops=pool5", "--device", "fake:0", "--runs", "1", "--json"), keys[:13]...)
+	objects(t, succeed(t, "bench", "--ops=pool5", "--device", "fake:0", "--runs", "1", "--json"), keys[:16]...)
 }
 
 func TestSelectOps(t *testing.T) {
@@ -186,4 +188,75 @@ func TestBenchAllDevices(t *testing.T) {
 	succeed(t, "parity", "--model", model, "--device", "all", "--threads", "2", "--isa", "generic")
 	require.Contains(t, fail(t, exitJob, "bench", "--model", model, "--device", "fake:0", "--threads", "2"), "fake:0")
 	require.Equal(t, exitJob, runCommand(t, "parity", "--model", model, "--device", "fake:0", "--isa", "generic").code)
+}
+
+// Two files of results are put side by side; nothing is measured.
+func TestBenchCompare(t *testing.T) {
+	write := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		require.NoError(t, os.WriteFile(path, []byte(text), 0o600))
+		return path
+	}
+	const a = `{"model":"net","device":"cpu","threads":1,"batch":1,"median_us":40,"min_us":20,"processor":"one","version":"v1","date":"2026-01-02T03:04:05Z",
+		"steps":[{"name":"conv","min_us":12,"median_us":13},{"name":"old","min_us":8}]}
+{"op":"c64","device":"cpu","threads":1,"batch":1,"ms":0.004,"min_ms":0.003}
+`
+	const b = `{"model":"net","device":"cpu","threads":2,"batch":1,"median_us":50,"min_us":40}
+{"model":"net","device":"cpu","threads":1,"batch":1,"median_us":12,"min_us":10,"steps":[{"name":"conv","min_us":6,"median_us":13},{"name":"new","min_us":4}]}
+{"op":"c64","device":"cpu","threads":1,"batch":1,"ms":0.002,"min_ms":0.002}
+`
+	first, second := write("a.json", a), write("b.json", b)
+	require.Equal(t, "A: "+first+` (cpu: one, v1, 2026-01-02)
+B: `+second+`
+
+net on cpu, 1 thread, batch of 1
+                   A, min µs  B, min µs  A / B
+whole run          20.0       10.0       2.00
+whole run, median  40.0       12.0       3.33
+conv               12.0       6.0        2.00
+old                8.0
+new                           4.0
+A: the machine was busy: the median is 2.0 times the shortest run
+
+c64 on cpu, 1 thread, batch of 1
+                   A, min µs  B, min µs  A / B
+whole run          3.0        2.0        1.50
+whole run, median  4.0        2.0        2.00
+
+only in B: net on cpu, 2 threads, batch of 1
+`, succeed(t, "bench", "--compare", first, second))
+
+	lines := strings.Split(succeed(t, "bench", "--compare", first, second, "--json"), "\n")
+	pairs := objects(t, lines[0], "model", "device", "threads", "batch", "a", "b", "ratio", "steps")
+	objects(t, lines[1], "op", "device", "threads", "batch", "a", "b", "ratio")
+	require.Equal(t, 2.0, pairs[0]["ratio"])
+	require.Equal(t, map[string]any{"min_us": 20.0, "median_us": 40.0}, pairs[0]["a"])
+	picture := succeed(t, "bench", "--compare", first, second, "--format", "svg")
+	for _, text := range []string{">A: cpu<", ">B: cpu<", ">A: cpu: one, v1, 2026-01-02<", ">c64<"} {
+		require.Contains(t, picture, text)
+	}
+
+	// One result of each is compared, whatever of.
+	other := write("c.json", `{"model":"other","device":"cuda:0","threads":0,"batch":8,"median_us":10,"min_us":10}`)
+	one := write("d.json", strings.SplitAfter(a, "]}\n")[0])
+	require.Contains(t, succeed(t, "bench", "--compare", one, other), "net on cpu, other on cuda:0, all threads, batch of 8, 1 thread")
+
+	for _, bad := range []struct{ args, want string }{
+		{"--compare " + first, "two files"},
+		{"--compare " + first + " " + second + " x", "two files"},
+		{"--compare - -", "only once"},
+		{"--compare " + first + " " + second + " --runs 3", "measures nothing"},
+		{"--compare " + first + " " + second + " --format benchstat", "no benchstat"},
+		{"--compare " + first + " nosuch.json", "nosuch.json: no such file"},
+		{"--compare " + first + " " + write("e", ""), "no results"},
+		{"--compare " + first + " " + write("f", "{}"), "result 1: neither that of a model"},
+		{"--compare " + first + " " + write("g", a+"{"), "result 3: unexpected EOF"},
+		{"--compare " + first + " " + write("h", `{"model":"net","batch":1,"min_us":2,"median_us":1}`), "result 1: times that"},
+		{"--compare " + first + " " + write("i", `{"op":"c64","min_ms":0,"ms":1}`), "result 1: times that"},
+		{"--compare " + first + " " + other, "no measurement in common"},
+	} {
+		r := runCommand(t, append([]string{"bench"}, strings.Fields(bad.args)...)...)
+		require.NotZero(t, r.code, bad.args)
+		require.Contains(t, r.stderr, bad.want, bad.args)
+	}
 }

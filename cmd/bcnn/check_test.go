@@ -69,7 +69,7 @@ func TestCheckLight(t *testing.T) {
 	}
 	out := func(values ...float32) npy.Named { return array("output", []int{2, 2}, values...) }
 	reference := saveArray(t, in, out(16, -16, -2, 2), array("grey", []int{2, 4, 4, 1}, grey...), array("what", []int{1}, 1))
-	require.Equal(t, "tensor  largest difference  of the largest value  \n"+
+	require.Equal(t, "tensor  largest difference  of the largest value\n"+
 		"grey    0                   0                     ok\n"+
 		"output  0                   0                     ok\n"+
 		"not compared: what\n"+

@@ -4,10 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"strconv"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Ranges of numbers on the command line. What a number of images or threads
@@ -134,3 +136,10 @@ func (f *fraction) Set(s string) error {
 
 func (f *fraction) String() string { return strconv.FormatFloat(*f.v, 'g', -1, 64) }
 func (f *fraction) Type() string   { return "fraction" }
+
+// changedBut reports whether a flag was given besides those.
+func changedBut(cmd *cobra.Command, but ...string) bool {
+	changed := false
+	cmd.Flags().Visit(func(f *pflag.Flag) { changed = changed || !slices.Contains(but, f.Name) })
+	return changed
+}

@@ -18,11 +18,11 @@ arrays: input N×4×4×1 -> output N×2
 
 layer  kind      output  weights  details
 grey   binarize  4×4×1            grey, x ≥ [128]
-count  dense     1×1×2   binary   
+count  dense     1×1×2   binary
 
 layer  operator  weights  multiplications           float32 bytes           stored bytes           smaller    why float
-count  dense     binary   32               100.0 %  128            100.0 %  16            100.0 %  8.0 times  
-all                       32               100.0 %  128            100.0 %  16            100.0 %  8.0 times  
+count  dense     binary   32               100.0 %  128            100.0 %  16            100.0 %  8.0 times
+all                       32               100.0 %  128            100.0 %  16            100.0 %  8.0 times
 100.0 % of the multiplications are binary
 `, succeed(t, "inspect", model))
 

@@ -72,7 +72,8 @@ func rowf(format string, args ...any) row { return row(fmt.Sprintf(format, escap
 // table writes rows with aligned columns. Longer cells than maxCell are cut, but
 // for those of the last column.
 func (o *output) table(rows []row) {
-	w := tabwriter.NewWriter(o, 0, 0, 2, ' ', 0)
+	var text strings.Builder
+	w := tabwriter.NewWriter(&text, 0, 0, 2, ' ', 0)
 	for _, r := range rows {
 		cells := strings.Split(string(r), "\t")
 		for i := range cells[:len(cells)-1] {
@@ -81,6 +82,9 @@ func (o *output) table(rows []row) {
 		fmt.Fprintln(w, strings.Join(cells, "\t"))
 	}
 	w.Flush()
+	for line := range strings.Lines(text.String()) {
+		fmt.Fprintln(o, strings.TrimRight(line, " \n")) // which keeps the error
+	}
 }
 
 // cut shortens a text to maxCell characters.

@@ -44,9 +44,9 @@ func harmless(t *testing.T, text string, lines int) {
 func TestHostileNames(t *testing.T) {
 	step := measure.StepTime{Name: hostile, Kind: hostile, Output: hostile, Bound: hostile, Median: 1, Min: 1, MACs: 5, Fraction: 1}
 	result := measure.ModelResult{Model: hostile, Device: hostile, Detail: hostile, Batch: 1, Runs: 1, Median: 1, Peak: 1, Floor: 1,
-		Steps: []measure.StepTime{step}, ISA: hostile, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
+		Origin: measure.Origin{Processor: hostile}, Steps: []measure.StepTime{step}, ISA: hostile, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
 	op := measure.OperatorResult{Op: hostile, Device: hostile, ISA: hostile, Threads: 1, Batch: 1, Runs: 1, MACs: 1, Fraction: 1, Peak: 1,
-		Bound: hostile, Operator: zoo.Operator{Op: bcnn.Dense{}}, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
+		Origin: measure.Origin{Processor: hostile}, Bound: hostile, Operator: zoo.Operator{Op: bcnn.Dense{}}, Samples: []measure.Sample{{Runs: 1, Mean: time.Second}}}
 	weights := summary.Layer{Name: hostile, Kind: hostile, WhyFloat: hostile}
 	report := &summary.Report{Layers: []summary.Layer{weights}, Warning: "little"}
 	array := arrayInfo{Name: hostile, Dims: []int{1}}
@@ -72,9 +72,9 @@ func TestHostileNames(t *testing.T) {
 		"eval": {func(out *output) {
 			printEvaluation(out, &dataset.Evaluation{Confusion: [][]int{{1, 2}, {3, 4}}}, []string{hostile, hostile})
 		}, 5},
-		"bench":               {func(out *output) { printBench(out, result) }, 7},
+		"bench":               {func(out *output) { printBench(out, result) }, 8},
 		"benchstat":           {func(out *output) { _ = result.WriteBenchstat(out) }, 1},
-		"bench --ops":         {func(out *output) { printOps(out, []measure.OperatorResult{op}) }, 5},
+		"bench --ops":         {func(out *output) { printOps(out, []measure.OperatorResult{op}) }, 6},
 		"benchstat of --ops":  {func(out *output) { _ = op.WriteBenchstat(out) }, 1},
 		"zoo":                 {func(out *output) { printZoo(out, []zooLine{{Name: hostile, Input: hostile}}) }, 2},
 		"text and no numbers": {func(out *output) { out.printf("%s %v\n", errors.New(hostile), []string{hostile}) }, 1},

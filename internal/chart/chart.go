@@ -21,6 +21,7 @@ type Chart struct {
 	Least  float64 // where the axis ends, if no bar is longer
 	Mark   string  // what the marks of bars are; empty where there are none
 	Panels []Panel
+	Footer []string // lines below the panels
 }
 
 // Panel is a group of bars with an axis below it.
@@ -164,6 +165,13 @@ func layout(charts []Chart) *drawing {
 		}
 		for _, p := range c.Panels {
 			y = d.panel(c, p, colours, left, y)
+		}
+		for _, f := range c.Footer {
+			for _, s := range wrap(f) {
+				y += gap / 2
+				d.put(gap, y, 0, fontSize, s)
+				y += row
+			}
 		}
 	}
 	d.height = max(d.height, y)

@@ -37,8 +37,8 @@ func (s StepTime) kindOf() string {
 }
 
 // ModelCharts draws the times of a model on devices, with numbers of threads and
-// batches: the whole runs, then their steps. Where any run has more than one image
-// the times are those for one.
+// batches: the whole runs, then their steps. All are the shortest times but for marks of
+// the steps, which are medians. Where any run has more than one image the times are those for one.
 func ModelCharts(results []ModelResult) []chart.Chart {
 	if len(results) == 0 {
 		return nil
@@ -52,8 +52,8 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 		}
 	}
 	unit := unitOf(longest)
-	whole := chart.Chart{Title: results[0].Model + ": whole runs and their steps", Axis: unit.name + perImage, Mark: "median of the whole runs"}
-	steps := chart.Chart{Title: results[0].Model + ": each step, median", Axis: unit.name + perImage}
+	whole := chart.Chart{Title: results[0].Model + ": the shortest whole run, and its steps", Axis: unit.name + perImage, Mark: "whole run"}
+	steps := chart.Chart{Title: results[0].Model + ": each step, the shortest of its runs", Axis: unit.name + perImage, Mark: "median"}
 	for _, r := range results {
 		name, full := r.Device, fmt.Sprintf("%s (%s)", r.Device, r.Detail)
 		if threads {
@@ -65,46 +65,55 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 		}
 		value := func(micros float64) float64 { return micros / float64(r.Batch) * unit.factor }
 		total := chart.Bar{
-			Label: name, Mark: value(r.Median),
-			Note: fmt.Sprintf("total %.4g %s, least %.4g; %.1f images/s", value(r.Median), unit.name, value(r.Min), float64(r.Batch)/r.Median*1e6),
+			Label: name, Mark: value(r.Min),
+			Note: fmt.Sprintf("%.4g %s, median %.4g", value(r.Min), unit.name, value(r.Median)),
 		}
-		panel := chart.Panel{Title: full}
 		for _, s := range r.Steps {
-			part := chart.Part{Length: value(s.Median), Kind: s.kindOf()}
-			note := fmt.Sprintf("%.4g %s, %.1f %%", value(s.Median), unit.name, 100*s.Share)
-			if s.Fraction > 0 {
-				note += fmt.Sprintf(", %.0f %% of peak (%s)", 100*s.Fraction, s.Bound)
-			}
-			total.Parts = append(total.Parts, part)
-			panel.Bars = append(panel.Bars, chart.Bar{Label: s.Name, Note: note, Parts: []chart.Part{part}})
+			total.Parts = append(total.Parts, chart.Part{Length: value(s.Min), Kind: s.kindOf()})
 		}
 		if len(r.Steps) == 0 { // the paper's protocol, whose figure is the mean
 			total.Parts = []chart.Part{{Length: value(r.Mean), Kind: "mean of the whole runs"}}
-			total.Note += fmt.Sprintf("; mean %.4g %s", value(r.Mean), unit.name)
+			total.Note += fmt.Sprintf(", mean %.4g", value(r.Mean))
 			if r.Transfers {
 				total.Note += fmt.Sprintf(" with transfers, kernels alone %.4g", value(r.Kernels))
 			}
-		} else {
-			panel.Title += fmt.Sprintf(": steps %.4g %s together", value(r.sum()), unit.name)
-			steps.Panels = append(steps.Panels, panel)
+		}
+		if warning := Busy(r.Median, r.Min); warning != "" {
+			total.Note += "; " + warning
 		}
 		if len(whole.Panels) == 0 {
 			whole.Panels = []chart.Panel{{}}
 		}
 		whole.Panels[0].Bars = append(whole.Panels[0].Bars, total)
+		if len(r.Steps) == 0 {
+			continue
+		}
+		panel := chart.Panel{Title: fmt.Sprintf("%s: steps %.4g %s together", full, value(r.sum()), unit.name)}
+		for _, s := range r.Steps {
+			note := fmt.Sprintf("%.4g %s, %.1f %%", value(s.Min), unit.name, 100*s.Share)
+			if s.Fraction > 0 {
+				note += fmt.Sprintf(", %.0f %% of peak (%s)", 100*s.Fraction, s.Bound)
+			}
+			panel.Bars = append(panel.Bars, chart.Bar{
+				Label: s.Name, Note: note, Mark: value(s.Median), Parts: []chart.Part{{Length: value(s.Min), Kind: s.kindOf()}},
+			})
+		}
+		steps.Panels = append(steps.Panels, panel)
 	}
+	charts := []chart.Chart{whole, steps}
 	if len(steps.Panels) == 0 {
-		whole.Title = results[0].Model + ": whole runs"
-		return []chart.Chart{whole}
+		charts = charts[:1]
+		charts[0].Title = results[0].Model + ": whole runs"
 	}
-	return []chart.Chart{whole, steps}
+	charts[len(charts)-1].Footer = origins(results, func(r ModelResult) (string, Origin) { return r.Device, r.Origin })
+	return charts
 }
 
-// sum is the sum of the medians of the steps.
+// sum is the sum of the shortest times of the steps.
 func (m ModelResult) sum() float64 {
 	sum := 0.0
 	for _, s := range m.Steps {
-		sum += s.Median
+		sum += s.Min
 	}
 	return sum
 }
@@ -117,12 +126,15 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 	}
 	longest, known := 0.0, true
 	for _, r := range results {
-		longest = max(longest, r.Min*1e3)
+		longest = max(longest, r.Median*1e3)
 		known = known && r.Fraction > 0
 	}
 	unit := unitOf(longest)
 	fraction := chart.Chart{Title: "Operators: the shortest run beside the least time possible", Axis: "% of peak", Least: 100}
-	took := chart.Chart{Title: "Operators: the shortest run", Axis: unit.name}
+	took := chart.Chart{
+		Title: "Operators: the shortest run", Axis: unit.name, Mark: "median",
+		Footer: origins(results, func(r OperatorResult) (string, Origin) { return r.Device, r.Origin }),
+	}
 	panelOf := func(r OperatorResult) string {
 		return fmt.Sprintf("%s, batch of %d", r.Where(), r.Batch)
 	}
@@ -134,15 +146,21 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 		}
 		var fractions, times []chart.Bar
 		for _, r := range results[:n] {
-			kind := r.Operator.Op.Kind()
+			kind := "operator" // of another version
+			if r.Operator.Op != nil {
+				kind = r.Operator.Op.Kind()
+			}
 			fractions = append(fractions, chart.Bar{
 				Label: r.Op, Note: fmt.Sprintf("%.0f %% (%s)", 100*r.Fraction, r.Bound),
 				Parts: []chart.Part{{Length: 100 * r.Fraction, Kind: kind}},
 			})
-			micros := r.Min * 1e3
+			value := func(millis float64) float64 { return millis * 1e3 * unit.factor }
+			note := fmt.Sprintf("%.4g %s", value(r.Min), unit.name)
+			if warning := Busy(r.Median, r.Min); warning != "" {
+				note += "; " + warning
+			}
 			times = append(times, chart.Bar{
-				Label: r.Op, Note: fmt.Sprintf("%.4g %s", micros*unit.factor, unit.name),
-				Parts: []chart.Part{{Length: micros * unit.factor, Kind: kind}},
+				Label: r.Op, Note: note, Mark: value(r.Median), Parts: []chart.Part{{Length: value(r.Min), Kind: kind}},
 			})
 		}
 		fraction.Panels = append(fraction.Panels, chart.Panel{Title: title, Bars: fractions})

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -15,38 +16,43 @@ func TestModelCharts(t *testing.T) {
 	fast := ModelResult{
 		Model: "net", Device: "cpu", Detail: "avx2", Threads: 1, Batch: 1, Median: 50, Min: 40,
 		Steps: []StepTime{
-			{Name: "in", Kind: "conv", Median: 30, Share: 0.75, MACs: 5},
-			{Name: "conv", Kind: "conv", Median: 8, Share: 0.2, MACs: 5, Binary: true, Fraction: 0.5, Bound: Memory},
-			{Name: "sign", Kind: "sign", Median: 2, Share: 0.05},
+			{Name: "in", Kind: "conv", Median: 35, Min: 30, Share: 0.75, MACs: 5},
+			{Name: "conv", Kind: "conv", Median: 9, Min: 8, Share: 0.2, MACs: 5, Binary: true, Fraction: 0.5, Bound: Memory},
+			{Name: "sign", Kind: "sign", Median: 3, Min: 2, Share: 0.05},
 		},
 	}
 	slow := fast
 	slow.Device, slow.Batch, slow.Threads, slow.Median = "opencl:0", 10, 2, 100
+	slow.Origin = Origin{"GPU", "v1", time.Date(2026, 11, 23, 1, 2, 3, 4, time.UTC)}
 	charts := ModelCharts([]ModelResult{fast, slow})
 	require.Len(t, charts, 2)
 	require.Equal(t, "µs per image", charts[0].Axis)
 	require.Equal(t, []chart.Panel{{Bars: []chart.Bar{
 		{
-			Label: "cpu, 1 thread, batch of 1", Note: "total 50 µs, least 40; 20000.0 images/s", Mark: 50,
+			Label: "cpu, 1 thread, batch of 1", Note: "40 µs, median 50", Mark: 40,
 			Parts: []chart.Part{{Length: 30, Kind: "conv of bytes or floats"}, {Length: 8, Kind: "conv of ±1"}, {Length: 2, Kind: "sign"}},
 		},
 		{
-			Label: "opencl:0, 2 threads, batch of 10", Note: "total 10 µs, least 4; 100000.0 images/s", Mark: 10,
+			Label: "opencl:0, 2 threads, batch of 10", Mark: 4,
+			Note: "4 µs, median 10; the machine was busy: the median is 2.5 times the shortest run",
 			Parts: []chart.Part{{Length: 3, Kind: "conv of bytes or floats"}, {Length: 0.8, Kind: "conv of ±1"}, {Length: 0.2, Kind: "sign"}},
 		},
 	}}}, charts[0].Panels)
 	require.Equal(t, "opencl:0 (avx2), batch of 10: steps 4 µs together", charts[1].Panels[1].Title)
 	require.Equal(t, chart.Bar{
-		Label: "conv", Note: "8 µs, 20.0 %, 50 % of peak (memory)", Parts: []chart.Part{{Length: 8, Kind: "conv of ±1"}},
+		Label: "conv", Note: "8 µs, 20.0 %, 50 % of peak (memory)", Mark: 9, Parts: []chart.Part{{Length: 8, Kind: "conv of ±1"}},
 	}, charts[1].Panels[0].Bars[1])
+	require.Empty(t, charts[0].Footer)
+	require.Equal(t, []string{"opencl:0: GPU, v1, 2026-11-23"}, charts[1].Footer)
 
-	slow.Median, slow.Mean, slow.Kernels, slow.Transfers = 25e3, 30e3, 7e3, true // in milliseconds
+	slow.Median, slow.Min, slow.Mean, slow.Kernels, slow.Transfers = 25e3, 24e3, 30e3, 7e3, true // in milliseconds
 	slow.Steps, slow.Batch, slow.Threads = nil, 1, 1
 	charts = ModelCharts([]ModelResult{slow})
 	require.Equal(t, []chart.Chart{{
-		Title: "net: whole runs", Axis: "ms", Mark: "median of the whole runs",
+		Title: "net: whole runs", Axis: "ms", Mark: "whole run", Footer: []string{"opencl:0: GPU, v1, 2026-11-23"},
 		Panels: []chart.Panel{{Bars: []chart.Bar{{
-			Label: "opencl:0", Note: "total 25 ms, least 0.04; 40.0 images/s; mean 30 ms with transfers, kernels alone 7", Mark: 25,
+			Label: "opencl:0", Mark: 24,
+			Note: "24 ms, median 25, mean 30 with transfers, kernels alone 7",
 			Parts: []chart.Part{{Length: 30, Kind: "mean of the whole runs"}},
 		}}}},
 	}}, charts)

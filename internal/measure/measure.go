@@ -4,8 +4,10 @@ package measure
 
 import (
 	"encoding/binary"
+	"fmt"
 	"math/rand/v2"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -44,6 +46,51 @@ func RandomImages(t bcnn.Tensor, rng *rand.ChaCha8) {
 	for i := range t.F32 {
 		t.F32[i] = 2*r.Float32() - 1
 	}
+}
+
+// Origin says where and when times were measured.
+type Origin struct {
+	Processor string    `json:"processor,omitempty"` // the name of the device
+	Version   string    `json:"version,omitempty"`   // of this module
+	Date      time.Time `json:"date,omitzero"`
+}
+
+func (o Origin) String() string {
+	var parts []string
+	for _, s := range []string{o.Processor, o.Version} {
+		if s != "" {
+			parts = append(parts, s)
+		}
+	}
+	if !o.Date.IsZero() {
+		parts = append(parts, o.Date.Format(time.DateOnly))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// origins returns what results tell of themselves, each once.
+func origins[R any](results []R, of func(R) (device string, o Origin)) []string {
+	var list []string
+	for _, r := range results {
+		device, o := of(r)
+		if s := o.String(); s != "" && !slices.Contains(list, device+": "+s) {
+			list = append(list, device+": "+s)
+		}
+	}
+	return list
+}
+
+// MostUndisturbed is how many times the shortest run the median takes at the most where a
+// machine has nothing else to do.
+const MostUndisturbed = 1.5
+
+// Busy says that something else ran on the machine, where the median of runs tells so;
+// otherwise it is empty.
+func Busy(median, shortest float64) string {
+	if shortest <= 0 || median <= MostUndisturbed*shortest {
+		return ""
+	}
+	return fmt.Sprintf("the machine was busy: the median is %.1f times the shortest run", median/shortest)
 }
 
 // Micros returns a duration in microseconds.

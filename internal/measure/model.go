@@ -12,7 +12,7 @@ import (
 const modelSamples = 10
 
 // ModelResult are the times of a plan on a device, and a line of bench --json.
-// Model, ModelBytes and Detail are for the caller to set.
+// Model, ModelBytes, Detail, Version and Date are for the caller to set.
 type ModelResult struct {
 	Model string `json:"model"`
 	// ModelBytes is the name of a file that is not UTF-8.
@@ -43,6 +43,7 @@ type ModelResult struct {
 	// their arithmetic or memory do, and the others their shortest; CPU only.
 	Floor float64    `json:"floor_us,omitempty"`
 	Steps []StepTime `json:"steps,omitempty"`
+	Origin
 
 	ISA     string   `json:"-"`
 	Fresh   bool     `json:"-"` // whether every run had new images
@@ -56,7 +57,7 @@ type StepTime struct {
 	Output string  `json:"output"`
 	Median float64 `json:"median_us"`
 	Min    float64 `json:"min_us"`
-	Share  float64 `json:"share"` // of the sum of the medians
+	Share  float64 `json:"share"` // of the sum of the shortest times
 	MACs   int64   `json:"macs"`  // for one image
 	Binary bool    `json:"binary"`
 	// Fraction of the speed that arithmetic or memory allow that the shortest
@@ -71,7 +72,7 @@ func Model(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Optio
 	info := dev.Info()
 	result := ModelResult{
 		Device: info.ID, Threads: opts.Threads, Batch: opts.MaxBatch, Runs: opts.Runs,
-		Transfers: info.ID != "cpu", ISA: isaOf(info, opts.Options), Fresh: opts.Fresh,
+		Origin: Origin{Processor: info.Name}, Transfers: info.ID != "cpu", ISA: isaOf(info, opts.Options), Fresh: opts.Fresh,
 	}
 	roof := NewRoofline(dev, opts.Options)
 	if err := roof.update(); err != nil {
@@ -132,8 +133,8 @@ func timeKernels(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts
 	return took, err
 }
 
-// timeSteps returns the median time of every step over a number of runs. Steps
-// are synchronised for that, so the sum may exceed the time of a whole run.
+// timeSteps returns the times of every step over a number of runs. Steps are
+// synchronised for that, so the sum may exceed the time of a whole run.
 func timeSteps(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Options) ([]StepTime, error) {
 	took := make([]times, len(plan.Steps))
 	opts.Timed = func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) }
@@ -156,11 +157,11 @@ func timeSteps(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts O
 			Name: s.Name, Kind: s.Kind(), Output: out.Shape.String() + " " + out.DType.String(),
 			Median: Micros(took[i].quantile(0.5)), Min: Micros(took[i].quantile(0)), MACs: plan.MACs(i), Binary: isBinary(plan, s),
 		}
-		total += steps[i].Median
+		total += steps[i].Min
 	}
 	for i := range steps {
 		if total > 0 {
-			steps[i].Share = steps[i].Median / total
+			steps[i].Share = steps[i].Min / total
 		}
 	}
 	return steps, nil

@@ -33,7 +33,7 @@ type OperatorResult struct {
 	Min     float64 `json:"min_ms"`
 	MACs    int64   `json:"macs"` // of the batch
 	Bytes   int64   `json:"bytes"`
-	// Rates of the median.
+	// Rates of the shortest run.
 	MACRate  float64 `json:"mac_per_s"`
 	ByteRate float64 `json:"byte_per_s"`
 	// What the device reaches at best, and which fraction of it the shortest
@@ -42,6 +42,7 @@ type OperatorResult struct {
 	Bandwidth float64 `json:"peak_byte_per_s,omitempty"`
 	Fraction  float64 `json:"peak_fraction,omitempty"`
 	Bound     string  `json:"bound,omitempty"`
+	Origin
 
 	Operator   zoo.Operator `json:"-"`
 	Threadless bool         `json:"-"` // the device offers no choice of threads
@@ -62,7 +63,7 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 	info := dev.Info()
 	result := OperatorResult{
 		Op: o.Name, Group: o.Group, Device: info.ID, ISA: isaOf(info, opts.Options), Threads: opts.Threads, Batch: opts.MaxBatch,
-		Operator: o, Threadless: info.MaxThreads == 0,
+		Origin: Origin{Processor: info.Name}, Operator: o, Threadless: info.MaxThreads == 0,
 	}
 	net := o.Network(Seed)
 	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
@@ -110,7 +111,7 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 	result.Median, result.Min = seconds*1e3, shortest*1e3
 	result.MACs, result.Bytes = work.macs, work.bytes
 	if shortest > 0 {
-		result.MACRate, result.ByteRate = float64(work.macs)/seconds, float64(work.bytes)/seconds
+		result.MACRate, result.ByteRate = float64(work.macs)/shortest, float64(work.bytes)/shortest
 		least, by := work.bound(result.Peak, result.Bandwidth)
 		result.Fraction, result.Bound = least/shortest, by
 	}
