@@ -183,6 +183,17 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 			return nil, fmt.Errorf("network %s: label %d: %w", text.Quote(n.Name), i, err)
 		}
 	}
+	for _, name := range n.Absorbed {
+		if err := spend(int64(len(name)) + nameUnits); err != nil {
+			return nil, err
+		}
+		if err := checkText(name); err != nil {
+			return nil, fmt.Errorf("network %s: an absorbed tensor: %w", text.Quote(n.Name), err)
+		}
+		if len(name) > maxName {
+			return nil, fmt.Errorf("network %s: the name of an absorbed tensor has %d bytes, at most %d are allowed", text.Quote(n.Name), len(name), maxName)
+		}
+	}
 	return types, nil
 }
 

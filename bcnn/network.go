@@ -25,6 +25,9 @@ type Network struct {
 	Outputs []int
 	// Labels names the values of the first output, in order; empty if unknown.
 	Labels []string
+	// Absorbed names tensors of the imported model that no layer's output is, as their
+	// operators became part of other layers; nil where they are not known.
+	Absorbed []string
 }
 
 // OutputLayers returns the layers whose outputs are those of the network.

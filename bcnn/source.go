@@ -104,3 +104,35 @@ func (s *Source) size() int64 {
 	}
 	return int64(len(s.Name)) + 8*int64(len(s.Dims))
 }
+
+// nameUnits is what a name takes besides its bytes.
+const nameUnits = 16
+
+// maxAbsorbed is how many bytes the names of absorbed tensors have at the most, so that a
+// network fits into a file with them.
+const maxAbsorbed = 1 << 20
+
+// Absorb sets Absorbed to those of the names that no layer has as its source. It is for
+// importers, which give the names of all tensors that are no constants; what is no name, as
+// Check has it, is left out.
+func (n *Network) Absorb(names []string) {
+	sources := map[string]bool{}
+	for _, l := range n.Layers {
+		if l.Source != nil {
+			sources[l.Source.Name] = true
+		}
+	}
+	bytes := 0
+	n.Absorbed = []string{}
+	for _, name := range names {
+		if name == "" || sources[name] || len(name) > maxName || checkText(name) != nil {
+			continue
+		}
+		sources[name] = true
+		n.Absorbed = append(n.Absorbed, name)
+		if bytes += len(name) + nameUnits; bytes > maxAbsorbed {
+			n.Absorbed = nil
+			return
+		}
+	}
+}

@@ -108,6 +108,13 @@ func (im *importer) network() (*bcnn.Network, error) {
 		return nil, &bcnn.ObstaclesError{Obstacles: im.obstacles}
 	}
 	im.net.Name, im.net.Labels, im.net.Inputs[0].Resize = im.opts.Name, im.opts.Labels, im.opts.Resize
+	var names []string
+	for i, n := range im.nodes {
+		if _, ok := im.folded[i]; needed[i] && n.op != "null" && !ok {
+			names = append(names, text.Escape(n.name+"_output"))
+		}
+	}
+	im.net.Absorb(names)
 	if err := im.net.Check(); err != nil {
 		return nil, err
 	}

@@ -67,8 +67,7 @@ func (t *tensor) bytes() int64 {
 
 // container is what a file holds.
 type container struct {
-	version int
-	network string // JSON
+	metadata
 	tensors map[string]*tensor
 }
 
@@ -79,7 +78,9 @@ type metadata struct {
 	Format  string `json:"format"`
 	Version string `json:"version"`
 	Network string `json:"network"`
-	SHA256  string `json:"sha256"`
+	// Absorbed is a list of names as JSON; earlier readers do not know it.
+	Absorbed string `json:"absorbed,omitempty"`
+	SHA256   string `json:"sha256"`
 }
 
 // version returns the version as a number, 0 if it is none that there is.
@@ -103,7 +104,7 @@ var unsealed = strings.Repeat("0", 2*sha256.Size)
 
 // writeContainer returns the bytes of a file. Tensors of 64-bit words come
 // first, so that every tensor is aligned to its element size.
-func writeContainer(version int, network string, tensors []*tensor) ([]byte, error) {
+func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 	tensors = slices.Clone(tensors)
 	slices.SortStableFunc(tensors, func(a, b *tensor) int {
 		return cmp.Compare(sizeOf(b.dtype), sizeOf(a.dtype))
@@ -128,7 +129,8 @@ func writeContainer(version int, network string, tensors []*tensor) ([]byte, err
 		header.Write(v)
 		return nil
 	}
-	if err := member(metadataKey, metadata{format, strconv.Itoa(version), network, unsealed}); err != nil {
+	meta.Format, meta.SHA256 = format, unsealed
+	if err := member(metadataKey, meta); err != nil {
 		return nil, err
 	}
 	size := int64(0)
@@ -215,7 +217,7 @@ func (d *decoder) readContainer(r io.ReaderAt, size int64) (*container, error) {
 	hash.Write([]byte(unsealed))
 	hash.Write(header[at+len(unsealed):])
 	data := io.TeeReader(io.NewSectionReader(r, dataAt, size-dataAt), hash)
-	c := &container{version: meta.version(), network: meta.Network, tensors: make(map[string]*tensor, len(tensors))}
+	c := &container{metadata: meta, tensors: make(map[string]*tensor, len(tensors))}
 	for _, t := range tensors {
 		if err := d.readTensor(t, data); err != nil {
 			return nil, fmt.Errorf("tensor %s: %w", text.Quote(t.name), err)
@@ -268,7 +270,7 @@ func (d *decoder) parseMetadata(raw json.RawMessage) (metadata, error) {
 	if err := d.unmarshal(raw, &values); err != nil {
 		return meta, fmt.Errorf("metadata: %w", err)
 	}
-	meta = metadata{values["format"], values["version"], values["network"], values["sha256"]}
+	meta = metadata{values["format"], values["version"], values["network"], values["absorbed"], values["sha256"]}
 	switch {
 	case meta.Format != format:
 		return meta, fmt.Errorf("a safetensors file but no .bcnn file: its format is %s, not %q", text.Quote(meta.Format), format)

@@ -60,11 +60,11 @@ func Encode(n *bcnn.Network) ([]byte, error) {
 	if err := n.Check(); err != nil {
 		return nil, err
 	}
-	version, description, tensors, err := encodeNetwork(n)
+	meta, tensors, err := encodeNetwork(n)
 	if err != nil {
 		return nil, fmt.Errorf("network %q: %w", n.Name, err)
 	}
-	return writeContainer(version, description, tensors)
+	return writeContainer(meta, tensors)
 }
 
 // Save writes the network to a file, replacing one that is there, whose mode it

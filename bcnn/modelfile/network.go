@@ -7,6 +7,7 @@ import (
 	"io"
 	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -180,8 +181,8 @@ func (w *layerWriter) addWeights(weights bcnn.Weights, outer ...int) {
 
 // encodeNetwork describes a network that has passed its Check, in the first version
 // that has all its kinds of layers.
-func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []*tensor, err error) {
-	version = 1
+func encodeNetwork(n *bcnn.Network) (meta metadata, tensors []*tensor, err error) {
+	version := 1
 	out := networkJSON{
 		Name:    n.Name,
 		Input:   encodeInput(n.Inputs[0], &version),
@@ -202,12 +203,12 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
 		w.layer.Source = encodeSource(l.Source, &version)
 		if err := w.encode(l.Op); err != nil {
-			return 0, "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
+			return meta, nil, fmt.Errorf("layer %q: %w", l.Name, err)
 		}
 		if w.params != nil {
 			raw, err := marshal(w.params)
 			if err != nil {
-				return 0, "", nil, fmt.Errorf("layer %q: %w", l.Name, err)
+				return meta, nil, fmt.Errorf("layer %q: %w", l.Name, err)
 			}
 			w.layer.Params = raw
 		}
@@ -215,7 +216,15 @@ func encodeNetwork(n *bcnn.Network) (version int, description string, tensors []
 		tensors = append(tensors, w.tensors...)
 	}
 	b, err := marshal(out)
-	return version, string(b), tensors, err
+	if err != nil {
+		return meta, nil, err
+	}
+	meta = metadata{Version: strconv.Itoa(version), Network: string(b)}
+	if n.Absorbed != nil {
+		b, err = marshal(n.Absorbed)
+		meta.Absorbed = string(b)
+	}
+	return meta, tensors, err
 }
 
 func encodeInput(in bcnn.Input, version *int) inputJSON {
@@ -396,37 +405,42 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		return nil, err
 	}
 	var in networkJSON
-	if err := d.unmarshal([]byte(c.network), &in); err != nil {
+	if err := d.unmarshal([]byte(c.Network), &in); err != nil {
 		return nil, fmt.Errorf("network: %w", err)
 	}
 	n := &bcnn.Network{Name: in.Name, Labels: in.Labels, Inputs: make([]bcnn.Input, 1+len(in.MoreInputs)), Layers: make([]bcnn.Layer, len(in.Layers))}
-	if n.Inputs[0], err = in.Input.decode(c.version); err != nil {
+	if n.Inputs[0], err = in.Input.decode(c.version()); err != nil {
 		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
-	if c.version < sourceVersion && len(in.MoreInputs)+len(in.Outputs) > 0 {
+	if c.version() < sourceVersion && len(in.MoreInputs)+len(in.Outputs) > 0 {
 		return nil, fmt.Errorf("network %s: several inputs and outputs came with version %d of the format, this is version %d",
-			text.Quote(n.Name), sourceVersion, c.version)
+			text.Quote(n.Name), sourceVersion, c.version())
 	}
 	for i, more := range in.MoreInputs {
-		if n.Inputs[1+i], err = more.decode(c.version); err != nil {
+		if n.Inputs[1+i], err = more.decode(c.version()); err != nil {
 			return nil, fmt.Errorf("network %s: input %d: %w", text.Quote(n.Name), i+2, err)
 		}
 	}
 	n.Outputs = in.Outputs
 	for i, l := range in.Layers {
-		r := layerReader{decoder: d, version: c.version, layer: l, tensors: c.tensors}
+		r := layerReader{decoder: d, version: c.version(), layer: l, tensors: c.tensors}
 		op, err := r.decode()
 		if err == nil {
 			err = r.checkUsed()
 		}
 		var source *bcnn.Source
 		if err == nil {
-			source, err = l.Source.decode(c.version)
+			source, err = l.Source.decode(c.version())
 		}
 		if err != nil {
 			return nil, fmt.Errorf("network %s: layer %d %s: %w", text.Quote(n.Name), i, text.Quote(l.Name), err)
 		}
 		n.Layers[i] = bcnn.Layer{Name: l.Name, Inputs: l.Inputs, Op: op, Source: source}
+	}
+	if c.Absorbed != "" {
+		if err := d.unmarshal([]byte(c.Absorbed), &n.Absorbed); err != nil {
+			return nil, fmt.Errorf("metadata: absorbed: %w", err)
+		}
 	}
 	if len(c.tensors) > 0 {
 		name := slices.Min(slices.Collect(maps.Keys(c.tensors))) // one file gives one error

@@ -42,6 +42,35 @@ func TestSources(t *testing.T) {
 	}
 }
 
+// Names of absorbed tensors are an entry of the metadata, which earlier readers do not know.
+func TestAbsorbed(t *testing.T) {
+	for _, names := range [][]string{nil, {}, {"a", "b/ö"}} {
+		n := small()
+		n.Absorbed = names
+		got, err := Read(t.Context(), encode(t, n), Options{})
+		require.NoError(t, err)
+		require.Equal(t, n, got)
+	}
+	n := small()
+	n.Absorbed = []string{"a"}
+	b := encode(t, n)
+	data := 8 + binary.LittleEndian.Uint64(b)
+	header := digits.ReplaceAllString(string(b[8:data]), `"sha256":"`+unsealed+`"`)
+	require.Contains(t, header, `"version":"1"`)
+	for _, c := range []struct{ list, want string }{
+		{`[1]`, "metadata: absorbed: json: cannot unmarshal number"},
+		{`[`, "metadata: absorbed: "},
+		{`null`, "metadata: absorbed: "},
+		{`[\"\\t\"]`, "an absorbed tensor: \"\\t\" has the control character U+0009"},
+		{`[\"` + strings.Repeat("x", 257) + `\"]`, "the name of an absorbed tensor has 257 bytes, at most 256"},
+	} {
+		broken := strings.Replace(header, `[\"a\"]`, c.list, 1)
+		require.NotEqual(t, header, broken)
+		_, err := Read(t.Context(), file(broken, b[data:]), Options{})
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
 func TestSeveralEnds(t *testing.T) {
 	b := encode(t, networks()["several ends"])
 	data := 8 + binary.LittleEndian.Uint64(b)

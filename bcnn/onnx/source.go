@@ -16,12 +16,16 @@ const maxSourceName = 256
 // that are outputs of the graph have their sources already.
 func (im *importer) sources() error {
 	layers := im.build.Net.Layers
+	var names []string
 	for _, n := range im.model.Graph.Nodes {
 		if !im.needed[n.Index] {
 			continue
 		}
 		for _, name := range n.Outputs {
 			v := im.env[name].Value.Settled()
+			if v != nil {
+				names = append(names, text.Escape(name))
+			}
 			if v == nil || v.Layer <= bcnn.NetworkInput || layers[v.Layer].Source != nil {
 				continue
 			}
@@ -32,6 +36,7 @@ func (im *importer) sources() error {
 			layers[v.Layer].Source = s
 		}
 	}
+	im.build.Net.Absorb(names)
 	return nil
 }
 

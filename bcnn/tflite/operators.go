@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/num"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // handlers are the operators. Each returns its outputs.
@@ -206,6 +207,25 @@ func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
 		return err // its arrays are not what the layer gives
 	}
 	*s = newSource(t)
+	return nil
+}
+
+// absorb names the tensors that no layer's output is.
+func (im *importer) absorb() error {
+	var names []string
+	for _, o := range im.model.Graph.Operators {
+		for _, index := range o.Outputs {
+			if im.env[index].value == nil {
+				continue
+			}
+			t, err := im.model.Tensor(index)
+			if err != nil {
+				return err
+			}
+			names = append(names, text.Escape(t.Name))
+		}
+	}
+	im.net.Absorb(names)
 	return nil
 }
 

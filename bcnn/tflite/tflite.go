@@ -181,6 +181,9 @@ func decodeWithin(b *budget.Budget, data []byte, opts Options, limits bcnn.Limit
 		return nil, nil, fmt.Errorf("sub-graph 0: %w", err)
 	}
 	im.net.Name, im.net.Labels, im.net.Inputs[0].Resize = opts.Name, opts.Labels, opts.Resize
+	if err := im.absorb(); err != nil {
+		return nil, nil, err
+	}
 	return im.net, im.report, nil
 }
 

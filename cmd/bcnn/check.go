@@ -27,8 +27,12 @@ type checkResult struct {
 	Layers    []checkedTensor `json:"layers"` // in the order of execution
 	// First is the first tensor that differs; empty if none does.
 	First string `json:"first,omitempty"`
-	// NotCompared are arrays of the reference that no tensor of the network is.
+	// NotCompared are arrays of the reference that no tensor of the network is. Of those,
+	// Unknown are none of the model that was converted either, where that is known.
 	NotCompared []string `json:"not_compared"`
+	Unknown     []string `json:"unknown"`
+
+	known []string // names that are compared
 }
 
 type checkedTensor struct {
@@ -54,16 +58,17 @@ func newCheck(env *environment) *cobra.Command {
 another program has computed from the same inputs. The reference holds the outputs
 under their names, the inputs likewise unless --input names another file, and may hold
 other tensors of the model that was converted, under the names that they have
-there: the first of them that differs is where to look. Tensors that the
-network does not have, such as sums whose bias became part of a threshold, are
-listed as not compared; it is an error if that is so of all of them.
+there: the first of them that differs is where to look. Tensors that became
+part of other layers, such as sums whose bias became part of a threshold, are
+listed as not compared, and names that the model never had as unknown; it is an
+error if none is compared.
 
 The exit code is 1 if an output, or one of the other tensors, differs by more
 than --tolerance, as a fraction of the largest value of the reference.
 
 With --json, one object: model, device, images, tolerance, ok, outputs and layers
 (name, difference, relative, ok, and of an output same_argmax), first,
-not_compared.`,
+not_compared, and of these unknown.`,
 		Example: `  bcnn check --model model.bcnn --reference torch.npz
   bcnn check --model model.bcnn --input x.npy --reference y.npy --tolerance 0`,
 		Args: noArguments("--model and --reference name what is compared"),
@@ -168,6 +173,7 @@ func (r *arrayRunner) check(ctx context.Context, in *imageArrays, f *arrayFile, 
 		c.Outputs = append(c.Outputs, outputs[i].result(port, tolerance))
 	}
 	c.Layers, c.NotCompared = inner.result(tolerance)
+	c.Unknown, c.known = inner.unknown, inner.known
 	all := append(slices.Clone(c.Layers), c.Outputs...)
 	differs := slices.IndexFunc(all, func(t checkedTensor) bool { return !t.OK })
 	if c.OK = differs < 0; !c.OK {
@@ -232,8 +238,17 @@ func (c *checkResult) print(out *output) {
 		rows = append(rows, rowf("%s\t%s\t%s\t%s", t.Name, number(t.Difference), number(t.Relative), verdict))
 	}
 	out.table(rows)
-	if len(c.NotCompared) > 0 {
-		out.printf("not compared: %s\n", strings.Join(c.NotCompared, ", "))
+	var absorbed []string
+	for _, name := range c.NotCompared {
+		if !slices.Contains(c.Unknown, name) {
+			absorbed = append(absorbed, name)
+		}
+	}
+	if len(absorbed) > 0 {
+		out.printf("not compared: %s\n", strings.Join(absorbed, ", "))
+	}
+	if len(c.Unknown) > 0 {
+		out.printf("unknown names: %s; the model has %s\n", strings.Join(c.Unknown, ", "), arrays.Quoted(c.known))
 	}
 	out.printf("%s on %s", text.Count(c.Images, "image"), c.Device)
 	for _, t := range c.Outputs {

@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"context"
 	"fmt"
-	"maps"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // innerCheck compares the tensors between input and output that a reference has.
@@ -21,6 +21,8 @@ type innerCheck struct {
 	numbers     map[int][]float64 // what has been read of the batch
 	differences map[int]*arrays.Difference
 	notCompared []string
+	unknown     []string // of those, names that the source of the network does not have
+	known       []string // names that the network has
 	exe         *backend.Executable
 	out         []bcnn.Tensor
 	failed      error // of a comparison
@@ -29,54 +31,54 @@ type innerCheck struct {
 // newInnerCheck finds the arrays of layers, which have so many images. The plan is lowered
 // without fusing, so that there are as many tensors as possible; its outputs are the same bits.
 func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images int) (_ *innerCheck, err error) {
-	k := &innerCheck{ports: r.ports.Layers, wanted: map[int]*imageArrays{}, differences: map[int]*arrays.Difference{}, notCompared: []string{}}
+	k := &innerCheck{ports: r.ports.Layers, wanted: map[int]*imageArrays{}, differences: map[int]*arrays.Difference{}, notCompared: []string{}, unknown: []string{}}
 	defer func() {
 		if err != nil {
 			k.close()
 		}
 	}()
-	byName := map[string]int{}
-	for i, p := range k.ports {
-		byName[p.Name] = i
-	}
-	var ends []string
-	for _, p := range slices.Concat(r.ports.Inputs, r.ports.Outputs) {
-		ends = append(ends, p.Name)
-	}
+	var names []string // of arrays for the inside
+	ends := slices.Concat(r.ports.Inputs, r.ports.Outputs)
 	for _, name := range f.Names() {
-		if slices.Contains(ends, name) || len(f.Names()) == 1 {
-			continue
+		isEnd := slices.ContainsFunc(ends, func(p arrays.Port) bool { return p.Name == name })
+		if !isEnd && len(f.Names()) > 1 {
+			names = append(names, name)
 		}
-		i, ok := byName[name]
-		if !ok {
-			k.notCompared = append(k.notCompared, name)
-			continue
-		}
-		a, err := findArrays(f, []arrays.Port{k.ports[i]}, images, false)
-		if err != nil {
-			return nil, err
-		}
-		k.wanted[i] = a
 	}
-	if len(k.wanted) == 0 {
-		return k, unmatched(f, k.notCompared, byName)
+	if len(names) == 0 {
+		return k, nil
 	}
 	plan, err := bcnn.Lower(ctx, r.net, bcnn.LowerOptions{Unfused: true})
 	if err != nil {
 		return nil, files.Name(r.model, err)
 	}
 	k.results = bcnn.Results(r.net, plan)
+	layers := map[string]int{}
 	for _, layer := range k.results {
-		if k.wanted[layer] != nil {
-			k.differences[layer] = &arrays.Difference{}
+		p, ok := k.ports[layer]
+		if _, seen := layers[p.Name]; ok && !seen {
+			layers[p.Name], k.known = layer, append(k.known, p.Name)
 		}
 	}
-	for i := range k.wanted {
-		if k.differences[i] == nil {
-			k.notCompared = append(k.notCompared, k.ports[i].Name)
+	for _, name := range names {
+		layer, ok := layers[name]
+		if !ok {
+			k.notCompared = append(k.notCompared, name)
+			if r.isUnknown(name) {
+				k.unknown = append(k.unknown, name)
+			}
+			continue
 		}
+		if k.wanted[layer], err = findArrays(f, []arrays.Port{k.ports[layer]}, images, false); err != nil {
+			delete(k.wanted, layer)
+			return nil, err
+		}
+		k.differences[layer] = &arrays.Difference{}
 	}
 	slices.Sort(k.notCompared)
+	if len(k.differences) == 0 {
+		return nil, k.unmatched(f, r.net.Absorbed != nil)
+	}
 	dev, err := backend.Open(r.opts.Device)
 	if err != nil {
 		return nil, err
@@ -93,18 +95,30 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 	return k, nil
 }
 
-// unmatched is an error where a reference has arrays for the inside of a model, but none of
-// their names is one of the model.
-func unmatched(f *arrayFile, names []string, byName map[string]int) error {
-	if len(names) == 0 {
-		return nil
+// isUnknown reports whether the model that was converted has no tensor of the name, as far
+// as is known.
+func (r *arrayRunner) isUnknown(name string) bool {
+	for _, p := range r.ports.Layers {
+		if p.Name == name {
+			return false
+		}
 	}
-	known := slices.SortedFunc(maps.Keys(byName), func(a, b string) int { return byName[a] - byName[b] })
+	return r.net.Absorbed != nil && !slices.Contains(r.net.Absorbed, text.Escape(name))
+}
+
+// unmatched is the error where a reference has arrays for the inside of a model, but none of
+// their names is that of a result. isKnown says whether all tensors of the source are known.
+func (k *innerCheck) unmatched(f *arrayFile, isKnown bool) error {
 	has := "which has no tensors inside that it shares with what it was converted from"
-	if len(known) > 0 {
-		has = "which has " + arrays.Quoted(known)
+	if len(k.known) > 0 {
+		has = "which has " + arrays.Quoted(k.known)
 	}
-	return files.Name(f.name, fmt.Errorf("no array but those of inputs and outputs has the name of a tensor of the model, %s; the reference has %s", has, arrays.Quoted(names)))
+	why := ""
+	if isKnown && len(k.unknown) == 0 {
+		why = ", all of which became part of other layers"
+	}
+	return files.Name(f.name, fmt.Errorf("no array but those of inputs and outputs has the name of a tensor of the model, %s; the reference has %s%s",
+		has, arrays.Quoted(k.notCompared), why))
 }
 
 // tap compares the result of a step.

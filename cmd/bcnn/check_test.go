@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/npy"
 )
 
-var checkKeys = []string{"model", "device", "images", "tolerance", "ok", "outputs", "layers", "not_compared"}
+var checkKeys = []string{"model", "device", "images", "tolerance", "ok", "outputs", "layers", "not_compared", "unknown"}
 
 // Every tensor that PyTorch's network and ours have in common is the same.
 func TestCheckONNX(t *testing.T) {
@@ -34,6 +34,22 @@ func TestCheckONNX(t *testing.T) {
 			"/bn/BatchNormalization_output_0", "/prelu/PRelu_output_0", "/pool/GlobalAveragePool_output_0",
 		}, names)
 		require.Equal(t, []any{"/Add_output_0", "/Flatten_output_0", "/conv/Conv_output_0"}, got["not_compared"])
+		require.Equal(t, []any{}, got["unknown"])
+	}
+	// Names that the exported model never had are told from those that became part of layers.
+	var list, ends []npy.Named
+	for name, a := range arraysOf(t, birealReference) {
+		list = append(list, npy.Named{Name: name, Array: npy.From(a.Shape, floatsOf(t, a))})
+		if name == "input" || name == "output" || name == "/Add_output_0" {
+			ends = append(ends, list[len(list)-1])
+		}
+	}
+	for _, m := range []string{model, exported(t, bireal)} {
+		named := saveArray(t, append(list, array("conv1", []int{1}, 1))...)
+		require.Contains(t, succeed(t, "check", "-m", m, "-r", named),
+			"not compared: /Add_output_0, /Flatten_output_0, /conv/Conv_output_0\nunknown names: conv1; the model has \"/stem/stem.0/Conv_output_0\", ")
+		require.Contains(t, fail(t, exitJob, "check", "-m", m, "-r", saveArray(t, ends...)), `the reference has "/Add_output_0", all of which became part of other layers`)
+		require.NotContains(t, fail(t, exitJob, "check", "-m", m, "-r", saveArray(t, append(ends, array("conv1", []int{1}, 1))...)), "became part")
 	}
 	require.Contains(t, succeed(t, "check", "-m", model, "-r", birealReference), "3 images on cpu, 3 with the same arg-max\n")
 	r := runCommand(t, "check", "-m", model, "-r", birealReference, "--tolerance", "0")
