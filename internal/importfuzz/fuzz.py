@@ -17,6 +17,7 @@ import onnx
 import draw
 import kept
 import oracle
+import record
 import shrink
 from runner import CHECKS, Runner
 
@@ -76,6 +77,31 @@ class Worker:
             made["folder"] = (s.model.SerializeToString(), s.inputs, s.verdict.expected, note,
                               {"exact": drawn.exact, "wide": sorted(drawn.wide), "checks": list(checks)})
         return made
+
+
+def features(model):
+    """What tells graphs apart: operators behind others, and values of attributes."""
+    makers = {o: n.op_type for n in model.graph.node for o in n.output}
+    found = {(model.opset_import[0].version,)}
+    for n in model.graph.node:
+        found.update((makers.get(name, "input"), at, n.op_type) for at, name in enumerate(n.input))
+        for a in n.attribute:
+            value = str(onnx.helper.get_attribute_value(a)) if a.type != onnx.AttributeProto.TENSOR else ""
+            found.add((n.op_type, a.name, value[:40]))
+    return found
+
+
+def write(a):
+    """Records known answers."""
+    archive, runner, number = record.Archive(a.record, a.bytes), Runner(a.runner), a.first
+    while not archive.full() and number < a.first + (a.graphs or sys.maxsize):
+        drawn = draw.draw(a.seed, number)
+        verdict = oracle.judge(drawn.model, drawn.inputs, runner, drawn.exact, drawn.wide)
+        if verdict.kind == oracle.EQUAL and drawn.exact and not drawn.wide and record.agree(verdict.expected, verdict.answer.outputs):
+            archive.add(number, drawn.model.SerializeToString(), features(drawn.model), drawn.inputs, verdict.expected)
+        number += 1
+    runner.close()
+    archive.close()
 
 
 class Summary:
@@ -187,9 +213,14 @@ def main():
     p.add_argument("--check-every", type=int, default=4, help="which graphs have all checks of the runner; 0 for none")
     p.add_argument("--only", type=int, metavar="NUMBER", help="one graph, with what came of it")
     p.add_argument("--replay", metavar="FOLDER", help="run kept faults")
+    p.add_argument("--record", metavar="FILE", help="write known answers for the tests of the importer")
+    p.add_argument("--bytes", type=int, default=400_000, help="how large the file becomes at the most")
     p.add_argument("--runner", default=os.path.join(root, "runner"))
     p.add_argument("--out", default=os.path.join(root, "faults"), help="folder for faults")
     a = p.parse_args()
+    if a.record:
+        write(a)
+        return 0
     if a.replay:
         runner = Runner(a.runner)
         bad = 0

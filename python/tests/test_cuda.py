@@ -91,7 +91,7 @@ def test_wrong_arrays(driver: Driver, digits: bitcnn.Model) -> None:
         ({"i": Array(given.address, x[:, ::2])}, ValueError, "tensor is uint8 2×14×28×1, want uint8 28×28×1"),
         ({"i": Array(given.address, np.zeros((2, 28, 56, 1), np.uint8)[:, :, ::2])}, ValueError, "without gaps"),
         ({"i": Array(given.address, x.astype(np.float32))}, TypeError, "tensor is float32 2×28×28×1"),
-        ({"i": Array(given.address, x[:0])}, ValueError, "batch size 0"),
+        ({"i": Array(given.address, x[:0])}, ValueError, "a batch of (2,), and that of input is (0,)"),
         ({"i": Array(given.address, x[0])}, ValueError, "a batch of"),
         ({"o": Array(made.address, y, data=(made.address, True))}, ValueError, "the array is read-only"),
         ({"o": Array(given.address + 784, y)}, ValueError, "overlaps that of input"),
@@ -113,6 +113,7 @@ def test_wrong_arrays(driver: Driver, digits: bitcnn.Model) -> None:
         with pytest.raises(kind) as e:
             enqueue(**arguments)
         assert text in str(e.value)
+    enqueue(i=Array(given.address, x[:0]), o=Array(made.address, y[:0]))  # nothing to do
     with pytest.raises(KeyError, match="is missing"):
         model.enqueue({"input": given}, {}, stream)
     for call in [lambda: model(given), lambda: model.run({"input": given})]:

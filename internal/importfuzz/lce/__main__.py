@@ -11,6 +11,7 @@ import time
 
 import numpy as np
 
+import record
 import runner
 
 from . import binary, eight, flat, folded, inputs, moves, pointwise, weighted
@@ -145,6 +146,29 @@ class Fuzzer:
         print(f"{folder}: {answer.status}: {found[0][1] if found else answer.message or 'no difference'}")
         return bool(found)
 
+    def write(self):
+        """Records known answers."""
+        archive, number = record.Archive(self.args.record, self.args.bytes), self.args.first
+        while not archive.full() and number < self.args.end:
+            r = np.random.default_rng([self.args.seed, number])
+            g, exact = draw(r)
+            feed = inputs.feed(r, g, exact) if g.outputs else {}
+            number += 1
+            if not exact or not g.outputs:
+                continue
+            try:
+                answer, found = self.compare(g, exact, feed)
+                want = self.judge.undisturbed(g, feed, self.judge.images(g, feed))[0] if answer.status == "ok" else None
+            except NotRun:
+                continue
+            if answer.status != "ok" or found or wrong_in_lce(g):
+                continue
+            expected = {g.tensors[i].name: x for i, x in zip(g.outputs, want)}
+            got = dict(zip(expected, answer.outputs.values()))
+            if all(x.shape == got[n].shape and x.dtype == got[n].dtype for n, x in expected.items()) and record.agree(expected, got):
+                archive.add(number - 1, flat.encode(g), features(g), {g.tensors[i].name: x for i, x in feed.items()}, expected)
+        archive.close()
+
     def summary(self, seconds):
         c = self.count
         print(f"\n{c['drawn']} models in {seconds:.0f} s, {c['drawn'] / max(seconds, 1e-9):.0f} a second: {c['ok']} converted "
@@ -155,6 +179,16 @@ class Fuzzer:
             for what, n in list_.most_common(TOP):
                 print(f"{title}: {n} {what}")
         print("operators:", ", ".join(f"{name} {n}" for name, n in self.operators.most_common()))
+
+
+def features(g):
+    """What tells graphs apart: operators behind others, types, and values of options."""
+    makers = {i: o.name for o in g.operators for i in o.outputs}
+    found = set()
+    for o in g.operators:
+        found.update((makers.get(i, "input"), at, o.name, g.tensors[i].dtype if i >= 0 else "") for at, i in enumerate(o.inputs))
+        found.update((o.name, k, str(v)[:40]) for k, v in o.fields.items())
+    return found
 
 
 def short(reason):
@@ -199,6 +233,8 @@ def arguments():
     p.add_argument("--check-every", type=int, default=8, help="which graphs have all checks of the runner; 0 for none")
     p.add_argument("--only", type=int, metavar="NUMBER", help="one graph, with what came of it")
     p.add_argument("--replay", metavar="FOLDER", help="run kept faults")
+    p.add_argument("--record", metavar="FILE", help="write known answers for the tests of the importer")
+    p.add_argument("--bytes", type=int, default=400_000, help="how large the file becomes at the most")
     p.add_argument("--runner", default=os.path.join(root, "runner"))
     p.add_argument("--out", default=os.path.join(root, "faults"), help="folder for faults")
     a = p.parse_args()
@@ -219,6 +255,9 @@ def main():
     np.seterr(all="ignore")  # infinities are left out
     f = Fuzzer(args)
     try:
+        if args.record:
+            f.write()
+            return 0
         if args.replay:
             return int(any([f.replay(folder) for folder in folders(args.replay)]))
         start, number = time.monotonic(), args.first if args.only is None else args.only

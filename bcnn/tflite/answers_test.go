@@ -1,0 +1,19 @@
+package tflite
+
+import (
+	"context"
+	"testing"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/answers"
+)
+
+// What the interpreter of Larq Compute Engine computes of random graphs:
+//
+//	scripts/fuzz-import lce --record bcnn/tflite/testdata/answers.zip --seed 201
+func TestAnswers(t *testing.T) {
+	answers.Test(t, "testdata/answers.zip", func(ctx context.Context, model []byte) (*bcnn.Network, error) {
+		net, _, err := Decode(ctx, model, Options{})
+		return net, err
+	})
+}
