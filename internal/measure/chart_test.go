@@ -34,7 +34,7 @@ func TestModelCharts(t *testing.T) {
 		},
 		{
 			Label: "opencl:0, 2 threads, batch of 10", Mark: 4,
-			Note: "4 µs, median 10; the machine was busy: the median is 2.5 times the shortest run",
+			Note:  "4 µs, median 10; the machine was busy: the median is 2.5 times the shortest run",
 			Parts: []chart.Part{{Length: 3, Kind: "conv of bytes or floats"}, {Length: 0.8, Kind: "conv of ±1"}, {Length: 0.2, Kind: "sign"}},
 		},
 	}}}, charts[0].Panels)
@@ -52,7 +52,7 @@ func TestModelCharts(t *testing.T) {
 		Title: "net: whole runs", Axis: "ms", Mark: "whole run", Footer: []string{"opencl:0: GPU, v1, 2026-11-23"},
 		Panels: []chart.Panel{{Bars: []chart.Bar{{
 			Label: "opencl:0", Mark: 24,
-			Note: "24 ms, median 25, mean 30 with transfers, kernels alone 7",
+			Note:  "24 ms, median 25, mean 30 with transfers, kernels alone 7",
 			Parts: []chart.Part{{Length: 30, Kind: "mean of the whole runs"}},
 		}}}},
 	}}, charts)
