@@ -21,8 +21,9 @@ type test struct {
 	lines map[string]map[int]bool
 }
 
-// covers reports whether a test runs the line of a site.
-func (t *test) covers(s site) bool { return t.lines[filepath.Base(s.file)][s.line] }
+// covers reports whether a test runs the line of a site; what stands outside of functions, all
+// may use.
+func (t *test) covers(s site) bool { return s.outside || t.lines[filepath.Base(s.file)][s.line] }
 
 // testsOf runs each test of a package alone, with coverage.
 func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {

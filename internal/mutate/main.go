@@ -35,6 +35,7 @@ func main() {
 	flag.IntVar(&m.jobs, "jobs", runtime.NumCPU(), "mutants at the same time")
 	flag.StringVar(&m.tags, "tags", "", "build tags")
 	least := flag.Float64("least", 0, "percentage that must be killed")
+	flag.StringVar(&m.again, "again", "", "output of an earlier run, of which only the mutants are tried that survived")
 	flag.StringVar(&m.reasons, "reasons", "internal/mutate/reasons.tsv", "list of mutants that may survive")
 	flag.Parse()
 	if flag.NArg() != 1 {
@@ -54,12 +55,12 @@ func main() {
 
 // mutator mutates a package.
 type mutator struct {
-	dir, tags, reasons string
-	count, jobs        int
-	seed               uint64
-	out                io.Writer
-	work, root         string
-	tests              []*test
+	dir, tags, reasons, again string
+	count, jobs               int
+	seed                      uint64
+	out                       io.Writer
+	work, root                string
+	tests                     []*test
 }
 
 // What became of a mutant.
@@ -94,6 +95,11 @@ func (m *mutator) run(ctx context.Context) (float64, error) {
 	sites, err := sitesIn(m.dir)
 	if err != nil {
 		return 0, err
+	}
+	if m.again != "" {
+		if sites, err = survivors(m.again, m.root, sites); err != nil {
+			return 0, err
+		}
 	}
 	if len(sites) == 0 {
 		return 0, fmt.Errorf("%s: nothing to mutate", m.dir)

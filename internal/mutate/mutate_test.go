@@ -81,6 +81,15 @@ func TestMutate(t *testing.T) {
 	// Killed: << as >>, −1 as 1 and as −2, 1 as 2.
 	require.Contains(t, out.String(), "11 mutants: 4 killed, 7 survived (of which 1 for a reason), 2 on lines that no test runs; 45.5 % killed or for a reason; 0 more did not compile")
 	require.InDelta(t, 500./11, percent, 1e-9)
+
+	// Only those again that survived; the one with a reason is not listed.
+	earlier := filepath.Join(dir, "earlier.txt")
+	require.NoError(t, os.WriteFile(earlier, out.Bytes(), 0o644))
+	out.Reset()
+	m.again = earlier
+	_, err = m.run(t.Context())
+	require.NoError(t, err)
+	require.Contains(t, out.String(), "6 mutants: 0 killed, 6 survived")
 }
 
 func TestSites(t *testing.T) {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -38,4 +39,19 @@ func readReasons(file string) (reasons, error) {
 		list[line[:at]] = line[at+1:]
 	}
 	return list, nil
+}
+
+// survivors returns those of the sites whose keys are in the output of an earlier run.
+func survivors(file, root string, sites []site) ([]site, error) {
+	data, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(data)) {
+		if _, key, ok := strings.Cut(strings.TrimRight(line, "\n"), "\t"); ok {
+			listed[key] = true
+		}
+	}
+	return slices.DeleteFunc(sites, func(s site) bool { return !listed[s.key(root)] }), nil
 }

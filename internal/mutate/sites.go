@@ -20,6 +20,7 @@ type site struct {
 	old, new   string
 	code       string // the line, without space around it
 	occurrence int    // which of the same token and replacement in lines of this text
+	outside    bool   // of functions
 }
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s → %s", s.file, s.line, s.old, s.new) }
@@ -122,6 +123,12 @@ func sitesOf(name string) ([]site, error) {
 		}
 		return true
 	})
+	for i, s := range all {
+		all[i].outside = !slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
+			_, isFunc := d.(*ast.FuncDecl)
+			return isFunc && set.Position(d.Pos()).Offset <= s.from && s.from < set.Position(d.End()).Offset
+		})
+	}
 	slices.SortFunc(all, func(a, b site) int { return a.from - b.from })
 	seen := map[[3]string]int{}
 	for i := range all {
