@@ -192,6 +192,22 @@ func TestHostile(t *testing.T) {
 		"channels":            {bconv(32, 1, bconvOptions(33, 1)), "it takes 33 channels, its input has 32"},
 		"-1 channels":         {bconv(32, 1, bconvOptions(-1, 1)), "its option channels_in is -1"},
 		"kind of padding":     {bconv(32, 1, bconvOptions(32, 7)), "its option padding is 7, want 0 to 1"},
+		"signs as floats": {func() *testGraph {
+			g := with("SIGN", nil, same, nil)
+			g.operators[0].outputs = []int32{g.tensor(testTensor{name: "s", dims: same})}
+			g.operators = append(g.operators, testOperator{name: "LceDequantize", inputs: g.operators[0].outputs, outputs: []int32{1}})
+			return g
+		}(), "input 0 is FLOAT32, want packed bits"},
+		"no positions": {with("STRIDED_SLICE", nil, same, func(g *testGraph, o *testOperator) {
+			o.inputs = append(o.inputs, g.ints(0, 2, 0, 0), g.ints(1, 2, 4, 2), g.ints(1, 1, 1, 1))
+		}), "positions 2 to 2 of 4"},
+		"groups of filters": {with("CONV_2D", convOptions(1, 1), same, func(g *testGraph, o *testOperator) {
+			o.inputs = append(o.inputs, g.floats([]int32{3, 1, 1, 1}, 1, 1, 1), -1)
+		}), "filters [3 1 1 1] do not fit 2 channels"},
+		"channels of filters": {with("CONV_2D", convOptions(1, 1), same, func(g *testGraph, o *testOperator) {
+			o.inputs = append(o.inputs, g.floats([]int32{2, 1, 1, 3}, 1, 1, 1, 1, 1, 1), -1)
+		}), "filters [2 1 1 3] do not fit 2 channels"},
+		"blocks of channels": {with("DEPTH_TO_SPACE", map[int]any{0: 2}, same, nil), "blocks of 2 for 2 channels"},
 		"words":               {bconv(32, 3, bconvOptions(32, 1)), "do not fit 32 channels"},
 		"many entries":        {bconv(32, 1, flexMap(strings.Split(strings.Repeat("k ", 70), " ")[:70], make([]int32, 70))), "a map of 70 entries"},
 	} {

@@ -168,3 +168,50 @@ func TestAlignCorners(t *testing.T) {
 		require.Equal(t, c.want, got, "%s to %d", c.name, c.to)
 	}
 }
+
+// Signs whose pixels are repeated stay signs, so that layers behind are of bits; what
+// interpolates between them has other values.
+func TestSignsResized(t *testing.T) {
+	for name, binary := range map[string]bool{"RESIZE_NEAREST_NEIGHBOR": true, "RESIZE_BILINEAR": false} {
+		g := newGraph(1, 1, 2, 8)
+		s := g.add("SIGN", nil, []int32{1, 1, 2, 8}, 0)
+		r := g.add(name, nil, []int32{1, 1, 4, 8}, s, g.ints(1, 4))
+		g.tensors[1].dims = []int32{1, 1}
+		weights := make([]float32, 32)
+		for i := range weights {
+			weights[i] = []float32{1, -1, -1}[i%3]
+		}
+		g.operators = append(g.operators, testOperator{name: "FULLY_CONNECTED", inputs: []int32{r, g.floats([]int32{1, 32}, weights...), -1}, outputs: []int32{1}})
+		x := make([]float32, 16)
+		for i := range x {
+			x[i] = float32(i%5) - 1.5
+		}
+		net, got := runGraph(t, g, x...)
+		want := float32(0)
+		for i, w := range weights {
+			at, c := float32(i/8)/2, i%8
+			sign := func(p int) float32 { return map[bool]float32{true: 1, false: -1}[x[min(p, 1)*8+c] > 0] }
+			low := int(at)
+			v := sign(low)
+			if !binary {
+				v += (sign(low+1) - v) * (at - float32(low))
+			}
+			want += w * v
+		}
+		require.Equal(t, []float32{want}, got, name)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		require.Equal(t, binary, bcnn.Summarize(net, plan)[0].Binary, name)
+	}
+}
+
+// A softmax with another β is that of β·x.
+func TestBeta(t *testing.T) {
+	for _, beta := range []float32{0.5, 1, 2, 3} {
+		g := newGraph(1, 3)
+		g.operators = []testOperator{{name: "SOFTMAX", inputs: []int32{0}, outputs: []int32{1}, options: map[int]any{0: beta}}}
+		net, got := runGraph(t, g, -1, 0.25, 2)
+		require.Equal(t, []float32{-beta, 0.25 * beta, 2 * beta}, got) // the layer gives what softmax is of
+		require.IsType(t, bcnn.Softmax{}, net.Layers[len(net.Layers)-1].Op)
+	}
+}
