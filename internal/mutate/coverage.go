@@ -21,9 +21,23 @@ type test struct {
 	lines map[string]map[int]bool
 }
 
-// covers reports whether a test runs the line of a site; what stands outside of functions, all
-// may use.
-func (t *test) covers(s site) bool { return s.outside || t.lines[filepath.Base(s.file)][s.line] }
+// covers reports whether a test runs a site. Profiles have no conditions of cases, nor constants:
+// whoever runs the function may use those in it, and anyone those outside of functions.
+func (t *test) covers(s site) bool {
+	lines := t.lines[filepath.Base(s.file)]
+	if !s.blank {
+		return lines[s.line]
+	}
+	if s.first == 0 {
+		return true
+	}
+	for i := s.first; i <= s.last; i++ {
+		if lines[i] {
+			return true
+		}
+	}
+	return false
+}
 
 // testsOf runs each test of a package alone, with coverage.
 func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {

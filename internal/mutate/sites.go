@@ -14,13 +14,14 @@ import (
 
 // site is a place in a file where one token can be another one.
 type site struct {
-	file       string // path
-	line       int
-	from, to   int // bytes of the token
-	old, new   string
-	code       string // the line, without space around it
-	occurrence int    // which of the same token and replacement in lines of this text
-	outside    bool   // of functions
+	file        string // path
+	line        int
+	from, to    int // bytes of the token
+	old, new    string
+	code        string // the line, without space around it
+	occurrence  int    // which of the same token and replacement in lines of this text
+	blank       bool   // profiles say nothing of it: a constant, the condition of a case
+	first, last int    // lines of its function; 0 outside of functions
 }
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s → %s", s.file, s.line, s.old, s.new) }
@@ -82,6 +83,7 @@ func sitesOf(name string) ([]site, error) {
 		}
 	}
 	beside := map[ast.Expr]bool{} // results beside an error, which nobody looks at
+	var blank []ast.Node
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok && beside[e] {
 			return false
@@ -89,6 +91,14 @@ func sitesOf(name string) ([]site, error) {
 		switch n := n.(type) {
 		case *ast.ImportSpec:
 			return false
+		case *ast.GenDecl:
+			if n.Tok == token.CONST {
+				blank = append(blank, n)
+			}
+		case *ast.CaseClause:
+			for _, e := range n.List {
+				blank = append(blank, e)
+			}
 		case *ast.ReturnStmt:
 			if last := len(n.Results) - 1; last > 0 && isError(n.Results[last]) {
 				for _, e := range n.Results[:last] {
@@ -123,11 +133,17 @@ func sitesOf(name string) ([]site, error) {
 		}
 		return true
 	})
+	within := func(n ast.Node, s site) bool {
+		return set.Position(n.Pos()).Offset <= s.from && s.from < set.Position(n.End()).Offset
+	}
 	for i, s := range all {
-		all[i].outside = !slices.ContainsFunc(file.Decls, func(d ast.Decl) bool {
-			_, isFunc := d.(*ast.FuncDecl)
-			return isFunc && set.Position(d.Pos()).Offset <= s.from && s.from < set.Position(d.End()).Offset
-		})
+		all[i].blank = slices.ContainsFunc(blank, func(n ast.Node) bool { return within(n, s) })
+		for _, d := range file.Decls {
+			if f, ok := d.(*ast.FuncDecl); ok && within(f, s) {
+				all[i].first, all[i].last = set.Position(f.Pos()).Line, set.Position(f.End()).Line
+			}
+		}
+		all[i].blank = all[i].blank || all[i].first == 0
 	}
 	slices.SortFunc(all, func(a, b site) int { return a.from - b.from })
 	seen := map[[3]string]int{}
