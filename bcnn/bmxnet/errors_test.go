@@ -200,6 +200,7 @@ func TestHostileParams(t *testing.T) {
 		"array 0: more than 2147483647 values":  list(1, 2, 1<<30, 2),
 		"array 0: more than 2147483647 values ": list(1, magicV1, 1, 0xffffffff, 0xffffffff),
 		"array 0: element type 12":              list(1, 1, 1, 1, 0, 12),
+		"array 0: element type 7":               list(1, 1, 1, 1, 0, 7),
 		"array 0: the file ends too early":      list(1, 1, 1<<20, 1, 0, 0),
 		"0 names for 1 arrays":                  list(1, 1, 1, 1, 0, 0, 7, 0, 0),
 		"4 bytes behind the last name":          list(0, 0, 0, 1),

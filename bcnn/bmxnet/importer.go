@@ -3,6 +3,7 @@ package bmxnet
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -66,9 +67,15 @@ func (im *importer) network() (*bcnn.Network, error) {
 			needed[in[0]] = true
 		}
 	}
+	broken := map[int]bool{} // constants that cannot be computed, and what reads them
 	for i := range im.nodes {
 		n := &im.nodes[i]
 		if !needed[i] || n.op == "null" {
+			continue
+		}
+		if slices.ContainsFunc(n.inputs, func(in [3]int) bool { return broken[in[0]] }) {
+			im.values[i] = value{hole: true}
+			broken[i] = true
 			continue
 		}
 		a, ok, err := im.constant(n)
@@ -79,6 +86,7 @@ func (im *importer) network() (*bcnn.Network, error) {
 		case err != nil:
 			im.obstacle(n, err)
 			im.values[i] = value{hole: true}
+			broken[i] = true
 			continue
 		case ok:
 			im.folded[i] = a
@@ -292,7 +300,7 @@ func (im *importer) begin(n *node) (value, error) {
 	if shape.H < 1 || shape.W < 1 || shape.C < 1 {
 		return hole(errors.New("the file does not say how large it is"), "InputShape", "give its size with Options.InputShape")
 	}
-	if shape.H > maxSide || shape.W > maxSide || shape.C > maxValues || shape.Bytes(bcnn.Float32) > im.limits.TensorBytes {
+	if shape.H > maxSide || shape.W > maxSide || shape.C > maxOut || shape.Bytes(bcnn.Float32) > im.limits.TensorBytes {
 		return hole(fmt.Errorf("%v is too large", shape), "", "")
 	}
 	im.net.Inputs = []bcnn.Input{{Shape: shape, DType: bcnn.Float32}}

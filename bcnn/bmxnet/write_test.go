@@ -323,7 +323,9 @@ func (g *graph) compute(t *testing.T, in image) image {
 			}
 			var out []float64
 			for _, w := range list {
-				if bit == 1 {
+				if bit == 32 {
+					out = append(out, w)
+				} else if bit == 1 {
 					out = append(out, plus(w))
 				} else {
 					out = append(out, 2*quantise(math.Tanh(w)/(2*most)+0.5, bit)-1)
@@ -502,7 +504,11 @@ func (g *graph) compute(t *testing.T, in image) image {
 			}
 			values[i] = image{x.c, x.h, x.w, nil}
 			for j, v := range x.v {
-				values[i].v = append(values[i].v, v*y.v[j/(x.h*x.w/(y.h*y.w))%len(y.v)])
+				at := j / (x.h * x.w / (y.h * y.w)) // of a value for each channel
+				if y.c == 1 && y.h == x.h {         // a value for each pixel
+					at = j
+				}
+				values[i].v = append(values[i].v, v*y.v[at%len(y.v)])
 			}
 		case "_rminus_scalar":
 			values[i] = x.each(func(_ int, v float64) float64 { return float64(read.number("scalar", 0)) - v })
