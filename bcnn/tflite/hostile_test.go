@@ -208,8 +208,8 @@ func TestHostile(t *testing.T) {
 			o.inputs = append(o.inputs, g.floats([]int32{2, 1, 1, 3}, 1, 1, 1, 1, 1, 1), -1)
 		}), "filters [2 1 1 3] do not fit 2 channels"},
 		"blocks of channels": {with("DEPTH_TO_SPACE", map[int]any{0: 2}, same, nil), "blocks of 2 for 2 channels"},
-		"words":               {bconv(32, 3, bconvOptions(32, 1)), "do not fit 32 channels"},
-		"many entries":        {bconv(32, 1, flexMap(strings.Split(strings.Repeat("k ", 70), " ")[:70], make([]int32, 70))), "a map of 70 entries"},
+		"words":              {bconv(32, 3, bconvOptions(32, 1)), "do not fit 32 channels"},
+		"many entries":       {bconv(32, 1, flexMap(strings.Split(strings.Repeat("k ", 70), " ")[:70], make([]int32, 70))), "a map of 70 entries"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.g.encode(), c.want) })
 	}
