@@ -12,12 +12,13 @@ Times are medians in microseconds. On a GPU "device_us" is between two events ar
 a burst of runs, divided by their number, and "host_us" one run and a
 synchronisation. Of both the median of many repetitions is taken, after a warm-up.
 
-    bench/torch_peer.py [--device cuda] [--json FILE] [--quick]
+    bench/torch_peer.py [--device cuda] [--ways eager,graph] [--json FILE] [--quick]
     bench/torch_peer.py --onnx FILE
 """
 
 import argparse
 import json
+import os
 import platform
 import statistics
 import sys
@@ -127,6 +128,9 @@ def compiled(model, x):
     return lambda: model(x)
 
 
+WAYS = ("eager", "graph", "compile", "gemm")
+
+
 def ways(device):
     """Name, precision and how a model becomes a function to time, or why it cannot."""
     cuda = device.type == "cuda"
@@ -141,7 +145,8 @@ def ways(device):
         yield "compile", precision, compiled, why or no_compile
 
 
-def measure(args):
+def measure(args, keep):
+    """Measures, and gives keep the results so far after each."""
     device = torch.device(args.device)
     if device.type == "cuda" and not torch.cuda.is_available():
         sys.exit("torch_peer.py: this PyTorch finds no CUDA device")
@@ -153,6 +158,9 @@ def measure(args):
         macs = batch * size * size * c * c * 9
         work.append((f"conv3x3 {size}x{size}x{c}", batch, nn.Conv2d(c, c, 3, padding=1, bias=False), (batch, c, size, size), macs))
     results = []
+    about = {"torch": torch.__version__, "python": platform.python_version(), "device": args.device}
+    if device.type == "cuda":
+        about.update(name=torch.cuda.get_device_name(device), cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
 
     def record(name, batch, way, precision, macs, why, make):
         entry = {"work": name, "batch": batch, "way": way, "precision": precision}
@@ -166,6 +174,7 @@ def measure(args):
         if why is not None:
             entry["absent"] = why
         results.append(entry)
+        keep({"about": about, "results": results})
         took = f"{entry['host_us']:12.1f}" if "host_us" in entry else f"{'-':>12}"
         on_device = f"{entry['device_us']:12.1f}" if "device_us" in entry else f"{'-':>12}"
         print(f"{name:22} {batch:5} {way:8} {precision:5} {on_device} {took}  {entry.get('absent', '')}", flush=True)
@@ -174,6 +183,8 @@ def measure(args):
     with torch.inference_mode():
         for name, batch, model, shape, macs in work:
             for way, precision, prepare, why in ways(device):
+                if way not in args.ways:
+                    continue
                 set_tf32(precision == "tf32")
                 kind = torch.float16 if precision == "fp16" else torch.float32
 
@@ -185,7 +196,7 @@ def measure(args):
                 record(name, batch, way, precision, macs, why, make)
         # A convolution as the product of patches and weights, by cuBLAS in int8.
         for name, batch, model, shape, macs in work:
-            if macs is None:
+            if macs is None or "gemm" not in args.ways:
                 continue
             why = None if hasattr(torch, "_int_mm") else "needs torch._int_mm of PyTorch 2"
 
@@ -196,10 +207,6 @@ def measure(args):
                 return lambda: torch._int_mm(a, b)
 
             record(name, batch, "gemm", "int8", macs, why, make)
-    about = {"torch": torch.__version__, "python": platform.python_version(), "device": args.device}
-    if device.type == "cuda":
-        about.update(name=torch.cuda.get_device_name(device), cuda=torch.version.cuda, cudnn=torch.backends.cudnn.version())
-    return {"about": about, "results": results}
 
 
 def export(path):
@@ -210,17 +217,26 @@ def export(path):
 def main():
     parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0])
     parser.add_argument("--device", default="cuda", help="cuda, cuda:1 or cpu (default %(default)s)")
-    parser.add_argument("--json", help="write the results to this file")
+    parser.add_argument("--ways", default=",".join(WAYS), help="which ways, separated by commas (default %(default)s)")
+    parser.add_argument("--json", help="write the results to this file, after each measurement")
     parser.add_argument("--quick", action="store_true", help="small sizes and few repetitions: a test of this program")
     parser.add_argument("--onnx", help="write VehicleNet to this file, and measure nothing")
     args = parser.parse_args()
     if args.onnx:
         export(args.onnx)
         return
-    results = measure(args)
-    if args.json:
-        with open(args.json, "w") as f:
-            json.dump(results, f, indent=1)
+    args.ways = args.ways.split(",")
+    for way in args.ways:
+        if way not in WAYS:
+            parser.error(f"no way {way!r}, there are {', '.join(WAYS)}")
+
+    def keep(results):
+        if args.json:
+            with open(args.json + ".new", "w") as f:
+                json.dump(results, f, indent=1)
+            os.replace(args.json + ".new", args.json)
+
+    measure(args, keep)
 
 
 if __name__ == "__main__":

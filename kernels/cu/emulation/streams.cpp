@@ -1,6 +1,7 @@
 // Streams and events.
 #include "streams.h"
 
+#include <unistd.h>
 #include <ctime>
 
 using namespace emulation;
@@ -51,6 +52,8 @@ Result execute(KernelLaunch &k, const Operation *next)
 {
 	if (fault_due("launch"))
 		return launch_failed;
+	while (fault_due("hang")) // a barrier that nobody reaches
+		pause();
 	launched += k.takes;
 	Launch *const dependent = next && next->kernel && next->kernel->launch.dependent ? &next->kernel->launch : nullptr;
 	switch (emulation::launch(k.launch, dependent)) {
