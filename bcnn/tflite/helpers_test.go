@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
@@ -16,4 +17,34 @@ func newTestImporter(t *testing.T) *importer {
 	limits, err := bcnn.Limits{}.WithDefaults()
 	require.NoError(t, err)
 	return newImporter(&schema.Model{Graph: &schema.Graph{}}, Options{}, limits, budget.New(t.Context(), base))
+}
+
+// sizeOf is the product of dimensions.
+func sizeOf(dims []int32) int {
+	n := 1
+	for _, d := range dims {
+		n *= int(d)
+	}
+	return n
+}
+
+// runInputs imports a graph of several inputs, executes it, and returns all outputs.
+func runInputs(t *testing.T, g *testGraph, in ...[]float32) (out [][]float32) {
+	t.Helper()
+	net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+	require.NoError(t, err)
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	require.Len(t, net.Inputs, len(in))
+	var list []bcnn.Tensor
+	for i, x := range in {
+		require.Len(t, x, net.Inputs[i].Shape.Values())
+		list = append(list, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Inputs[i].Shape, F32: x})
+	}
+	y, err := ref.RunAll(t.Context(), plan, list, nil)
+	require.NoError(t, err)
+	for _, o := range y {
+		out = append(out, o.F32)
+	}
+	return out
 }
