@@ -1,6 +1,8 @@
 package tflite
 
 import (
+	"cmp"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -47,4 +49,26 @@ func runInputs(t *testing.T, g *testGraph, in ...[]float32) (out [][]float32) {
 		out = append(out, o.F32)
 	}
 	return out
+}
+
+// put adds an operator on one value, or "bits", which makes +1 and −1 by LceQuantize and
+// LceDequantize.
+func (g *testGraph) put(name string, dims []int32, x int32) int32 {
+	if name != "bits" {
+		return g.add(name, nil, dims, x)
+	}
+	words := slices.Clone(dims)
+	words[len(words)-1] = int32(wordsOf(int(words[len(words)-1])))
+	x = g.add("LceQuantize", nil, words, x)
+	g.tensors[x].typ = schema.Int32
+	return g.add("LceDequantize", nil, dims, x)
+}
+
+// plain are what put adds, of one number.
+var plain = map[string]func(x float32) float32{
+	"ABS":  func(x float32) float32 { return max(x, -x) },
+	"NEG":  func(x float32) float32 { return -x },
+	"RELU": func(x float32) float32 { return max(x, 0) },
+	"SIGN": func(x float32) float32 { return float32(cmp.Compare(x, 0)) },
+	"bits": func(x float32) float32 { return signsOf([]float32{x})[0] },
 }

@@ -1,7 +1,6 @@
 package tflite
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"testing"
@@ -109,11 +108,6 @@ func TestConcatenations(t *testing.T) {
 		}
 		return y
 	}
-	sign := func(x float32) float32 { return float32(cmp.Compare(x, 0)) }
-	functions := map[string]func(x float32) float32{
-		"NEG": func(x float32) float32 { return -x }, "RELU": func(x float32) float32 { return max(x, 0) }, "SIGN": sign,
-		"ABS": func(x float32) float32 { return max(x, -x) }, "bits": func(x float32) float32 { return sign(2*x + 1) },
-	}
 	for _, c := range []struct {
 		name string
 		axis int
@@ -135,29 +129,17 @@ func TestConcatenations(t *testing.T) {
 					g := &testGraph{version: 3}
 					var in, parts [][]float32
 					var joined []int32
-					bits := func(x int32, d []int32) int32 {
-						words := append(slices.Clone(d[:len(d)-1]), 1)
-						x = g.add("LceQuantize", nil, words, x)
-						g.tensors[x].typ = schema.Int32
-						return g.add("LceDequantize", nil, d, x)
-					}
-					put := func(name string, x int32, d []int32) int32 {
-						if name == "bits" {
-							return bits(x, d)
-						}
-						return g.add(name, nil, d, x)
-					}
 					for i, d := range c.dims {
 						g.inputs = append(g.inputs, g.tensor(testTensor{name: "x", dims: d}))
 						x := counted(sizeOf(d))
 						for k := range x {
 							x[k] = (x[k] + float32(10*i)) * float32(1-k%3)
 						}
-						in, parts = append(in, x), append(parts, apply(functions[kinds[i%len(kinds)]], x))
-						joined = append(joined, put(kinds[i%len(kinds)], g.inputs[i], d))
+						in, parts = append(in, x), append(parts, apply(plain[kinds[i%len(kinds)]], x))
+						joined = append(joined, g.put(kinds[i%len(kinds)], d, g.inputs[i]))
 					}
 					y := g.add("CONCATENATION", map[int]any{0: c.axis}, c.out, joined...)
-					g.outputs = []int32{put(behind, y, c.out)}
+					g.outputs = []int32{g.put(behind, c.out, y)}
 					var want []float32
 					outer := sizeOf(c.out[:c.at])
 					for o := range outer {
@@ -166,7 +148,7 @@ func TestConcatenations(t *testing.T) {
 							want = append(want, p[o*n:][:n]...)
 						}
 					}
-					require.Equal(t, apply(functions[behind], want), runInputs(t, g, in...)[0])
+					require.Equal(t, apply(plain[behind], want), runInputs(t, g, in...)[0])
 				})
 			}
 		}
