@@ -48,8 +48,14 @@ func TestObstacles(t *testing.T) {
 	}, obstacles.Obstacles[0])
 }
 
-// Graphs that are no networks.
+// Graphs that are no networks; what is supported is none of them.
 func TestErrors(t *testing.T) {
+	for name, make := range supported() {
+		g := newGraph()
+		make(g)
+		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		require.NoError(t, err, name)
+	}
 	conv := func(attrs ...any) func(*graph) {
 		return func(g *graph) {
 			list := append([]any{"kernel", "(3, 3)", "num_filter", 4}, attrs...)

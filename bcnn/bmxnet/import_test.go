@@ -97,9 +97,9 @@ func TestForms(t *testing.T) {
 	require.Equal(t, 2, binary)
 }
 
-// Every operator is computed as MXNet does.
-func TestOperators(t *testing.T) {
-	for name, make := range map[string]func(g *graph){
+// supported are graphs on an input of 4 channels of 5×6, by what they show.
+func supported() map[string]func(g *graph) {
+	return map[string]func(g *graph){
 		"strides, dilation and groups": func(g *graph) {
 			g.weighted("Convolution", attributes2("kernel", "(3, 2)", "num_filter", 6, "num_group", 2, "stride", "(2, 1)", "dilate", "(1, 2)", "pad", "[2, 1]", "no_bias", "True"), 0, 6, 2, 3, 2)
 		},
@@ -225,7 +225,15 @@ func TestOperators(t *testing.T) {
 			g.op("Dropout", attributes2("p", 0.5, "mode", "training"))
 			g.op("softmax", attributes2("axis", -1, "temperature", 2.5))
 		},
-	} {
+		"one joined":   func(g *graph) { g.op("Concat", nil, g.op("Activation", attributes2("act_type", "relu"))) },
+		"one summed":   func(g *graph) { g.op("add_n", nil, g.op("Activation", attributes2("act_type", "relu"))) },
+		"prelu of one": func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 1) },
+	}
+}
+
+// Every operator is computed as MXNet does.
+func TestOperators(t *testing.T) {
+	for name, make := range supported() {
 		t.Run(name, func(t *testing.T) {
 			g := newGraph()
 			make(g)
