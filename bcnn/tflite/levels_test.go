@@ -22,6 +22,10 @@ func chain(list ...step) *testGraph {
 	g := newGraph(dims...)
 	at := int32(0)
 	for i, s := range list {
+		if s.name == "bits" {
+			at = g.put(s.name, dims, at)
+			continue
+		}
 		inputs := []int32{at}
 		if s.numbers != nil {
 			inputs = append(inputs, g.floats([]int32{}, s.numbers...))
@@ -69,6 +73,7 @@ func TestRoundings(t *testing.T) {
 		{"behind SIGN", []step{{"SIGN", nil}, {"MUL", of(2)}, {"ADD", of(0.5)}, {"FLOOR", nil}}, 5, func(x float64) float64 { return 2 * float64(cmp.Compare(x, 0)) }},
 		{"as many levels as there may be", []step{{"ROUND", nil}, {"MINIMUM", of(255)}, {"RELU", nil}}, 256, func(x float64) float64 { return max(math.RoundToEven(x), 0) }},
 		{"the least level that there may be", []step{{"ROUND", nil}, {"MAXIMUM", of(-256)}, {"MINIMUM", of(-1)}}, 256, func(x float64) float64 { return min(math.RoundToEven(x), -1) }},
+		{"behind bits", []step{{"bits", nil}, {"ROUND", nil}, {"ADD", of(1)}}, 3, func(x float64) float64 { return 1 + float64(plain["bits"](float32(x))) }},
 		{"levels once more", []step{{"RELU6", nil}, {"ROUND", nil}, {"SUB", of(2)}, {"ROUND", nil}}, 7, func(x float64) float64 { return math.RoundToEven(min(max(x, 0), 6)) - 2 }},
 		{"a sum in front", []step{{"RELU6", nil}, {"ADD", of(-1.5)}, {"ROUND", nil}}, 7, func(x float64) float64 { return math.RoundToEven(max(x, 0) - 1.5) }},
 		{"a difference in front", []step{{"RELU_N1_TO_1", nil}, {"MUL", of(2)}, {"SUB", of(0.25)}, {"ROUND", nil}}, 5, func(x float64) float64 { return math.RoundToEven(2*min(max(x, -1), 1) - 0.25) }},
