@@ -263,3 +263,86 @@ func TestPrecisions(t *testing.T) {
 	_, err = Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.NoError(t, err)
 }
+
+// Sums of bits are exact up to 2^23 of them.
+func TestSumsOfBits(t *testing.T) {
+	for _, inputs := range []int{maxExact, maxExact + 32} {
+		g := newGraph()
+		g.word = 32
+		g.params = []testArray{{name: "arg:w", dims: []int{inputs / 32}, raw: make([]byte, inputs/8)}}
+		g.nodes = append(g.nodes, testNode{op: "null", name: "w"})
+		g.op("QFullyConnected", attributes2("num_hidden", 1, "binarized_weights_only", "True"), 0, 1)
+		_, err := Decode(t.Context(), g.symbol(), paramsFile(0, g.params), Options{Name: "n", InputShape: bcnn.Shape{H: 4, W: 1, C: inputs / 4}})
+		if inputs == maxExact {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "sums of 8388640 products")
+		}
+	}
+}
+
+// A network has no more layers than a limit, whatever nodes they are of.
+func TestLimitOfLayers(t *testing.T) {
+	g := newGraph()
+	g.op("relu", nil)
+	for layers, ok := range map[int]bool{2: false, 3: true} {
+		opts := Options{Name: "n", InputShape: shape.InputShape, Mean: []float32{1}, Scale: []float32{2}, Limits: bcnn.Limits{Layers: layers}}
+		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		if ok {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "the network has more than the 2 layers that are allowed")
+		}
+	}
+}
+
+// Vectors are put in the order of the graph where that is another one, once they are read.
+func TestOrderOfVectors(t *testing.T) {
+	for _, c := range []struct {
+		shape bcnn.Shape
+		want  []string
+	}{
+		{bcnn.Shape{H: 2, W: 3, C: 4}, []string{"flatten", "channels", "relu"}},
+		{bcnn.Shape{H: 2, W: 3, C: 1}, []string{"flatten", "relu"}},
+		{bcnn.Shape{H: 1, W: 1, C: 4}, []string{"relu"}},
+	} {
+		g := newGraph()
+		g.op("Flatten", nil)
+		g.op("broadcast_add", nil, 1, g.param("arg:", 1))
+		net, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "n", InputShape: c.shape})
+		require.NoError(t, err)
+		c.want[len(c.want)-1] = "affine"
+		require.Equal(t, c.want, kinds(net))
+		n := c.shape.Values()
+		require.Equal(t, &bcnn.Source{Name: "broadcast_add3_output", Dims: []int{n}, ChannelsFirst: true}, net.Layers[len(net.Layers)-1].Source)
+		if len(c.want) == 3 {
+			require.Equal(t, bcnn.Channels{Index: []int32{0, 4, 8, 12, 16, 20, 1, 5, 9, 13, 17, 21, 2, 6, 10, 14, 18, 22, 3, 7, 11, 15, 19, 23}}, net.Layers[1].Op)
+		}
+	}
+}
+
+// Layers are called as their nodes, with a number where that is taken or empty, and
+// attributes of all three keys count.
+func TestNamesAndAttributes(t *testing.T) {
+	symbol := func(nodes string) []byte {
+		return []byte(`{"nodes":[{"op":"null","name":"data"},` + nodes + `],"heads":[[2]]}`)
+	}
+	for nodes, want := range map[string][]string{
+		`{"op":"relu","name":"a","inputs":[[0]]},{"op":"relu","name":"b","inputs":[[1]]}`: {"a", "b"},
+		`{"op":"relu","name":"a","inputs":[[0]]},{"op":"relu","name":"a","inputs":[[1]]}`: {"a", "a_2"},
+		`{"op":"relu","inputs":[[0]]},{"op":"relu","name":"a","inputs":[[1]]}`:            {"_1", "a"},
+	} {
+		net, err := Decode(t.Context(), symbol(nodes), paramsFile(0, nil), shape)
+		require.NoError(t, err)
+		require.Equal(t, want, []string{net.Layers[0].Name, net.Layers[1].Name})
+	}
+	net, err := Decode(t.Context(), symbol(`{"op":"clip","name":"a","param":{"a_min":"1","a_max":"2"},"attr":{"a_max":"3"},"inputs":[[0]]},{"op":"clip","name":"b","attr":{"a_max":"4"},"attrs":{"a_max":"5"},"inputs":[[1]]}`), paramsFile(0, nil), shape)
+	require.NoError(t, err)
+	require.Equal(t, []bcnn.Op{bcnn.Clip{Min: 1, Max: 3}, bcnn.Clip{Max: 5}}, []bcnn.Op{net.Layers[0].Op, net.Layers[1].Op})
+	// Names of tensors that are too long are left out.
+	for n, named := range map[int]bool{256 - len("_output"): true, 257 - len("_output"): false} {
+		net, err := Decode(t.Context(), symbol(`{"op":"relu","name":"`+strings.Repeat("n", n)+`","inputs":[[0]]},{"op":"relu","name":"b","inputs":[[1]]}`), paramsFile(0, nil), shape)
+		require.NoError(t, err)
+		require.Equal(t, named, net.Layers[0].Source != nil)
+	}
+}

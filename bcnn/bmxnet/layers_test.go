@@ -291,6 +291,8 @@ func TestCharges(t *testing.T) {
 		}, 2*floats + 8 + floats + 8 + floats},
 		{"channels of a slice", func(g *graph, n int) { g.op("slice_axis", attributes2("axis", 1)) }, 4},
 		{"values of a vector", func(g *graph, n int) { g.op("Flatten", nil) }, 2 * (4 + 1)},
+		{"rows inside a border", func(g *graph, n int) { g.op("Pad", attributes2("mode", "edge", "pad_width", fmtWidth(1, 0, 0, 0))) }, 4},
+		{"columns inside a border", func(g *graph, n int) { g.op("Pad", attributes2("mode", "edge", "pad_width", fmtWidth(1, 0, 0, 0))) }, 4},
 		{"rows of a border", func(g *graph, n int) {
 			g.op("Pad", attributes2("mode", "edge", "pad_width", fmtWidth(n, 0, 0, 0)))
 		}, 4},
@@ -310,6 +312,10 @@ func TestCharges(t *testing.T) {
 				c.make(g, n)
 				opts := shape
 				switch c.name {
+				case "rows inside a border":
+					opts.InputShape = bcnn.Shape{H: n, W: 1, C: 1}
+				case "columns inside a border":
+					opts.InputShape = bcnn.Shape{H: 1, W: n, C: 1}
 				case "values of a vector":
 					opts.InputShape = bcnn.Shape{H: n, W: 1, C: 2}
 				case "slopes", "channels of a slice":
