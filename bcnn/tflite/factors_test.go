@@ -79,54 +79,6 @@ func TestFactors(t *testing.T) {
 	}
 }
 
-// FULLY_CONNECTED of an image is of all its values, or with keep_num_dims of each pixel's, where
-// the weights are as long as a pixel.
-func TestKeepNumDims(t *testing.T) {
-	for _, c := range []struct {
-		name      string
-		in, out   []int32
-		keep      uint8
-		weights   []int32
-		kind, err string
-		want      []float32 // of the values 1, 2, … and weights 1, 10, 100, …
-	}{
-		{"each pixel", []int32{1, 1, 2, 3}, []int32{1, 1, 2, 1}, 1, []int32{1, 3}, "conv", "", []float32{321, 654}},
-		{"all values", []int32{1, 1, 2, 2}, []int32{1, 1}, 0, []int32{1, 4}, "dense", "", []float32{4321}},
-		{"one pixel", []int32{1, 1, 1, 3}, []int32{1, 1, 1, 1}, 1, []int32{1, 3}, "conv", "", []float32{321}},
-		{"one pixel as a vector", []int32{1, 1, 1, 3}, []int32{1, 1}, 0, []int32{1, 3}, "dense", "", []float32{321}},
-		{"pixels without keep_num_dims", []int32{1, 1, 2, 3}, []int32{1, 1, 2, 1}, 0, []int32{1, 3}, "", "weights [1 3] do not fit 6 values", nil},
-		{"another length", []int32{1, 1, 2, 3}, []int32{1, 1, 2, 1}, 1, []int32{1, 2}, "", "weights [1 2] do not fit 6 values", nil},
-	} {
-		t.Run(c.name, func(t *testing.T) {
-			g := newGraph(c.in...)
-			g.tensors[1].dims = c.out
-			n, size := int32(1), int32(1)
-			for _, d := range c.in {
-				size *= d
-			}
-			for _, d := range c.weights {
-				n *= d
-			}
-			weights, x := make([]float32, n), make([]float32, size)
-			for i, f := 0, float32(1); i < len(weights); i, f = i+1, f*10 {
-				weights[i] = f
-			}
-			for i := range x {
-				x[i] = float32(i + 1)
-			}
-			g.operators = []testOperator{{name: "FULLY_CONNECTED", inputs: []int32{0, g.floats(c.weights, weights...), -1}, outputs: []int32{1}, options: map[int]any{2: c.keep}}}
-			if c.err != "" {
-				refused(t, g.encode(), c.err)
-				return
-			}
-			net, got := runGraph(t, g, x...)
-			require.Equal(t, c.want, got)
-			kind, _ := weightsOf(t, net)
-			require.Equal(t, c.kind, kind)
-		})
-	}
-}
-
 // Operators on constants are computed while importing; an activation behind one is refused.
 func TestActivationsOnConstants(t *testing.T) {
 	for _, act := range []uint8{actNone, 1, 2, 3} {

@@ -48,8 +48,16 @@ func transposedOf(stride int, out, filter []int32) *testGraph {
 }
 
 // Files that contradict themselves, or that ask for what is not supported, are errors
-// that name the sub-graph and the operator.
+// that name the sub-graph and the operator. Those of LCE are none of these.
 func TestHostile(t *testing.T) {
+	for _, f := range lceFiles(t) {
+		_, _, err := Decode(t.Context(), f.data, Options{Name: "net"})
+		require.NoError(t, err, f.name)
+	}
+	for _, c := range int8Cases(t) {
+		_, _, err := Decode(t.Context(), c.data, Options{Name: "net"})
+		require.NoError(t, err, c.name)
+	}
 	same := []int32{1, 4, 4, 2}
 	huge := int32(math.MaxInt32)
 	for name, c := range map[string]struct {

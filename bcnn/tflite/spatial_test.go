@@ -21,6 +21,11 @@ func TestPixels(t *testing.T) {
 		{"RESIZE_NEAREST_NEIGHBOR", nil, []int32{1, 1, 4, 1}, []int32{1, 2, 6, 1}, []int32{2, 6}, []float32{0, 0, 1, 2, 2, 3, 0, 0, 1, 2, 2, 3}},
 		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{1: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 6, 1}, []int32{1, 6}, []float32{0, 1, 1, 2, 3, 3}},
 		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 3, 1}, []int32{1, 3}, []float32{0, 2, 3}},
+		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 2, 1}, []int32{1, 2}, []float32{0, 3}},
+		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1)}, []int32{1, 4, 1, 1}, []int32{1, 1, 2, 1}, []int32{1, 2}, []float32{0, 0}},
+		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1), 1: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 3, 1}, []int32{1, 3}, []float32{1, 2, 3}},
+		{"RESIZE_BILINEAR", map[int]any{2: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 2, 1}, []int32{1, 2}, []float32{0, 3}},
+		{"RESIZE_BILINEAR", map[int]any{2: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 1, 1}, []int32{1, 1}, []float32{0}},
 		{"RESIZE_BILINEAR", nil, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{1, 8}, []float32{0, 0.5, 1, 1.5, 2, 2.5, 3, 3}},
 		{"RESIZE_BILINEAR", map[int]any{3: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{1, 8}, []float32{0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3}},
 		{"RESIZE_BILINEAR", map[int]any{2: uint8(1)}, []int32{1, 2, 2, 1}, []int32{1, 3, 3, 1}, []int32{3, 3}, []float32{0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3}},
@@ -28,12 +33,17 @@ func TestPixels(t *testing.T) {
 		{"MIRROR_PAD", nil, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{0, 0, 0, 0, 1, 3, 0, 0}, []float32{1, 0, 1, 2, 3, 2, 1, 0}},
 		{"MIRROR_PAD", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{0, 0, 0, 0, 2, 2, 0, 0}, []float32{1, 0, 0, 1, 2, 3, 3, 2}},
 		{"MIRROR_PAD", nil, []int32{1, 2, 2, 1}, []int32{1, 3, 2, 1}, []int32{0, 0, 1, 0, 0, 0, 0, 0}, []float32{2, 3, 0, 1, 2, 3}},
+		{"MIRROR_PAD", nil, []int32{1, 4, 1}, []int32{1, 7, 1}, []int32{0, 0, 3, 0, 0, 0}, []float32{3, 2, 1, 0, 1, 2, 3}},
+		{"MIRROR_PAD", map[int]any{0: uint8(1)}, []int32{1, 2, 1, 2}, []int32{1, 6, 1, 2}, []int32{0, 0, 2, 2, 0, 0, 0, 0}, []float32{2, 3, 0, 1, 0, 1, 2, 3, 2, 3, 0, 1}},
 		{"RESHAPE", nil, []int32{1, 1, 4, 1}, []int32{1, 4, 1, 1}, []int32{1, 4, 1, 1}, []float32{0, 1, 2, 3}},
 		{"RESHAPE", nil, []int32{1, 2, 2, 3}, []int32{1, 3, 2, 2}, []int32{1, 3, 2, 2}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
 		{"SLICE", nil, []int32{1, 3, 3, 1}, []int32{1, 2, 1, 1}, []int32{0, 1, 1, 0}, []float32{4, 7}},
 		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 1, 1, 4}, []int32{1, 2, 2, 1}, nil, []float32{0, 1, 2, 3}},
+		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 1, 2, 4}, []int32{1, 2, 4, 1}, nil, []float32{0, 1, 4, 5, 2, 3, 6, 7}},
+		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 2, 1, 8}, []int32{1, 4, 2, 2}, nil, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+		{"DEPTH_TO_SPACE", map[int]any{0: 1}, []int32{1, 1, 2, 2}, []int32{1, 1, 2, 2}, nil, []float32{0, 1, 2, 3}},
 	} {
-		g := newGraph(c.in[0], c.in[1], c.in[2], c.in[3])
+		g := newGraph(c.in...)
 		g.tensors[1].dims = c.out
 		g.operators = []testOperator{{name: c.name, inputs: []int32{0}, outputs: []int32{1}, options: c.options}}
 		if c.ints != nil {
