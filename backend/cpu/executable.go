@@ -187,7 +187,7 @@ func (e *executable) allocate(placed bcnn.Placement) {
 func alignedBytes(n int) []byte {
 	const align = 64
 	// Words, so that the memory is aligned for them in any case.
-	words := make([]uint64, (n+align)/8+1)
+	words := make([]uint64, (n+align)/8)
 	b := unsafe.Slice((*byte)(unsafe.Pointer(&words[0])), len(words)*8)
 	skip := -uintptr(unsafe.Pointer(&b[0])) % align
 	return b[skip:][:n:n]
