@@ -21,8 +21,8 @@ type test struct {
 	lines map[string]map[int]bool
 }
 
-// covers reports whether a test runs the line of a site.
-func (t *test) covers(s site) bool { return t.lines[filepath.Base(s.file)][s.line] }
+// covers reports whether a test runs the line of a site, or may read what stands there.
+func (t *test) covers(s site) bool { return s.outside || t.lines[filepath.Base(s.file)][s.line] }
 
 // testsOf runs each test of a package alone, with coverage.
 func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
@@ -49,7 +49,9 @@ func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
 		if t.lines, err = linesOf(profile); err != nil {
 			return nil, err
 		}
-		all = append(all, t)
+		if m.longest == 0 || t.time <= m.longest {
+			all = append(all, t)
+		}
 	}
 	slices.SortFunc(all, func(a, b *test) int { return int(a.time - b.time) })
 	return all, nil

@@ -20,6 +20,7 @@ type site struct {
 	old, new   string
 	code       string // the line, without space around it
 	occurrence int    // which of the same token and replacement in lines of this text
+	outside    bool   // of functions: coverage says nothing of it
 }
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s → %s", s.file, s.line, s.old, s.new) }
@@ -71,9 +72,10 @@ func sitesOf(name string) ([]site, error) {
 	}
 	lines := strings.Split(string(src), "\n")
 	var all []site
+	inside := token.NoPos // up to the end of a function
 	add := func(at token.Pos, old, new string) {
 		p := set.Position(at)
-		all = append(all, site{file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
+		all = append(all, site{outside: at >= inside, file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
 	}
 	swap := func(at token.Pos, t token.Token) {
 		if other, ok := swaps[t]; ok {
@@ -86,6 +88,10 @@ func sitesOf(name string) ([]site, error) {
 			return false
 		}
 		switch n := n.(type) {
+		case *ast.FuncDecl:
+			inside = n.End()
+		case *ast.FuncLit:
+			inside = max(inside, n.End())
 		case *ast.ImportSpec:
 			return false
 		case *ast.ReturnStmt:
