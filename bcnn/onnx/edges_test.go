@@ -38,6 +38,7 @@ func (n testNode) im2col(x array) array {
 // Forms of operators that are rare in files, with sizes that tell rows from columns.
 func TestEdges(t *testing.T) {
 	r := rand.New(rand.NewPCG(121, 122))
+	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, 0.5, -1, 2) }
 	three := func(strides ...int) []any {
 		return []any{"kernel_shape", []int{3, 3}, "strides", strides, "ceil_mode", 1}
 	}
@@ -72,6 +73,12 @@ func TestEdges(t *testing.T) {
 		{"softmax of the pixels of a channel", image(3, 2, 4), []testNode{op("Softmax", "x", "a", "axis", 2, "inside", 1, "axes", []int{2, 3}), op("Mul", "a x", "y")}, nil},
 		{"groups of a constant vector", testInput{"x", pb.Float, []any{"batch", 6}}, []testNode{op("GroupNormalization", "k six shift", "n", "num_groups", 3), op("Add", "x n", "y")},
 			[]testTensor{floats("k", []int{1, 6}, 1, 2, 4, 3, 0.5, -1), floats("six", []int{6}, 0.5, -1.25, 1, 2, 1.5, 0.75), floats("shift", []int{6}, 0, 1, -1, 0.5, 2, 3)}},
+		{"a bias of one row", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 2)}},
+		{"a bias of one number", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1)}},
+		{"a bias of one number in a row", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1)}},
+		{"a softmax of what is last", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(0, 2, 3, 1)...), op("Softmax", "a", "b", "inside", 1), op("Mul", "a b", "c"), op("Transpose", "c", "y", first...)}, nil},
+		{"an empty constant in another form", image(3, 4, 5), []testNode{op("Reshape", "none s", "a"), op("Concat", "a k", "b", "axis", 0), op("Add", "x b", "y")},
+			[]testTensor{floats("none", []int{0}), ints("s", 0, 1, 1), floats("k", []int{3, 1, 1}, 1, 2, 3)}},
 		{"dropout that is off", image(3, 4, 4), []testNode{op("Dropout", "x ratio off", "a"), op("Relu", "a", "y")},
 			[]testTensor{number("ratio", 0.5), {name: "off", typ: pb.Bool, dims: []int{}, values: []float64{0}}}},
 	} {
@@ -118,6 +125,15 @@ func TestRefused(t *testing.T) {
 		{"a threshold above INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int{0, 1, math.MaxInt32 + 1})}, nil, "threshold 2147483648"},
 		{"groups of a constant without channels", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 1), op("Add", "x n", "y")}, []testTensor{f("k", 5), f("s", 5), f("b", 5)}, "groups do not divide"},
 		{"no groups of a constant", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 0), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "groups do not divide"},
+		{"a bias of three dimensions", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1, 2)}, "a bias of FLOAT [1 1 2]"},
+		{"a bias of two rows", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 2, 2)}, "a bias of FLOAT [2 2]"},
+		{"a bias of other columns", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 3)}, "a bias of FLOAT [1 3]"},
+		{"columns expanded to more", []testNode{op("Expand", "x s", "y")}, []testTensor{ints("s", 1, 3, 4, 6)}, "dimension 3 has 5 positions, not 6"},
+		{"channels expanded to none", []testNode{op("GlobalMaxPool", "x", "a"), op("Expand", "a s", "y")}, []testTensor{ints("s", 1, 3, 0, 1)}, "dimension 2 has 1 positions, not 0"},
+		{"zero points of channels", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
+			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 0, 1}}}, "a zero point of each channel of a computed tensor is not supported"},
+		{"zero points of the last channel", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
+			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 1, 2}}}, "a zero point of each channel of a computed tensor is not supported"},
 		{"indices of each image", []testNode{op("GatherND", "x i", "y", "batch_dims", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1}, values: []float64{0}}}, "want a list of positions"},
 		{"indices without dimensions", []testNode{op("GatherND", "x i", "y")}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}}, "want a list of positions"},
 		{"response of an even size", []testNode{op("LRN", "x", "y", "size", 2)}, nil, "a size of 2"},
