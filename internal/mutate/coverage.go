@@ -22,7 +22,10 @@ type test struct {
 }
 
 // covers reports whether a test runs the line of a site, or may read what stands there.
-func (t *test) covers(s site) bool { return s.outside || t.lines[filepath.Base(s.file)][s.line] }
+func (t *test) covers(s site) bool {
+	lines := t.lines[filepath.Base(s.file)]
+	return s.outside || lines[s.line] || s.decided > 0 && lines[s.decided]
+}
 
 // testsOf runs each test of a package alone, with coverage.
 func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {

@@ -21,6 +21,7 @@ type site struct {
 	code       string // the line, without space around it
 	occurrence int    // which of the same token and replacement in lines of this text
 	outside    bool   // of functions: coverage says nothing of it
+	decided    int    // the line of the switch whose case it decides: coverage has the case where it is taken
 }
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s → %s", s.file, s.line, s.old, s.new) }
@@ -73,9 +74,18 @@ func sitesOf(name string) ([]site, error) {
 	lines := strings.Split(string(src), "\n")
 	var all []site
 	inside := token.NoPos // up to the end of a function
+	cases := map[ast.Expr]int{}
+	decided := struct { // the last of those expressions
+		end  token.Pos
+		line int
+	}{}
 	add := func(at token.Pos, old, new string) {
 		p := set.Position(at)
-		all = append(all, site{outside: at >= inside, file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
+		line := 0
+		if at < decided.end {
+			line = decided.line
+		}
+		all = append(all, site{outside: at >= inside, decided: line, file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
 	}
 	swap := func(at token.Pos, t token.Token) {
 		if other, ok := swaps[t]; ok {
@@ -87,7 +97,16 @@ func sitesOf(name string) ([]site, error) {
 		if e, ok := n.(ast.Expr); ok && beside[e] {
 			return false
 		}
+		if e, ok := n.(ast.Expr); ok && cases[e] > 0 {
+			decided.end, decided.line = e.End(), cases[e]
+		}
 		switch n := n.(type) {
+		case *ast.SwitchStmt:
+			for _, c := range n.Body.List {
+				for _, e := range c.(*ast.CaseClause).List {
+					cases[e] = set.Position(n.Switch).Line
+				}
+			}
 		case *ast.FuncDecl:
 			inside = n.End()
 		case *ast.FuncLit:
