@@ -148,6 +148,12 @@ func TestStrided(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, have)
 
+	for _, dims := range [][]int{{1, 6}, {1, 2, 3}} {
+		have, err = ops(1, all, dims, strided...)
+		require.NoError(t, err)
+		require.Equal(t, want, have)
+	}
+
 	want, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, op("Flatten", "a", "f"), op("Gather", "f at", "g", "axis", 1), op("MatMul", "g w", "y"))
 	require.NoError(t, err)
 	have, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, strided...)

@@ -15,6 +15,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/steps"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -161,4 +162,45 @@ func TestSteps(t *testing.T) {
 	}
 	run("run", "../../internal/steps/instrument", "-o", dir, "..", "../bits", "./...")
 	run("test", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestCost$", ".")
+}
+
+// spent is what the import of a model takes from the budget.
+func spent(t *testing.T, m testModel) int64 {
+	t.Helper()
+	c := importCost(t, hostile{model: m.encode()}, math.MaxInt)
+	require.NoError(t, c.err)
+	return c.used
+}
+
+// Work whose length the file decides is charged where it is done, beside the memory.
+func TestChargedWork(t *testing.T) {
+	// The numbers of a batch norm are put in the order of channels in memory: four lists, each of
+	// which looks at the parts of a dimension for each channel.
+	const c, h, w = 4, 32, 32
+	norm := func(input testInput, before ...testNode) testModel {
+		last := "x"
+		if len(before) > 0 {
+			last = "a"
+		}
+		one := filled("v", []int{c * h * w}, 1)
+		return testModel{input: input, nodes: append(before, op("BatchNormalization", last+" v v v v", "y")), inits: []testTensor{one}, output: "y"}
+	}
+	flat, image := spent(t, norm(testInput{"x", pb.Float, []any{1, c * h * w}})), spent(t, norm(image(c, h, w), op("Flatten", "x", "a")))
+	t.Log(flat, image, (image-flat)/(c*h*w))
+	require.GreaterOrEqual(t, image-flat, int64(4*(4+3)*c*h*w))
+
+	// What a node in a branch reads is listed.
+	const names = 1000
+	list := op("Sum", strings.Repeat("x ", names), "s")
+	m := testModel{input: testInput{"x", pb.Float, []any{1, 3}}, nodes: []testNode{op("If", "c", "y", "then_branch", testModel{nodes: []testNode{list}, output: "s"})}, output: "y"}
+	s := &source{}
+	require.NoError(t, s.begin(t.Context(), bcnn.Limits{}))
+	model, err := pb.Decode(m.encode(), s.budget)
+	require.NoError(t, err)
+	im := newImporter(model, Options{}, s)
+	before := s.budget.Used()
+	read, err := im.reads(model.Graph.Nodes[0])
+	require.NoError(t, err)
+	require.Len(t, read, names+2)
+	require.GreaterOrEqual(t, s.budget.Used()-before, int64(nameUnits*names))
 }

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"fmt"
+	"math"
 	"os"
 	"strings"
 	"testing"
@@ -35,6 +37,53 @@ func TestNearestPixels(t *testing.T) {
 				}
 				require.Equal(t, want, r.positions(from, to, float32(to)/float32(from)), "%s, %d to %d", name, from, to)
 				values = values[a.Shape[2]:]
+			}
+		}
+	}
+}
+
+// A filter that grows with what is left out weighs all pixels, by definition: each by its
+// distance to the middle of the new one. What lies outside counts as the pixel at the border,
+// or not at all.
+func TestFilteredPixels(t *testing.T) {
+	triangle := func(d float64) float64 { return max(0, 1-d) }
+	cubic := func(d float64) float64 { // of Keys, with a = −½
+		switch {
+		case d <= 1:
+			return 1.5*d*d*d - 2.5*d*d + 1
+		case d < 2:
+			return -0.5*d*d*d + 2.5*d*d - 4*d + 2
+		}
+		return 0
+	}
+	for mode, f := range map[string]func(float64) float64{"linear": triangle, "cubic": cubic} {
+		for _, exclude := range []bool{false, true} {
+			for from := 1; from < 9; from++ {
+				for to := 1; to < 12; to++ {
+					r := resizing{mode: mode, coordinates: "half_pixel", cubic: -0.5, exclude: exclude, antialias: true}
+					scale := float64(to) / float64(from)
+					taps := r.filtered(from, to, float32(scale))
+					require.Len(t, taps.Index, taps.N*to)
+					require.LessOrEqual(t, taps.N, from)
+					for i := range to {
+						want, sum := make([]float64, from), 0.0
+						for at := -40; at < 60; at++ {
+							w := f(math.Abs(float64(at)+0.5-(float64(i)+0.5)/scale) * min(scale, 1))
+							if exclude && (at < 0 || at >= from) {
+								continue
+							}
+							want[max(0, min(at, from-1))] += w
+							sum += w
+						}
+						got := make([]float64, from)
+						for k := range taps.N {
+							got[taps.Index[i*taps.N+k]] += float64(taps.Weight[i*taps.N+k])
+						}
+						for k := range want {
+							require.InDelta(t, want[k]/sum, got[k], 1e-5, fmt.Sprint(mode, exclude, from, to, i, k))
+						}
+					}
+				}
 			}
 		}
 	}
