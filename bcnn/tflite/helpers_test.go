@@ -52,9 +52,13 @@ func runInputs(t *testing.T, g *testGraph, in ...[]float32) (out [][]float32) {
 }
 
 // put adds an operator on one value, or "bits", which makes +1 and −1 by LceQuantize and
-// LceDequantize.
+// LceDequantize, or "half", which halves them.
 func (g *testGraph) put(name string, dims []int32, x int32) int32 {
-	if name != "bits" {
+	switch name {
+	case "bits":
+	case "half":
+		return g.add("MUL", nil, dims, g.put("bits", dims, x), g.floats(nil, 0.5))
+	default:
 		return g.add(name, nil, dims, x)
 	}
 	words := slices.Clone(dims)
@@ -71,4 +75,5 @@ var plain = map[string]func(x float32) float32{
 	"RELU": func(x float32) float32 { return max(x, 0) },
 	"SIGN": func(x float32) float32 { return float32(cmp.Compare(x, 0)) },
 	"bits": func(x float32) float32 { return signsOf([]float32{x})[0] },
+	"half": func(x float32) float32 { return signsOf([]float32{x})[0] / 2 },
 }

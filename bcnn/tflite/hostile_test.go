@@ -205,6 +205,10 @@ func TestHostile(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.g.encode(), c.want) })
 	}
+	// What is next to it is not refused.
+	for _, f := range []func(*testing.T){TestPixels, TestOptionsLeftOut, TestPools, TestPaddings, TestReductions, TestReshapes} {
+		f(t)
+	}
 }
 
 // bconv is a graph of one LceBconv2d of 4 filters of 3×3 and so many words.
