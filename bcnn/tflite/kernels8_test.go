@@ -172,6 +172,19 @@ func TestUncertainIntegers(t *testing.T) {
 	}
 }
 
+// A number that the output cannot hold is as certain as any: of 256 that lie as near to a
+// middle as a scale of 2^−20 makes them, the one at 510 is not counted.
+func TestCertainIntegers(t *testing.T) {
+	g := newGraph(1, 1, 1, 1)
+	g.quantised(0, 0x1p-19, -128)
+	g.outputs[0] = g.add("ELU", nil, []int32{1, 1, 1, 1}, 0)
+	g.quantised(g.outputs[0], 0x1p-20, -128)
+	_, report, err := Decode(t.Context(), g.encode(), Options{})
+	require.NoError(t, err)
+	require.Len(t, report.Deviations, 1)
+	require.Contains(t, report.Deviations[0], "for at most 255 of the 256 integers")
+}
+
 // Weights have one scale, or one for each output along the right dimension.
 func TestScalesOfWeights(t *testing.T) {
 	for _, c := range []struct {
@@ -476,6 +489,9 @@ func TestWeightsBehindWhatMoves(t *testing.T) {
 			net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 			require.NoError(t, err, name)
 			require.Equal(t, c.want[i], kindOf(net), "%s behind %s", name, front)
+			for _, l := range net.Layers { // no factor is left to be multiplied with
+				require.NotContains(t, l.Name, "/values")
+			}
 		}
 	}
 

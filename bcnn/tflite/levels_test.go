@@ -3,6 +3,7 @@ package tflite
 import (
 	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -27,7 +28,7 @@ func chain(list ...step) *testGraph {
 			at = g.put(s.name, dims, at)
 			continue
 		case "conv":
-			w := g.floats([]int32{33, 1, 1, 33}, make([]float32, 33*33)...)
+			w := g.floats([]int32{33, 1, 1, 33}, slices.Repeat(of(1), 33*33)...)
 			g.outputs[0] = g.add("CONV_2D", convOptions(1, 1), dims, at, w)
 			continue
 		}

@@ -202,7 +202,7 @@ func TestPaddings(t *testing.T) {
 		{"columns of 1", []int32{0, 0, 0, 0, 0, 2, 0, 0}, 1},
 		{"rows of −1", []int32{0, 0, 2, 0, 0, 0, 0, 0}, -1},
 	} {
-		for _, front := range []string{"NEG", "SIGN", "RELU", "bits", "half"} {
+		for _, front := range []string{"NEG", "SIGN", "RELU", "bits", "half", "quarters"} {
 			for _, behind := range []string{"NEG", "SIGN", "bits"} {
 				t.Run(c.name+" "+front+" "+behind, func(t *testing.T) {
 					const h, w, ch = 2, 2, 2
