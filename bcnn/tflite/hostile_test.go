@@ -73,6 +73,7 @@ func TestHostile(t *testing.T) {
 		"no input":         {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.inputs = nil }), "it has no input"},
 		"output tensor":    {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs[0] = 7 }), "its outputs: there is no tensor 7 among 2"},
 		"input tensor":     {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -2 }), "operator 0: its inputs: there is no tensor -2 among 2"},
+		"of a constant":    {with("RELU", nil, same, func(g *testGraph, o *testOperator) { o.inputs = []int32{g.floats(nil, 1), 0} }), "input 0 is constant"},
 		"left out":         {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -1 }), "input 0 is missing"},
 		"reads itself":     {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = 1 }), "tensor 1 \"y\" is neither constant nor computed by an earlier operator"},
 		"a loop": {with("RELU", nil, same, func(g *testGraph, o *testOperator) {
