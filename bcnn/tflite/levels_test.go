@@ -152,3 +152,20 @@ func TestRoundingsOfChannels(t *testing.T) {
 		require.Equal(t, of(-4, 2), runInputs(t, g, of(7, -1))[0])
 	}
 }
+
+// Bounds are looked for through as many layers as mostBounds, and no more.
+func TestBoundsBehindLayers(t *testing.T) {
+	for n, want := range map[int]string{mostBounds - 1: "", mostBounds: "from 0 to +Inf"} {
+		list := []step{{"RELU6", nil}}
+		for range n {
+			list = append(list, step{"RELU", nil})
+		}
+		g := chain(append(list, step{"ROUND", nil}, step{"NEG", nil})...)
+		if want != "" {
+			refused(t, g.encode(), want)
+			continue
+		}
+		_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+		require.NoError(t, err)
+	}
+}
