@@ -96,7 +96,7 @@ func TestSizesOfInputs(t *testing.T) {
 		{"", bcnn.Shape{H: 1, W: maxSide + 1, C: 1}, 0, large},
 		{"", bcnn.Shape{H: 2, W: 3, C: 5}, 120, ""},
 		{"", bcnn.Shape{H: 2, W: 3, C: 5}, 119, large},
-		{"", bcnn.Shape{H: 1, W: 1, C: maxValues + 1}, 1 << 50, large},
+		{"", bcnn.Shape{H: 1, W: 1, C: maxOut + 1}, 1 << 50, large},
 		{"(0, 3, 2, 5)", bcnn.Shape{}, 0, ""},
 		{"(0, 3)", bcnn.Shape{}, 0, ""},
 		{"(3,)", bcnn.Shape{}, 0, none},

@@ -2,6 +2,7 @@ package tflite
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"testing"
 
@@ -52,9 +53,16 @@ func runInputs(t *testing.T, g *testGraph, in ...[]float32) (out [][]float32) {
 }
 
 // put adds an operator on one value, or "bits", which makes +1 and −1 by LceQuantize and
-// LceDequantize.
+// LceDequantize, "half", which halves them, or "quarters" of 0 to 6.
 func (g *testGraph) put(name string, dims []int32, x int32) int32 {
-	if name != "bits" {
+	switch name {
+	case "bits":
+	case "half":
+		return g.add("MUL", nil, dims, g.put("bits", dims, x), g.floats(nil, 0.5))
+	case "quarters":
+		x = g.add("ROUND", nil, dims, g.add("RELU6", nil, dims, x))
+		return g.add("MUL", nil, dims, x, g.floats(nil, 0.25))
+	default:
 		return g.add(name, nil, dims, x)
 	}
 	words := slices.Clone(dims)
@@ -66,9 +74,11 @@ func (g *testGraph) put(name string, dims []int32, x int32) int32 {
 
 // plain are what put adds, of one number.
 var plain = map[string]func(x float32) float32{
-	"ABS":  func(x float32) float32 { return max(x, -x) },
-	"NEG":  func(x float32) float32 { return -x },
-	"RELU": func(x float32) float32 { return max(x, 0) },
-	"SIGN": func(x float32) float32 { return float32(cmp.Compare(x, 0)) },
-	"bits": func(x float32) float32 { return signsOf([]float32{x})[0] },
+	"ABS":      func(x float32) float32 { return max(x, -x) },
+	"NEG":      func(x float32) float32 { return -x },
+	"RELU":     func(x float32) float32 { return max(x, 0) },
+	"SIGN":     func(x float32) float32 { return float32(cmp.Compare(x, 0)) },
+	"bits":     func(x float32) float32 { return signsOf([]float32{x})[0] },
+	"quarters": func(x float32) float32 { return float32(math.RoundToEven(float64(min(max(x, 0), 6)))) / 4 },
+	"half":     func(x float32) float32 { return signsOf([]float32{x})[0] / 2 },
 }

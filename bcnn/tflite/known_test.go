@@ -205,6 +205,22 @@ func TestWhatIsNeeded(t *testing.T) {
 	require.Equal(t, 1, strings.Count(err.Error(), "this operator is not supported"))
 }
 
+// Constants of channels become a value of one pixel, of what there is.
+func TestPixelOfConstants(t *testing.T) {
+	for _, c := range []struct {
+		dims []int32
+		want []string
+	}{
+		{[]int32{1, 2}, []string{"maximum/zeros", "maximum/constant", "maximum"}},
+		{[]int32{1, 1, 2, 2}, []string{"maximum/pixel", "maximum/zeros", "maximum/constant", "maximum"}},
+	} {
+		g := newGraph(c.dims...)
+		g.outputs[0] = g.add("MAXIMUM", nil, c.dims, 0, g.floats([]int32{2}, 1, 2))
+		names, _, _ := layersOf(t, g)
+		require.Equal(t, c.want, names)
+	}
+}
+
 // Constants beside a tensor are one, or one for each channel, however they are written.
 func TestConstantsOfChannels(t *testing.T) {
 	x := counted(12)

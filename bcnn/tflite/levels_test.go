@@ -3,6 +3,7 @@ package tflite
 import (
 	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -22,8 +23,13 @@ func chain(list ...step) *testGraph {
 	g := newGraph(dims...)
 	at := int32(0)
 	for i, s := range list {
-		if s.name == "bits" {
+		switch s.name {
+		case "bits":
 			at = g.put(s.name, dims, at)
+			continue
+		case "conv":
+			w := g.floats([]int32{33, 1, 1, 33}, slices.Repeat(of(1), 33*33)...)
+			g.outputs[0] = g.add("CONV_2D", convOptions(1, 1), dims, at, w)
 			continue
 		}
 		inputs := []int32{at}
@@ -118,11 +124,48 @@ func TestRoundingsRefused(t *testing.T) {
 		{"from 0 to 256", []step{{"ROUND", nil}, {"MINIMUM", of(256)}, {"RELU", nil}}},
 		{"from -Inf to +Inf", []step{{"RELU6", nil}, {"EXP", nil}, {"ROUND", nil}, {"NEG", nil}}},
 		{"from -Inf to +Inf", []step{{"RELU6", nil}, {"MUL", of(0)}, {"ROUND", nil}, {"NEG", nil}}},
+		{"operator 0 (ROUND) gives whole numbers from -Inf to +Inf", []step{{"ROUND", nil}, {"conv", nil}}},
 		{"from -257 to -2", []step{{"ROUND", nil}, {"MAXIMUM", of(-257)}, {"MINIMUM", of(-2)}}},
 		{"from -256 to 0", []step{{"ROUND", nil}, {"MAXIMUM", of(-256)}, {"MINIMUM", of(0)}, {"NEG", nil}}},
 		{"from -Inf to 0", []step{{"RELU", nil}, {"NEG", nil}, {"FLOOR", nil}, {"NEG", nil}}},
 		{"from 300 to 301", []step{{"ROUND", nil}, {"MINIMUM", of(301)}, {"MAXIMUM", of(300)}}},
 	} {
 		refused(t, chain(c.steps...).encode(), c.want)
+	}
+}
+
+// Numbers of channels are no bounds of a value: a rounding of them is refused.
+func TestRoundingsOfChannels(t *testing.T) {
+	for name, c := range map[string]struct {
+		numbers []float32
+		refused bool
+	}{"ADD": {of(1, 3), true}, "MUL": {of(1, 3), true}, "SUB": {of(2), false}} {
+		g := newGraph(1, 1, 1, 2)
+		x := g.add("RELU6", nil, []int32{1, 1, 1, 2}, 0)
+		x = g.add(name, nil, []int32{1, 1, 1, 2}, x, g.floats([]int32{int32(len(c.numbers))}, c.numbers...))
+		x = g.add("ROUND", nil, []int32{1, 1, 1, 2}, x)
+		g.outputs[0] = g.add("NEG", nil, []int32{1, 1, 1, 2}, x)
+		if c.refused {
+			refused(t, g.encode(), "from -Inf to +Inf")
+			continue
+		}
+		require.Equal(t, of(-4, 2), runInputs(t, g, of(7, -1))[0])
+	}
+}
+
+// Bounds are looked for through as many layers as mostBounds, and no more.
+func TestBoundsBehindLayers(t *testing.T) {
+	for n, want := range map[int]string{mostBounds - 1: "", mostBounds: "from 0 to +Inf"} {
+		list := []step{{"RELU6", nil}}
+		for range n {
+			list = append(list, step{"RELU", nil})
+		}
+		g := chain(append(list, step{"ROUND", nil}, step{"NEG", nil})...)
+		if want != "" {
+			refused(t, g.encode(), want)
+			continue
+		}
+		_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+		require.NoError(t, err)
 	}
 }

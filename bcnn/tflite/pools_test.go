@@ -103,10 +103,14 @@ func TestPoolsRefused(t *testing.T) {
 	options := pool(1, 1, 2)
 	options[5] = uint8(1)
 	unsigned.outputs[0] = unsigned.add("MAX_POOL_2D", options, []int32{1, 3, 3, 2}, 0)
+	activation := pool(1, 1, 2)
+	activation[5] = uint8(4)
 	for _, c := range []struct {
 		g    *testGraph
 		want string
 	}{
+		{with("MAX_POOL_2D", activation, []int32{1, 3, 3, 2}, nil), "the fused activation 4 is not supported"},
+		{with("AVERAGE_POOL_2D", activation, []int32{1, 3, 3, 2}, nil), "the fused activation 4 is not supported"},
 		{packed, "its input is packed bits"},
 		{numbers, "numbers of channels are only supported as an output"},
 		{unsigned, "8-bit values are not supported here"},
@@ -198,7 +202,7 @@ func TestPaddings(t *testing.T) {
 		{"columns of 1", []int32{0, 0, 0, 0, 0, 2, 0, 0}, 1},
 		{"rows of −1", []int32{0, 0, 2, 0, 0, 0, 0, 0}, -1},
 	} {
-		for _, front := range []string{"NEG", "SIGN", "RELU", "bits"} {
+		for _, front := range []string{"NEG", "SIGN", "RELU", "bits", "half", "quarters"} {
 			for _, behind := range []string{"NEG", "SIGN", "bits"} {
 				t.Run(c.name+" "+front+" "+behind, func(t *testing.T) {
 					const h, w, ch = 2, 2, 2
@@ -226,6 +230,15 @@ func TestPaddings(t *testing.T) {
 				})
 			}
 		}
+	}
+	// A slice takes padding away again.
+	for _, front := range []string{"NEG", "SIGN", "bits", "half"} {
+		g := newGraph(1, 1, 3, 1)
+		x := g.put(front, []int32{1, 1, 3, 1}, 0)
+		x = g.add("PAD", nil, []int32{1, 1, 5, 1}, x, g.ints(0, 0, 0, 0, 1, 1, 0, 0))
+		x = g.add("SLICE", nil, []int32{1, 1, 3, 1}, x, g.ints(0, 0, 2, 0), g.ints(1, 1, 3, 1))
+		g.outputs[0] = g.add("NEG", nil, []int32{1, 1, 3, 1}, x)
+		require.InDeltaSlice(t, of(-plain[front](-2), -plain[front](3), 0), runInputs(t, g, of(1, -2, 3))[0], 0, front)
 	}
 	three := newGraph(1, 4, 2)
 	three.outputs[0] = three.add("PAD", nil, []int32{1, 4, 3}, 0, three.ints(0, 0, 0, 0, 0, 1))

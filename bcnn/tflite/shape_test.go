@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -66,8 +67,15 @@ func TestSlices(t *testing.T) {
 			}
 			part := g.add(name, options, out, inputs...)
 			g.outputs[0] = g.add("NEG", nil, out, part)
-			_, y := runGraph(t, g, counted(60)...)
+			net, y := runGraph(t, g, counted(60)...)
 			require.Equal(t, want, y)
+			// Every so many rows and columns from the first on are a pool of one pixel each.
+			pools := slices.ContainsFunc(net.Layers, func(l bcnn.Layer) bool { return l.Op.Kind() == bcnn.MaxPool{}.Kind() })
+			thin := false
+			for d, n := range []int{4, 5} {
+				thin = thin || c.by[d] > 1 && c.lo[d] == 0 && (c.hi[d]-1)/c.by[d] == (n-1)/c.by[d]
+			}
+			require.Equal(t, thin, pools)
 		})
 	}
 	strided := func(begin, end, step []int32, options map[int]any) *testGraph {

@@ -66,6 +66,47 @@ func TestPixels(t *testing.T) {
 	}
 }
 
+// Sizes of images that there cannot be.
+func TestSizesRefused(t *testing.T) {
+	for name, sizes := range map[string][][]int32{"RESIZE_BILINEAR": {{4}, {4, 4, 1}, {0, 4}, {4, 0}, {-1, 4}, {65537, 4}, {4, 65537}}} {
+		for _, size := range sizes {
+			refused(t, with(name, nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(size...)) }).encode(), "a size of [")
+		}
+	}
+	for pads, want := range map[[8]int32]string{
+		{0, 0, 3, 3, 3, 3, 0, 0}: "", {0, 0, 0, 0, 0, 0, 0, 0}: "", {0, 0, 4, 0, 0, 0, 0, 0}: "padding of 4 and 0 around 4", {0, 0, 0, 4, 0, 0, 0, 0}: "padding of 0 and 4 around 4",
+		{0, 0, -1, 0, 0, 0, 0, 0}: "padding of -1 and 0", {0, 0, 0, 0, 0, -1, 0, 0}: "padding of 0 and -1", {1, 0, 0, 0, 0, 0, 0, 0}: "padding of dimension 0", {0, 1, 0, 0, 0, 0, 0, 0}: "padding of dimension 0",
+		{0, 0, 0, 0, 0, 0, 1, 0}: "padding of dimension 3", {0, 0, 0, 0, 0, 0, 0, 1}: "padding of dimension 3",
+	} {
+		g := with("MIRROR_PAD", nil, []int32{1, 4 + pads[2] + pads[3], max(4+pads[4]+pads[5], 1), 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(pads[:]...)) })
+		if want == "" && pads != [8]int32{} {
+			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+			require.NoError(t, err)
+		} else if want != "" {
+			refused(t, g.encode(), want)
+		}
+	}
+	refused(t, with("MIRROR_PAD", nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0)) }).encode(), "3 sizes for 4 dimensions")
+	for edge, want := range map[uint8]string{1: "", 2: "padding of 4 and 4 around 4"} {
+		g := with("MIRROR_PAD", map[int]any{0: edge}, []int32{1, 12, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 4, 4, 0, 0, 0, 0)) })
+		if want == "" {
+			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+			require.NoError(t, err)
+		} else {
+			refused(t, g.encode(), want)
+		}
+	}
+	for block, ok := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 65537: false} {
+		g := with("DEPTH_TO_SPACE", map[int]any{0: block}, []int32{1, 4, 4, 2}, nil)
+		if ok {
+			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+			require.NoError(t, err)
+		} else {
+			refused(t, g.encode(), "blocks of")
+		}
+	}
+}
+
 // TestBorders imports padding with any number, and padding that a slice takes away again.
 func TestBorders(t *testing.T) {
 	for _, c := range []struct {
