@@ -130,7 +130,7 @@ func TestStrided(t *testing.T) {
 	w := randomTensor(r, "w", []int{6, 3}, 0.5, -1)
 	ops := func(batch any, positions []float64, dims []int, nodes ...testNode) (list []bcnn.Op, err error) {
 		m := testModel{input: testInput{"x", pb.Float, []any{batch, 6, 4, 2}}, output: "y", nodes: append([]testNode{op("GlobalAveragePool", "x", "a")}, nodes...),
-			inits: []testTensor{w, ints("line", -1), ints("vector", -1, 6), {name: "at", typ: pb.Int64, dims: dims, values: positions}}}
+			inits: []testTensor{w, ints("line", -1), ints("vector", -1, 6), ints("back", 5, 4, 3, 2, 1, 0), {name: "at", typ: pb.Int64, dims: dims, values: positions}}}
 		net, _, err := Decode(t.Context(), m.encode(), Options{})
 		if err != nil {
 			return nil, err
@@ -157,6 +157,11 @@ func TestStrided(t *testing.T) {
 	want, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, op("Flatten", "a", "f"), op("Gather", "f at", "g", "axis", 1), op("MatMul", "g w", "y"))
 	require.NoError(t, err)
 	have, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, strided...)
+	require.NoError(t, err)
+	require.Equal(t, want, have)
+
+	// With a batch again, its dimensions count from that on.
+	have, err = ops(1, all, []int{1, 6}, op("Reshape", "a line", "l"), op("Gather", "l at", "g"), op("Gather", "g back", "h", "axis", 1), op("MatMul", "h w", "y"))
 	require.NoError(t, err)
 	require.Equal(t, want, have)
 

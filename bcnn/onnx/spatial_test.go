@@ -312,3 +312,18 @@ func TestAcrossChannels(t *testing.T) {
 		require.Equal(t, layers, layersOf(net))
 	}
 }
+
+// A convolution along one channel is that of a sequence of one position.
+func TestAcrossOneChannel(t *testing.T) {
+	m := testModel{input: image(1, 2, 3), output: "y", opset: 11,
+		nodes: []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "b", "axes", []int{3}), op("Transpose", "b", "c", perm(0, 2, 1)...), op("Conv", "c k", "d", "pads", []int{1, 1}), op("Flatten", "d", "y")},
+		inits: []testTensor{floats("k", []int{1, 1, 3}, 2, -3, 0.5)}}
+	net, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"maxpool": 1, "conv2d": 1}, layersOf(net))
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	y, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Inputs[0].Shape, F32: []float32{1, 2, 7, 3, 4, 5}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float32{-21}, y.F32)
+}
