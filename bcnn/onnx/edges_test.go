@@ -92,6 +92,8 @@ func TestEdges(t *testing.T) {
 			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
 		{"a product of the windows with weights in another order", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 3, 5, 4, 1, 2)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
 			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"one pixel", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "b"), op("MatMul", "b w", "y")},
+			[]testTensor{ints("at", 2, -1), f("w", 3, 2)}},
 		{"dropout that is off", image(3, 4, 4), []testNode{op("Dropout", "x ratio off", "a"), op("Relu", "a", "y")},
 			[]testTensor{number("ratio", 0.5), {name: "off", typ: pb.Bool, dims: []int{}, values: []float64{0}}}},
 	} {
