@@ -94,6 +94,9 @@ func TestEdges(t *testing.T) {
 			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
 		{"one pixel", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "b"), op("MatMul", "b w", "y")},
 			[]testTensor{ints("at", 2, -1), f("w", 3, 2)}},
+		{"indices of five dimensions", image(3, 4, 5), []testNode{op("Gather", "x i", "a", "axis", 1), op("Reshape", "a s", "b"), op("Relu", "b", "y")},
+			[]testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 2}, values: []float64{2, 0}}, ints("s", 0, 2, 4, 5)}},
+		{"eight dimensions", image(3, 4, 5), []testNode{op("Unsqueeze", "x four", "a"), op("Squeeze", "a four", "b"), op("Relu", "b", "y")}, []testTensor{ints("four", 1, 2, 3, 4)}},
 		{"dropout that is off", image(3, 4, 4), []testNode{op("Dropout", "x ratio off", "a"), op("Relu", "a", "y")},
 			[]testTensor{number("ratio", 0.5), {name: "off", typ: pb.Bool, dims: []int{}, values: []float64{0}}}},
 	} {
@@ -152,6 +155,10 @@ func TestRefused(t *testing.T) {
 		{"a scale of 0", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{number("s", 0), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
 		{"a scale below 0 of a channel", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{floats("s", []int{3, 1, 1}, 1, 2, -1), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
 		{"a scale of no number", []testNode{op("QuantizeLinear", "x s", "a"), op("DequantizeLinear", "a s", "y")}, []testTensor{number("s", math.NaN())}, "a scale is not more than 0"},
+		{"indices of six dimensions", []testNode{op("Gather", "x i", "y", "axis", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 1, 2}, values: []float64{2, 0}}}, "more than 8 dimensions"},
+		{"nine dimensions", []testNode{op("Unsqueeze", "x five", "y")}, []testTensor{ints("five", 1, 2, 3, 4, 5)}, "more than 8 dimensions"},
+		{"two dimensions that are open", []testNode{op("Reshape", "x s", "y")}, []testTensor{ints("s", 0, -1, -1)}, "shape [0 -1 -1]"},
+		{"two dimensions of a constant that are open", []testNode{op("Reshape", "k s", "a"), op("Add", "x a", "y")}, []testTensor{f("k", 6), ints("s", -1, -1, 1)}, "shape [-1 -1 1]"},
 		{"indices of each image", []testNode{op("GatherND", "x i", "y", "batch_dims", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1}, values: []float64{0}}}, "want a list of positions"},
 		{"indices without dimensions", []testNode{op("GatherND", "x i", "y")}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}}, "want a list of positions"},
 		{"response of an even size", []testNode{op("LRN", "x", "y", "size", 2)}, nil, "a size of 2"},
@@ -165,6 +172,12 @@ func TestRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+	m := testModel{input: image(3, 4, 5), output: "y"}
+	_, m.inits = trunc(0, 0, 8, 4)
+	m.nodes = []testNode{op("Clip", "x least most", "c"), op("qonnx.custom_op.general/Trunc", "c scale zero in one out", "y")}
+	m.inits = append(m.inits, number("one", 1))
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.ErrorContains(t, err, "a scale is not more than 0")
 	for _, c := range []struct {
 		scale, zero, in, out float64
 		want                 string

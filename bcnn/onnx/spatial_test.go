@@ -327,3 +327,17 @@ func TestAcrossOneChannel(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []float32{-21}, y.F32)
 }
+
+// Groups of a transposed convolution may have weights of ±α, another α for each output.
+func TestTransposedGroupsOfSigns(t *testing.T) {
+	r := rand.New(rand.NewPCG(95, 96))
+	alpha := []float64{0.5, 2, 1, 0.25}
+	w := randomTensor(r, "w", []int{6, 2, 2, 2}, -1, 1) // [channel][output of the group]
+	for i := range w.values {
+		w.values[i] *= alpha[i/(3*2*4)*2+i/4%2]
+	}
+	m := testModel{input: image(6, 3, 4), output: "y", inits: []testTensor{w, number("zero", 0), number("plus", 1), number("minus", -1)},
+		nodes: []testNode{op("GreaterOrEqual", "x zero", "s"), op("Where", "s plus minus", "q"), op("ConvTranspose", "q w", "y", "strides", []int{2, 2}, "group", 2)}}
+	net, _ := compare(t, r, m, Options{}, false)
+	require.True(t, summarize(t, net)[0].Binary)
+}
