@@ -87,6 +87,12 @@ func TestAdd(t *testing.T) {
 			add(p, bcnn.ActivationNone, 4, 1)
 			p.sign()
 		}, 0, -1, false, nil},
+		{"scaled sums that are read again", func(p *planner) {
+			p.affine(bcnn.ActivationNone)
+			add(p, bcnn.ActivationNone, 4, 1)
+			add(p, bcnn.ActivationNone, 5, 3)
+			p.sign()
+		}, 0, -1, false, nil},
 		{"scaled, and read again", func(p *planner) {
 			p.affine(bcnn.ActivationNone)
 			add(p, bcnn.ActivationNone, 4, 1)

@@ -139,3 +139,31 @@ func TestUnbound(t *testing.T) {
 		}
 	}
 }
+
+// Of two tensors at one place, the larger one has it, and the others that lie in the smaller
+// one come along.
+func TestPlaceOfPairs(t *testing.T) {
+	of := func(channels ...int) *planner {
+		p := newPlanner(1, input(bcnn.Float32, 3, 3, 4))
+		for _, c := range channels {
+			p.step("channels", &bcnn.ChannelsStep{Index: make([]int32, c)}, bcnn.Float32, bcnn.Shape{H: 3, W: 3, C: c})
+		}
+		p.affine(bcnn.ActivationNone)
+		return p
+	}
+	for _, c := range []struct {
+		channels []int
+		over     []pair
+		want     []int
+	}{
+		{[]int{6, 8, 8}, []pair{{1, 2}}, []int{0, 2, 2, 3, 4}},
+		{[]int{6, 8, 8}, []pair{{2, 1}}, []int{0, 2, 2, 3, 4}},
+		{[]int{8, 6, 8}, []pair{{1, 2}}, []int{0, 1, 1, 3, 4}},
+		{[]int{7, 8, 9}, []pair{{1, 2}, {2, 3}}, []int{0, 3, 3, 3, 4}},
+		{[]int{9, 8, 7}, []pair{{2, 3}, {1, 2}}, []int{0, 1, 1, 1, 4}},
+	} {
+		plan := &of(c.channels...).plan
+		_, at := uses(plan, groups(plan, true), separate(plan), c.over)
+		require.Equal(t, c.want, at, c)
+	}
+}

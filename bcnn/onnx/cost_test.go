@@ -16,6 +16,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/steps"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -177,17 +178,13 @@ func TestChargedWork(t *testing.T) {
 	// The numbers of a batch norm are put in the order of channels in memory: four lists, each of
 	// which looks at the parts of a dimension for each channel.
 	const c, h, w = 4, 32, 32
-	norm := func(input testInput, before ...testNode) testModel {
-		last := "x"
-		if len(before) > 0 {
-			last = "a"
-		}
-		one := filled("v", []int{c * h * w}, 1)
-		return testModel{input: input, nodes: append(before, op("BatchNormalization", last+" v v v v", "y")), inits: []testTensor{one}, output: "y"}
+	with := func(input testInput, last testNode, before ...testNode) int64 {
+		return spent(t, testModel{input: input, nodes: append(before, last), inits: []testTensor{filled("v", []int{c * h * w}, 1)}, output: "y"})
 	}
-	flat, image := spent(t, norm(testInput{"x", pb.Float, []any{1, c * h * w}})), spent(t, norm(image(c, h, w), op("Flatten", "x", "a")))
-	t.Log(flat, image, (image-flat)/(c*h*w))
-	require.GreaterOrEqual(t, image-flat, int64(4*(4+3)*c*h*w))
+	vector, norm, relu := testInput{"x", pb.Float, []any{1, c * h * w}}, op("BatchNormalization", "a v v v v", "y"), op("Relu", "a", "y")
+	inOrder := with(vector, norm, op("Identity", "x", "a")) - with(vector, relu, op("Identity", "x", "a"))
+	mixed := with(image(c, h, w), norm, op("Flatten", "x", "a")) - with(image(c, h, w), relu, op("Flatten", "x", "a"))
+	require.GreaterOrEqual(t, mixed-inOrder, int64(4*(4+1)*c*h*w), "4 bytes and a step for each")
 
 	// What a node in a branch reads is listed.
 	const names = 1000
@@ -198,9 +195,17 @@ func TestChargedWork(t *testing.T) {
 	model, err := pb.Decode(m.encode(), s.budget)
 	require.NoError(t, err)
 	im := newImporter(model, Options{}, s)
+	_, err = model.Graph.Nodes[0].Graph("then_branch", s.budget) // which is read once
+	require.NoError(t, err)
 	before := s.budget.Used()
 	read, err := im.reads(model.Graph.Nodes[0])
 	require.NoError(t, err)
 	require.Len(t, read, names+2)
 	require.GreaterOrEqual(t, s.budget.Used()-before, int64(nameUnits*names))
+
+	// So is the name of a tensor that is described.
+	before = s.budget.Used()
+	_, err = im.source(strings.Repeat("x", names), bcnn.Shape{H: 1, W: 1, C: 3}, view.Vector(3))
+	require.NoError(t, err)
+	require.GreaterOrEqual(t, s.budget.Used()-before, int64(sourceUnits+names))
 }

@@ -39,6 +39,13 @@ func (n testNode) im2col(x array) array {
 func TestEdges(t *testing.T) {
 	r := rand.New(rand.NewPCG(121, 122))
 	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, 0.5, -1, 2) }
+	taps := func(name string, k, n int) testTensor { // of n windows side by side
+		t := testTensor{name: name, typ: pb.Int64, dims: []int{k, n}}
+		for i := range k * n {
+			t.values = append(t.values, float64(i/n+i%n))
+		}
+		return t
+	}
 	three := func(strides ...int) []any {
 		return []any{"kernel_shape", []int{3, 3}, "strides", strides, "ceil_mode", 1}
 	}
@@ -79,6 +86,18 @@ func TestEdges(t *testing.T) {
 		{"a softmax of what is last", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(0, 2, 3, 1)...), op("Softmax", "a", "b", "inside", 1), op("Mul", "a b", "c"), op("Transpose", "c", "y", first...)}, nil},
 		{"an empty constant in another form", image(3, 4, 5), []testNode{op("Reshape", "none s", "a"), op("Concat", "a k", "b", "axis", 0), op("Add", "x b", "y")},
 			[]testTensor{floats("none", []int{0}), ints("s", 0, 1, 1), floats("k", []int{3, 1, 1}, 1, 2, 3)}},
+		{"a product along the windows", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 1, 2, 4, 3, 5)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
+			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"a product of the windows", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 3, 5, 1, 2, 4)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
+			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"a product of the windows with weights in another order", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 3, 5, 4, 1, 2)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
+			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"one pixel", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "b"), op("MatMul", "b w", "y")},
+			[]testTensor{ints("at", 2, -1), f("w", 3, 2)}},
+		{"indices of five dimensions", image(3, 4, 5), []testNode{op("Gather", "x i", "a", "axis", 1), op("Reshape", "a s", "b"), op("Relu", "b", "y")},
+			[]testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 2}, values: []float64{2, 0}}, ints("s", 0, 2, 4, 5)}},
+		{"eight dimensions", image(3, 4, 5), []testNode{op("Unsqueeze", "x four", "a"), op("Squeeze", "a four", "b"), op("Relu", "b", "y")}, []testTensor{ints("four", 1, 2, 3, 4)}},
+		{"a constant that is joined to nothing", image(3, 4, 5), []testNode{op("Concat", "k", "a", "axis", 0), op("Add", "x a", "y")}, []testTensor{f("k", 3, 1, 1)}},
 		{"dropout that is off", image(3, 4, 4), []testNode{op("Dropout", "x ratio off", "a"), op("Relu", "a", "y")},
 			[]testTensor{number("ratio", 0.5), {name: "off", typ: pb.Bool, dims: []int{}, values: []float64{0}}}},
 	} {
@@ -134,6 +153,15 @@ func TestRefused(t *testing.T) {
 			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 0, 1}}}, "a zero point of each channel of a computed tensor is not supported"},
 		{"zero points of the last channel", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
 			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 1, 2}}}, "a zero point of each channel of a computed tensor is not supported"},
+		{"a scale of 0", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{number("s", 0), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
+		{"a scale below 0 of a channel", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{floats("s", []int{3, 1, 1}, 1, 2, -1), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
+		{"a scale of no number", []testNode{op("QuantizeLinear", "x s", "a"), op("DequantizeLinear", "a s", "y")}, []testTensor{number("s", math.NaN())}, "a scale is not more than 0"},
+		{"indices of six dimensions", []testNode{op("Gather", "x i", "y", "axis", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 1, 2}, values: []float64{2, 0}}}, "more than 8 dimensions"},
+		{"nine dimensions", []testNode{op("Unsqueeze", "x five", "y")}, []testTensor{ints("five", 1, 2, 3, 4, 5)}, "more than 8 dimensions"},
+		{"two dimensions that are open", []testNode{op("Reshape", "x s", "y")}, []testTensor{ints("s", 0, -1, -1)}, "shape [0 -1 -1]"},
+		{"two dimensions of a constant that are open", []testNode{op("Reshape", "k s", "a"), op("Add", "x a", "y")}, []testTensor{f("k", 6), ints("s", -1, -1, 1)}, "shape [-1 -1 1]"},
+		{"rows that are wrapped and cropped", []testNode{op("Pad", "x p", "y", "mode", "wrap")}, []testTensor{ints("p", 0, 0, -1, 0, 0, 0, 1, 0)}, "repeat pixels that are cropped"},
+		{"a choice of NaN among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), floats("nan", []int{3, 1, 1}, 1, math.NaN(), 2)}, "a choice of NaN"},
 		{"indices of each image", []testNode{op("GatherND", "x i", "y", "batch_dims", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1}, values: []float64{0}}}, "want a list of positions"},
 		{"indices without dimensions", []testNode{op("GatherND", "x i", "y")}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}}, "want a list of positions"},
 		{"response of an even size", []testNode{op("LRN", "x", "y", "size", 2)}, nil, "a size of 2"},
@@ -147,6 +175,12 @@ func TestRefused(t *testing.T) {
 			require.ErrorContains(t, err, c.want)
 		})
 	}
+	m := testModel{input: image(3, 4, 5), output: "y"}
+	_, m.inits = trunc(0, 0, 8, 4)
+	m.nodes = []testNode{op("Clip", "x least most", "c"), op("qonnx.custom_op.general/Trunc", "c scale zero in one out", "y")}
+	m.inits = append(m.inits, number("one", 1))
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.ErrorContains(t, err, "a scale is not more than 0")
 	for _, c := range []struct {
 		scale, zero, in, out float64
 		want                 string
@@ -213,5 +247,55 @@ func TestBehindObstacles(t *testing.T) {
 			require.Len(t, obstacles.Obstacles, c.want, err)
 			require.Equal(t, c.node.op, obstacles.Obstacles[0].Op)
 		})
+	}
+}
+
+// What an obstacle leaves open is no second obstacle.
+func TestThresholdsBehindObstacles(t *testing.T) {
+	m := testModel{input: image(3, 4, 5), output: "y", infos: []testInput{{"a", pb.Float, []any{"n", 1, 4, 5}}},
+		nodes: []testNode{op("LSTM", "x", "a"), op("Greater", "a k", "c"), op("Where", "c one minus", "y")},
+		inits: []testTensor{floats("k", []int{3, 1, 1}, 1, 2, 3), number("one", 1), number("minus", -1)}}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 1)
+}
+
+// The layers that quotients by constants become: of powers of 2 a scale, of others a division by
+// the root of a square, where float32 has that.
+func TestConstantQuotients(t *testing.T) {
+	r := rand.New(rand.NewPCG(125, 126))
+	for _, c := range []struct {
+		by   []float64
+		want string
+	}{
+		{[]float64{4}, "affine"}, {[]float64{-0.5}, "affine"}, {[]float64{3}, "batchnorm"}, {[]float64{0.375}, "batchnorm"}, {[]float64{-0.75}, "batchnorm"},
+		{[]float64{2, 4, 0.25}, "affine"}, {[]float64{2, 3, 0.5}, "batchnorm"}, {[]float64{0.75, 2, 4}, "batchnorm"}, {[]float64{2, 4, -3}, "batchnorm"},
+		{[]float64{float64(float32(1.1))}, "affine"}, {[]float64{3, 5, float64(float32(1.1))}, "affine"}, {[]float64{float64(float32(1.1)), 3, 5}, "affine"}, {[]float64{0x3p-80}, "affine"},
+	} {
+		m := testModel{input: image(3, 4, 5), output: "y", nodes: []testNode{op("Div", "x by", "y")}, inits: []testTensor{floats("by", []int{len(c.by), 1, 1}, c.by...)}, rounds: true}
+		net, _ := compare(t, r, m, Options{}, false)
+		require.Equal(t, map[string]int{c.want: 1}, layersOf(net), c.by)
+	}
+}
+
+// A dimension that the file leaves open is an obstacle of the input, which is no node.
+func TestOpenDimensions(t *testing.T) {
+	m := testModel{input: testInput{"x", pb.Float, []any{"n", 3, "h", 5}}, nodes: []testNode{op("Relu", "x", "y")}, output: "y"}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 1)
+	require.Equal(t, -1, obstacles.Obstacles[0].Index)
+	require.Equal(t, "x", obstacles.Obstacles[0].Node)
+	require.Equal(t, "InputShape", obstacles.Obstacles[0].Option)
+	for dims, want := range map[int]string{1: "it has 1 dimensions", 2: "", 3: "", 4: "", 5: "it has 5 dimensions"} {
+		m.input.dims = []any{"n", 3, 4, 5, 6}[:dims]
+		_, _, err := Decode(t.Context(), m.encode(), Options{})
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
 	}
 }

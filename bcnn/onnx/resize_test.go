@@ -9,6 +9,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/npy"
 )
 
@@ -86,5 +88,53 @@ func TestFilteredPixels(t *testing.T) {
 				}
 			}
 		}
+	}
+}
+
+// Which dimensions are resized: rows and columns, counted from either end, of images and of
+// sequences.
+func TestResizedAxes(t *testing.T) {
+	every := func(size, times int) (list []int32) {
+		for i := range size * times {
+			list = append(list, int32(i/times))
+		}
+		return list
+	}
+	sequence := testInput{"x", pb.Float, []any{"n", 3, 7}}
+	for _, c := range []struct {
+		input      testInput
+		axes       []int
+		scales     []float64
+		rows, cols []int32
+		want       string
+	}{
+		{image(3, 4, 5), []int{2, 3}, []float64{2, 3}, every(4, 2), every(5, 3), ""},
+		{image(3, 4, 5), []int{3, 2}, []float64{2, 3}, every(4, 3), every(5, 2), ""},
+		{image(3, 4, 5), []int{-1}, []float64{2}, every(4, 1), every(5, 2), ""},
+		{image(3, 4, 5), []int{-2}, []float64{2}, every(4, 2), every(5, 1), ""},
+		{image(3, 4, 5), []int{1}, []float64{2}, nil, nil, "more than height and width"},
+		{image(3, 4, 5), []int{0}, []float64{2}, nil, nil, "more than height and width"},
+		{image(3, 4, 5), []int{4}, []float64{2}, nil, nil, "an axis lies outside"},
+		{sequence, []int{2}, []float64{2}, every(1, 1), every(7, 2), ""},
+		{sequence, []int{-1}, []float64{3}, every(1, 1), every(7, 3), ""},
+		{sequence, []int{0, 1, 2}, []float64{1, 1, 2}, every(1, 1), every(7, 2), ""},
+		{sequence, []int{-3, -2, -1}, []float64{1, 1, 2}, every(1, 1), every(7, 2), ""},
+		{sequence, []int{1}, []float64{2}, nil, nil, "more than height and width"},
+		{sequence, []int{-3}, []float64{2}, nil, nil, "more than height and width"},
+		{sequence, []int{-2}, []float64{2}, nil, nil, "more than height and width"},
+		{sequence, []int{-4}, []float64{2}, nil, nil, "more than height and width"},
+		{sequence, []int{3}, []float64{2}, nil, nil, "an axis lies outside"},
+	} {
+		m := testModel{input: c.input, opset: 18, output: "y", nodes: []testNode{op("Resize", "x _ s", "y", "axes", c.axes)}, inits: []testTensor{floats("s", []int{len(c.scales)}, c.scales...)}}
+		net, _, err := Decode(t.Context(), m.encode(), Options{})
+		if c.want != "" {
+			require.ErrorContains(t, err, c.want, "%v", c.axes)
+			continue
+		}
+		require.NoError(t, err, "%v", c.axes)
+		require.Len(t, net.Layers, 1)
+		op := net.Layers[0].Op.(bcnn.Pixels)
+		require.Equal(t, c.rows, op.Rows)
+		require.Equal(t, c.cols, op.Cols)
 	}
 }

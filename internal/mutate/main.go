@@ -229,10 +229,12 @@ func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
 			continue
 		}
 		slices.Sort(names)
-		limit := 10*times[i] + 10*time.Second // of a loop that does not end
-		c := m.limited(ctx, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+		limit := 10*times[i] + 10*time.Second                         // of a loop that does not end
+		ended, stop := context.WithTimeout(ctx, limit+10*time.Second) // for one that the runtime cannot interrupt either
+		c := m.limited(ended, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
 		c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, m.many.number[s]))
 		err := c.Run()
+		stop()
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}

@@ -110,3 +110,69 @@ func TestSites(t *testing.T) {
 	_, err = (&mutator{dir: dir, reasons: filepath.Join(dir, "p.go")}).run(t.Context())
 	require.ErrorContains(t, err, "p.go:1: want file")
 }
+
+// Functions of every form have copies, and what stands outside of them, or in the conditions of
+// a switch, meets its tests.
+func TestForms(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{"go.mod": "module p\n\ngo 1.25\n", "p.go": `package p
+
+const most = 3
+
+type T struct{ n int }
+
+func (T) None(_ int, _ ...string) bool { return true }
+
+func (t *T) Grow(by ...int) {
+	for _, b := range by {
+		t.n += b
+	}
+}
+
+func Sum[N ~int | ~float64](list ...N) (sum N) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
+}
+
+func Size(n int) string {
+	switch {
+	case n > most:
+		return "large"
+	}
+	return "small"
+}
+`, "p_test.go": `package p
+
+import "testing"
+
+func TestForms(t *testing.T) {
+	v := T{1}
+	v.Grow(2, 3)
+	if v.n != 6 || !v.None(1, "a") || Sum(1, 2) != 3 || Sum(0.5, 2) != 2.5 {
+		t.Fatal(v)
+	}
+}
+
+func TestLarge(t *testing.T) {
+	if Size(4) != "large" {
+		t.Fatal()
+	}
+}
+
+func TestSmall(t *testing.T) {
+	if Size(3) != "small" {
+		t.Fatal()
+	}
+}
+`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	var out bytes.Buffer
+	m := &mutator{dir: ".", count: 100, jobs: 2, seed: 1, reasons: os.DevNull, out: &out}
+	_, err := m.run(t.Context())
+	require.NoError(t, err, out.String())
+	require.Contains(t, out.String(), "5 mutants: 5 killed", "3, true, += and +=, >")
+}
