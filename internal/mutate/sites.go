@@ -92,7 +92,7 @@ func sitesOf(name string) ([]site, error) {
 			add(at, t.String(), other.String())
 		}
 	}
-	beside := map[ast.Expr]bool{} // results beside an error, which nobody looks at
+	beside := map[ast.Expr]bool{} // results beside an error, which nobody looks at, and numbers of which only the sign counts
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok && beside[e] {
 			return false
@@ -123,6 +123,15 @@ func sitesOf(name string) ([]site, error) {
 		case *ast.ReturnStmt:
 			if last := len(n.Results) - 1; last > 0 && isError(n.Results[last]) {
 				for _, e := range n.Results[:last] {
+					beside[e] = true
+				}
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Inf" {
+				for _, e := range n.Args {
+					if minus, ok := e.(*ast.UnaryExpr); ok {
+						e = minus.X
+					}
 					beside[e] = true
 				}
 			}
