@@ -42,13 +42,9 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 	s := plan.Steps[i]
 	in, out := plan.Tensors[s.In[0]], plan.Tensors[s.Out]
 	switch s.Op.(type) {
-	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.QuantizeStep, *bcnn.ChannelsStep:
+	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.QuantizeStep, *bcnn.ChannelsStep, *bcnn.SignStep:
 	case *bcnn.AffineStep:
 		if in.DType == bcnn.Uint8 { // the step needs the memory of the worker
-			return false
-		}
-	case *bcnn.SignStep:
-		if in.Shape.C != out.Shape.C { // the same
 			return false
 		}
 	default:

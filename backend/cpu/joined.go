@@ -1,10 +1,6 @@
 package cpu
 
-import (
-	"slices"
-
-	"github.com/bitcnn/bitcnn/bcnn"
-)
+import "github.com/bitcnn/bitcnn/bcnn"
 
 // joined returns for every tensor the one whose first channels it is, or itself. Where
 // tensors are joined to the one before again and again, as in a DenseNet, each of them lies
@@ -16,16 +12,16 @@ func joined(plan *bcnn.Plan) []int {
 	for t := range first {
 		first[t] = -1
 	}
-	for i, s := range plan.Steps { // how often they are what more is joined to, or −1
+	for _, s := range plan.Steps { // how often they are what more is joined to, or −1
 		if _, ok := s.Op.(*bcnn.ConcatStep); ok && plan.Tensors[s.Out].DType == bcnn.Float32 && !ends[s.Out] {
 			first[s.Out] = 0
 		}
 		for k, t := range s.In {
 			op, sign := s.Op.(*bcnn.SignStep)
-			_, concat := plan.Steps[i].Op.(*bcnn.ConcatStep)
+			_, concat := s.Op.(*bcnn.ConcatStep)
 			switch {
 			case first[t] < 0 || sign && op.Planes <= 1:
-			case concat && k == 0 && first[t] == 0 && !slices.Contains(s.In[1:], t):
+			case concat && k == 0 && first[t] == 0: // where it is joined to itself, k = 1 comes to −1
 				first[t] = 1
 			default:
 				first[t] = -1

@@ -1,7 +1,9 @@
 package cpu
 
 import (
+	"sync"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -13,7 +15,8 @@ func TestMeters(t *testing.T) {
 	for _, isa := range sets.Names() {
 		rate, err := Device().Peak(backend.Options{ISA: isa, Threads: 2})
 		require.NoError(t, err)
-		require.Positive(t, rate, isa)
+		require.Greater(t, rate, 1e6, isa) // the slowest kernels make billions
+		require.Less(t, rate, 1e15, isa)
 	}
 	_, err := Device().Peak(backend.Options{ISA: "8080"})
 	require.ErrorContains(t, err, "8080")
@@ -21,8 +24,60 @@ func TestMeters(t *testing.T) {
 	for _, size := range []int64{1, 4097, 1 << 20} {
 		rate, err := Device().Bandwidth(backend.Options{Threads: 2}, size)
 		require.NoError(t, err)
-		require.Positive(t, rate, size)
+		require.Greater(t, rate, 1e7, size)
+		require.Less(t, rate, 1e14, size)
 	}
 	_, err = Device().Bandwidth(backend.Options{}, -1)
 	require.ErrorContains(t, err, "-1 bytes")
+}
+
+// The best round counts, as the sum of what its threads reach.
+func TestBest(t *testing.T) {
+	var mutex sync.Mutex
+	rounds := [3]int{} // of each thread
+	got := best(3, func(thread int) float64 {
+		mutex.Lock()
+		defer mutex.Unlock()
+		rounds[thread]++
+		if rounds[thread] == 4 {
+			return []float64{100, 20, 3}[thread]
+		}
+		return float64(thread)
+	})
+	require.Equal(t, 123.0, got)
+	require.Equal(t, rounds[0], rounds[1])
+	require.Equal(t, rounds[0], rounds[2])
+	require.GreaterOrEqual(t, rounds[0], 4)
+	require.Zero(t, best(2, func(int) float64 { return 0 }))
+}
+
+// A rate is what was done by the time that it took, which is no less than was asked for.
+func TestRounds(t *testing.T) {
+	const least = 20 * time.Millisecond
+	for _, products := range []int{1 << 20, 3 << 21, 1 << 24} {
+		done, calls := 0, 0
+		start := time.Now()
+		rate := peakRound(func(rounds int) {
+			require.Positive(t, rounds)
+			done, calls = done+rounds, calls+1
+			time.Sleep(time.Millisecond)
+		}, products, least)
+		took := time.Since(start)
+		require.GreaterOrEqual(t, took, least)
+		require.Greater(t, calls, 1)
+		all := float64(done) * float64(products)
+		require.LessOrEqual(t, rate, all/least.Seconds())
+		require.GreaterOrEqual(t, rate, all/took.Seconds())
+		require.GreaterOrEqual(t, done/calls*products, 1<<23, "a call is long enough")
+	}
+	for _, size := range []int{2, 3, 4096, 4097, 1 << 20} {
+		start := time.Now()
+		rate := readRound(make([]byte, size), least)
+		require.GreaterOrEqual(t, time.Since(start), least)
+		require.Greater(t, rate, 1e6, size)
+		require.Less(t, rate, 1e13, size)
+	}
+	b := make([]byte, 4096)
+	b[4095] = 1
+	require.Zero(t, readRound(b, least), "halves that differ")
 }

@@ -93,7 +93,7 @@ func constantAbs(im *importer, _ *node, a array) (array, error) {
 func constantMean(im *importer, n *node, a array) (array, error) {
 	at := n.attributes()
 	axis := at.list("axis", -maxDims, maxDims)
-	if at.err != nil || !slices.Equal(axis, []int{0}) || !at.flag("exclude", false) || !at.flag("keepdims", false) {
+	if !slices.Equal(axis, []int{0}) || !at.flag("exclude", false) || !at.flag("keepdims", false) {
 		return a, errors.New("a mean of weights is supported with axis 0, exclude and keepdims")
 	}
 	values, err := a.floats(im.budget)

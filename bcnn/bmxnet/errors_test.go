@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/binary"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -48,8 +49,14 @@ func TestObstacles(t *testing.T) {
 	}, obstacles.Obstacles[0])
 }
 
-// Graphs that are no networks.
+// Graphs that are no networks; what is supported is none of them.
 func TestErrors(t *testing.T) {
+	for name, make := range supported() {
+		g := newGraph()
+		make(g)
+		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		require.NoError(t, err, name)
+	}
 	conv := func(attrs ...any) func(*graph) {
 		return func(g *graph) {
 			list := append([]any{"kernel", "(3, 3)", "num_filter", 4}, attrs...)
@@ -74,7 +81,43 @@ func TestErrors(t *testing.T) {
 		"weights of [4 4 3 3], want [4 4 3 5]":      conv("kernel", "(3, 5)"),
 		"the window is larger than its padded":      conv("dilate", "(9, 9)"),
 		"kernel or num_filter is missing":           op("Convolution", "kernel", "(1, 1)"),
-		"num_hidden is missing":                     op("FullyConnected"),
+		"its input is 5×6×4 with 3 groups, want an": func(g *graph) {
+			g.weighted("Convolution", attributes2("kernel", "(1, 1)", "num_filter", 3, "num_group", 3, "no_bias", 1), 0, 3, 1, 1, 1)
+		},
+		"its input is 5×6×4 with 1 groups, want an": func(g *graph) {
+			g.op("Flatten", nil)
+			g.weighted("Convolution", attributes2("kernel", "(1, 1)", "num_filter", 3, "no_bias", 1), 0, 3, 4, 1, 1)
+		},
+		"clip from 0.5 to 0.25":                    op("clip", "a_min", 0.5, "a_max", 0.25),
+		`axis is "2", want 1`:                      op("BatchNorm", "axis", 2),
+		`shape "(0, 119)" is not supported`:        op("Reshape", "shape", "(0, 119)"),
+		`shape "(1, 120)" is not supported`:        op("Reshape", "shape", "(1, 120)"),
+		`shape "(-2, 120)" is not supported`:       op("Reshape", "shape", "(-2, 120)"),
+		`shape "(-1, -1)" is not supported`:        op("Reshape", "shape", "(-1, -1)"),
+		`shape "(0, -2)" is not supported`:         op("Reshape", "shape", "(0, -2)"),
+		`shape "(0,)" is not supported`:            op("Reshape", "shape", "(0,)"),
+		`shape "(0, -1)" is not supported`:         op("Reshape", "shape", "(0, -1)", "reverse", 1),
+		`axis "(2, 3)" is not supported`:           op("mean", "axis", "(2, 3)", "exclude", 1),
+		`axis "(-1, -2)" is not supported`:         op("mean", "axis", "(-1, -2)"),
+		"axis 2 is not supported, want 1 or -1":    op("softmax", "axis", 2),
+		"temperature -1 is not supported":          op("softmax", "temperature", -1),
+		`act_bit is "33", want a number from 1 to`: op("QActivation", "act_bit", 33),
+		"it joins images of 5×6 and 5×4": func(g *graph) {
+			g.op("Concat", nil, 0, g.op("Pooling", attributes2("kernel", "(1, 3)")))
+		},
+		"it joins images of 5×6 and 3×6": func(g *graph) {
+			g.op("Concat", nil, 0, g.op("Pooling", attributes2("kernel", "(3, 1)")))
+		},
+		"products of 5×6×4 and 5×4×4": func(g *graph) {
+			g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(1, 3)")))
+		},
+		"products of 5×6×4 and 3×6×4": func(g *graph) {
+			g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(3, 1)")))
+		},
+		"its input \"w1\" is constant ": func(g *graph) {
+			g.op("add_n", nil, 0, g.param("arg:", 1), 0)
+		},
+		"num_hidden is missing": op("FullyConnected"),
 		"flatten is False": func(g *graph) {
 			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 120)
 		},
@@ -170,7 +213,7 @@ func TestErrors(t *testing.T) {
 		g := newGraph()
 		make(g)
 		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
-		require.ErrorContains(t, err, want)
+		require.ErrorContains(t, err, strings.TrimSpace(want))
 	}
 }
 
@@ -263,9 +306,9 @@ func TestHostileSymbol(t *testing.T) {
 		"[ where { is expected":       `[]`,
 		"it has no nodes":             `{"nodes":[],"heads":[[0,0]]}`,
 		"it has no heads":             `{"nodes":[{}]}`,
-		"its head is output 0 of":     `{"nodes":[{}],"heads":[[1,0,0]]}`,
-		"its head is output 1 of":     `{"nodes":[{}],"heads":[[0,1,0]]}`,
-		"its head is output 0 of n":   `{"nodes":[{}],"heads":[[-1,0,0]]}`,
+		"is output 0 of node 1":       `{"nodes":[{}],"heads":[[1,0,0]]}`,
+		"is output 1 of node 0":       `{"nodes":[{}],"heads":[[0,1,0]]}`,
+		"is output 0 of node -1":      `{"nodes":[{}],"heads":[[-1,0,0]]}`,
 		"2 outputs, a network has":    `{"nodes":[{}],"heads":[[0,0],[0,0]]}`,
 		"node 1 reads node 1":         `{"nodes":[{},{"inputs":[[1,0,0]]}],"heads":[[0]]}`,
 		"node 0 reads node -1":        `{"nodes":[{"inputs":[[-1,0,0]]}],"heads":[[0]]}`,
@@ -322,6 +365,10 @@ func TestLimits(t *testing.T) {
 		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		require.ErrorContains(t, err, want)
 	}
+	for _, kind := range []bcnn.DType{0, bcnn.Uint8, bcnn.Float32} {
+		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}, InputType: kind, Name: "n"})
+		require.NoError(t, err)
+	}
 	_, err := Decode(t.Context(), make([]byte, maxSymbol+1), nil, Options{})
 	require.ErrorContains(t, err, "at most 8388608 are read")
 	ctx, cancel := context.WithCancel(t.Context())
@@ -362,6 +409,13 @@ func TestFiles(t *testing.T) {
 	write("nettle-0001.params", nil)
 	write("net-0001.params", g.file())
 	requireBoth("", opts, opts)
+	both := opts
+	both.Limits.FileBytes = int64(len(g.symbol()) + len(g.file()))
+	requireBoth("", both, both)
+	both.Limits.FileBytes--
+	requireBoth("net-0001.params", both, both)
+	both.Limits.FileBytes = int64(len(g.symbol())) - 1
+	requireBoth("net-symbol.json", both, both)
 	other := write("net-0002.params", nil)
 	requireBoth("net-symbol.json: several files of weights are beside it: net-0001.params, net-0002.params; ", opts, opts)
 	named, inFS := opts, opts
@@ -371,6 +425,13 @@ func TestFiles(t *testing.T) {
 	requireBoth("net-0002.params: not a file of weights of MXNet", named, inFS)
 	requireBoth("", Options{Params: filepath.Join(dir, "net-0001.params"), InputShape: shape.InputShape}, Options{Params: "net-0001.params", InputShape: shape.InputShape})
 
+	for i := range 19 {
+		write(fmt.Sprintf("net-%04d.params", 100+i), nil)
+		if i == 17 {
+			requireBoth("net-0117.params; Options.Params", opts, opts)
+		}
+	}
+	requireBoth("net-0117.params, …; Options.Params", opts, opts)
 	_, err := Load(t.Context(), filepath.Join(dir, "absent-symbol.json"), opts)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, err = Read(t.Context(), fstest.MapFS{"a": {Data: []byte("{}")}}, "a", Options{Params: "b"})

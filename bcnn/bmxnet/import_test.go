@@ -97,9 +97,9 @@ func TestForms(t *testing.T) {
 	require.Equal(t, 2, binary)
 }
 
-// Every operator is computed as MXNet does.
-func TestOperators(t *testing.T) {
-	for name, make := range map[string]func(g *graph){
+// supported are graphs on an input of 4 channels of 5×6, by what they show.
+func supported() map[string]func(g *graph) {
+	return map[string]func(g *graph){
 		"strides, dilation and groups": func(g *graph) {
 			g.weighted("Convolution", attributes2("kernel", "(3, 2)", "num_filter", 6, "num_group", 2, "stride", "(2, 1)", "dilate", "(1, 2)", "pad", "[2, 1]", "no_bias", "True"), 0, 6, 2, 3, 2)
 		},
@@ -225,7 +225,47 @@ func TestOperators(t *testing.T) {
 			g.op("Dropout", attributes2("p", 0.5, "mode", "training"))
 			g.op("softmax", attributes2("axis", -1, "temperature", 2.5))
 		},
-	} {
+		"signs of an image and of its vector": func(g *graph) {
+			a := g.op("det_sign", nil, 0)
+			b := g.op("det_sign", nil, g.op("Flatten", nil, 0))
+			g.op("elemwise_add", nil, g.op("Flatten", nil, a), b)
+		},
+		"signs of a vector and of its image": func(g *graph) {
+			b := g.op("det_sign", nil, g.op("Flatten", nil, 0))
+			a := g.op("Flatten", nil, g.op("Pooling", attributes2("kernel", "(1, 1)"), g.op("det_sign", nil, 0)))
+			g.op("elemwise_add", nil, a, b)
+		},
+		"levels of an image and of its vector": func(g *graph) {
+			a := g.op("QActivation", attributes2("act_bit", 8), 0)
+			b := g.op("QActivation", attributes2("act_bit", 8), g.op("Flatten", nil, 0))
+			g.op("elemwise_add", nil, g.op("Flatten", nil, a), b)
+		},
+		"activations of 32 bits": func(g *graph) {
+			g.op("QActivation", attributes2("act_bit", 32, "backward_only", "True"))
+			g.op("Activation", attributes2("act_type", "relu"))
+		},
+		"clip to one number": func(g *graph) { g.op("clip", attributes2("a_min", 0.5, "a_max", 0.5)) },
+		"a layer of a vector": func(g *graph) {
+			g.op("Flatten", nil)
+			g.weighted("FullyConnected", attributes2("num_hidden", 3, "flatten", "False"), 3, 3, 120)
+		},
+		"a layer of one pixel": func(g *graph) {
+			g.op("Pooling", attributes2("global_pool", "True", "kernel", "(1, 1)"))
+			g.weighted("FullyConnected", attributes2("num_hidden", 3, "flatten", "False"), 3, 3, 4)
+		},
+		"a layer of signs with a bias": func(g *graph) {
+			g.op("Flatten", nil)
+			g.weighted("QFullyConnected", attributes2("num_hidden", 3, "no_bias", "False"), 3, 3, 120)
+		},
+		"one joined":   func(g *graph) { g.op("Concat", nil, g.op("Activation", attributes2("act_type", "relu"))) },
+		"one summed":   func(g *graph) { g.op("add_n", nil, g.op("Activation", attributes2("act_type", "relu"))) },
+		"prelu of one": func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 1) },
+	}
+}
+
+// Every operator is computed as MXNet does.
+func TestOperators(t *testing.T) {
+	for name, make := range supported() {
 		t.Run(name, func(t *testing.T) {
 			g := newGraph()
 			make(g)

@@ -29,10 +29,7 @@ func rounded(x float32, k int) int {
 
 // leastOf returns the least float32 from 0 to 1 of which the level is n or more.
 func leastOf(n, k int) float32 {
-	x := float32((float64(n) - 0.5) / float64(top(k))) // or next to it
-	for rounded(x, k) < n {
-		x = math.Nextafter32(x, 2)
-	}
+	x := float32((float64(n) - 0.5) / float64(top(k))) // or above it
 	for below := math.Nextafter32(x, 0); rounded(below, k) >= n; below = math.Nextafter32(x, 0) {
 		x = below
 	}

@@ -8,8 +8,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// What the names of layers, and which ones there are, tell of how a graph was read.
-func TestLayers(t *testing.T) {
+// Which layers there are tells how a graph was read.
+func TestKindsOfLayers(t *testing.T) {
 	for name, c := range map[string]struct {
 		make  func(g *graph)
 		kinds []string

@@ -39,7 +39,7 @@ func (im *importer) made(n *node) (value, error) {
 // unpadded returns the image that a convolution reads. Where a Pad in front of it puts −1
 // or +1 around signs, and the weights are signs, the convolution pads with that itself.
 func (im *importer) unpadded(n *node, signs bool, width *bcnn.Padding) (v value, padValue int, err error) {
-	if signs && *width == (bcnn.Padding{}) && len(n.inputs) > 0 && n.inputs[0][1] == 0 {
+	if signs && *width == (bcnn.Padding{}) && n.inputs[0][1] == 0 {
 		if b, ok := im.borders[n.inputs[0][0]]; ok && b.filled && b.of.binary && (b.op.Fill == 1 || b.op.Fill == -1) {
 			*width = b.width
 			return b.of, int(b.op.Fill), nil

@@ -37,7 +37,7 @@ func (f *filters) check(dims ...int) error {
 	if row := f.channels * f.pixels; f.columns && row%word != 0 {
 		return fmt.Errorf("%d inputs are no multiple of the %d bits of a word", row, word)
 	}
-	if len(f.data)%(word/8) != 0 || f.len()*word != want {
+	if f.len()*word != want {
 		return fmt.Errorf("%d packed words of %d bits, want %d weights", f.len(), word, want)
 	}
 	return nil

@@ -115,12 +115,23 @@ func TestRearranged(t *testing.T) {
 // What fits as it is, is not put in order.
 func TestNotRearranged(t *testing.T) {
 	r := rand.New(rand.NewPCG(99, 100))
-	m := testModel{input: testInput{"x", pb.Float, []any{1, 48}}, output: "y", nodes: []testNode{op("Reshape", "x image", "a"), op("Conv", "a w", "y")},
-		inits: []testTensor{ints("image", -1, 3, 4, 4), randomTensor(r, "w", []int{2, 3, 3, 3}, 0.5, -1)}}
-	net, _, err := Decode(t.Context(), m.encode(), Options{})
-	require.NoError(t, err)
-	require.Len(t, net.Layers, 1)
-	require.Equal(t, bcnn.Shape{H: 4, W: 4, C: 3}, net.Inputs[0].Shape)
+	for _, d := range [][]int{{3, 4, 4}, {3, 4, 5}, {2, 6, 3}} {
+		m := testModel{input: testInput{"x", pb.Float, []any{1, size(d...)}}, output: "y", nodes: []testNode{op("Reshape", "x image", "a"), op("Conv", "a w", "y")},
+			inits: []testTensor{ints("image", -1, float64(d[0]), float64(d[1]), float64(d[2])), randomTensor(r, "w", []int{2, d[0], 3, 3}, 0.5, -1)}}
+		net, _, err := Decode(t.Context(), m.encode(), Options{})
+		require.NoError(t, err)
+		require.Len(t, net.Layers, 1)
+		require.Equal(t, bcnn.Shape{H: d[1], W: d[2], C: d[0]}, net.Inputs[0].Shape)
+		// With the channels last they are the last dimension.
+		m.nodes = []testNode{op("Reshape", "x image", "b"), op("Transpose", "b", "a", perm(0, 3, 1, 2)...), op("Conv", "a w", "y")}
+		m.inits[1] = randomTensor(r, "w", []int{2, d[2], 3, 3}, 0.5, -1)
+		m.inits[0].values[1] += 2 // rows for the window
+		m.input.dims[1] = (d[0] + 2) * d[1] * d[2]
+		net, _, err = Decode(t.Context(), m.encode(), Options{})
+		require.NoError(t, err)
+		require.Len(t, net.Layers, 1)
+		require.Equal(t, bcnn.Shape{H: d[0] + 2, W: d[1], C: d[2]}, net.Inputs[0].Shape)
+	}
 }
 
 // A batch of 1 that joins the other dimensions and comes back, as PyTorch's as_strided has it,
@@ -130,7 +141,7 @@ func TestStrided(t *testing.T) {
 	w := randomTensor(r, "w", []int{6, 3}, 0.5, -1)
 	ops := func(batch any, positions []float64, dims []int, nodes ...testNode) (list []bcnn.Op, err error) {
 		m := testModel{input: testInput{"x", pb.Float, []any{batch, 6, 4, 2}}, output: "y", nodes: append([]testNode{op("GlobalAveragePool", "x", "a")}, nodes...),
-			inits: []testTensor{w, ints("line", -1), ints("vector", -1, 6), {name: "at", typ: pb.Int64, dims: dims, values: positions}}}
+			inits: []testTensor{w, ints("line", -1), ints("vector", -1, 6), ints("back", 5, 4, 3, 2, 1, 0), {name: "at", typ: pb.Int64, dims: dims, values: positions}}}
 		net, _, err := Decode(t.Context(), m.encode(), Options{})
 		if err != nil {
 			return nil, err
@@ -148,9 +159,20 @@ func TestStrided(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, want, have)
 
+	for _, dims := range [][]int{{1, 6}, {1, 2, 3}} {
+		have, err = ops(1, all, dims, strided...)
+		require.NoError(t, err)
+		require.Equal(t, want, have)
+	}
+
 	want, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, op("Flatten", "a", "f"), op("Gather", "f at", "g", "axis", 1), op("MatMul", "g w", "y"))
 	require.NoError(t, err)
 	have, err = ops(1, []float64{5, 4, 3, 2, 1, 0}, []int{6}, strided...)
+	require.NoError(t, err)
+	require.Equal(t, want, have)
+
+	// With a batch again, its dimensions count from that on.
+	have, err = ops(1, all, []int{1, 6}, op("Reshape", "a line", "l"), op("Gather", "l at", "g"), op("Gather", "g back", "h", "axis", 1), op("MatMul", "h w", "y"))
 	require.NoError(t, err)
 	require.Equal(t, want, have)
 

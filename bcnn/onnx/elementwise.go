@@ -141,7 +141,7 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 		// One step, if the clip before it leaves just one half-integer h.
 		if c := v.Clip; c != nil {
 			h := math.Ceil(c.Lo-0.5) + 0.5
-			if c.Lo > h-1 && c.Hi < h+1 && c.Lo < h && c.Hi > h {
+			if c.Hi < h+1 && c.Lo < h && c.Hi > h { // Lo is above h − 1
 				return im.build.Threshold(n, v, eval.Scalar(v.Type, h),
 					eval.Scalar(v.Type, h-0.5), eval.Scalar(v.Type, math.RoundToEven(h)), eval.Scalar(v.Type, h+0.5))
 			}

@@ -366,6 +366,11 @@ func (n testNode) execute(in []array, m testModel) array {
 			axes = toInts(in[1])
 		}
 		dims := slices.Clone(in[0].dims)
+		for d := range dims {
+			if len(in) < 2 && n.attrs["axes"] == nil && dims[d] == 1 {
+				axes = append(axes, d)
+			}
+		}
 		slices.Sort(axes)
 		if n.op == "Unsqueeze" {
 			for _, a := range axes {
@@ -383,6 +388,10 @@ func (n testNode) execute(in []array, m testModel) array {
 			out.v[i] = float64(d)
 		}
 		return out
+	case "Im2Col":
+		return n.im2col(in[0])
+	case "Col2Im": // of windows of one pixel
+		return array{slices.Concat(in[0].dims[:2], toInts(in[1])), in[0].v}
 	case "Gather":
 		return n.gather(in)
 	case "GatherND":

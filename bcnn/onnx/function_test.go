@@ -1,9 +1,9 @@
 package onnx
 
 import (
+	"fmt"
 	"math"
 	"math/rand/v2"
-	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,6 +42,11 @@ func TestFunctions(t *testing.T) {
 		{"Elu of another alpha", []testNode{op("Elu", "x", "y", "alpha", 0.7)}, functions{bcnn.ELU}},
 		{"Selu", []testNode{op("Selu", "x", "y")}, functions{bcnn.ELU}},
 		{"Celu", []testNode{op("Celu", "x", "y", "alpha", 2.0)}, functions{bcnn.ELU}},
+		{"Celu of alpha 1", []testNode{op("Celu", "x", "y")}, functions{bcnn.ELU}},
+		{"Celu of alpha ½", []testNode{op("Celu", "x", "y", "alpha", 0.5)}, functions{bcnn.ELU}},
+		{"Elu of alpha 2", []testNode{op("Elu", "x", "y", "alpha", 2.0)}, functions{bcnn.ELU}},
+		{"Selu of gamma 2", []testNode{op("Selu", "x", "y", "alpha", 1.0, "gamma", 2.0)}, functions{bcnn.ELU}},
+		{"Selu of gamma 1", []testNode{op("Selu", "x", "y", "gamma", 1.0)}, functions{bcnn.ELU}},
 		{"Gelu", []testNode{op("Gelu", "x", "y")}, functions{bcnn.GELU}},
 		{"Gelu by tanh", []testNode{op("Gelu", "x", "y", "approximate", "tanh")}, functions{bcnn.GELUTanh}},
 		{"HardSwish", []testNode{op("HardSwish", "x", "y")}, functions{bcnn.HardSwish}},
@@ -73,24 +78,19 @@ func TestFunctions(t *testing.T) {
 		{"squares", []testNode{op("Pow", "x two", "y")}, nil},
 		{"cubes", []testNode{op("Pow", "x three", "y")}, nil},
 	} {
-		t.Run(c.name, func(t *testing.T) {
-			m := testModel{input: image(3, 5, 4), output: "y", rounds: true, inits: []testTensor{randomTensor(r, "w", []int{4, 3, 2, 2}, -1, -0.5, 0.25, 1),
-				number("factor", 1.75), number("half", 0.5), number("one", 1), number("two", 2), number("three", 3), number("ten", 10), number("twenty", 20),
-				number("root", float64(float32(math.Sqrt2))), number("inverse", float64(float32(1/math.Sqrt2)))}}
-			m.nodes = append(m.nodes, op("Conv", "x w", "z"))
-			for _, n := range c.nodes {
-				n.in = slices.Clone(n.in)
-				for i, in := range n.in {
-					if in == "x" {
-						n.in[i] = "z"
-					}
+		for _, first := range []bool{false, true} { // of what the network gets, too
+			t.Run(fmt.Sprint(c.name, first), func(t *testing.T) {
+				m := testModel{input: image(3, 5, 4), output: "y", rounds: true, inits: []testTensor{randomTensor(r, "w", []int{4, 3, 2, 2}, -1, -0.5, 0.25, 1),
+					number("factor", 1.75), number("half", 0.5), number("one", 1), number("two", 2), number("three", 3), number("ten", 10), number("twenty", 20),
+					number("root", float64(float32(math.Sqrt2))), number("inverse", float64(float32(1/math.Sqrt2)))}}
+				if m.nodes = c.nodes; !first {
+					m.nodes = append([]testNode{op("Conv", "x w", "z")}, renamed(c.nodes, map[string]string{"x": "z"})...)
 				}
-				m.nodes = append(m.nodes, n)
-			}
-			net, _ := compare(t, r, m, Options{}, false)
-			names := functionsOf(t, net)
-			require.Equal(t, c.want, names)
-		})
+				net, _ := compare(t, r, m, Options{}, false)
+				names := functionsOf(t, net)
+				require.Equal(t, c.want, names)
+			})
+		}
 	}
 }
 
@@ -108,5 +108,56 @@ func TestFunctionErrors(t *testing.T) {
 			_, _, err := Decode(t.Context(), m.encode(), Options{})
 			require.ErrorContains(t, err, c.want)
 		})
+	}
+}
+
+// A softplus that is written out with its linear part is one layer.
+func TestLinearSoftplus(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		nodes []testNode // from x to y
+		want  map[string]int
+	}{
+		{"from 20 on", []testNode{op("Greater", "x twenty", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, map[string]int{"softplus": 1}},
+		{"from 18 on", []testNode{op("Greater", "x eighteen", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, map[string]int{"softplus": 1}},
+		{"of 2x", []testNode{op("Mul", "x two", "b"), op("Greater", "b twenty", "a"), op("Softplus", "b", "s"), op("Div", "s two", "c"), op("Where", "a x c", "y")},
+			map[string]int{"softplus": 1, "affine": 2}},
+		{"from 10 on", []testNode{op("Greater", "x ten", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, map[string]int{"softplus": 1, "sign": 2, "mul": 2, "add": 1}},
+		{"below 20", []testNode{op("Less", "x twenty", "a"), op("Softplus", "x", "s"), op("Where", "a x s", "y")}, map[string]int{"softplus": 1, "sign": 2, "mul": 2, "add": 1}},
+		{"of 2x, not halved", []testNode{op("Mul", "x two", "b"), op("Greater", "b twenty", "a"), op("Softplus", "b", "s"), op("Where", "a x s", "y")}, map[string]int{"softplus": 1, "mul": 2, "sign": 2}},
+		{"of a square", []testNode{op("Mul", "x x", "b"), op("Greater", "b twenty", "a"), op("Softplus", "b", "s"), op("Where", "a x s", "y")}, map[string]int{"softplus": 1, "mul": 3, "sign": 2}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: image(3, 5, 4), output: "y", rounds: true, nodes: c.nodes, inits: []testTensor{number("two", 2), number("ten", 10), number("eighteen", 18), number("twenty", 20)}}
+			net, _ := compare(t, rand.New(rand.NewPCG(1, 2)), m, Options{}, false)
+			have := layersOf(net)
+			for kind, n := range c.want {
+				require.Equal(t, n, have[kind], "%s in %v", kind, have)
+			}
+			require.Equal(t, c.want["sign"], have["sign"], have)
+		})
+	}
+}
+
+// Factors of 1 are no layers.
+func TestFactorsOfFunctions(t *testing.T) {
+	for _, c := range []struct {
+		node testNode
+		want map[string]int
+	}{
+		{op("Elu", "x", "y"), map[string]int{"elu": 1}},
+		{op("Elu", "x", "y", "alpha", 2.0), map[string]int{"elu": 1, "prelu": 1}},
+		{op("Selu", "x", "y"), map[string]int{"elu": 1, "affine": 1, "prelu": 1}},
+		{op("Selu", "x", "y", "gamma", 1.0), map[string]int{"elu": 1, "prelu": 1}},
+		{op("Celu", "x", "y"), map[string]int{"elu": 1}},
+		{op("Celu", "x", "y", "alpha", 2.0), map[string]int{"elu": 1, "affine": 2}},
+		{op("Swish", "x", "y"), map[string]int{"silu": 1}},
+		{op("Swish", "x", "y", "alpha", 0.5), map[string]int{"silu": 1, "affine": 2}},
+		{op("Swish", "x", "y", "alpha", 0.0), map[string]int{"affine": 1}},
+	} {
+		m := testModel{input: image(3, 5, 4), output: "y", nodes: []testNode{c.node}}
+		net, _, err := Decode(t.Context(), m.encode(), Options{})
+		require.NoError(t, err)
+		require.Equal(t, c.want, layersOf(net), "%v", c.node)
 	}
 }

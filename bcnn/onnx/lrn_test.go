@@ -49,3 +49,27 @@ func TestMeansAcrossChannels(t *testing.T) {
 		}
 	}
 }
+
+// A mean over more than the depth of a volume is none over channels.
+func TestMeansAcrossMore(t *testing.T) {
+	for _, attrs := range [][]any{
+		{"kernel_shape", []int{3, 1, 1}}, // which is one
+		{"kernel_shape", []int{3, 2, 1}}, {"kernel_shape", []int{3, 1, 2}}, {"kernel_shape", []int{3, 1}}, {"kernel_shape", []int{0, 1, 1}},
+		{"kernel_shape", []int{3, 1, 1}, "pads", []int{1, 0, 0, 1}}, {"kernel_shape", []int{3, 1, 1}, "pads", []int{-1, 0, 0, 1, 0, 0}},
+		{"kernel_shape", []int{3, 1, 1}, "pads", []int{1, 1, 0, 1, 0, 0}}, {"kernel_shape", []int{3, 1, 1}, "pads", []int{1, 0, 1, 1, 0, 0}},
+		{"kernel_shape", []int{3, 1, 1}, "pads", []int{1, 0, 0, 1, 1, 0}}, {"kernel_shape", []int{3, 1, 1}, "pads", []int{1, 0, 0, 1, 0, 1}},
+		{"kernel_shape", []int{3, 1, 1}, "strides", []int{2, 1, 1}}, {"kernel_shape", []int{3, 1, 1}, "dilations", []int{2, 1, 1}},
+		{"kernel_shape", []int{3, 1, 1}, "ceil_mode", 1}, {"kernel_shape", []int{3, 1, 1}, "auto_pad", "SAME_UPPER"},
+	} {
+		m := testModel{
+			input: image(5, 3, 4), output: "y", inits: []testTensor{ints("one", 1)},
+			nodes: []testNode{op("Unsqueeze", "x one", "a"), op("AveragePool", "a", "b", attrs...), op("Squeeze", "b one", "y")},
+		}
+		_, _, err := Decode(t.Context(), m.encode(), Options{})
+		if len(attrs) == 2 && attrs[1].([]int)[0] == 3 && size(attrs[1].([]int)...) == 3 && len(attrs[1].([]int)) == 3 {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, "(AveragePool, index 1)", fmt.Sprint(attrs...))
+		}
+	}
+}

@@ -31,6 +31,11 @@ func TestSignatures(t *testing.T) {
 		}
 	}
 	require.Equal(t, strings.Count(typesTable, "\n")-1, lines)
+	var since []int64 // what Pow and others have changed in
+	for _, s := range append(signatures()["Pow"], signatures()["ConcatFromSequence"]...) {
+		since = append(since, s.since)
+	}
+	require.Equal(t, []int64{1, 12, 13, 15, 11}, since)
 	for op := range handlers[""] {
 		switch op {
 		case "Constant", "SequenceEmpty": // have no inputs
@@ -69,6 +74,7 @@ func TestTypes(t *testing.T) {
 		{"a shape of FLOAT", 13, []testNode{op("Reshape", "x a", "y")}, []testTensor{of(pb.Float, "a", 0, -1)}, `input 1 ("a") is FLOAT, which the operator does not take`},
 		{"constants of INT64 alone", 13, []testNode{op("Add", "a a", "b"), op("Cast", "b", "c", "to", int(pb.Float)), op("Mul", "x c", "y")}, []testTensor{of(pb.Int64, "a", 1)}, ""},
 		{"an exponent of another type", 13, []testNode{op("Pow", "x a", "y")}, []testTensor{of(pb.Int64, "a", 2)}, ""},
+		{"an exponent of another type from the first on", 12, []testNode{op("Pow", "x a", "y")}, []testTensor{of(pb.Int64, "a", 2)}, ""},
 		{"an exponent of another type before that", 11, []testNode{op("Pow", "x a", "y")}, []testTensor{of(pb.Int64, "a", 2)}, `input 1 ("a") is INT64, which must be`},
 		{"weights of BFLOAT16 before there are such", 13, []testNode{op("Cast", "x", "b", "to", int(pb.BFloat16)), op("Cast", "w", "v", "to", int(pb.BFloat16)), op("Conv", "b v", "c"), op("Cast", "c", "y", "to", int(pb.Float))}, []testTensor{weights}, ""},
 		{"weights that PyTorch has folded to FLOAT", 13, []testNode{op("Cast", "x", "b", "to", int(pb.Float16)), op("Conv", "b w", "c"), op("Cast", "c", "y", "to", int(pb.Float))}, []testTensor{weights}, ""},

@@ -87,21 +87,23 @@ func TestLists(t *testing.T) {
 		return testTensor{name: name, typ: pb.Int64, dims: []int{}, values: []float64{v}}
 	}
 	for name, nodes := range map[string][]testNode{
-		"parts of given sizes": {op("SplitToSequence", "a sizes", "l", "axis", 1), op("SequenceAt", "l two", "p"), op("SequenceAt", "l zero", "q"), op("Concat", "p q", "y", "axis", 1)},
-		"chunks":               {op("SplitToSequence", "a three", "l", "axis", -3), op("SequenceAt", "l minus", "p"), op("SequenceAt", "l zero", "q"), op("Concat", "p q", "y", "axis", 1)},
-		"rows one by one":      {op("SplitToSequence", "a", "l", "axis", 2), op("SequenceAt", "l two", "p"), op("SequenceAt", "l minus", "q"), op("Add", "p q", "y")},
-		"unbound and stacked":  {op("SplitToSequence", "a", "l", "axis", 2, "keepdims", 0), op("ConcatFromSequence", "l", "y", "axis", 2, "new_axis", 1)},
-		"unbound channels":     {op("SplitToSequence", "a", "l", "axis", 1, "keepdims", 0), op("ConcatFromSequence", "l", "y", "axis", -3, "new_axis", 1)},
-		"joined":               {op("Relu", "a", "b"), op("SequenceConstruct", "a b a", "l"), op("ConcatFromSequence", "l", "y", "axis", 1)},
-		"put together":         {op("SequenceEmpty", "", "e"), op("Relu", "a", "b"), op("SequenceInsert", "e a", "f"), op("SequenceInsert", "f b zero", "g"), op("Neg", "a", "c"), op("SequenceInsert", "g c minus", "h"), op("SequenceErase", "h two", "l"), op("ConcatFromSequence", "l", "y", "axis", 1)},
-		"as many as there are": {op("SplitToSequence", "a three", "l", "axis", 1), op("SequenceLength", "l", "k"), op("Cast", "k", "f", "to", int(pb.Float)), op("Mul", "a f", "y")},
-		"weights":              {op("SplitToSequence", "v", "l", "axis", 0), op("SequenceAt", "l minus", "p"), op("SequenceAt", "l zero", "q"), op("Concat", "p q", "w2", "axis", 0), op("Conv", "a w2", "y")},
-		"signs of parts":       {op("Greater", "a half", "c"), op("Where", "c one none", "s"), op("SplitToSequence", "s three", "l", "axis", 1), op("SequenceAt", "l one1", "p"), op("Conv", "p u", "y")},
+		"parts of given sizes":   {op("SplitToSequence", "a sizes", "l", "axis", 1), op("SequenceAt", "l two", "p"), op("SequenceAt", "l zero", "q"), op("Concat", "p q", "y", "axis", 1)},
+		"chunks":                 {op("SplitToSequence", "a three", "l", "axis", -3), op("SequenceAt", "l minus", "p"), op("SequenceAt", "l zero", "q"), op("Concat", "p q", "y", "axis", 1)},
+		"rows one by one":        {op("SplitToSequence", "a", "l", "axis", 2), op("SequenceAt", "l two", "p"), op("SequenceAt", "l minus", "q"), op("Add", "p q", "y")},
+		"unbound and stacked":    {op("SplitToSequence", "a", "l", "axis", 2, "keepdims", 0), op("ConcatFromSequence", "l", "y", "axis", 2, "new_axis", 1)},
+		"unbound channels":       {op("SplitToSequence", "a", "l", "axis", 1, "keepdims", 0), op("ConcatFromSequence", "l", "y", "axis", -3, "new_axis", 1)},
+		"the first from the end": {op("SplitToSequence", "a", "l", "axis", 1), op("SequenceAt", "l fifth", "p"), op("SequenceErase", "l fifth", "k"), op("ConcatFromSequence", "k", "q", "axis", 1), op("Concat", "q p", "y", "axis", 1)},
+		"at the end":             {op("SplitToSequence", "a three", "l", "axis", 1), op("SequenceInsert", "l a two", "k"), op("ConcatFromSequence", "k", "y", "axis", 1)},
+		"joined":                 {op("Relu", "a", "b"), op("SequenceConstruct", "a b a", "l"), op("ConcatFromSequence", "l", "y", "axis", 1)},
+		"put together":           {op("SequenceEmpty", "", "e"), op("Relu", "a", "b"), op("SequenceInsert", "e a", "f"), op("SequenceInsert", "f b zero", "g"), op("Neg", "a", "c"), op("SequenceInsert", "g c minus", "h"), op("SequenceErase", "h two", "l"), op("ConcatFromSequence", "l", "y", "axis", 1)},
+		"as many as there are":   {op("SplitToSequence", "a three", "l", "axis", 1), op("SequenceLength", "l", "k"), op("Cast", "k", "f", "to", int(pb.Float)), op("Mul", "a f", "y")},
+		"weights":                {op("SplitToSequence", "v", "l", "axis", 0), op("SequenceAt", "l minus", "p"), op("SequenceAt", "l zero", "q"), op("Concat", "p q", "w2", "axis", 0), op("Conv", "a w2", "y")},
+		"signs of parts":         {op("Greater", "a half", "c"), op("Where", "c one none", "s"), op("SplitToSequence", "s three", "l", "axis", 1), op("SequenceAt", "l one1", "p"), op("Conv", "p u", "y")},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testModel{input: image(3, 4, 3), output: "y", nodes: append([]testNode{op("Conv", "x w", "a")}, nodes...), inits: []testTensor{
 				randomTensor(r, "w", []int{5, 3, 1, 1}, -1, -0.5, 0.5, 1), randomTensor(r, "v", []int{4, 5, 2, 2}, -1, 1), randomTensor(r, "u", []int{2, 2, 2, 2}, -1, 1),
-				ints("sizes", 2, 1, 2), position("three", 3), position("two", 2), position("zero", 0), position("minus", -1), position("one1", 1),
+				ints("sizes", 2, 1, 2), position("three", 3), position("two", 2), position("zero", 0), position("minus", -1), position("one1", 1), position("fifth", -5),
 				number("half", 0.5), number("one", 1), number("none", -1)}}
 			net, _ := compare(t, r, m, Options{}, false)
 			if name == "signs of parts" {
@@ -115,6 +117,7 @@ func TestLists(t *testing.T) {
 		want  string
 	}{
 		"a position that is not there": {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("SequenceAt", "l three", "y")}, "position [3] of 3 tensors"},
+		"a position before the first":  {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("SequenceAt", "l fourth", "y")}, "position [-4] of 3 tensors"},
 		"no list":                      {[]testNode{op("SequenceAt", "x three", "y")}, "is no sequence"},
 		"a list as a tensor":           {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("Relu", "l", "y")}, "is a sequence"},
 		"a list as the output":         {[]testNode{op("SplitToSequence", "x", "y", "axis", 1)}, "a sequence of tensors"},
@@ -125,7 +128,7 @@ func TestLists(t *testing.T) {
 		"behind an obstacle":           {[]testNode{op("Twist", "x", "a"), op("SplitToSequence", "a", "l", "axis", 1), op("SequenceAt", "l none", "y")}, "(Twist, index 0)"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			m := testModel{input: image(3, 4, 3), output: "y", nodes: c.nodes, inits: []testTensor{position("three", 3), position("none", 0), ints("sizes", 2, 2)}}
+			m := testModel{input: image(3, 4, 3), output: "y", nodes: c.nodes, inits: []testTensor{position("three", 3), position("none", 0), position("fourth", -4), ints("sizes", 2, 2)}}
 			_, _, err := Decode(t.Context(), m.encode(), Options{})
 			require.Error(t, err)
 			require.ErrorContains(t, err, c.want)

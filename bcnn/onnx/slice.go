@@ -292,7 +292,7 @@ func (im *importer) settledValue(v *build.Value) (*build.Value, error) {
 func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, error) {
 	lead := len(v.View) - len(t.Dims)
 	for i, size := range t.Dims {
-		if lead < 0 || size <= 1 || v.Hole || len(v.View[lead+i]) > 0 || v.Size(lead+i) == size {
+		if lead < 0 || size <= 1 || len(v.View[lead+i]) > 0 || v.Size(lead+i) == size {
 			continue
 		}
 		r, err := im.settledValue(v)

@@ -312,3 +312,32 @@ func TestAcrossChannels(t *testing.T) {
 		require.Equal(t, layers, layersOf(net))
 	}
 }
+
+// A convolution along one channel is that of a sequence of one position.
+func TestAcrossOneChannel(t *testing.T) {
+	m := testModel{input: image(1, 2, 3), output: "y", opset: 11,
+		nodes: []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "b", "axes", []int{3}), op("Transpose", "b", "c", perm(0, 2, 1)...), op("Conv", "c k", "d", "pads", []int{1, 1}), op("Flatten", "d", "y")},
+		inits: []testTensor{floats("k", []int{1, 1, 3}, 2, -3, 0.5)}}
+	net, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.NoError(t, err)
+	require.Equal(t, map[string]int{"maxpool": 1, "conv2d": 1}, layersOf(net))
+	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	require.NoError(t, err)
+	y, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Inputs[0].Shape, F32: []float32{1, 2, 7, 3, 4, 5}}, nil)
+	require.NoError(t, err)
+	require.Equal(t, []float32{-21}, y.F32)
+}
+
+// Groups of a transposed convolution may have weights of ±α, another α for each output.
+func TestTransposedGroupsOfSigns(t *testing.T) {
+	r := rand.New(rand.NewPCG(95, 96))
+	alpha := []float64{0.5, 2, 1, 0.25}
+	w := randomTensor(r, "w", []int{6, 2, 2, 2}, -1, 1) // [channel][output of the group]
+	for i := range w.values {
+		w.values[i] *= alpha[i/(3*2*4)*2+i/4%2]
+	}
+	m := testModel{input: image(6, 3, 4), output: "y", inits: []testTensor{w, number("zero", 0), number("plus", 1), number("minus", -1)},
+		nodes: []testNode{op("GreaterOrEqual", "x zero", "s"), op("Where", "s plus minus", "q"), op("ConvTranspose", "q w", "y", "strides", []int{2, 2}, "group", 2)}}
+	net, _ := compare(t, r, m, Options{}, false)
+	require.True(t, summarize(t, net)[0].Binary)
+}

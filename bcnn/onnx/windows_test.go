@@ -126,6 +126,8 @@ func TestGatheredWindows(t *testing.T) {
 		{"maxima of other columns", threes, [][]float64{{0, 1}, {5, 6}}, false, []testNode{op("ReduceMax", "d", "y", "axes", []int{-3, -1}, "keepdims", 0)}},
 		{"columns first", threes, [][]float64{{0, 1}, {5, -1}}, true, []testNode{op("ReduceMean", "d", "e", "axes", []int{-3, -1}, "keepdims", 0), op("Transpose", "e", "y", "perm", []int{0, 1, 3, 2})}},
 		{"one row", [][]float64{{3}}, threes, false, []testNode{op("ReduceMean", "d", "y", "axes", []int{-3, -1}, "keepdims", 0)}},
+		{"the same row again", [][]float64{{3, 3}, {3, 3}}, threes, false, []testNode{op("ReduceMean", "d", "y", "axes", []int{-3, -1}, "keepdims", 0)}},
+		{"the same column again", threes, [][]float64{{2, 2}}, false, []testNode{op("ReduceMean", "d", "y", "axes", []int{-1}, "keepdims", 0)}},
 		{"masks and single taps", uneven, uneven, false, taps},
 	} {
 		t.Run(c.name, func(t *testing.T) {

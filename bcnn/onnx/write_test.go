@@ -21,6 +21,7 @@ type testModel struct {
 	metadata  map[string]string
 	extra     []testInput // more graph inputs
 	also      []string    // more graph outputs
+	infos     []testInput // what it declares of other tensors
 	rounds    bool        // its functions have no exact value
 	regrouped bool        // its output may have other dimensions in memory
 }
@@ -93,6 +94,9 @@ func (m testModel) graph() []byte {
 		if in.name != "" {
 			g = message(g, 11, in.encode())
 		}
+	}
+	for _, info := range m.infos {
+		g = message(g, 13, info.encode())
 	}
 	for _, out := range append([]string{m.output}, m.also...) {
 		g = message(g, 12, testInput{name: out, typ: pb.Float}.encode())

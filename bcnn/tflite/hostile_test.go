@@ -48,8 +48,16 @@ func transposedOf(stride int, out, filter []int32) *testGraph {
 }
 
 // Files that contradict themselves, or that ask for what is not supported, are errors
-// that name the sub-graph and the operator.
+// that name the sub-graph and the operator. Those of LCE are none of these.
 func TestHostile(t *testing.T) {
+	for _, f := range lceFiles(t) {
+		_, _, err := Decode(t.Context(), f.data, Options{Name: "net"})
+		require.NoError(t, err, f.name)
+	}
+	for _, c := range int8Cases(t) {
+		_, _, err := Decode(t.Context(), c.data, Options{Name: "net"})
+		require.NoError(t, err, c.name)
+	}
 	same := []int32{1, 4, 4, 2}
 	huge := int32(math.MaxInt32)
 	for name, c := range map[string]struct {
@@ -65,6 +73,7 @@ func TestHostile(t *testing.T) {
 		"no input":         {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.inputs = nil }), "it has no input"},
 		"output tensor":    {with("RELU", nil, same, func(g *testGraph, _ *testOperator) { g.outputs[0] = 7 }), "its outputs: there is no tensor 7 among 2"},
 		"input tensor":     {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -2 }), "operator 0: its inputs: there is no tensor -2 among 2"},
+		"of a constant":    {with("RELU", nil, same, func(g *testGraph, o *testOperator) { o.inputs = []int32{g.floats(nil, 1), 0} }), "input 0 is constant"},
 		"left out":         {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = -1 }), "input 0 is missing"},
 		"reads itself":     {with("RELU", nil, same, func(_ *testGraph, o *testOperator) { o.inputs[0] = 1 }), "tensor 1 \"y\" is neither constant nor computed by an earlier operator"},
 		"a loop": {with("RELU", nil, same, func(g *testGraph, o *testOperator) {
@@ -212,6 +221,10 @@ func TestHostile(t *testing.T) {
 		"many entries":       {bconv(32, 1, flexMap(strings.Split(strings.Repeat("k ", 70), " ")[:70], make([]int32, 70))), "a map of 70 entries"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, c.g.encode(), c.want) })
+	}
+	// What is next to it is not refused.
+	for _, f := range []func(*testing.T){TestPixels, TestOptionsLeftOut, TestPools, TestPaddings, TestReductions, TestReshapes} {
+		f(t)
 	}
 }
 

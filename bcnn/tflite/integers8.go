@@ -111,7 +111,7 @@ func (im *importer) requantize(o *schema.Operator, v *value) (*value, error) {
 	channels, whole := 1, n/blockSize*blockSize
 	if whole != n && im.vector(v) {
 		channels = n
-	} else if whole != n {
+	} else if whole != n && whole > 0 { // without a block, all round as the rest does
 		for x := int64(-most); x <= most; x++ {
 			if level(x, halvesUp) != level(x, halvesAway) {
 				im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)

@@ -1,7 +1,9 @@
 package tflite
 
 import (
+	"cmp"
 	"math"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -21,6 +23,15 @@ func chain(list ...step) *testGraph {
 	g := newGraph(dims...)
 	at := int32(0)
 	for i, s := range list {
+		switch s.name {
+		case "bits":
+			at = g.put(s.name, dims, at)
+			continue
+		case "conv":
+			w := g.floats([]int32{33, 1, 1, 33}, slices.Repeat(of(1), 33*33)...)
+			g.outputs[0] = g.add("CONV_2D", convOptions(1, 1), dims, at, w)
+			continue
+		}
 		inputs := []int32{at}
 		if s.numbers != nil {
 			inputs = append(inputs, g.floats([]int32{}, s.numbers...))
@@ -58,6 +69,20 @@ func TestRoundings(t *testing.T) {
 			func(x float64) float64 {
 				return math.Floor(float64(float32(min(max(x, 0), float64(float32(1.3)))) * (1 / float32(1.3))))
 			}},
+		{"behind TANH", []step{{"TANH", nil}, {"ROUND", nil}}, 3, func(x float64) float64 { return math.Round(math.Tanh(x)) }},
+		{"behind LOGISTIC", []step{{"LOGISTIC", nil}, {"ROUND", nil}}, 2, func(x float64) float64 {
+			if x > 0 { // ½ is rounded to even
+				return 1
+			}
+			return 0
+		}},
+		{"behind SIGN", []step{{"SIGN", nil}, {"MUL", of(2)}, {"ADD", of(0.5)}, {"FLOOR", nil}}, 5, func(x float64) float64 { return 2 * float64(cmp.Compare(x, 0)) }},
+		{"as many levels as there may be", []step{{"ROUND", nil}, {"MINIMUM", of(255)}, {"RELU", nil}}, 256, func(x float64) float64 { return max(math.RoundToEven(x), 0) }},
+		{"the least level that there may be", []step{{"ROUND", nil}, {"MAXIMUM", of(-256)}, {"MINIMUM", of(-1)}}, 256, func(x float64) float64 { return min(math.RoundToEven(x), -1) }},
+		{"behind bits", []step{{"bits", nil}, {"ROUND", nil}, {"ADD", of(1)}}, 3, func(x float64) float64 { return 1 + float64(plain["bits"](float32(x))) }},
+		{"levels once more", []step{{"RELU6", nil}, {"ROUND", nil}, {"SUB", of(2)}, {"ROUND", nil}}, 7, func(x float64) float64 { return math.RoundToEven(min(max(x, 0), 6)) - 2 }},
+		{"a sum in front", []step{{"RELU6", nil}, {"ADD", of(-1.5)}, {"ROUND", nil}}, 7, func(x float64) float64 { return math.RoundToEven(max(x, 0) - 1.5) }},
+		{"a difference in front", []step{{"RELU_N1_TO_1", nil}, {"MUL", of(2)}, {"SUB", of(0.25)}, {"ROUND", nil}}, 5, func(x float64) float64 { return math.RoundToEven(2*min(max(x, -1), 1) - 0.25) }},
 		{"one level", []step{{"RELU6", nil}, {"MINIMUM", of(0.25)}, {"FLOOR", nil}, {"ADD", of(2)}}, 0, func(x float64) float64 { return 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -97,8 +122,50 @@ func TestRoundingsRefused(t *testing.T) {
 		{"from -Inf to 3", []step{{"ROUND", nil}, {"MINIMUM", of(3)}, {"MUL", of(2)}}},
 		{"from -Inf to +Inf", []step{{"ROUND", nil}, {"MINIMUM", of(1.5)}, {"RELU", nil}}},
 		{"from 0 to 256", []step{{"ROUND", nil}, {"MINIMUM", of(256)}, {"RELU", nil}}},
+		{"from -Inf to +Inf", []step{{"RELU6", nil}, {"EXP", nil}, {"ROUND", nil}, {"NEG", nil}}},
+		{"from -Inf to +Inf", []step{{"RELU6", nil}, {"MUL", of(0)}, {"ROUND", nil}, {"NEG", nil}}},
+		{"operator 0 (ROUND) gives whole numbers from -Inf to +Inf", []step{{"ROUND", nil}, {"conv", nil}}},
+		{"from -257 to -2", []step{{"ROUND", nil}, {"MAXIMUM", of(-257)}, {"MINIMUM", of(-2)}}},
+		{"from -256 to 0", []step{{"ROUND", nil}, {"MAXIMUM", of(-256)}, {"MINIMUM", of(0)}, {"NEG", nil}}},
+		{"from -Inf to 0", []step{{"RELU", nil}, {"NEG", nil}, {"FLOOR", nil}, {"NEG", nil}}},
 		{"from 300 to 301", []step{{"ROUND", nil}, {"MINIMUM", of(301)}, {"MAXIMUM", of(300)}}},
 	} {
 		refused(t, chain(c.steps...).encode(), c.want)
+	}
+}
+
+// Numbers of channels are no bounds of a value: a rounding of them is refused.
+func TestRoundingsOfChannels(t *testing.T) {
+	for name, c := range map[string]struct {
+		numbers []float32
+		refused bool
+	}{"ADD": {of(1, 3), true}, "MUL": {of(1, 3), true}, "SUB": {of(2), false}} {
+		g := newGraph(1, 1, 1, 2)
+		x := g.add("RELU6", nil, []int32{1, 1, 1, 2}, 0)
+		x = g.add(name, nil, []int32{1, 1, 1, 2}, x, g.floats([]int32{int32(len(c.numbers))}, c.numbers...))
+		x = g.add("ROUND", nil, []int32{1, 1, 1, 2}, x)
+		g.outputs[0] = g.add("NEG", nil, []int32{1, 1, 1, 2}, x)
+		if c.refused {
+			refused(t, g.encode(), "from -Inf to +Inf")
+			continue
+		}
+		require.Equal(t, of(-4, 2), runInputs(t, g, of(7, -1))[0])
+	}
+}
+
+// Bounds are looked for through as many layers as mostBounds, and no more.
+func TestBoundsBehindLayers(t *testing.T) {
+	for n, want := range map[int]string{mostBounds - 1: "", mostBounds: "from 0 to +Inf"} {
+		list := []step{{"RELU6", nil}}
+		for range n {
+			list = append(list, step{"RELU", nil})
+		}
+		g := chain(append(list, step{"ROUND", nil}, step{"NEG", nil})...)
+		if want != "" {
+			refused(t, g.encode(), want)
+			continue
+		}
+		_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+		require.NoError(t, err)
 	}
 }

@@ -137,6 +137,9 @@ func TestSumsWithConstantsOfInt8InBlocks(t *testing.T) {
 		deviation      string
 	}{
 		{[]int32{1, 1, 1, 31}, nil, 24, ""},
+		{[]int32{1, 1, 1, 16}, []int32{16}, 16, ""},
+		{[]int32{1, 1, 1, 15}, []int32{15}, 0, ""},
+		{[]int32{1, 2, 2, 2}, []int32{1}, 8, ""},
 		{[]int32{1, 2, 2, 4}, []int32{1}, 16, ""},
 		{[]int32{1, 3, 2, 1}, []int32{1}, 0, ""},
 		{[]int32{1, 5, 5, 1}, []int32{1}, 25, "operator 0 (ADD): the last 1 of 25 values by at most 1, where they are next to a half"},

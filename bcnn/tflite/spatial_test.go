@@ -21,6 +21,11 @@ func TestPixels(t *testing.T) {
 		{"RESIZE_NEAREST_NEIGHBOR", nil, []int32{1, 1, 4, 1}, []int32{1, 2, 6, 1}, []int32{2, 6}, []float32{0, 0, 1, 2, 2, 3, 0, 0, 1, 2, 2, 3}},
 		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{1: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 6, 1}, []int32{1, 6}, []float32{0, 1, 1, 2, 3, 3}},
 		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 3, 1}, []int32{1, 3}, []float32{0, 2, 3}},
+		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 2, 1}, []int32{1, 2}, []float32{0, 3}},
+		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1)}, []int32{1, 4, 1, 1}, []int32{1, 1, 2, 1}, []int32{1, 2}, []float32{0, 0}},
+		{"RESIZE_NEAREST_NEIGHBOR", map[int]any{0: uint8(1), 1: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 3, 1}, []int32{1, 3}, []float32{1, 2, 3}},
+		{"RESIZE_BILINEAR", map[int]any{2: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 2, 1}, []int32{1, 2}, []float32{0, 3}},
+		{"RESIZE_BILINEAR", map[int]any{2: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 1, 1}, []int32{1, 1}, []float32{0}},
 		{"RESIZE_BILINEAR", nil, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{1, 8}, []float32{0, 0.5, 1, 1.5, 2, 2.5, 3, 3}},
 		{"RESIZE_BILINEAR", map[int]any{3: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{1, 8}, []float32{0, 0.25, 0.75, 1.25, 1.75, 2.25, 2.75, 3}},
 		{"RESIZE_BILINEAR", map[int]any{2: uint8(1)}, []int32{1, 2, 2, 1}, []int32{1, 3, 3, 1}, []int32{3, 3}, []float32{0, 0.5, 1, 1, 1.5, 2, 2, 2.5, 3}},
@@ -28,12 +33,17 @@ func TestPixels(t *testing.T) {
 		{"MIRROR_PAD", nil, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{0, 0, 0, 0, 1, 3, 0, 0}, []float32{1, 0, 1, 2, 3, 2, 1, 0}},
 		{"MIRROR_PAD", map[int]any{0: uint8(1)}, []int32{1, 1, 4, 1}, []int32{1, 1, 8, 1}, []int32{0, 0, 0, 0, 2, 2, 0, 0}, []float32{1, 0, 0, 1, 2, 3, 3, 2}},
 		{"MIRROR_PAD", nil, []int32{1, 2, 2, 1}, []int32{1, 3, 2, 1}, []int32{0, 0, 1, 0, 0, 0, 0, 0}, []float32{2, 3, 0, 1, 2, 3}},
+		{"MIRROR_PAD", nil, []int32{1, 4, 1}, []int32{1, 7, 1}, []int32{0, 0, 3, 0, 0, 0}, []float32{3, 2, 1, 0, 1, 2, 3}},
+		{"MIRROR_PAD", map[int]any{0: uint8(1)}, []int32{1, 2, 1, 2}, []int32{1, 6, 1, 2}, []int32{0, 0, 2, 2, 0, 0, 0, 0}, []float32{2, 3, 0, 1, 0, 1, 2, 3, 2, 3, 0, 1}},
 		{"RESHAPE", nil, []int32{1, 1, 4, 1}, []int32{1, 4, 1, 1}, []int32{1, 4, 1, 1}, []float32{0, 1, 2, 3}},
 		{"RESHAPE", nil, []int32{1, 2, 2, 3}, []int32{1, 3, 2, 2}, []int32{1, 3, 2, 2}, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}},
 		{"SLICE", nil, []int32{1, 3, 3, 1}, []int32{1, 2, 1, 1}, []int32{0, 1, 1, 0}, []float32{4, 7}},
 		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 1, 1, 4}, []int32{1, 2, 2, 1}, nil, []float32{0, 1, 2, 3}},
+		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 1, 2, 4}, []int32{1, 2, 4, 1}, nil, []float32{0, 1, 4, 5, 2, 3, 6, 7}},
+		{"DEPTH_TO_SPACE", map[int]any{0: 2}, []int32{1, 2, 1, 8}, []int32{1, 4, 2, 2}, nil, []float32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15}},
+		{"DEPTH_TO_SPACE", map[int]any{0: 1}, []int32{1, 1, 2, 2}, []int32{1, 1, 2, 2}, nil, []float32{0, 1, 2, 3}},
 	} {
-		g := newGraph(c.in[0], c.in[1], c.in[2], c.in[3])
+		g := newGraph(c.in...)
 		g.tensors[1].dims = c.out
 		g.operators = []testOperator{{name: c.name, inputs: []int32{0}, outputs: []int32{1}, options: c.options}}
 		if c.ints != nil {
@@ -53,6 +63,47 @@ func TestPixels(t *testing.T) {
 		y, err := ref.Run(t.Context(), plan, x, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, y.F32, "%+v", c)
+	}
+}
+
+// Sizes of images that there cannot be.
+func TestSizesRefused(t *testing.T) {
+	for name, sizes := range map[string][][]int32{"RESIZE_BILINEAR": {{4}, {4, 4, 1}, {0, 4}, {4, 0}, {-1, 4}, {65537, 4}, {4, 65537}}} {
+		for _, size := range sizes {
+			refused(t, with(name, nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(size...)) }).encode(), "a size of [")
+		}
+	}
+	for pads, want := range map[[8]int32]string{
+		{0, 0, 3, 3, 3, 3, 0, 0}: "", {0, 0, 0, 0, 0, 0, 0, 0}: "", {0, 0, 4, 0, 0, 0, 0, 0}: "padding of 4 and 0 around 4", {0, 0, 0, 4, 0, 0, 0, 0}: "padding of 0 and 4 around 4",
+		{0, 0, -1, 0, 0, 0, 0, 0}: "padding of -1 and 0", {0, 0, 0, 0, 0, -1, 0, 0}: "padding of 0 and -1", {1, 0, 0, 0, 0, 0, 0, 0}: "padding of dimension 0", {0, 1, 0, 0, 0, 0, 0, 0}: "padding of dimension 0",
+		{0, 0, 0, 0, 0, 0, 1, 0}: "padding of dimension 3", {0, 0, 0, 0, 0, 0, 0, 1}: "padding of dimension 3",
+	} {
+		g := with("MIRROR_PAD", nil, []int32{1, 4 + pads[2] + pads[3], max(4+pads[4]+pads[5], 1), 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(pads[:]...)) })
+		if want == "" && pads != [8]int32{} {
+			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+			require.NoError(t, err)
+		} else if want != "" {
+			refused(t, g.encode(), want)
+		}
+	}
+	refused(t, with("MIRROR_PAD", nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0)) }).encode(), "3 sizes for 4 dimensions")
+	for edge, want := range map[uint8]string{1: "", 2: "padding of 4 and 4 around 4"} {
+		g := with("MIRROR_PAD", map[int]any{0: edge}, []int32{1, 12, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 4, 4, 0, 0, 0, 0)) })
+		if want == "" {
+			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+			require.NoError(t, err)
+		} else {
+			refused(t, g.encode(), want)
+		}
+	}
+	for block, ok := range map[int]bool{-1: false, 0: false, 1: true, 2: false, 65537: false} {
+		g := with("DEPTH_TO_SPACE", map[int]any{0: block}, []int32{1, 4, 4, 2}, nil)
+		if ok {
+			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
+			require.NoError(t, err)
+		} else {
+			refused(t, g.encode(), "blocks of")
+		}
 	}
 }
 

@@ -1,7 +1,7 @@
 package tflite
 
 import (
-	"fmt"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -9,209 +9,271 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// weightsOf returns the weights of a network's first layer that has some.
-func weightsOf(t *testing.T, net *bcnn.Network) (kind string, w bcnn.Weights) {
-	for _, l := range net.Layers {
-		switch op := l.Op.(type) {
-		case bcnn.Dense:
-			return "dense", op.Weights
-		case bcnn.Conv2D:
-			return "conv", op.Weights
+// dot is a plain layer: filters [out][size], biases, and a fused activation.
+func dot(x, weights, bias []float32, act func(float32) float32) []float32 {
+	var y []float32
+	for o := range len(weights) / len(x) {
+		sum := float32(0)
+		for i, w := range weights[o*len(x):][:len(x)] {
+			sum += x[i] * w
 		}
+		if bias != nil {
+			sum += bias[o]
+		}
+		y = append(y, act(sum))
 	}
-	t.Fatal("no layer with weights")
-	return "", bcnn.Weights{}
+	return y
 }
 
-// TestFactors imports rows of weights behind a SIGN: only those that are ±α for one α > 0 of
-// each row are bits; multiples of α are integers, others stay floats. All compute the same.
-func TestFactors(t *testing.T) {
+func signsOf(x []float32) []float32 {
+	var y []float32
+	for _, v := range x {
+		if v < 0 {
+			y = append(y, -1)
+		} else {
+			y = append(y, 1)
+		}
+	}
+	return y
+}
+
+// Weights become bits where they are ±α and that helps, integers where they are multiples
+// of α of signs, and stay numbers elsewhere. Whatever they become, the layer is the same.
+func TestKindsOfWeights(t *testing.T) {
+	none := func(x float32) float32 { return x }
 	for _, c := range []struct {
-		rows [2][3]float32
-		want string
+		name    string
+		signs   bool // the input is
+		size    int
+		weights []float32
+		kind    string
 	}{
-		{[2][3]float32{{1, -1, 1}, {-1, 1, 1}}, "bits"},
-		{[2][3]float32{{0.5, 0.5, -0.5}, {-3, -3, 3}}, "bits"},
-		{[2][3]float32{{-0.5, 0.5, 0.5}, {3, 3, 3}}, "bits"},
-		{[2][3]float32{{1, 1, 1}, {1, 1, 1}}, "bits"},
-		{[2][3]float32{{1, -1, 1}, {1, 3, -1}}, "integers"},
-		{[2][3]float32{{1, -1, 1}, {1, 0, -1}}, "integers"},
-		{[2][3]float32{{0, -1, 1}, {1, 1, -1}}, "integers"},
-		{[2][3]float32{{1, -1, 1}, {2, 3, 1}}, "integers"},
-		{[2][3]float32{{1, -1, 1}, {1, -1.7, 0.0703125}}, "floats"},
-		{[2][3]float32{{1.3, -0.0703125, 1}, {1, -1, 1}}, "floats"},
+		{"±1 of numbers", false, 3, of(1, -1, 1, -1, -1, 1), "bits"},
+		{"±1 of numbers, where bits take no less memory", false, 2, of(1, -1, -1, 1), "numbers"},
+		{"±½ of numbers", false, 3, of(0.5, -0.5, 0.5, -0.5, -0.5, 0.5), "numbers"},
+		{"±1 and ±½ of numbers", false, 3, of(1, -1, 1, -0.5, -0.5, 0.5), "numbers"},
+		{"±½ and ±1 of numbers", false, 3, of(-0.5, -0.5, 0.5, 1, -1, 1), "numbers"},
+		{"no −α among numbers", false, 3, of(1, 0.5, 1, 1, 0.25, 1), "numbers"},
+		{"−1 first", false, 3, of(-1, 0.5, 1, -1, 1, 0.25), "numbers"},
+		{"0 first", false, 3, of(0, 1, -1, 1, -1, 1), "numbers"},
+		{"α of each filter", true, 3, of(0.5, -0.5, 0.5, -2, -2, 2), "bits"},
+		{"±1 of signs", true, 3, of(1, -1, 1, -1, -1, 1), "bits"},
+		{"many signs", true, 70, slices.Repeat(of(-1, 1, 1, 1, -1, 1, -1), 20), "bits"},
+		{"multiples of signs", true, 3, of(0.5, 0.25, -0.5, 3, -1, 2), "integers"},
+		{"±1 in front of a multiple", true, 3, of(1, -1, 1, 1, 2, -1), "integers"},
+		{"no multiples of signs", true, 3, of(1, 0.731, 0.113, 0.217, -0.5, 0.391), "numbers"},
+		{"±1 in front of numbers", true, 3, of(1, -1, 1, 1, 0.731, 0.113), "numbers"},
 	} {
-		for _, sign := range []bool{true, false} {
-			t.Run(fmt.Sprint(c.rows, sign), func(t *testing.T) {
-				g := newGraph(1, 3)
-				g.tensors[1].dims = []int32{1, 2}
-				x := int32(0)
-				if sign {
-					x = g.add("SIGN", nil, []int32{1, 3}, 0)
-				}
-				var list []float32
-				for _, row := range c.rows {
-					list = append(list, row[:]...)
-				}
-				g.operators = append(g.operators, testOperator{name: "FULLY_CONNECTED", inputs: []int32{x, g.floats([]int32{2, 3}, list...), -1}, outputs: []int32{1}})
-				input := []float32{2, -3, -0.5}
-				net, got := runGraph(t, g, input...)
-				want := make([]float32, 2)
-				for i, row := range c.rows {
-					for k, w := range row {
-						v := input[k]
-						if sign {
-							v = map[bool]float32{true: 1, false: -1}[v > 0]
-						}
-						want[i] += w * v
+		for _, bias := range [][]float32{nil, of(0.25, -4)} {
+			for _, name := range []string{"CONV_2D", "FULLY_CONNECTED"} {
+				t.Run(c.name+" "+name, func(t *testing.T) {
+					dims := []int32{1, 1, 1, int32(c.size)}
+					g := newGraph(dims...)
+					x, weights := int32(0), []int32{2, 1, 1, int32(c.size)}
+					if c.signs {
+						x = g.add("LceQuantize", nil, dims, x)
+						g.tensors[x].typ, g.tensors[x].dims = 2, []int32{1, 1, 1, int32((c.size + 31) / 32)}
+						x = g.add("LceDequantize", nil, dims, x)
 					}
-				}
-				require.InDeltaSlice(t, want, got, 1e-6)
-				_, w := weightsOf(t, net)
-				kind := map[bool]string{w.Bits != nil: "bits", w.Int8 != nil: "integers", w.F32 != nil: "floats"}[true]
-				if sign {
-					require.Equal(t, c.want, kind)
-				} else if c.want != "bits" {
-					require.Equal(t, "floats", kind)
-				}
-			})
+					options, out := convOptions(1, 1), []int32{1, 1, 1, 2}
+					if name == "FULLY_CONNECTED" {
+						options, weights, out = nil, []int32{2, int32(c.size)}, []int32{1, 2}
+					}
+					inputs := []int32{x, g.floats(weights, c.weights...), -1}
+					if bias != nil {
+						inputs[2] = g.floats([]int32{2}, bias...)
+					}
+					g.outputs[0] = g.add(name, options, out, inputs...)
+					values := make([]float32, c.size)
+					for i := range values {
+						values[i] = float32(5*i%7) - 3
+					}
+					net, y := runGraph(t, g, values...)
+					if c.signs {
+						values = signsOf(values)
+					}
+					for i, want := range dot(values, c.weights, bias, none) {
+						require.InDelta(t, want, y[i], 1e-5)
+					}
+					require.Equal(t, c.kind, kindOf(net))
+				})
+			}
 		}
 	}
 }
 
-// FULLY_CONNECTED of an image is of all its values, or with keep_num_dims of each pixel's, where
-// the weights are as long as a pixel.
+// kindOf says what the weights of the one layer with weights are.
+func kindOf(net *bcnn.Network) string {
+	for _, l := range net.Layers {
+		var w bcnn.Weights
+		switch op := l.Op.(type) {
+		case bcnn.Conv2D:
+			w = op.Weights
+		case bcnn.Dense:
+			w = op.Weights
+		default:
+			continue
+		}
+		switch {
+		case w.Bits != nil:
+			return "bits"
+		case w.Int8 != nil:
+			return "integers"
+		}
+		return "numbers"
+	}
+	return "none"
+}
+
+// keep_num_dims makes of FULLY_CONNECTED a layer of each pixel where it has as many
+// weights as there are channels. Without it, all values are one vector.
 func TestKeepNumDims(t *testing.T) {
+	keep := map[int]any{2: uint8(1)}
+	x := of(1, -2, 3, 4, 5, -6, 7, -8, 9, -10, 11, 12)
+	perPixel, all := of(1, 2, 3, -1, 0.5, 4), make([]float32, 24)
+	for i := range all {
+		all[i] = float32(i%5) - 1.5
+	}
+	relu := func(v float32) float32 { return max(v, 0) }
+	same := func(v float32) float32 { return v }
+	pixels := func(act func(float32) float32) (y []float32) {
+		for i := range 4 {
+			y = append(y, dot(x[3*i:][:3], perPixel, of(1, -1), act)...)
+		}
+		return y
+	}
 	for _, c := range []struct {
-		name      string
-		in, out   []int32
-		keep      uint8
-		weights   []int32
-		kind, err string
-		want      []float32 // of the values 1, 2, … and weights 1, 10, 100, …
+		name    string
+		options map[int]any
+		size    int32 // of a filter
+		weights []float32
+		out     []int32
+		want    []float32
+		err     string
 	}{
-		{"each pixel", []int32{1, 1, 2, 3}, []int32{1, 1, 2, 1}, 1, []int32{1, 3}, "conv", "", []float32{321, 654}},
-		{"all values", []int32{1, 1, 2, 2}, []int32{1, 1}, 0, []int32{1, 4}, "dense", "", []float32{4321}},
-		{"one pixel", []int32{1, 1, 1, 3}, []int32{1, 1, 1, 1}, 1, []int32{1, 3}, "conv", "", []float32{321}},
-		{"one pixel as a vector", []int32{1, 1, 1, 3}, []int32{1, 1}, 0, []int32{1, 3}, "dense", "", []float32{321}},
-		{"pixels without keep_num_dims", []int32{1, 1, 2, 3}, []int32{1, 1, 2, 1}, 0, []int32{1, 3}, "", "weights [1 3] do not fit 6 values", nil},
-		{"another length", []int32{1, 1, 2, 3}, []int32{1, 1, 2, 1}, 1, []int32{1, 2}, "", "weights [1 2] do not fit 6 values", nil},
+		{"each pixel", keep, 3, perPixel, []int32{1, 2, 2, 2}, pixels(same), ""},
+		{"each pixel, with an activation", map[int]any{0: uint8(1), 2: uint8(1)}, 3, perPixel, []int32{1, 2, 2, 2}, pixels(relu), ""},
+		{"all values", nil, 12, all, []int32{1, 2}, dot(x, all, of(1, -1), same), ""},
+		{"all values, with an activation", map[int]any{0: uint8(1)}, 12, all, []int32{1, 2}, dot(x, all, of(1, -1), relu), ""},
+		{"kept, of all values", keep, 12, all, []int32{1, 2}, dot(x, all, of(1, -1), same), ""},
+		{"not kept", nil, 3, perPixel, []int32{1, 2, 2, 2}, nil, "weights [2 3] do not fit 12 values"},
+		{"a part", keep, 4, make([]float32, 8), []int32{1, 2}, nil, "weights [2 4] do not fit 12 values"},
+		{"in blocks", map[int]any{1: uint8(1)}, 12, all, []int32{1, 2}, nil, "the format 1 of its weights is not supported"},
+		{"an activation that there is not", map[int]any{0: uint8(7)}, 12, all, []int32{1, 2}, nil, "the fused activation 7"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			g := newGraph(c.in...)
-			g.tensors[1].dims = c.out
-			n, size := int32(1), int32(1)
-			for _, d := range c.in {
-				size *= d
-			}
-			for _, d := range c.weights {
-				n *= d
-			}
-			weights, x := make([]float32, n), make([]float32, size)
-			for i, f := 0, float32(1); i < len(weights); i, f = i+1, f*10 {
-				weights[i] = f
-			}
-			for i := range x {
-				x[i] = float32(i + 1)
-			}
-			g.operators = []testOperator{{name: "FULLY_CONNECTED", inputs: []int32{0, g.floats(c.weights, weights...), -1}, outputs: []int32{1}, options: map[int]any{2: c.keep}}}
+			g := newGraph(1, 2, 2, 3)
+			g.outputs[0] = g.add("FULLY_CONNECTED", c.options, c.out, 0, g.floats([]int32{2, c.size}, c.weights...), g.floats([]int32{2}, 1, -1))
 			if c.err != "" {
 				refused(t, g.encode(), c.err)
 				return
 			}
-			net, got := runGraph(t, g, x...)
-			require.Equal(t, c.want, got)
-			kind, _ := weightsOf(t, net)
-			require.Equal(t, c.kind, kind)
+			_, y := runGraph(t, g, x...)
+			require.Equal(t, c.want, y)
 		})
 	}
 }
 
-// Operators on constants are computed while importing; an activation behind one is refused.
-func TestActivationsOnConstants(t *testing.T) {
-	for _, act := range []uint8{actNone, 1, 2, 3} {
-		for name, want := range map[string]float32{"ADD": -1, "SUB": -5, "MUL": -6} {
-			g := newGraph(1, 2)
-			c := g.add(name, map[int]any{0: act}, []int32{1}, g.floats([]int32{1}, -3), g.floats([]int32{1}, 2))
-			g.operators = append(g.operators, testOperator{name: "ADD", inputs: []int32{0, c}, outputs: []int32{1}})
-			if act != actNone {
-				refused(t, g.encode(), "a fused activation is not supported on constants")
-				continue
-			}
-			_, got := runGraph(t, g, 10, 20)
-			require.Equal(t, []float32{10 + want, 20 + want}, got, name)
-		}
-	}
-}
-
-// align_corners puts the outer pixels onto each other; of one pixel there is no distance.
-func TestAlignCorners(t *testing.T) {
-	corners := map[string]int{"RESIZE_NEAREST_NEIGHBOR": 0, "RESIZE_BILINEAR": 2}
+// Convolutions of unlike strides, dilations, paddings and groups give what plain loops
+// give: TensorFlow's SAME padding has its larger half behind.
+func TestGeometry(t *testing.T) {
 	for _, c := range []struct {
-		name string
-		to   int32
-		want []float32
+		name             string
+		depthwise        bool
+		valid            bool
+		kh, kw           int
+		sw, sh, dw, dh   int
+		out, groups, act int
+		padTop, padLeft  int
+		outH, outW       int
 	}{
-		{"RESIZE_NEAREST_NEIGHBOR", 1, []float32{0}},
-		{"RESIZE_NEAREST_NEIGHBOR", 2, []float32{0, 4}},
-		{"RESIZE_NEAREST_NEIGHBOR", 3, []float32{0, 2, 4}},
-		{"RESIZE_NEAREST_NEIGHBOR", 4, []float32{0, 1, 3, 4}},
-		{"RESIZE_BILINEAR", 1, []float32{0}},
-		{"RESIZE_BILINEAR", 2, []float32{0, 4}},
-		{"RESIZE_BILINEAR", 3, []float32{0, 2, 4}},
-		{"RESIZE_BILINEAR", 9, []float32{0, 0.5, 1, 1.5, 2, 2.5, 3, 3.5, 4}},
+		{"valid", false, true, 2, 3, 1, 1, 1, 1, 4, 1, 0, 0, 0, 4, 4},
+		{"same", false, false, 2, 3, 1, 1, 1, 1, 4, 1, 1, 0, 1, 5, 6},
+		{"strides", false, false, 3, 3, 3, 2, 1, 1, 4, 1, 2, 1, 0, 3, 2},
+		{"dilations", false, true, 2, 3, 1, 1, 2, 3, 4, 1, 0, 0, 0, 2, 2},
+		{"dilated, same", false, false, 2, 2, 1, 1, 3, 2, 4, 1, 3, 1, 1, 5, 6},
+		{"groups", false, true, 2, 2, 1, 1, 1, 1, 6, 2, 0, 0, 0, 4, 5},
+		{"depthwise", true, true, 2, 3, 2, 1, 1, 1, 4, 4, 1, 0, 0, 4, 2},
+		{"depthwise, dilated", true, true, 2, 2, 1, 1, 2, 3, 4, 4, 0, 0, 0, 2, 4},
+		{"depthwise, more channels", true, false, 3, 2, 1, 1, 1, 1, 8, 4, 3, 1, 0, 5, 6},
 	} {
-		g := newGraph(1, 1, 5, 1)
-		g.tensors[1].dims = []int32{1, 1, c.to, 1}
-		g.operators = []testOperator{{name: c.name, inputs: []int32{0, g.ints(1, c.to)}, outputs: []int32{1}, options: map[int]any{corners[c.name]: uint8(1)}}}
-		_, got := runGraph(t, g, 0, 1, 2, 3, 4)
-		require.Equal(t, c.want, got, "%s to %d", c.name, c.to)
-	}
-}
-
-// Signs whose pixels are repeated stay signs, so that layers behind are of bits; what
-// interpolates between them has other values.
-func TestSignsResized(t *testing.T) {
-	for name, binary := range map[string]bool{"RESIZE_NEAREST_NEIGHBOR": true, "RESIZE_BILINEAR": false} {
-		g := newGraph(1, 1, 2, 8)
-		s := g.add("SIGN", nil, []int32{1, 1, 2, 8}, 0)
-		r := g.add(name, nil, []int32{1, 1, 4, 8}, s, g.ints(1, 4))
-		g.tensors[1].dims = []int32{1, 1}
-		weights := make([]float32, 32)
-		for i := range weights {
-			weights[i] = []float32{1, -1, -1}[i%3]
-		}
-		g.operators = append(g.operators, testOperator{name: "FULLY_CONNECTED", inputs: []int32{r, g.floats([]int32{1, 32}, weights...), -1}, outputs: []int32{1}})
-		x := make([]float32, 16)
-		for i := range x {
-			x[i] = float32(i%5) - 1.5
-		}
-		net, got := runGraph(t, g, x...)
-		want := float32(0)
-		for i, w := range weights {
-			at, c := float32(i/8)/2, i%8
-			sign := func(p int) float32 { return map[bool]float32{true: 1, false: -1}[x[min(p, 1)*8+c] > 0] }
-			low := int(at)
-			v := sign(low)
-			if !binary {
-				v += (sign(low+1) - v) * (at - float32(low))
+		t.Run(c.name, func(t *testing.T) {
+			const h, w, in = 5, 6, 4
+			perGroup := in / c.groups
+			taps := c.kh * c.kw * perGroup
+			weights, bias := make([]float32, c.out*taps), make([]float32, c.out)
+			for i := range weights {
+				weights[i] = float32(i*7%11) - 5.5
 			}
-			want += w * v
-		}
-		require.Equal(t, []float32{want}, got, name)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
-		require.NoError(t, err)
-		require.Equal(t, binary, bcnn.Summarize(net, plan)[0].Binary, name)
+			for i := range bias {
+				bias[i] = float32(i) - 1
+			}
+			g := newGraph(1, h, w, in)
+			padding := uint8(0)
+			if c.valid {
+				padding = 1
+			}
+			options := map[int]any{0: padding, 1: c.sw, 2: c.sh, 3: uint8(c.act), 4: c.dw, 5: c.dh}
+			name, dims, stored := "CONV_2D", []int32{int32(c.out), int32(c.kh), int32(c.kw), int32(perGroup)}, weights
+			if c.depthwise { // [kh][kw][out]
+				name, dims = "DEPTHWISE_CONV_2D", []int32{1, int32(c.kh), int32(c.kw), int32(c.out)}
+				options = map[int]any{0: padding, 1: c.sw, 2: c.sh, 3: c.out / in, 4: uint8(c.act), 5: c.dw, 6: c.dh}
+				stored = make([]float32, len(weights))
+				for i, v := range weights {
+					stored[i%taps*c.out+i/taps] = v
+				}
+			}
+			g.outputs[0] = g.add(name, options, []int32{1, int32(c.outH), int32(c.outW), int32(c.out)}, 0, g.floats(dims, stored...), g.floats([]int32{int32(c.out)}, bias...))
+			x := make([]float32, h*w*in)
+			for i := range x {
+				x[i] = float32(i*5%13) - 6
+			}
+			_, y := runGraph(t, g, x...)
+			var want []float32
+			for i := range c.outH * c.outW * c.out {
+				o, col, row := i%c.out, i/c.out%c.outW, i/c.out/c.outW
+				sum := bias[o]
+				for k := range taps {
+					ky, kx := row*c.sh-c.padTop+k/perGroup/c.kw*c.dh, col*c.sw-c.padLeft+k/perGroup%c.kw*c.dw
+					if ky >= 0 && ky < h && kx >= 0 && kx < w {
+						sum += x[(ky*w+kx)*in+o/(c.out/c.groups)*perGroup+k%perGroup] * weights[o*taps+k]
+					}
+				}
+				want = append(want, []func(x float32) float32{
+					func(x float32) float32 { return x }, func(x float32) float32 { return max(x, 0) },
+					func(x float32) float32 { return min(max(x, -1), 1) }, func(x float32) float32 { return min(max(x, 0), 6) },
+				}[c.act](sum))
+			}
+			require.Equal(t, want, y)
+		})
 	}
 }
 
-// A softmax with another β is that of β·x.
-func TestBeta(t *testing.T) {
-	for _, beta := range []float32{0.5, 1, 2, 3} {
-		g := newGraph(1, 3)
-		g.operators = []testOperator{{name: "SOFTMAX", inputs: []int32{0}, outputs: []int32{1}, options: map[int]any{0: beta}}}
-		net, got := runGraph(t, g, -1, 0.25, 2)
-		require.Equal(t, []float32{-beta, 0.25 * beta, 2 * beta}, got) // the layer gives what softmax is of
-		require.IsType(t, bcnn.Softmax{}, net.Layers[len(net.Layers)-1].Op)
+// Filters that do not fit the channels in front of them, or each other.
+func TestFiltersThatDoNotFit(t *testing.T) {
+	for _, c := range []struct {
+		name   string
+		filter []int32
+		want   string
+	}{
+		{"CONV_2D", []int32{2, 1, 1, 4}, "filters [2 1 1 4] do not fit 2 channels"},
+		{"CONV_2D", []int32{3, 1, 1, 1}, "filters [3 1 1 1] do not fit 2 channels"},
+		{"DEPTHWISE_CONV_2D", []int32{2, 1, 1, 2}, "filters [2 1 1 2] do not fit 2 channels"},
+		{"DEPTHWISE_CONV_2D", []int32{1, 1, 1, 3}, "filters [1 1 1 3] do not fit 2 channels"},
+		{"DEPTHWISE_CONV_2D", []int32{1, 1, 2}, "its filters have 3 dimensions, want 4"},
+		{"FULLY_CONNECTED", []int32{1, 1, 32}, "its weights have 3 dimensions, want 2"},
+	} {
+		n := int32(1)
+		for _, d := range c.filter {
+			n *= d
+		}
+		g := with(c.name, nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) {
+			o.options = map[int]any{0: uint8(1), 1: 1, 2: 1}
+			if c.name == "FULLY_CONNECTED" {
+				o.options = nil
+			}
+			o.inputs = append(o.inputs, g.floats(c.filter, make([]float32, n)...))
+		})
+		refused(t, g.encode(), c.want)
 	}
 }

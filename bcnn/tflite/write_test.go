@@ -27,6 +27,7 @@ type testTensor struct {
 	data      []byte
 	scale     []float32
 	zero      []int64
+	axis      int32 // of several scales
 	signature []int32
 	sparse    bool
 }
@@ -132,6 +133,7 @@ func (g *testGraph) encode() []byte {
 			b.StartObject(7)
 			b.PrependUOffsetTSlot(2, scale, 0)
 			b.PrependUOffsetTSlot(3, zero, 0)
+			b.PrependInt32Slot(6, t.axis, 0)
 			quantization = b.EndObject()
 		}
 		if t.sparse {

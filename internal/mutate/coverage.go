@@ -21,22 +21,10 @@ type test struct {
 	lines map[string]map[int]bool
 }
 
-// covers reports whether a test runs a site. Profiles have no conditions of cases, nor constants:
-// whoever runs the function may use those in it, and anyone those outside of functions.
+// covers reports whether a test runs the line of a site, or may read what stands there.
 func (t *test) covers(s site) bool {
 	lines := t.lines[filepath.Base(s.file)]
-	if !s.blank {
-		return lines[s.line]
-	}
-	if s.first == 0 {
-		return true
-	}
-	for i := s.first; i <= s.last; i++ {
-		if lines[i] {
-			return true
-		}
-	}
-	return false
+	return s.outside || lines[s.line] || s.decided > 0 && lines[s.decided]
 }
 
 // testsOf runs each test of a package alone, with coverage.
@@ -64,7 +52,9 @@ func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
 		if t.lines, err = linesOf(profile); err != nil {
 			return nil, err
 		}
-		all = append(all, t)
+		if m.longest == 0 || t.time <= m.longest {
+			all = append(all, t)
+		}
 	}
 	slices.SortFunc(all, func(a, b *test) int { return int(a.time - b.time) })
 	return all, nil

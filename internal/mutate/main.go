@@ -34,6 +34,7 @@ func main() {
 	flag.Uint64Var(&m.seed, "seed", 1, "which ones")
 	flag.IntVar(&m.jobs, "jobs", runtime.NumCPU(), "mutants at the same time")
 	flag.StringVar(&m.tags, "tags", "", "build tags")
+	flag.DurationVar(&m.longest, "longest", time.Hour, "leave out tests that take longer, so that at least as many are killed as it says")
 	least := flag.Float64("least", 0, "percentage that must be killed")
 	flag.StringVar(&m.again, "again", "", "output of an earlier run, of which only the mutants are tried that survived")
 	flag.StringVar(&m.reasons, "reasons", "internal/mutate/reasons.tsv", "list of mutants that may survive")
@@ -57,10 +58,12 @@ func main() {
 type mutator struct {
 	dir, tags, reasons, again string
 	count, jobs               int
+	longest                   time.Duration
 	seed                      uint64
 	out                       io.Writer
 	work, root                string
 	tests                     []*test
+	many                      *together
 }
 
 // What became of a mutant.
@@ -113,6 +116,10 @@ func (m *mutator) run(ctx context.Context) (float64, error) {
 	}
 	rng := rand.New(rand.NewPCG(m.seed, 0))
 	rng.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+	// A tenth of them may not compile.
+	if m.many, err = m.of(ctx, sites[:min(len(sites), m.count+m.count/8)]); err != nil {
+		return 0, err
+	}
 	counts, excused := map[fate]int{}, 0
 	err = m.each(ctx, sites, func(r result) bool {
 		reason, ok := known[r.key(m.root)]
@@ -207,20 +214,12 @@ func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
 			times[stage] += t.time
 		}
 	}
-	src, err := s.mutated()
+	binary, ok, err := m.compiled(ctx, work, s)
 	if err != nil {
 		return 0, err
 	}
-	changed, overlay, binary := work+".go", work+".json", work+".test"
-	list, err := json.Marshal(map[string]any{"Replace": map[string]string{s.file: changed}})
-	if err != nil {
-		return 0, err
-	}
-	if err := errors.Join(os.WriteFile(changed, src, 0o644), os.WriteFile(overlay, list, 0o644)); err != nil {
-		return 0, err
-	}
-	if err := m.command(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", binary, ".").Run(); err != nil {
-		return broken, ctx.Err()
+	if !ok {
+		return broken, nil
 	}
 	if len(stages[0]) == 0 {
 		return uncovered, nil
@@ -230,8 +229,12 @@ func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
 			continue
 		}
 		slices.Sort(names)
-		limit := 10*times[i] + 10*time.Second // of a loop that does not end
-		err := m.limited(ctx, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$").Run()
+		limit := 10*times[i] + 10*time.Second                         // of a loop that does not end
+		ended, stop := context.WithTimeout(ctx, limit+10*time.Second) // for one that the runtime cannot interrupt either
+		c := m.limited(ended, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+		c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, m.many.number[s]))
+		err := c.Run()
+		stop()
 		if ctx.Err() != nil {
 			return 0, ctx.Err()
 		}
@@ -244,6 +247,24 @@ func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
 		}
 	}
 	return survived, nil
+}
+
+// compiled returns the test binary that has a mutant, if that compiles.
+func (m *mutator) compiled(ctx context.Context, work string, s site) (binary string, ok bool, err error) {
+	if m.many.broken[s] || m.many.number[s] > 0 {
+		return m.many.binary, !m.many.broken[s], nil
+	}
+	src, err := s.mutated()
+	if err != nil {
+		return "", false, err
+	}
+	changed, overlay, binary := work+".go", work+".json", work+".test"
+	list, err := json.Marshal(map[string]any{"Replace": map[string]string{s.file: changed}})
+	if err = errors.Join(err, os.WriteFile(changed, src, 0o644), os.WriteFile(overlay, list, 0o644)); err != nil {
+		return "", false, err
+	}
+	err = m.command(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", binary, ".").Run()
+	return binary, err == nil, ctx.Err()
 }
 
 // limited is a command that has no more than 8 GiB of address space, as a mutant may ask for

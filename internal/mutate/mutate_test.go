@@ -12,7 +12,10 @@ import (
 
 const code = `package p
 
-import "errors"
+import (
+	"errors"
+	"math"
+)
 
 func Sign(x int) (int, error) {
 	if x > 1<<20 {
@@ -27,6 +30,8 @@ func Sign(x int) (int, error) {
 func Never(x int) bool { return x == 3 }
 
 func Text() string { return "a" + "b" }
+
+func Least() float64 { return math.Inf(-1) }
 `
 
 const tests = `package p
@@ -77,10 +82,11 @@ func TestMutate(t *testing.T) {
 		"SURVIVED p.go\tif x < 0 {\t0\t<\t<=",
 		"NO TEST  p.go\tfunc Never(x int) bool { return x == 3 }\t0\t==\t!=",
 		"NO TEST  p.go\tfunc Never(x int) bool { return x == 3 }\t0\t3\t4",
+		"NO TEST  p.go\tfunc Least() float64 { return math.Inf(-1) }\t0\t-", // of 1 the sign alone counts
 	}, got)
 	// Killed: << as >>, −1 as 1 and as −2, 1 as 2.
-	require.Contains(t, out.String(), "11 mutants: 4 killed, 7 survived (of which 1 for a reason), 2 on lines that no test runs; 45.5 % killed or for a reason; 0 more did not compile")
-	require.InDelta(t, 500./11, percent, 1e-9)
+	require.Contains(t, out.String(), "12 mutants: 4 killed, 8 survived (of which 1 for a reason), 3 on lines that no test runs; 41.7 % killed or for a reason; 0 more did not compile")
+	require.InDelta(t, 500./12, percent, 1e-9)
 
 	// Only those again that survived; the one with a reason is not listed.
 	earlier := filepath.Join(dir, "earlier.txt")
@@ -89,7 +95,7 @@ func TestMutate(t *testing.T) {
 	m.again = earlier
 	_, err = m.run(t.Context())
 	require.NoError(t, err)
-	require.Contains(t, out.String(), "6 mutants: 0 killed, 6 survived")
+	require.Contains(t, out.String(), "7 mutants: 0 killed, 7 survived")
 }
 
 func TestSites(t *testing.T) {
@@ -109,4 +115,70 @@ func TestSites(t *testing.T) {
 	require.ErrorContains(t, err, "nothing to mutate")
 	_, err = (&mutator{dir: dir, reasons: filepath.Join(dir, "p.go")}).run(t.Context())
 	require.ErrorContains(t, err, "p.go:1: want file")
+}
+
+// Functions of every form have copies, and what stands outside of them, or in the conditions of
+// a switch, meets its tests.
+func TestForms(t *testing.T) {
+	dir := t.TempDir()
+	t.Chdir(dir)
+	for name, text := range map[string]string{"go.mod": "module p\n\ngo 1.25\n", "p.go": `package p
+
+const most = 3
+
+type T struct{ n int }
+
+func (T) None(_ int, _ ...string) bool { return true }
+
+func (t *T) Grow(by ...int) {
+	for _, b := range by {
+		t.n += b
+	}
+}
+
+func Sum[N ~int | ~float64](list ...N) (sum N) {
+	for _, v := range list {
+		sum += v
+	}
+	return sum
+}
+
+func Size(n int) string {
+	switch {
+	case n > most:
+		return "large"
+	}
+	return "small"
+}
+`, "p_test.go": `package p
+
+import "testing"
+
+func TestForms(t *testing.T) {
+	v := T{1}
+	v.Grow(2, 3)
+	if v.n != 6 || !v.None(1, "a") || Sum(1, 2) != 3 || Sum(0.5, 2) != 2.5 {
+		t.Fatal(v)
+	}
+}
+
+func TestLarge(t *testing.T) {
+	if Size(4) != "large" {
+		t.Fatal()
+	}
+}
+
+func TestSmall(t *testing.T) {
+	if Size(3) != "small" {
+		t.Fatal()
+	}
+}
+`} {
+		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
+	}
+	var out bytes.Buffer
+	m := &mutator{dir: ".", count: 100, jobs: 2, seed: 1, reasons: os.DevNull, out: &out}
+	_, err := m.run(t.Context())
+	require.NoError(t, err, out.String())
+	require.Contains(t, out.String(), "5 mutants: 5 killed", "3, true, += and +=, >")
 }

@@ -14,14 +14,14 @@ import (
 
 // site is a place in a file where one token can be another one.
 type site struct {
-	file        string // path
-	line        int
-	from, to    int // bytes of the token
-	old, new    string
-	code        string // the line, without space around it
-	occurrence  int    // which of the same token and replacement in lines of this text
-	blank       bool   // profiles say nothing of it: a constant, the condition of a case
-	first, last int    // lines of its function; 0 outside of functions
+	file       string // path
+	line       int
+	from, to   int // bytes of the token
+	old, new   string
+	code       string // the line, without space around it
+	occurrence int    // which of the same token and replacement in lines of this text
+	outside    bool   // of functions: coverage says nothing of it
+	decided    int    // the line of the switch whose case it decides, or of the function whose constant it is, of which coverage says nothing
 }
 
 func (s site) String() string { return fmt.Sprintf("%s:%d: %s → %s", s.file, s.line, s.old, s.new) }
@@ -73,35 +73,65 @@ func sitesOf(name string) ([]site, error) {
 	}
 	lines := strings.Split(string(src), "\n")
 	var all []site
+	inside, function := token.NoPos, 0 // up to the end of a function, and where that begins
+	cases := map[ast.Expr]int{}
+	decided := struct { // the last of those expressions
+		end  token.Pos
+		line int
+	}{}
 	add := func(at token.Pos, old, new string) {
 		p := set.Position(at)
-		all = append(all, site{file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
+		line := 0
+		if at < decided.end {
+			line = decided.line
+		}
+		all = append(all, site{outside: at >= inside, decided: line, file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
 	}
 	swap := func(at token.Pos, t token.Token) {
 		if other, ok := swaps[t]; ok {
 			add(at, t.String(), other.String())
 		}
 	}
-	beside := map[ast.Expr]bool{} // results beside an error, which nobody looks at
-	var blank []ast.Node
+	beside := map[ast.Expr]bool{} // results beside an error, which nobody looks at, and numbers of which only the sign counts
 	ast.Inspect(file, func(n ast.Node) bool {
 		if e, ok := n.(ast.Expr); ok && beside[e] {
 			return false
 		}
+		if e, ok := n.(ast.Expr); ok && cases[e] > 0 {
+			decided.end, decided.line = e.End(), cases[e]
+		}
 		switch n := n.(type) {
+		case *ast.SwitchStmt:
+			for _, c := range n.Body.List {
+				for _, e := range c.(*ast.CaseClause).List {
+					cases[e] = set.Position(n.Switch).Line
+				}
+			}
+		case *ast.FuncDecl:
+			inside = n.End()
+			if n.Body != nil {
+				function = set.Position(n.Body.Lbrace).Line
+			}
+		case *ast.GenDecl:
+			if n.Tok == token.CONST && n.Pos() < inside {
+				decided.end, decided.line = n.End(), function
+			}
+		case *ast.FuncLit:
+			inside = max(inside, n.End())
 		case *ast.ImportSpec:
 			return false
-		case *ast.GenDecl:
-			if n.Tok == token.CONST {
-				blank = append(blank, n)
-			}
-		case *ast.CaseClause:
-			for _, e := range n.List {
-				blank = append(blank, e)
-			}
 		case *ast.ReturnStmt:
 			if last := len(n.Results) - 1; last > 0 && isError(n.Results[last]) {
 				for _, e := range n.Results[:last] {
+					beside[e] = true
+				}
+			}
+		case *ast.CallExpr:
+			if f, ok := n.Fun.(*ast.SelectorExpr); ok && f.Sel.Name == "Inf" {
+				for _, e := range n.Args {
+					if minus, ok := e.(*ast.UnaryExpr); ok {
+						e = minus.X
+					}
 					beside[e] = true
 				}
 			}
@@ -133,18 +163,6 @@ func sitesOf(name string) ([]site, error) {
 		}
 		return true
 	})
-	within := func(n ast.Node, s site) bool {
-		return set.Position(n.Pos()).Offset <= s.from && s.from < set.Position(n.End()).Offset
-	}
-	for i, s := range all {
-		all[i].blank = slices.ContainsFunc(blank, func(n ast.Node) bool { return within(n, s) })
-		for _, d := range file.Decls {
-			if f, ok := d.(*ast.FuncDecl); ok && within(f, s) {
-				all[i].first, all[i].last = set.Position(f.Pos()).Line, set.Position(f.End()).Line
-			}
-		}
-		all[i].blank = all[i].blank || all[i].first == 0
-	}
 	slices.SortFunc(all, func(a, b site) int { return a.from - b.from })
 	seen := map[[3]string]int{}
 	for i := range all {

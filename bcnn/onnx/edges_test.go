@@ -1,0 +1,301 @@
+package onnx
+
+import (
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// im2col lists the windows over images with the channels last, row by row, a window's channels
+// innermost.
+func (n testNode) im2col(x array) array {
+	k, s, d, pads := n.list("kernel_size", 1, 1), n.list("stride", 1, 1), n.list("dilations", 1, 1), n.list("pad_amount", 0, 0, 0, 0)
+	count := func(size, axis int) int {
+		return (size+pads[axis]+pads[axis+2]-(k[axis]-1)*d[axis]-1)/s[axis] + 1
+	}
+	channels := x.dims[3]
+	out := newArray(x.dims[0], count(x.dims[1], 0), count(x.dims[2], 1), k[0]*k[1]*channels)
+	i := 0
+	each(out.dims, func(index []int) {
+		tap := index[3] / channels
+		y, xx := index[1]*s[0]-pads[0]+tap/k[1]*d[0], index[2]*s[1]-pads[1]+tap%k[1]*d[1]
+		out.v[i] = float64(n.int("pad_value", 0))
+		if y >= 0 && xx >= 0 && y < x.dims[1] && xx < x.dims[2] {
+			out.v[i] = x.at(index[0], y, xx, index[3]%channels)
+		}
+		i++
+	})
+	return out
+}
+
+// Forms of operators that are rare in files, with sizes that tell rows from columns.
+func TestEdges(t *testing.T) {
+	r := rand.New(rand.NewPCG(121, 122))
+	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, 0.5, -1, 2) }
+	taps := func(name string, k, n int) testTensor { // of n windows side by side
+		t := testTensor{name: name, typ: pb.Int64, dims: []int{k, n}}
+		for i := range k * n {
+			t.values = append(t.values, float64(i/n+i%n))
+		}
+		return t
+	}
+	three := func(strides ...int) []any {
+		return []any{"kernel_shape", []int{3, 3}, "strides", strides, "ceil_mode", 1}
+	}
+	last, first := op("Transpose", "x", "a", perm(0, 2, 3, 1)...), perm(0, 3, 1, 2)
+	im2col := func(attrs ...any) testNode { return op("qonnx.custom_op.general/Im2Col", "a", "b", attrs...) }
+	for _, c := range []struct {
+		name  string
+		input testInput
+		nodes []testNode
+		inits []testTensor
+	}{
+		{"all dimensions of 1", testInput{"x", pb.Float, []any{2, 3, 4, 5}}, []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "b"), op("MatMul", "b v", "y")},
+			[]testTensor{randomTensor(r, "v", []int{3, 4}, 0.5, -1)}},
+		{"a row above an average pool", image(2, 8, 9), []testNode{op("Pad", "x p", "a"), op("AveragePool", "a", "y", three(3, 3)...)}, []testTensor{ints("p", 0, 0, 1, 0, 0, 0, 0, 0)}},
+		{"a row below it", image(2, 8, 9), []testNode{op("Pad", "x p", "a"), op("AveragePool", "a", "y", three(3, 3)...)}, []testTensor{ints("p", 0, 0, 0, 0, 0, 0, 1, 0)}},
+		{"a column on the left", image(2, 9, 8), []testNode{op("Pad", "x p", "a"), op("AveragePool", "a", "y", three(3, 3)...)}, []testTensor{ints("p", 0, 0, 0, 1, 0, 0, 0, 0)}},
+		{"a column on the right", image(2, 9, 8), []testNode{op("Pad", "x p", "a"), op("AveragePool", "a", "y", three(3, 3)...)}, []testTensor{ints("p", 0, 0, 0, 0, 0, 0, 0, 1)}},
+		{"a flat vector as a wide image", testInput{"x", pb.Float, []any{"batch", 40}}, []testNode{op("Reshape", "x s", "a"), op("Conv", "a w", "y")},
+			[]testTensor{ints("s", -1, 2, 4, 5), randomTensor(r, "w", []int{3, 2, 3, 2}, 0.5, -1)}},
+		{"windows of one pixel", image(3, 4, 5), []testNode{op("Conv", "x w", "a"), op("Reshape", "a s", "b"), op("Col2Im", "b size one", "c"), op("Conv", "c v", "y")},
+			[]testTensor{randomTensor(r, "w", []int{4, 3, 1, 1}, 0.5, -1), ints("s", 0, 4, 20), ints("size", 4, 5), ints("one", 1, 1), randomTensor(r, "v", []int{2, 4, 3, 2}, 0.5, -1)}},
+		{"windows that are listed", image(3, 6, 5), []testNode{last, im2col("kernel_size", []int{3, 2}), op("MatMul", "b w", "c"), op("Transpose", "c", "y", first...)},
+			[]testTensor{randomTensor(r, "w", []int{18, 4}, 0.5, -1)}},
+		{"with strides and padding", image(3, 6, 5), []testNode{last, im2col("kernel_size", []int{3, 2}, "stride", []int{2, 1}, "pad_amount", []int{1, 0, 2, 3}), op("MatMul", "b w", "c"), op("Transpose", "c", "y", first...)},
+			[]testTensor{randomTensor(r, "w", []int{18, 4}, 0.5, -1)}},
+		{"with dilation", image(2, 7, 9), []testNode{last, im2col("kernel_size", []int{2, 3}, "dilations", []int{3, 2}, "pad_amount", []int{0, 2, 1, 0}), op("MatMul", "b w", "c"), op("Transpose", "c", "y", first...)},
+			[]testTensor{randomTensor(r, "w", []int{12, 4}, 0.5, -1)}},
+		{"windows of ones around", image(2, 4, 4), []testNode{last, im2col("kernel_size", []int{2, 2}, "pad_amount", []int{1, 0, 0, 1}, "pad_value", 1), op("MatMul", "b w", "c"), op("Transpose", "c", "y", first...)},
+			[]testTensor{randomTensor(r, "w", []int{8, 3}, 0.5, -1)}},
+		{"windows that stay", image(2, 4, 3), []testNode{last, im2col("kernel_size", []int{3, 2}, "pad_amount", []int{1, 0, 0, 1}), op("Relu", "b", "c"), op("Transpose", "c", "y", first...)}, nil},
+		{"softmax of an image before operator set 13", image(3, 2, 4), []testNode{op("Softmax", "x", "a", "inside", 1, "axes", []int{1, 2, 3}), op("Mul", "a x", "y")}, nil},
+		{"softmax of the pixels of a channel", image(3, 2, 4), []testNode{op("Softmax", "x", "a", "axis", 2, "inside", 1, "axes", []int{2, 3}), op("Mul", "a x", "y")}, nil},
+		{"groups of a constant vector", testInput{"x", pb.Float, []any{"batch", 6}}, []testNode{op("GroupNormalization", "k six shift", "n", "num_groups", 3), op("Add", "x n", "y")},
+			[]testTensor{floats("k", []int{1, 6}, 1, 2, 4, 3, 0.5, -1), floats("six", []int{6}, 0.5, -1.25, 1, 2, 1.5, 0.75), floats("shift", []int{6}, 0, 1, -1, 0.5, 2, 3)}},
+		{"a bias of one row", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 2)}},
+		{"a bias of one number", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1)}},
+		{"a bias of one number in a row", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1)}},
+		{"a softmax of what is last", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(0, 2, 3, 1)...), op("Softmax", "a", "b", "inside", 1), op("Mul", "a b", "c"), op("Transpose", "c", "y", first...)}, nil},
+		{"an empty constant in another form", image(3, 4, 5), []testNode{op("Reshape", "none s", "a"), op("Concat", "a k", "b", "axis", 0), op("Add", "x b", "y")},
+			[]testTensor{floats("none", []int{0}), ints("s", 0, 1, 1), floats("k", []int{3, 1, 1}, 1, 2, 3)}},
+		{"a product along the windows", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 1, 2, 4, 3, 5)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
+			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"a product of the windows", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 3, 5, 1, 2, 4)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
+			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"a product of the windows with weights in another order", image(3, 4, 5), []testNode{op("Gather", "x rows", "a", "axis", 2), op("Gather", "a cols", "b", "axis", 4), op("Transpose", "b", "c", perm(0, 3, 5, 4, 1, 2)...), op("Reshape", "c s", "d"), op("MatMul", "d w", "y")},
+			[]testTensor{taps("rows", 2, 3), taps("cols", 2, 4), ints("s", 0, 12, 12), f("w", 12, 2)}},
+		{"one pixel", image(3, 4, 5), []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "b"), op("MatMul", "b w", "y")},
+			[]testTensor{ints("at", 2, -1), f("w", 3, 2)}},
+		{"indices of five dimensions", image(3, 4, 5), []testNode{op("Gather", "x i", "a", "axis", 1), op("Reshape", "a s", "b"), op("Relu", "b", "y")},
+			[]testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 2}, values: []float64{2, 0}}, ints("s", 0, 2, 4, 5)}},
+		{"eight dimensions", image(3, 4, 5), []testNode{op("Unsqueeze", "x four", "a"), op("Squeeze", "a four", "b"), op("Relu", "b", "y")}, []testTensor{ints("four", 1, 2, 3, 4)}},
+		{"a constant that is joined to nothing", image(3, 4, 5), []testNode{op("Concat", "k", "a", "axis", 0), op("Add", "x a", "y")}, []testTensor{f("k", 3, 1, 1)}},
+		{"dropout that is off", image(3, 4, 4), []testNode{op("Dropout", "x ratio off", "a"), op("Relu", "a", "y")},
+			[]testTensor{number("ratio", 0.5), {name: "off", typ: pb.Bool, dims: []int{}, values: []float64{0}}}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: c.input, nodes: c.nodes, inits: c.inits, output: "y", rounds: true}
+			if strings.HasPrefix(c.name, "softmax") {
+				m.opset = 11
+			}
+			compare(t, r, m, Options{}, false)
+		})
+	}
+}
+
+// TestRefused has what is one step beyond what the operators take.
+func TestRefused(t *testing.T) {
+	r := rand.New(rand.NewPCG(123, 124))
+	f := func(name string, dims ...int) testTensor { return randomTensor(r, name, dims, 0.5, 1) }
+	truth := func(name string, values ...float64) testTensor {
+		return testTensor{name: name, typ: pb.Bool, dims: []int{len(values)}, values: values}
+	}
+	trunc := func(scale, zero, in, out float64) ([]testNode, []testTensor) {
+		return []testNode{op("Floor", "x", "f"), op("Clip", "f least most", "c"), op("qonnx.custom_op.general/Trunc", "c scale zero in out", "y")},
+			[]testTensor{number("least", -8), number("most", 7), number("scale", scale), number("zero", zero), number("in", in), number("out", out)}
+	}
+	for _, c := range []struct {
+		name  string
+		nodes []testNode
+		inits []testTensor
+		want  string
+	}{
+		{"squeeze of one image", []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "y")}, nil, "without axes it may drop the batch"},
+		{"scales of more dimensions", []testNode{op("LayerNormalization", "x s", "y", "axis", 1)}, []testTensor{f("s", 3, 1, 1, 1, 1)}, "(LayerNormalization, index 0)"},
+		{"scales of a constant in two dimensions", []testNode{op("InstanceNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 4, 5), f("s", 3, 1), f("b", 3)}, "a constant of dimensions [3 1] for 3 channels"},
+		{"scales of other channels", []testNode{op("InstanceNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 4, 5), f("s", 2), f("b", 3)}, "a constant of dimensions [2] for 3 channels"},
+		{"dropout in training", []testNode{op("Dropout", "x ratio on", "y")}, []testTensor{number("ratio", 0.5), truth("on", 1)}, "it is in training mode"},
+		{"dropout of two modes", []testNode{op("Dropout", "x ratio on", "y")}, []testTensor{number("ratio", 0.5), truth("on", 0, 0)}, "it is in training mode"},
+		{"a choice of −∞", []testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, []testTensor{number("half", 0.5), number("infinite", math.Inf(-1))}, "a choice of -Inf"},
+		{"a choice of ∞ among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, []testTensor{number("half", 0.5), floats("infinite", []int{3, 1, 1}, math.Inf(1), 1, 2)}, "a choice of +Inf"},
+		{"a choice of NaN", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), number("nan", math.NaN())}, "a choice of NaN"},
+		{"as many columns as windows", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 1, 20), ints("k", 1, 2)}, "only windows of one pixel"},
+		{"more columns", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 4, 20), ints("k", 1, 1)}, "20 windows for 4×20 pixels"},
+		{"more rows", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 20, 5), ints("k", 1, 1)}, "20 windows for 20×5 pixels"},
+		{"a threshold below INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int{0, 1, math.MinInt32 - 1})}, nil, "threshold -2147483649"},
+		{"a threshold above INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int{0, 1, math.MaxInt32 + 1})}, nil, "threshold 2147483648"},
+		{"groups of a constant without channels", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 1), op("Add", "x n", "y")}, []testTensor{f("k", 5), f("s", 5), f("b", 5)}, "groups do not divide"},
+		{"no groups of a constant", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 0), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "groups do not divide"},
+		{"a bias of three dimensions", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1, 2)}, "a bias of FLOAT [1 1 2]"},
+		{"a bias of two rows", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 2, 2)}, "a bias of FLOAT [2 2]"},
+		{"a bias of other columns", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 3)}, "a bias of FLOAT [1 3]"},
+		{"columns expanded to more", []testNode{op("Expand", "x s", "y")}, []testTensor{ints("s", 1, 3, 4, 6)}, "dimension 3 has 5 positions, not 6"},
+		{"channels expanded to none", []testNode{op("GlobalMaxPool", "x", "a"), op("Expand", "a s", "y")}, []testTensor{ints("s", 1, 3, 0, 1)}, "dimension 2 has 1 positions, not 0"},
+		{"zero points of channels", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
+			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 0, 1}}}, "a zero point of each channel of a computed tensor is not supported"},
+		{"zero points of the last channel", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
+			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 1, 2}}}, "a zero point of each channel of a computed tensor is not supported"},
+		{"a scale of 0", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{number("s", 0), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
+		{"a scale below 0 of a channel", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{floats("s", []int{3, 1, 1}, 1, 2, -1), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
+		{"a scale of no number", []testNode{op("QuantizeLinear", "x s", "a"), op("DequantizeLinear", "a s", "y")}, []testTensor{number("s", math.NaN())}, "a scale is not more than 0"},
+		{"indices of six dimensions", []testNode{op("Gather", "x i", "y", "axis", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 1, 2}, values: []float64{2, 0}}}, "more than 8 dimensions"},
+		{"nine dimensions", []testNode{op("Unsqueeze", "x five", "y")}, []testTensor{ints("five", 1, 2, 3, 4, 5)}, "more than 8 dimensions"},
+		{"two dimensions that are open", []testNode{op("Reshape", "x s", "y")}, []testTensor{ints("s", 0, -1, -1)}, "shape [0 -1 -1]"},
+		{"two dimensions of a constant that are open", []testNode{op("Reshape", "k s", "a"), op("Add", "x a", "y")}, []testTensor{f("k", 6), ints("s", -1, -1, 1)}, "shape [-1 -1 1]"},
+		{"rows that are wrapped and cropped", []testNode{op("Pad", "x p", "y", "mode", "wrap")}, []testTensor{ints("p", 0, 0, -1, 0, 0, 0, 1, 0)}, "repeat pixels that are cropped"},
+		{"a choice of NaN among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), floats("nan", []int{3, 1, 1}, 1, math.NaN(), 2)}, "a choice of NaN"},
+		{"indices of each image", []testNode{op("GatherND", "x i", "y", "batch_dims", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1}, values: []float64{0}}}, "want a list of positions"},
+		{"indices without dimensions", []testNode{op("GatherND", "x i", "y")}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}}, "want a list of positions"},
+		{"response of an even size", []testNode{op("LRN", "x", "y", "size", 2)}, nil, "a size of 2"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 5), nodes: c.nodes, inits: c.inits, output: "y"}
+			if strings.HasPrefix(c.name, "a threshold") {
+				m.input = bytesImage(3, 4, 5)
+			}
+			_, _, err := Decode(t.Context(), m.encode(), Options{})
+			require.ErrorContains(t, err, c.want)
+		})
+	}
+	m := testModel{input: image(3, 4, 5), output: "y"}
+	_, m.inits = trunc(0, 0, 8, 4)
+	m.nodes = []testNode{op("Clip", "x least most", "c"), op("qonnx.custom_op.general/Trunc", "c scale zero in one out", "y")}
+	m.inits = append(m.inits, number("one", 1))
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.ErrorContains(t, err, "a scale is not more than 0")
+	for _, c := range []struct {
+		scale, zero, in, out float64
+		want                 string
+	}{
+		{0, 0, 8, 4, "a scale is not more than 0"}, {-1, 0, 8, 4, "a scale is not more than 0"}, {math.NaN(), 0, 8, 4, "a scale is not more than 0"},
+		{1, 1, 8, 4, "a zero point is not supported"}, {1, 0, 40, 7, "a division by 2 to the power of 33"}, {1, 0, 7, 40, "a division by 2 to the power of -33"}, {1, 0, 40, 8, ""}, {1, 0, 8, 4, ""},
+	} {
+		t.Run(fmt.Sprint("trunc ", c), func(t *testing.T) {
+			m := testModel{input: image(3, 4, 5), output: "y"}
+			m.nodes, m.inits = trunc(c.scale, c.zero, c.in, c.out)
+			_, _, err := Decode(t.Context(), m.encode(), Options{})
+			if c.want == "" {
+				require.NoError(t, err)
+			} else {
+				require.ErrorContains(t, err, c.want)
+			}
+		})
+	}
+}
+
+// Of several outputs that cannot be made, the first one is named.
+func TestFirstOfSeveralOutputs(t *testing.T) {
+	m := twoEnds()
+	m.also[1], m.also[3] = "w", "image"
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.ErrorContains(t, err, `output "w": it is constant`)
+	require.NotContains(t, err.Error(), `output "image"`)
+}
+
+// Behind an operator that no layer does, what is known of its result is used, and nothing else:
+// neither is a convolution an obstacle for dimensions that are not known, nor is it none for
+// those that are.
+func TestBehindObstacles(t *testing.T) {
+	weights := floats("w", []int{1, 5, 1, 1}, 1, 2, 3, 4, 5) // for other channels than x has
+	for _, c := range []struct {
+		name     string
+		node     testNode
+		declared testInput
+		want     int // obstacles
+	}{
+		{"of the same dimensions", op("Log", "x", "a"), testInput{}, 2},
+		{"of two operands", op("Mod", "x two", "a"), testInput{}, 2},
+		{"an activation", op("Shrink", "x", "a"), testInput{}, 2},
+		{"of unknown dimensions", op("LSTM", "x", "a"), testInput{}, 1},
+		{"of declared ones", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 4, 5}}, 2},
+		{"of declared ones that fit", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 5, 4, 1}}, 1},
+		{"of a declared vector", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 5}}, 2},
+		{"no channels", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 0, 4, 5}}, 1},
+		{"no rows", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 0, 5}}, 1},
+		{"no columns", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 4, 0}}, 1},
+		{"as many rows as nobody has", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 1 << 40, 5}}, 1},
+		{"rows of a name", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, "h", 5}}, 1},
+		{"three dimensions", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 4}}, 1},
+		{"of another tensor", op("LSTM", "x", "a"), testInput{"b", pb.Float, []any{"n", 3, 4, 5}}, 1},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			m := testModel{input: image(3, 4, 5), nodes: []testNode{c.node, op("Conv", "a w", "y")}, inits: []testTensor{weights, number("two", 2)}, output: "y"}
+			if c.declared.name != "" {
+				m.infos = []testInput{c.declared}
+			}
+			_, _, err := Decode(t.Context(), m.encode(), Options{})
+			var obstacles *bcnn.ObstaclesError
+			require.ErrorAs(t, err, &obstacles)
+			require.Len(t, obstacles.Obstacles, c.want, err)
+			require.Equal(t, c.node.op, obstacles.Obstacles[0].Op)
+		})
+	}
+}
+
+// What an obstacle leaves open is no second obstacle.
+func TestThresholdsBehindObstacles(t *testing.T) {
+	m := testModel{input: image(3, 4, 5), output: "y", infos: []testInput{{"a", pb.Float, []any{"n", 1, 4, 5}}},
+		nodes: []testNode{op("LSTM", "x", "a"), op("Greater", "a k", "c"), op("Where", "c one minus", "y")},
+		inits: []testTensor{floats("k", []int{3, 1, 1}, 1, 2, 3), number("one", 1), number("minus", -1)}}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 1)
+}
+
+// The layers that quotients by constants become: of powers of 2 a scale, of others a division by
+// the root of a square, where float32 has that.
+func TestConstantQuotients(t *testing.T) {
+	r := rand.New(rand.NewPCG(125, 126))
+	for _, c := range []struct {
+		by   []float64
+		want string
+	}{
+		{[]float64{4}, "affine"}, {[]float64{-0.5}, "affine"}, {[]float64{3}, "batchnorm"}, {[]float64{0.375}, "batchnorm"}, {[]float64{-0.75}, "batchnorm"},
+		{[]float64{2, 4, 0.25}, "affine"}, {[]float64{2, 3, 0.5}, "batchnorm"}, {[]float64{0.75, 2, 4}, "batchnorm"}, {[]float64{2, 4, -3}, "batchnorm"},
+		{[]float64{float64(float32(1.1))}, "affine"}, {[]float64{3, 5, float64(float32(1.1))}, "affine"}, {[]float64{float64(float32(1.1)), 3, 5}, "affine"}, {[]float64{0x3p-80}, "affine"},
+	} {
+		m := testModel{input: image(3, 4, 5), output: "y", nodes: []testNode{op("Div", "x by", "y")}, inits: []testTensor{floats("by", []int{len(c.by), 1, 1}, c.by...)}, rounds: true}
+		net, _ := compare(t, r, m, Options{}, false)
+		require.Equal(t, map[string]int{c.want: 1}, layersOf(net), c.by)
+	}
+}
+
+// A dimension that the file leaves open is an obstacle of the input, which is no node.
+func TestOpenDimensions(t *testing.T) {
+	m := testModel{input: testInput{"x", pb.Float, []any{"n", 3, "h", 5}}, nodes: []testNode{op("Relu", "x", "y")}, output: "y"}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	var obstacles *bcnn.ObstaclesError
+	require.ErrorAs(t, err, &obstacles)
+	require.Len(t, obstacles.Obstacles, 1)
+	require.Equal(t, -1, obstacles.Obstacles[0].Index)
+	require.Equal(t, "x", obstacles.Obstacles[0].Node)
+	require.Equal(t, "InputShape", obstacles.Obstacles[0].Option)
+	for dims, want := range map[int]string{1: "it has 1 dimensions", 2: "", 3: "", 4: "", 5: "it has 5 dimensions"} {
+		m.input.dims = []any{"n", 3, 4, 5, 6}[:dims]
+		_, _, err := Decode(t.Context(), m.encode(), Options{})
+		if want == "" {
+			require.NoError(t, err)
+		} else {
+			require.ErrorContains(t, err, want)
+		}
+	}
+}
