@@ -40,7 +40,7 @@ func stepKernels(d *device) (map[string]bool, error) {
 	all := make(map[string]bool)
 	for _, f := range files {
 		name, rest, _ := strings.Cut(f.Name(), ".")
-		if name == "peaks" || name == "network" || name == "steps" || strings.HasSuffix(rest, "a.ptx") && !d.limits.Warpgroups {
+		if strings.HasPrefix(name, "peaks") || name == "network" || name == "steps" || strings.HasSuffix(rest, "a.ptx") && !d.limits.Warpgroups {
 			continue
 		}
 		text, err := kernels.ReadPTX(name, d.arch)

@@ -19,6 +19,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
+	"github.com/bitcnn/bitcnn/backend/cuda/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
@@ -382,11 +383,12 @@ func TestPeaksOf(t *testing.T) {
 		want             string // with tensor cores
 	}{
 		{53, 53, ""}, {61, 70, ""}, {75, 75, " peak_mma_xor"}, {75, 90, " peak_mma_xor"}, {80, 89, " peak_mma_and"},
-		{90, 90, " peak_mma_and"}, {90, 100, " peak_mma_s8"}, {90, 121, " peak_mma_s8"},
+		{90, 90, " peak_mma_and peak_wgmma_and"}, {90, 100, " peak_mma_s8"}, {90, 121, " peak_mma_s8"},
 	} {
+		limits := candidates.Limits{Capability: c.capability, Warpgroups: c.capability == 90}
 		for _, tensorCores := range []bool{false, true} {
 			var got strings.Builder
-			for _, k := range peaksOf(c.arch, c.capability, tensorCores) {
+			for _, k := range peaksOf(c.arch, limits, tensorCores) {
 				got.WriteString(" " + k.name)
 			}
 			want := " peak_popc peak_popc_csa"
@@ -395,6 +397,9 @@ func TestPeaksOf(t *testing.T) {
 			}
 			require.Equal(t, want, got.String(), c)
 		}
+	}
+	for _, k := range peaksOf(90, candidates.Limits{Capability: 90}, true) { // with a driver that is too old
+		require.NotEqual(t, peaksOfWarpgroups, k.file)
 	}
 }
 

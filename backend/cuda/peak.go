@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"strings"
 	"time"
 	"unsafe"
 
@@ -20,9 +21,9 @@ import (
 
 var _ driver.PeakMeter = (*device)(nil)
 
-// peakKernel is a loop of peaks.cu that computes products of ±1 values.
+// peakKernel is a loop of a file that computes products of ±1 values.
 type peakKernel struct {
-	name            string
+	file, name      string
 	from, to        int // of the PTX for which architectures it is taken
 	since, until    int // on which compute capabilities
 	productsOfRound int // per warp
@@ -30,22 +31,37 @@ type peakKernel struct {
 }
 
 var peakKernels = []peakKernel{
-	{"peak_popc", 0, newest, 0, newest, 32 * 32 * 32, false},
-	{"peak_popc_csa", 0, newest, 0, newest, 32 * 32 * 32, false},
-	{"peak_mma_xor", 75, 79, 0, newest, 8 * 16 * 8 * 256, true},
-	{"peak_mma_and", 80, newest, 0, 99, 8 * 16 * 8 * 256, true},
+	{"peaks", "peak_popc", 0, newest, 0, newest, 32 * 32 * 32, false},
+	{"peaks", "peak_popc_csa", 0, newest, 0, newest, 32 * 32 * 32, false},
+	{"peaks", "peak_mma_xor", 75, 79, 0, newest, 8 * 16 * 8 * 256, true},
+	{"peaks", "peak_mma_and", 80, newest, 0, 99, 8 * 16 * 8 * 256, true},
 	// Where tensor cores multiply no bits, those of conv_imma are bytes; what makes bytes
 	// of bits is not counted.
-	{"peak_mma_s8", 80, newest, 100, newest, 8 * 16 * 8 * 32, true},
+	{"peaks", "peak_mma_s8", 80, newest, 100, newest, 8 * 16 * 8 * 32, true},
+	{peaksOfWarpgroups, "peak_wgmma_and", 90, newest, 90, 90, 16 * 128 * 256, true},
 }
 
-const newest = 1000
+const (
+	newest            = 1000
+	peaksOfWarpgroups = "peaks_wgmma"
+	// Bytes of shared memory that the loops of that file and of peaks_wgmma_bytes.cu have.
+	sharedOfWarpgroups = 3 * 4096
+)
+
+// peakShared are the bytes of shared memory of a loop of a file.
+func peakShared(file string) int {
+	if strings.HasPrefix(file, peaksOfWarpgroups) {
+		return sharedOfWarpgroups
+	}
+	return 0
+}
 
 // peaksOf are the loops for a device with PTX for an architecture, with tensor cores or
 // without.
-func peaksOf(arch, capability int, tensorCores bool) []peakKernel {
+func peaksOf(arch int, l candidates.Limits, tensorCores bool) []peakKernel {
 	return slices.DeleteFunc(slices.Clone(peakKernels), func(k peakKernel) bool {
-		return arch < k.from || arch > k.to || capability < k.since || capability > k.until || k.tensorCores && !tensorCores
+		return arch < k.from || arch > k.to || l.Capability < k.since || l.Capability > k.until ||
+			k.tensorCores && !tensorCores || k.file == peaksOfWarpgroups && !l.Warpgroups
 	})
 }
 
@@ -66,7 +82,7 @@ func (d *device) peak(c driver.Config, least time.Duration) (best float64, err e
 	}
 	err = d.thread.do(newRequest(func() error {
 		tensorCores := c.Kernels != gpu.Patches && c.Kernels != gpu.Direct
-		for _, k := range peaksOf(d.arch, d.limits.Capability, tensorCores) {
+		for _, k := range peaksOf(d.arch, d.limits, tensorCores) {
 			rate, err := d.measurePeak(k, least)
 			if err != nil {
 				return fmt.Errorf("kernel %s: %w", k.name, err)
@@ -104,7 +120,7 @@ func (d *device) bandwidth(size int64, least time.Duration) (rate float64, err e
 		in, err := upload(&own, make([]uint32, quads*quad/4))
 		if err == nil {
 			var perSecond float64
-			perSecond, err = d.measureLoop("peak_read", least, readLoop{Quads: int32(quads)}, in)
+			perSecond, err = d.measureLoop("peaks", "peak_read", least, readLoop{Quads: int32(quads)}, in)
 			rate = perSecond * float64(quads*quad)
 		}
 		return errors.Join(err, own.release())
@@ -114,7 +130,7 @@ func (d *device) bandwidth(size int64, least time.Duration) (rate float64, err e
 
 // measurePeak returns products per second; it runs on the device's thread.
 func (d *device) measurePeak(k peakKernel, least time.Duration) (float64, error) {
-	perSecond, err := d.measureLoop(k.name, least, readLoop{}, 0)
+	perSecond, err := d.measureLoop(k.file, k.name, least, readLoop{}, 0)
 	return perSecond * float64(k.productsOfRound) * float64(d.peakBlocks()*peakThreads/candidates.Lanes), err
 }
 
@@ -126,9 +142,9 @@ const peakThreads = 256 // of a block
 
 func (d *device) peakBlocks() int { return 8 * d.limits.Processors }
 
-// measureLoop returns the rounds per second of a loop; it runs on the device's
+// measureLoop returns the rounds per second of a loop of a file; it runs on the device's
 // thread.
-func (d *device) measureLoop(name string, least time.Duration, loop readLoop, in cu.DevicePtr) (_ float64, err error) {
+func (d *device) measureLoop(file, name string, least time.Duration, loop readLoop, in cu.DevicePtr) (_ float64, err error) {
 	const rounds, longest = 5, 1 << 24
 	own := bag{thread: d.thread}
 	defer func() {
@@ -136,7 +152,7 @@ func (d *device) measureLoop(name string, least time.Duration, loop readLoop, in
 			err = released
 		}
 	}()
-	f, err := d.thread.function("peaks", name, d.arch)
+	f, err := d.thread.function(file, name, d.arch)
 	if err != nil {
 		return 0, err
 	}
@@ -167,7 +183,7 @@ func (d *device) measureLoop(name string, least time.Duration, loop readLoop, in
 		return 0, err
 	}
 	own.launch(l)
-	l.SetSizes([3]int{blocks, 1, 1}, [3]int{peakThreads, 1, 1}, 0, false)
+	l.SetSizes([3]int{blocks, 1, 1}, [3]int{peakThreads, 1, 1}, peakShared(file), false)
 	best := 0.0
 	for measured := 0; measured < rounds; {
 		*(*int32)(l.Geometry()) = loop.Rounds

@@ -20,9 +20,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// peak runs a kernel of peaks.cu, several times, and returns the shortest time of
+// peak runs a kernel of a file, several times, and returns the shortest time of
 // a launch with so many rounds.
-func peak(b *testing.B, d *device, kernel string, rounds int32, blocks int, cooperative bool) time.Duration {
+func peak(b *testing.B, d *device, file, kernel string, rounds int32, blocks int, cooperative bool) time.Duration {
 	b.Helper()
 	const threads = 256
 	best := time.Duration(math.MaxInt64)
@@ -33,7 +33,7 @@ func peak(b *testing.B, d *device, kernel string, rounds int32, blocks int, coop
 				err = e
 			}
 		}()
-		f, err := d.thread.function("peaks", kernel, d.arch)
+		f, err := d.thread.function(file, kernel, d.arch)
 		if err != nil {
 			return err
 		}
@@ -46,7 +46,7 @@ func peak(b *testing.B, d *device, kernel string, rounds int32, blocks int, coop
 			return err
 		}
 		bag.launch(l)
-		l.SetSizes([3]int{blocks, 1, 1}, [3]int{threads, 1, 1}, 0, cooperative)
+		l.SetSizes([3]int{blocks, 1, 1}, [3]int{threads, 1, 1}, peakShared(file), cooperative)
 		stream, err := bag.stream()
 		if err != nil {
 			return err
@@ -92,32 +92,38 @@ func peakRounds(d *device) int32 {
 }
 
 // BenchmarkPeaks measures what the device can do at best: xor with population
-// count, binary and 8-bit tensor cores, in 10^12 operations a second, a product of
+// count, binary and 8-bit tensor cores, those by warpgroups with the matrix of pixels at
+// a multiple of 128 bytes and 16 bytes behind one, in 10^12 operations a second, a product of
 // ±1 values counting as two.
 func BenchmarkPeaks(b *testing.B) {
 	d := testDevice(b)
 	rounds := peakRounds(d)
 	const word = 32 * 32 * 32 * 2 // operations of 32 words in each lane of a warp
 	for _, p := range []struct {
-		name       string
-		capability int
+		file, name string
+		arch       int
 		operations float64 // of a round and a warp
+		there      bool
 	}{
-		{"popc", 50, word},
-		{"popc_csa", 50, word},
-		{"mma_xor", 75, 8 * 16 * 8 * 256 * 2},
-		{"mma_and", 80, 8 * 16 * 8 * 256 * 2},
-		{"mma_s8", 80, 8 * 16 * 8 * 32 * 2},
+		{"peaks", "popc", 50, word, true},
+		{"peaks", "popc_csa", 50, word, true},
+		{"peaks", "mma_xor", 75, 8 * 16 * 8 * 256 * 2, true},
+		{"peaks", "mma_and", 80, 8 * 16 * 8 * 256 * 2, true},
+		{"peaks", "mma_s8", 80, 8 * 16 * 8 * 32 * 2, true},
+		{"peaks_wgmma", "wgmma_and", 90, 16 * 128 * 256 * 2, d.limits.Warpgroups},
+		{"peaks_wgmma", "wgmma_and_16", 90, 16 * 128 * 256 * 2, d.limits.Warpgroups},
+		{"peaks_wgmma_bytes", "wgmma_u8s8", 90, 16 * 128 * 32 * 2, d.limits.WarpgroupBytes},
+		{"peaks_wgmma_bytes", "wgmma_u8s8_16", 90, 16 * 128 * 32 * 2, d.limits.WarpgroupBytes},
 	} {
 		b.Run(p.name, func(b *testing.B) {
-			if d.arch < p.capability {
-				b.Skipf("needs kernels for compute capability %d.%d", p.capability/10, p.capability%10)
+			if d.arch < p.arch || !p.there {
+				b.Skip("the device has none of these products")
 			}
 			const blocksOfProcessor, warps = 8, 8
 			blocks := d.limits.Processors * blocksOfProcessor
 			var took time.Duration
 			for b.Loop() {
-				took = peak(b, d, "peak_"+p.name, rounds, blocks, false)
+				took = peak(b, d, p.file, "peak_"+p.name, rounds, blocks, false)
 			}
 			b.ReportMetric(p.operations*float64(rounds)*float64(blocks*warps)/took.Seconds()/1e12, "Tops/s")
 		})
@@ -133,8 +139,8 @@ func BenchmarkGridBarrier(b *testing.B) {
 	rounds := peakRounds(d)
 	var few, many time.Duration
 	for b.Loop() {
-		few = peak(b, d, "peak_barrier", rounds/20+1, d.limits.Processors, true)
-		many = peak(b, d, "peak_barrier", rounds/10+2, d.limits.Processors, true)
+		few = peak(b, d, "peaks", "peak_barrier", rounds/20+1, d.limits.Processors, true)
+		many = peak(b, d, "peaks", "peak_barrier", rounds/10+2, d.limits.Processors, true)
 	}
 	b.ReportMetric(float64((many-few).Nanoseconds())/1e3/float64(rounds/10-rounds/20+1), "µs")
 }
