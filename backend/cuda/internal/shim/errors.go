@@ -35,7 +35,9 @@ const (
 // lost are the codes after which the context, or the device, is of no more use.
 var lost = map[int]bool{
 	4: true, 46: true, 100: true, 101: true, 201: true, 214: true, 220: true, 226: true, 227: true,
-	700: true, 702: true, 709: true, 710: true, 714: true, 715: true, 716: true, 717: true, 718: true, 719: true, 999: true,
+	700: true, 702: true, 709: true, 710: true, 714: true, 715: true, 716: true, 717: true, 718: true, 719: true,
+	810: true, // the client of MPS was terminated
+	999: true,
 }
 
 // Lost reports whether the device cannot be used any more after the error.
