@@ -186,6 +186,8 @@ func TestRefused(t *testing.T) {
 		{"an equation whose result lacks a dimension", []testNode{op("Einsum", "x w", "y", "equation", "nchw,co->nhw")}, []testTensor{f("w", 3, 2)}, "at most one dimension in common"},
 		{"an equation of a dimension of both that stays", []testNode{op("Einsum", "x w", "y", "equation", "nchw,ch->nhw")}, []testTensor{f("w", 3, 4)}, "at most one dimension in common"},
 		{"an equation whose result repeats one", []testNode{op("Einsum", "x w", "y", "equation", "nchw,co->nhwoh")}, []testTensor{f("w", 3, 2)}, "at most one dimension in common"},
+		{"numbers of channels, of which some are taken", []testNode{op("ArgMax", "x", "a", "axis", 1), op("Transpose", "a", "b", perm(2, 3, 0, 1)...), op("GatherND", "b at", "y")}, []testTensor{ints("at", 1, 2)}, "its input is INT64, want FLOAT"},
+		{"a dimension of 0", []testNode{op("Reshape", "x s", "y", "allowzero", 1)}, []testTensor{ints("s", -1, 0, 60)}, "shape [-1 0 60]"},
 		{"response of an even size", []testNode{op("LRN", "x", "y", "size", 2)}, nil, "a size of 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -298,6 +300,18 @@ func TestConstantQuotients(t *testing.T) {
 		m := testModel{input: image(3, 4, 5), output: "y", nodes: []testNode{op("Div", "x by", "y")}, inits: []testTensor{floats("by", []int{len(c.by), 1, 1}, c.by...)}, rounds: true}
 		net, _ := compare(t, r, m, Options{}, false)
 		require.Equal(t, map[string]int{c.want: 1}, layersOf(net), c.by)
+	}
+}
+
+// The clip of PACT, (|x| − |x − a| + a)/2, of an input and of what a layer makes.
+func TestPACT(t *testing.T) {
+	r := rand.New(rand.NewPCG(127, 128))
+	for _, first := range [][]testNode{{op("Identity", "x", "v")}, {op("Conv", "x w", "v")}} {
+		m := testModel{input: image(3, 4, 5), output: "y", rounds: true, nodes: append(first, op("Abs", "v", "p"), op("Sub", "v a", "m"), op("Abs", "m", "q"), op("Sub", "p q", "d"), op("Add", "d a", "e"), op("Mul", "e half", "y")),
+			inits: []testTensor{randomTensor(r, "w", []int{3, 3, 1, 1}, 0.5, -1), number("a", 0.75), number("half", 0.5)}}
+		net, _ := compare(t, r, m, Options{}, false)
+		require.Equal(t, 1, layersOf(net)["clip"])
+		require.Zero(t, layersOf(net)["prelu"])
 	}
 }
 
