@@ -121,6 +121,10 @@ func TestErrors(t *testing.T) {
 		"flatten is False": func(g *graph) {
 			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 120)
 		},
+		"flatten is False: a layer for each row": func(g *graph) {
+			g.op("Pooling", attributes2("kernel", "(5, 3)", "stride", "(5, 3)"))
+			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 8)
+		},
 		`pooling_convention "same"`:           op("Pooling", "kernel", "(2, 2)", "pooling_convention", "same"),
 		"kernel is missing":                   op("Pooling"),
 		"counts its padding, but not what":    op("Pooling", "kernel", "(2, 2)", "stride", "(2, 3)", "pad", "(1, 1)", "pool_type", "avg", "pooling_convention", "full"),
@@ -140,7 +144,7 @@ func TestErrors(t *testing.T) {
 		`mode "always" is not supported`:      op("Dropout", "mode", "always"),
 		"axis 0 is not supported":             op("softmax", "axis", 0),
 		"temperature 0 is not supported":      op("softmax", "temperature", 0),
-		"3 values, want 4":                    func(g *graph) { g.norm(3) },
+		"\"w1\" has 3 values, want 4":         func(g *graph) { g.norm(3) },
 		"3 slopes for 4 channels":             func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 3) },
 		"is a second input besides \"data\" (not in the file of the weights?)": func(g *graph) {
 			g.nodes = append(g.nodes, testNode{op: "null", name: "more"})

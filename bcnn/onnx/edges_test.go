@@ -97,6 +97,19 @@ func TestEdges(t *testing.T) {
 		{"indices of five dimensions", image(3, 4, 5), []testNode{op("Gather", "x i", "a", "axis", 1), op("Reshape", "a s", "b"), op("Relu", "b", "y")},
 			[]testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 2}, values: []float64{2, 0}}, ints("s", 0, 2, 4, 5)}},
 		{"eight dimensions", image(3, 4, 5), []testNode{op("Unsqueeze", "x four", "a"), op("Squeeze", "a four", "b"), op("Relu", "b", "y")}, []testTensor{ints("four", 1, 2, 3, 4)}},
+		{"parts of which the last is smaller", image(5, 4, 3), []testNode{op("Split", "x", "b c", "axis", 1), op("Concat", "c b", "d", "axis", 1), op("Conv", "d w", "y")}, []testTensor{randomTensor(r, "w", []int{2, 5, 3, 2}, 0.5, -1)}},
+		{"a response to neighbouring channels", image(5, 4, 3), []testNode{op("LRN", "x", "y", "size", 3, "alpha", 0.5)}, nil},
+		{"a response of all defaults", image(5, 4, 3), []testNode{op("LRN", "x", "y", "size", 5)}, nil},
+		{"the largest of the last dimension", image(3, 4, 5), []testNode{op("Flatten", "x", "a"), op("TopK", "a k", "y")}, []testTensor{ints("k", 4)}},
+		{"the largest of the last dimension of a constant", image(3, 4, 5), []testNode{op("TopK", "c k", "a"), op("Add", "x a", "y")}, []testTensor{f("c", 4, 7), ints("k", 5)}},
+		{"dimensions of 1 in front of none", image(1, 4, 5), []testNode{op("GlobalMaxPool", "x", "a"), op("Flatten", "a", "y", "axis", 4)}, nil},
+		{"windows of one row", image(2, 4, 3), []testNode{last, im2col("kernel_size", []int{1, 2}), op("MatMul", "b w", "c"), op("Transpose", "c", "y", first...)}, []testTensor{randomTensor(r, "w", []int{4, 3}, 0.5, -1)}},
+		{"a gate with a bias", image(3, 4, 5), []testNode{op("Mul", "x two", "a"), op("Add", "a one", "b"), op("Sigmoid", "b", "c"), op("Mul", "x c", "y")}, []testTensor{number("two", 2), number("one", 1)}},
+		{"a gate with a factor for each channel", image(3, 4, 5), []testNode{op("Mul", "x k", "a"), op("Sigmoid", "a", "c"), op("Mul", "x c", "y")}, []testTensor{floats("k", []int{3, 1, 1}, 1, 2, 3)}},
+		{"the largest of channels and pairs of columns", image(3, 4, 6), []testNode{op("Reshape", "x s", "a"), op("ReduceMax", "a", "b", "axes", []int{1, 4}), op("Squeeze", "b four", "y")}, []testTensor{ints("s", 0, 3, 4, 3, 2), ints("four", 4)}},
+		{"the largest of channels and pairs of rows", image(3, 6, 4), []testNode{op("Reshape", "x s", "a"), op("ReduceMax", "a", "b", "axes", []int{1, 3}), op("Squeeze", "b three", "y")}, []testTensor{ints("s", 0, 3, 3, 2, 4), ints("three", 3)}},
+		{"a constant of levels without a zero point", image(3, 4, 5), []testNode{op("QuantizeLinear", "k half", "a"), op("DequantizeLinear", "a half", "b"), op("Add", "x b", "y")},
+			[]testTensor{floats("k", []int{3, 1, 1}, 0.3, 1.2, 7), number("half", 0.5)}},
 		{"a constant that is joined to nothing", image(3, 4, 5), []testNode{op("Concat", "k", "a", "axis", 0), op("Add", "x a", "y")}, []testTensor{f("k", 3, 1, 1)}},
 		{"dropout that is off", image(3, 4, 4), []testNode{op("Dropout", "x ratio off", "a"), op("Relu", "a", "y")},
 			[]testTensor{number("ratio", 0.5), {name: "off", typ: pb.Bool, dims: []int{}, values: []float64{0}}}},
@@ -140,8 +153,8 @@ func TestRefused(t *testing.T) {
 		{"as many columns as windows", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 1, 20), ints("k", 1, 2)}, "only windows of one pixel"},
 		{"more columns", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 4, 20), ints("k", 1, 1)}, "20 windows for 4×20 pixels"},
 		{"more rows", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 20, 5), ints("k", 1, 1)}, "20 windows for 20×5 pixels"},
-		{"a threshold below INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int{0, 1, math.MinInt32 - 1})}, nil, "threshold -2147483649"},
-		{"a threshold above INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int{0, 1, math.MaxInt32 + 1})}, nil, "threshold 2147483648"},
+		{"a threshold below INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int64{0, 1, math.MinInt32 - 1})}, nil, "threshold -2147483649"},
+		{"a threshold above INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int64{0, 1, math.MaxInt32 + 1})}, nil, "threshold 2147483648"},
 		{"groups of a constant without channels", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 1), op("Add", "x n", "y")}, []testTensor{f("k", 5), f("s", 5), f("b", 5)}, "groups do not divide"},
 		{"no groups of a constant", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 0), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "groups do not divide"},
 		{"a bias of three dimensions", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1, 2)}, "a bias of FLOAT [1 1 2]"},
@@ -164,6 +177,17 @@ func TestRefused(t *testing.T) {
 		{"a choice of NaN among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), floats("nan", []int{3, 1, 1}, 1, math.NaN(), 2)}, "a choice of NaN"},
 		{"indices of each image", []testNode{op("GatherND", "x i", "y", "batch_dims", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1}, values: []float64{0}}}, "want a list of positions"},
 		{"indices without dimensions", []testNode{op("GatherND", "x i", "y")}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}}, "want a list of positions"},
+		{"an index behind the last column", []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "y")}, []testTensor{ints("at", 1, 9)}, "index 9 of 5"},
+		{"groups of a constant that are not given", []testNode{op("GroupNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "groups do not divide"},
+		{"a stride beyond all images", []testNode{op("Conv", "x w", "y", "strides", []int{1<<16 + 1, 1})}, []testTensor{f("w", 2, 3, 1, 1)}, "strides [65537 1]"},
+		{"a stride of a transposed convolution beyond all images", []testNode{op("ConvTranspose", "x w", "y", "strides", []int{1, 1<<16 + 1})}, []testTensor{f("w", 3, 2, 1, 1)}, "strides [1 65537]"},
+		{"one value as more channels than there may be", []testNode{op("ReduceMax", "x", "a", "axes", []int{1, 2, 3}), op("Expand", "a s", "y")}, []testTensor{ints("s", 1, 1<<30, 1, 1)}, "(Expand, index 1)"},
+		{"an equation whose result has another dimension first", []testNode{op("Einsum", "x w", "y", "equation", "nchw,co->hnwo")}, []testTensor{f("w", 3, 2)}, "at most one dimension in common"},
+		{"an equation whose result lacks a dimension", []testNode{op("Einsum", "x w", "y", "equation", "nchw,co->nhw")}, []testTensor{f("w", 3, 2)}, "at most one dimension in common"},
+		{"an equation of a dimension of both that stays", []testNode{op("Einsum", "x w", "y", "equation", "nchw,ch->nhw")}, []testTensor{f("w", 3, 4)}, "at most one dimension in common"},
+		{"an equation whose result repeats one", []testNode{op("Einsum", "x w", "y", "equation", "nchw,co->nhwoh")}, []testTensor{f("w", 3, 2)}, "at most one dimension in common"},
+		{"numbers of channels, of which some are taken", []testNode{op("ArgMax", "x", "a", "axis", 1), op("Transpose", "a", "b", perm(2, 3, 0, 1)...), op("GatherND", "b at", "y")}, []testTensor{ints("at", 1, 2)}, "its input is INT64, want FLOAT"},
+		{"a dimension of 0", []testNode{op("Reshape", "x s", "y", "allowzero", 1)}, []testTensor{ints("s", -1, 0, 60)}, "shape [-1 0 60]"},
 		{"response of an even size", []testNode{op("LRN", "x", "y", "size", 2)}, nil, "a size of 2"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -231,7 +255,7 @@ func TestBehindObstacles(t *testing.T) {
 		{"no channels", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 0, 4, 5}}, 1},
 		{"no rows", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 0, 5}}, 1},
 		{"no columns", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 4, 0}}, 1},
-		{"as many rows as nobody has", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 1 << 40, 5}}, 1},
+		{"as many rows as nobody has", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, int64(1 << 40), 5}}, 1},
 		{"rows of a name", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, "h", 5}}, 1},
 		{"three dimensions", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 4}}, 1},
 		{"of another tensor", op("LSTM", "x", "a"), testInput{"b", pb.Float, []any{"n", 3, 4, 5}}, 1},
@@ -276,6 +300,18 @@ func TestConstantQuotients(t *testing.T) {
 		m := testModel{input: image(3, 4, 5), output: "y", nodes: []testNode{op("Div", "x by", "y")}, inits: []testTensor{floats("by", []int{len(c.by), 1, 1}, c.by...)}, rounds: true}
 		net, _ := compare(t, r, m, Options{}, false)
 		require.Equal(t, map[string]int{c.want: 1}, layersOf(net), c.by)
+	}
+}
+
+// The clip of PACT, (|x| − |x − a| + a)/2, of an input and of what a layer makes.
+func TestPACT(t *testing.T) {
+	r := rand.New(rand.NewPCG(127, 128))
+	for _, first := range [][]testNode{{op("Identity", "x", "v")}, {op("Conv", "x w", "v")}} {
+		m := testModel{input: image(3, 4, 5), output: "y", rounds: true, nodes: append(first, op("Abs", "v", "p"), op("Sub", "v a", "m"), op("Abs", "m", "q"), op("Sub", "p q", "d"), op("Add", "d a", "e"), op("Mul", "e half", "y")),
+			inits: []testTensor{randomTensor(r, "w", []int{3, 3, 1, 1}, 0.5, -1), number("a", 0.75), number("half", 0.5)}}
+		net, _ := compare(t, r, m, Options{}, false)
+		require.Equal(t, 1, layersOf(net)["clip"])
+		require.Zero(t, layersOf(net)["prelu"])
 	}
 }
 

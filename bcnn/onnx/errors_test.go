@@ -204,6 +204,7 @@ func TestInputErrors(t *testing.T) {
 		{"huge", input(pb.Float, 1, 1<<20, 1<<20, 1<<20), Options{}, "more than"},
 		{"another size", good.encode(), Options{InputShape: bcnn.Shape{H: 5}}, "InputShape says 5"},
 		{"means", good.encode(), Options{Mean: []float32{1, 2}}, "Mean has 2 values, the input has "},
+		{"means and scales", good.encode(), Options{Mean: []float32{1, 2}, Scale: []float32{1, 2}}, " has 2 values, the input has "},
 		{"means of bytes", input(pb.Uint8, 1, 3, 4, 4), Options{Mean: []float32{1}}, "takes UINT8"},
 		{"relu of bytes", input(pb.Uint8, 1, 3, 4, 4), Options{}, "UINT8"},
 		{"labels", change(func(m *testModel) { m.metadata = map[string]string{"labels": "cat"} }), Options{}, "JSON"},

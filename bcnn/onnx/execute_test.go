@@ -159,44 +159,49 @@ func b2f(b bool) float64 {
 }
 
 var elementwise = map[string]func(x []float64) float64{
-	"Identity":         func(x []float64) float64 { return x[0] },
-	"Dropout":          func(x []float64) float64 { return x[0] },
-	"Add":              func(x []float64) float64 { return x[0] + x[1] },
-	"Sum":              func(x []float64) float64 { return x[0] + x[1] + x[2] },
-	"Sub":              func(x []float64) float64 { return x[0] - x[1] },
-	"Mul":              func(x []float64) float64 { return x[0] * x[1] },
-	"Div":              func(x []float64) float64 { return x[0] / x[1] },
-	"Pow":              func(x []float64) float64 { return math.Pow(x[0], x[1]) },
-	"Max":              func(x []float64) float64 { return slices.Max(x) },
-	"Min":              func(x []float64) float64 { return slices.Min(x) },
-	"Neg":              func(x []float64) float64 { return -x[0] },
-	"Abs":              func(x []float64) float64 { return math.Abs(x[0]) },
-	"Reciprocal":       func(x []float64) float64 { return 1 / x[0] },
-	"Softsign":         func(x []float64) float64 { return x[0] / (1 + math.Abs(x[0])) },
-	"Sqrt":             func(x []float64) float64 { return math.Sqrt(x[0]) },
-	"Relu":             func(x []float64) float64 { return max(x[0], 0) },
-	"Round":            func(x []float64) float64 { return math.RoundToEven(x[0]) },
-	"Sign":             func(x []float64) float64 { return b2f(x[0] > 0) - b2f(x[0] < 0) },
-	"Not":              func(x []float64) float64 { return 1 - x[0] },
-	"And":              func(x []float64) float64 { return x[0] * x[1] },
-	"Or":               func(x []float64) float64 { return max(x[0], x[1]) },
-	"Xor":              func(x []float64) float64 { return b2f(x[0] != x[1]) },
-	"Greater":          func(x []float64) float64 { return b2f(x[0] > x[1]) },
-	"GreaterOrEqual":   func(x []float64) float64 { return b2f(x[0] >= x[1]) },
-	"Less":             func(x []float64) float64 { return b2f(x[0] < x[1]) },
-	"LessOrEqual":      func(x []float64) float64 { return b2f(x[0] <= x[1]) },
-	"Equal":            func(x []float64) float64 { return b2f(x[0] == x[1]) },
-	"BipolarQuant":     func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) },
-	"Floor":            func(x []float64) float64 { return math.Floor(x[0]) },
-	"Ceil":             func(x []float64) float64 { return math.Ceil(x[0]) },
-	"Tanh":             func(x []float64) float64 { return math.Tanh(x[0]) },
-	"Exp":              func(x []float64) float64 { return math.Exp(x[0]) },
-	"Erf":              func(x []float64) float64 { return math.Erf(x[0]) },
-	"Sigmoid":          func(x []float64) float64 { return sigmoid(x[0]) },
-	"Softplus":         func(x []float64) float64 { return softplus(x[0]) },
-	"HardSwish":        func(x []float64) float64 { return x[0] * min(max(x[0]+3, 0), 6) / 6 },
-	"Mish":             func(x []float64) float64 { return x[0] * math.Tanh(softplus(x[0])) },
-	"DequantizeLinear": func(x []float64) float64 { return (x[0] - x[2]) * x[1] },
+	"Identity":       func(x []float64) float64 { return x[0] },
+	"Dropout":        func(x []float64) float64 { return x[0] },
+	"Add":            func(x []float64) float64 { return x[0] + x[1] },
+	"Sum":            func(x []float64) float64 { return x[0] + x[1] + x[2] },
+	"Sub":            func(x []float64) float64 { return x[0] - x[1] },
+	"Mul":            func(x []float64) float64 { return x[0] * x[1] },
+	"Div":            func(x []float64) float64 { return x[0] / x[1] },
+	"Pow":            func(x []float64) float64 { return math.Pow(x[0], x[1]) },
+	"Max":            func(x []float64) float64 { return slices.Max(x) },
+	"Min":            func(x []float64) float64 { return slices.Min(x) },
+	"Neg":            func(x []float64) float64 { return -x[0] },
+	"Abs":            func(x []float64) float64 { return math.Abs(x[0]) },
+	"Reciprocal":     func(x []float64) float64 { return 1 / x[0] },
+	"Softsign":       func(x []float64) float64 { return x[0] / (1 + math.Abs(x[0])) },
+	"Sqrt":           func(x []float64) float64 { return math.Sqrt(x[0]) },
+	"Relu":           func(x []float64) float64 { return max(x[0], 0) },
+	"Round":          func(x []float64) float64 { return math.RoundToEven(x[0]) },
+	"Sign":           func(x []float64) float64 { return b2f(x[0] > 0) - b2f(x[0] < 0) },
+	"Not":            func(x []float64) float64 { return 1 - x[0] },
+	"And":            func(x []float64) float64 { return x[0] * x[1] },
+	"Or":             func(x []float64) float64 { return max(x[0], x[1]) },
+	"Xor":            func(x []float64) float64 { return b2f(x[0] != x[1]) },
+	"Greater":        func(x []float64) float64 { return b2f(x[0] > x[1]) },
+	"GreaterOrEqual": func(x []float64) float64 { return b2f(x[0] >= x[1]) },
+	"Less":           func(x []float64) float64 { return b2f(x[0] < x[1]) },
+	"LessOrEqual":    func(x []float64) float64 { return b2f(x[0] <= x[1]) },
+	"Equal":          func(x []float64) float64 { return b2f(x[0] == x[1]) },
+	"BipolarQuant":   func(x []float64) float64 { return x[1] * (2*b2f(x[0] >= 0) - 1) },
+	"Floor":          func(x []float64) float64 { return math.Floor(x[0]) },
+	"Ceil":           func(x []float64) float64 { return math.Ceil(x[0]) },
+	"Tanh":           func(x []float64) float64 { return math.Tanh(x[0]) },
+	"Exp":            func(x []float64) float64 { return math.Exp(x[0]) },
+	"Erf":            func(x []float64) float64 { return math.Erf(x[0]) },
+	"Sigmoid":        func(x []float64) float64 { return sigmoid(x[0]) },
+	"Softplus":       func(x []float64) float64 { return softplus(x[0]) },
+	"HardSwish":      func(x []float64) float64 { return x[0] * min(max(x[0]+3, 0), 6) / 6 },
+	"Mish":           func(x []float64) float64 { return x[0] * math.Tanh(softplus(x[0])) },
+	"DequantizeLinear": func(x []float64) float64 {
+		if len(x) < 3 {
+			return x[0] * x[1]
+		}
+		return (x[0] - x[2]) * x[1]
+	},
 	"Where": func(x []float64) float64 {
 		if x[0] != 0 {
 			return x[1]
@@ -285,7 +290,11 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.thresholds(in[0], in[1])
 	case "QuantizeLinear":
 		return broadcastArrays(in, func(x []float64) float64 {
-			return max(n.float("lo", 0), min(math.RoundToEven(x[0]/x[1])+x[2], n.float("hi", 255)))
+			zero := 0.0
+			if len(x) > 2 {
+				zero = x[2]
+			}
+			return max(n.float("lo", 0), min(math.RoundToEven(x[0]/x[1])+zero, n.float("hi", 255)))
 		})
 	case "Conv":
 		return n.conv(in)
@@ -297,6 +306,8 @@ func (n testNode) execute(in []array, m testModel) array {
 		return n.position(in[0])
 	case "TopK":
 		return n.best(in)
+	case "LRN":
+		return n.response(in[0])
 	case "MaxPool":
 		return n.maxPool(in[0])
 	case "AveragePool":

@@ -340,9 +340,10 @@ func TestMetadata(t *testing.T) {
 	require.Equal(t, []string{"a", "b"}, net.Labels)
 	require.Equal(t, 12, net.Inputs[0].Resize)
 
-	m.metadata = nil
+	m.metadata, m.opset = map[string]string{"resize": "0"}, 7 // the oldest
 	net, _, err = Load(t.Context(), write(t, m.encode()), Options{})
 	require.NoError(t, err)
+	require.Zero(t, net.Inputs[0].Resize)
 	require.Equal(t, "model", net.Name)
 	require.Empty(t, net.Labels)
 

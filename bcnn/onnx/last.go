@@ -9,15 +9,13 @@ import (
 
 // channelsLast lets the handler of an operator on images import that of QONNX's domain
 // channels_last: the channels of the first input and of the result are the last
-// dimension, and those of a convolution's weights.
+// dimension, and those of a convolution's weights. The second input of the other operators
+// is a vector, which stays as it is.
 func channelsLast(images handler) handler {
 	return func(im *importer, n *pb.Node) (build.Operand, error) {
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
 		for i := range min(len(n.Inputs), 2) {
-			if i == 1 && n.OpType != "Conv" {
-				break
-			}
 			r, err := im.operand(n, i)
 			if err != nil {
 				return build.Operand{}, err

@@ -58,6 +58,7 @@ func TestLevels(t *testing.T) {
 		{"Quant, halves to 0", []testNode{quant("x half zero two", "q", "signed", 1, "narrow", 0, "rounding_mode", "HALF_DOWN")}, 2, -2, 1},
 		{"IntQuant", []testNode{op("qonnx.custom_op.general/IntQuant", "x half zero two", "q", "signed", 0, "narrow", 0, "rounding_mode", "HALF_EVEN")}, 2, 0, 3},
 		{"Trunc", []testNode{op("qonnx.custom_op.general/Trunc", "x quarter zero four half two", "q", "signed", 0, "narrow", 0, "rounding_mode", "FLOOR")}, 2, 0, 3},
+		{"Trunc to all levels", []testNode{op("qonnx.custom_op.general/Trunc", "x quarter zero four half two", "q", "signed", 0, "rounding_mode", "FLOOR")}, 2, 0, 3},
 		{"MultiThreshold", []testNode{op("qonnx.custom_op.general/MultiThreshold", "x thresholds", "q", "out_dtype", "UINT2")}, 2, 0, 3},
 		{"MultiThreshold, scaled", []testNode{op("qonnx.custom_op.general/MultiThreshold", "x falling", "q", "out_scale", 0.5, "data_layout", "NCHW")}, 2, 0, 2},
 		{"Clip, Round", []testNode{op("Clip", "x minus one", "a"), op("Round", "a", "q")}, 2, -1, 1},

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"testing"
 
@@ -10,6 +11,23 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
+
+// response is LRN: x/(bias + alpha·mean)^beta of the squares of neighbouring channels, those
+// that there are not as 0.
+func (n testNode) response(x array) array {
+	size, out := n.int("size", 0), newArray(x.dims...)
+	i := 0
+	each(x.dims, func(at []int) {
+		sum := 0.0
+		for c := max(at[1]-(size-1)/2, 0); c <= min(at[1]+size/2, x.dims[1]-1); c++ {
+			v := x.at(at[0], c, at[2], at[3])
+			sum += v * v
+		}
+		out.v[i] = x.v[i] / math.Pow(n.float("bias", 1)+n.float("alpha", 0.0001)*sum/float64(size), n.float("beta", 0.75))
+		i++
+	})
+	return out
+}
 
 // A mean over the depth of a volume, which is the channels of an image, computed here.
 func TestMeansAcrossChannels(t *testing.T) {

@@ -35,7 +35,7 @@ type testInput struct {
 type testNode struct {
 	domain, op, name string
 	in, out          []string
-	attrs            map[string]any // float64, int, string, []int, []float64, testTensor
+	attrs            map[string]any // float64, int, string, []int, []int64, []float64, testTensor
 }
 
 type testTensor struct {
@@ -124,9 +124,12 @@ func (m testModel) encode() []byte {
 func (in testInput) encode() []byte {
 	var shape []byte
 	for _, d := range in.dims {
-		if s, ok := d.(string); ok {
-			shape = message(shape, 1, message(nil, 2, []byte(s)))
-		} else {
+		switch d := d.(type) {
+		case string:
+			shape = message(shape, 1, message(nil, 2, []byte(d)))
+		case int64: // which int may not hold
+			shape = message(shape, 1, varint(nil, 1, d))
+		default:
 			shape = message(shape, 1, varint(nil, 1, int64(d.(int))))
 		}
 	}
@@ -165,6 +168,11 @@ func (n testNode) encode() []byte {
 				} else {
 					a = message(a, 8, protowire.AppendVarint(nil, uint64(int64(x))))
 				}
+			}
+			a = varint(a, 20, pb.AttrInts)
+		case []int64: // which int may not hold
+			for _, x := range v {
+				a = varint(a, 8, x)
 			}
 			a = varint(a, 20, pb.AttrInts)
 		case []float64:

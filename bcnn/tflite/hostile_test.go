@@ -106,6 +106,21 @@ func TestHostile(t *testing.T) {
 			g.tensors[0].typ = schema.Int8
 			g.tensors[0].scale, g.tensors[0].zero = []float32{1}, []int64{128}
 		}), "its zero point 128"},
+		"zero below INT8": {with("RELU", nil, same, func(g *testGraph, _ *testOperator) {
+			g.tensors[0].typ = schema.Int8
+			g.tensors[0].scale, g.tensors[0].zero = []float32{1}, []int64{-129}
+		}), "its zero point -129"},
+		"zero beyond 32 bits": {with("RELU", nil, same, func(g *testGraph, _ *testOperator) {
+			g.tensors[0].typ = schema.Int8
+			g.tensors[0].scale, g.tensors[0].zero = []float32{1}, []int64{1 << 32}
+		}), "its zero point 4294967296"},
+		"zero of another tensor": {with("RESHAPE", nil, same, func(g *testGraph, o *testOperator) {
+			for i := range 2 {
+				g.tensors[i].typ = schema.Int8
+				g.tensors[i].scale, g.tensors[i].zero = []float32{1}, []int64{int64(i)}
+			}
+			o.inputs = append(o.inputs, g.ints(same...))
+		}), "the file says that its output has scales [1] and zero points [1], it has 1 and 0"},
 		"scale is no number": {with("RELU", nil, same, func(g *testGraph, _ *testOperator) {
 			g.tensors[0].typ = schema.Int8
 			g.tensors[0].scale, g.tensors[0].zero = []float32{float32(math.NaN())}, []int64{0}
@@ -127,6 +142,7 @@ func TestHostile(t *testing.T) {
 		"transposed by stride 0":           {transposedOf(0, []int32{1, 8, 8, 2}, []int32{2, 3, 3, 2}), "stride 0×0: want values from 1"},
 		"transposed by a huge stride":      {transposedOf(1<<16, []int32{1, 1 << 16, 1 << 16, 2}, []int32{2, 1, 1, 2}), "4 rows or columns cannot become 65536"},
 		"transposed to an image too large": {transposedOf(1<<14, []int32{1, 1 << 16, 1 << 16, 2}, []int32{2, 1, 1, 2}), "too large"},
+		"transposed to other channels":     {transposedOf(2, []int32{1, 8, 8, 3}, []int32{2, 3, 3, 2}), "for an output of [1 8 8 3]"},
 		"transposed other channels":        {transposedOf(2, []int32{1, 8, 8, 2}, []int32{2, 3, 3, 3}), "for an output of [1 8 8 2]"},
 		"joined images of several widths": {with("CONCATENATION", map[int]any{0: 1}, []int32{1, 8, 4, 2}, func(g *testGraph, o *testOperator) {
 			second := g.tensor(testTensor{name: "second", dims: []int32{1, 4, 3, 2}})

@@ -100,12 +100,12 @@ func (v *value) quantized(t *schema.Tensor) error {
 		return fmt.Errorf("it has %d scales, want 1", len(t.Scale))
 	}
 	v.scale, v.zero = t.Scale[0], int(t.Zero[0])
-	lo, hi := 0, 255
+	lo, hi := int64(0), int64(255)
 	if t.Type == schema.Int8 {
 		lo, hi = -128, 127
 	}
 	const least, most = 1e-37, 1e37 // whose reciprocals are no less exact
-	if v.zero < lo || v.zero > hi || !(least < v.scale && v.scale < most) {
+	if t.Zero[0] < lo || t.Zero[0] > hi || !(least < v.scale && v.scale < most) {
 		return fmt.Errorf("its scale is %v and its zero point %d", v.scale, t.Zero[0])
 	}
 	return nil

@@ -156,6 +156,7 @@ func TestInt8Deviations(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Deviations)
 	require.Contains(t, report.Deviations[0], "operator 0 (ADD): the last 1 of 17 values by at most 1, for ")
+	require.Contains(t, report.Deviations[0], " of the 65536 pairs of inputs")
 }
 
 // Constants that have no exact integers are refused.

@@ -14,7 +14,7 @@ import (
 )
 
 // test is a test function of the package, with the time that it takes and the lines that it
-// runs, by the name of the file.
+// runs, by the name of the file: false where it could and does not.
 type test struct {
 	name  string
 	time  time.Duration
@@ -24,7 +24,11 @@ type test struct {
 // covers reports whether a test runs the line of a site, or may read what stands there.
 func (t *test) covers(s site) bool {
 	lines := t.lines[filepath.Base(s.file)]
-	return s.outside || lines[s.line] || s.decided > 0 && lines[s.decided]
+	line := s.line
+	if _, counted := lines[line]; !counted { // behind a function in the same statement, for instance
+		line = s.function
+	}
+	return s.outside || lines[line] || s.decided > 0 && lines[s.decided]
 }
 
 // testsOf runs each test of a package alone, with coverage.
@@ -71,7 +75,7 @@ func linesOf(profile string) (map[string]map[int]bool, error) {
 	for s := bufio.NewScanner(f); s.Scan(); {
 		at := strings.LastIndexByte(s.Text(), ':')
 		fields := strings.FieldsFunc(s.Text()[at+1:], func(r rune) bool { return strings.ContainsRune(" .,", r) })
-		if len(fields) != 6 || fields[5] == "0" {
+		if len(fields) != 6 {
 			continue
 		}
 		first, err := strconv.Atoi(fields[0])
@@ -87,7 +91,7 @@ func linesOf(profile string) (map[string]map[int]bool, error) {
 			lines[name] = map[int]bool{}
 		}
 		for i := first; i <= last; i++ {
-			lines[name][i] = true
+			lines[name][i] = lines[name][i] || fields[5] != "0"
 		}
 	}
 	return lines, nil

@@ -8,11 +8,13 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"flag"
 	"fmt"
+	"hash/fnv"
 	"io"
 	"math/rand/v2"
 	"os"
@@ -114,8 +116,7 @@ func (m *mutator) run(ctx context.Context) (float64, error) {
 	if m.tests, err = m.testsOf(ctx); err != nil {
 		return 0, err
 	}
-	rng := rand.New(rand.NewPCG(m.seed, 0))
-	rng.Shuffle(len(sites), func(i, j int) { sites[i], sites[j] = sites[j], sites[i] })
+	m.draw(sites)
 	// A tenth of them may not compile.
 	if m.many, err = m.of(ctx, sites[:min(len(sites), m.count+m.count/8)]); err != nil {
 		return 0, err
@@ -144,6 +145,18 @@ func (m *mutator) run(ctx context.Context) (float64, error) {
 	fmt.Fprintf(m.out, "%d mutants: %d killed, %d survived (of which %d for a reason), %d on lines that no test runs; %.1f %% killed or for a reason; %d more did not compile\n",
 		total, counts[killed], counts[survived]+counts[uncovered], excused, counts[uncovered], percent, counts[broken])
 	return percent, nil
+}
+
+// draw puts sites into an order that the seed decides. It is that of a hash of their keys, so that
+// the rest is drawn as before where some lines change.
+func (m *mutator) draw(sites []site) {
+	order := map[site]uint64{}
+	for _, s := range sites {
+		h := fnv.New64a()
+		fmt.Fprintf(h, "%d\t%s", m.seed, s.key(m.root))
+		order[s] = rand.New(rand.NewPCG(h.Sum64(), 0)).Uint64() // as keys that are alike have hashes that are
+	}
+	slices.SortFunc(sites, func(a, b site) int { return cmp.Compare(order[a], order[b]) })
 }
 
 // each tries sites, several at the same time, and calls do with what becomes of them in their

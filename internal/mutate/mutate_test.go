@@ -150,6 +150,13 @@ func Size(n int) string {
 	}
 	return "small"
 }
+
+func Both() (func() int, int) {
+	return func() int {
+		return 3
+	},
+		4
+}
 `, "p_test.go": `package p
 
 import "testing"
@@ -159,6 +166,12 @@ func TestForms(t *testing.T) {
 	v.Grow(2, 3)
 	if v.n != 6 || !v.None(1, "a") || Sum(1, 2) != 3 || Sum(0.5, 2) != 2.5 {
 		t.Fatal(v)
+	}
+}
+
+func TestBoth(t *testing.T) {
+	if f, n := Both(); f() != 3 || n != 4 {
+		t.Fatal(n)
 	}
 }
 
@@ -180,5 +193,5 @@ func TestSmall(t *testing.T) {
 	m := &mutator{dir: ".", count: 100, jobs: 2, seed: 1, reasons: os.DevNull, out: &out}
 	_, err := m.run(t.Context())
 	require.NoError(t, err, out.String())
-	require.Contains(t, out.String(), "5 mutants: 5 killed", "3, true, += and +=, >")
+	require.Contains(t, out.String(), "7 mutants: 7 killed", "3, true, += and +=, >, 3 and 4")
 }

@@ -21,6 +21,7 @@ type site struct {
 	code       string // the line, without space around it
 	occurrence int    // which of the same token and replacement in lines of this text
 	outside    bool   // of functions: coverage says nothing of it
+	function   int    // the line on which the body of its function begins
 	decided    int    // the line of the switch whose case it decides, or of the function whose constant it is, of which coverage says nothing
 }
 
@@ -85,7 +86,7 @@ func sitesOf(name string) ([]site, error) {
 		if at < decided.end {
 			line = decided.line
 		}
-		all = append(all, site{outside: at >= inside, decided: line, file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
+		all = append(all, site{outside: at >= inside, function: function, decided: line, file: name, line: p.Line, from: p.Offset, to: p.Offset + len(old), old: old, new: new, code: strings.TrimSpace(lines[p.Line-1])})
 	}
 	swap := func(at token.Pos, t token.Token) {
 		if other, ok := swaps[t]; ok {
