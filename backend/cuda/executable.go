@@ -6,6 +6,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 	"unsafe"
 
@@ -16,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
 // executable is a compiled plan.
@@ -56,6 +58,10 @@ type executable struct {
 	direct bool
 	// early says that the device may begin kernels before those ahead of them have ended.
 	early bool
+	// computed is how many steps have been computed on random images while candidates are
+	// compared, and wrong names what was left out of whole runs as it computes something else.
+	computed int
+	wrong    []string
 	// perImage is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
 	perImage time.Duration
@@ -163,7 +169,7 @@ func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *ca
 		}
 	}
 	for i, s := range e.plan.Steps {
-		chosen, err := e.choose(all[i], e.plan.MACs(i))
+		chosen, err := e.choose(i, all[i])
 		if err != nil {
 			return fmt.Errorf("step %d (%s): %w", i, s.Name, err)
 		}
@@ -174,6 +180,10 @@ func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *ca
 	}
 	if err := e.chooseNetwork(whole); err != nil {
 		return err
+	}
+	if len(e.wrong) > 0 {
+		key := gpu.Key(e.config.MaxBatch, slices.Concat(all...))
+		e.device.tuning.Put(key, tuning.Entry{Step: fmt.Sprintf("the whole network, batch of %d", e.config.MaxBatch), Variant: "steps", Wrong: e.wrong})
 	}
 	if !e.config.Stepwise {
 		if _, err = e.graph(e.config.MaxBatch); err == nil {

@@ -16,6 +16,7 @@ func (e *executable) Explain() []driver.Choice {
 			choices[i] = e.network.explain()
 			choices[i].Why = gpu.WhyFused
 		}
+		choices[i].Why = gpu.Why(choices[i].Why, e.wrong)
 	}
 	return choices
 }

@@ -25,6 +25,7 @@ type launch struct {
 // built is a candidate on the device.
 type built struct {
 	variant  string
+	name     string // among those of its variant
 	why      string // it was chosen
 	bag      *bag
 	launches []launch
@@ -32,7 +33,7 @@ type built struct {
 
 // build uploads the constants of a candidate and prepares its kernels.
 func (e *executable) build(c candidates.Candidate) (_ *built, err error) {
-	b := &built{variant: c.Variant, bag: &bag{thread: e.thread}}
+	b := &built{variant: c.Variant, name: c.Name, bag: &bag{thread: e.thread}}
 	defer func() {
 		if err != nil {
 			_ = b.bag.release()

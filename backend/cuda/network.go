@@ -223,7 +223,7 @@ func (e *executable) compare(b *built) (bool, error) {
 	if err != nil || e.config.Kernels == gpu.Fused {
 		return err == nil, err
 	}
-	together, err := e.timeAll(gpu.Fused)
+	together, output, err := e.timeAll(gpu.Fused)
 	if err != nil {
 		return false, err
 	}
@@ -232,7 +232,11 @@ func (e *executable) compare(b *built) (bool, error) {
 		return false, err
 	}
 	e.network, e.direct = nil, false
-	steps, err := e.timeAll("")
+	steps, right, err := e.timeAll("")
+	if err == nil && output != right {
+		e.wrong = append(e.wrong, gpu.Fused)
+		return false, nil
+	}
 	if err == nil && together.Shortest >= steps.Shortest || err != nil && !shim.Refused(err) {
 		return false, err
 	}
@@ -241,14 +245,11 @@ func (e *executable) compare(b *built) (bool, error) {
 }
 
 // timeAll measures a whole run in the way that Run takes: as a graph, if the driver
-// records it, with the copies.
-func (e *executable) timeAll(variant string) (gpu.Times, error) {
+// records it, with the copies. output is the hash of what it computes of random images.
+func (e *executable) timeAll(variant string) (took gpu.Times, output uint64, err error) {
 	g, err := e.graph(e.images)
 	if err != nil {
-		return gpu.Times{}, err
-	}
-	if times, ok := e.device.pretended(variant); ok {
-		return times, nil
+		return took, 0, err
 	}
 	launch := func() error {
 		if e.direct {
@@ -256,10 +257,13 @@ func (e *executable) timeAll(variant string) (gpu.Times, error) {
 		}
 		return g.Launch(e.stream)
 	}
-	if err := launch(); err != nil { // warms up
-		return gpu.Times{}, err
+	if output, err = e.wholeOutput(launch); err != nil { // warms up
+		return took, 0, err
 	}
-	return e.rounds(func() error {
+	if times, ok := e.device.pretended(variant); ok {
+		return times, output, nil
+	}
+	took, err = e.rounds(func() error {
 		for range tuningLaunches {
 			if err := launch(); err != nil {
 				return err
@@ -267,4 +271,5 @@ func (e *executable) timeAll(variant string) (gpu.Times, error) {
 		}
 		return nil
 	})
+	return took, output, err
 }

@@ -12,8 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 )
 
-// choose builds the best of the candidates.
-func (e *executable) choose(all []candidates.Candidate, macs int64) (*built, error) {
+// choose builds the best of the candidates of a step.
+func (e *executable) choose(step int, all []candidates.Candidate) (*built, error) {
 	d := e.device
 	switch {
 	case d.pick >= 0:
@@ -23,10 +23,10 @@ func (e *executable) choose(all []candidates.Candidate, macs int64) (*built, err
 	}
 	key := gpu.Key(e.config.MaxBatch, all)
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == driver.Emulated}
-	if i, why, _ := gpu.Decide(tuner, key, all, macs); i >= 0 {
+	if i, why, _ := gpu.Decide(tuner, key, all, e.plan.MACs(step)); i >= 0 {
 		return e.buildBecause(why, all[i])
 	}
-	return e.measure(all, key)
+	return e.measure(step, all, key)
 }
 
 func (e *executable) buildBecause(why string, c candidates.Candidate) (*built, error) {
@@ -37,63 +37,71 @@ func (e *executable) buildBecause(why string, c candidates.Candidate) (*built, e
 	return b, err
 }
 
-// measure builds all candidates that the driver does not refuse and keeps the fastest. It
-// is remembered if it was compared with all.
-func (e *executable) measure(all []candidates.Candidate, key string) (best *built, err error) {
-	defer func() {
-		if err != nil && best != nil {
-			_ = best.bag.release() // the first error says more
-			best = nil
-		}
-	}()
-	var race gpu.Race
-	var fastest candidates.Candidate
+// measure builds all candidates that the driver does not refuse and keeps the fastest of those
+// that compute the same. It is remembered if it was compared with all.
+func (e *executable) measure(step int, all []candidates.Candidate, key string) (*built, error) {
+	t, err := e.newTrial(step)
+	if err != nil {
+		return nil, err
+	}
+	var contest gpu.Contest[*built]
 	var refused error
+	release := func(list []*built) (err error) {
+		for _, b := range list {
+			err = errors.Join(err, b.bag.release())
+		}
+		return err
+	}
 	for _, c := range all {
-		b, took, err := e.tryOut(c)
+		b, output, took, err := e.tryOut(t, c)
 		if shim.Refused(err) {
 			if refused == nil {
 				refused = fmt.Errorf("%s: %w", c.Name, err)
 			}
 			continue
 		}
+		if err == nil {
+			err = release(contest.Enter(c.Name, c.Variant == gpu.Direct, output, took, b))
+		}
 		if err != nil {
-			return best, fmt.Errorf("%s: %w", c.Name, err)
-		}
-		slower := b
-		if race.Add(took) {
-			best, slower, fastest = b, best, c
-		}
-		if slower != nil {
-			if err := slower.bag.release(); err != nil {
-				return best, err
+			best, _, _, rest, ok := contest.End()
+			if ok {
+				rest = append(rest, best)
 			}
+			_ = release(rest) // the first error says more
+			return nil, fmt.Errorf("%s: %w", c.Name, err)
 		}
 	}
-	if best == nil {
+	best, race, wrong, rest, ok := contest.End()
+	if !ok {
 		return nil, refused
+	}
+	if err := errors.Join(release(rest), e.restore(t)); err != nil {
+		_ = best.bag.release()
+		return nil, err
 	}
 	if refused == nil {
 		entry := race.Entry()
-		entry.Step, entry.Variant, entry.Name = fastest.Specs[0].G.About(e.config.MaxBatch), fastest.Variant, fastest.Name
+		entry.Step, entry.Variant, entry.Name, entry.Wrong = all[0].Specs[0].G.About(e.config.MaxBatch), best.variant, best.name, wrong
 		e.device.tuning.Put(key, entry)
 	}
-	best.why = gpu.WhyMeasured
+	best.why = gpu.Why(gpu.WhyMeasured, wrong)
 	return best, nil
 }
 
-// tryOut builds a candidate and measures it.
-func (e *executable) tryOut(c candidates.Candidate) (*built, gpu.Times, error) {
-	b, err := e.build(c)
-	if err != nil {
-		return nil, gpu.Times{}, err
+// tryOut builds a candidate, computes what it writes, and measures it.
+func (e *executable) tryOut(t *trial, c candidates.Candidate) (b *built, output uint64, took gpu.Times, err error) {
+	if b, err = e.build(c); err != nil {
+		return nil, 0, took, err
 	}
-	took, err := e.time(b)
+	if output, err = e.output(t, b); err == nil {
+		took, err = e.time(b)
+	}
 	if err != nil {
 		_ = b.bag.release()
-		return nil, gpu.Times{}, err
+		return nil, 0, took, err
 	}
-	return b, took, nil
+	return b, output, took, nil
 }
 
 const (

@@ -119,13 +119,17 @@ type tuningLine struct {
 	Kernels  string    `json:"kernels"`
 	Micros   float64   `json:"us"`
 	Doubt    float64   `json:"doubt"`
+	Wrong    []string  `json:"wrong,omitempty"`
 	Measured time.Time `json:"measured"`
 	Until    time.Time `json:"until"`
 }
 
 // kernelsOf is what was chosen.
 func kernelsOf(e tuning.Entry) string {
-	chosen := e.Variant + ": " + e.Name
+	chosen := e.Variant
+	if e.Name != "" || len(e.Groups) > 0 {
+		chosen += ": " + e.Name
+	}
 	if len(e.Groups) > 0 {
 		groups := strings.ReplaceAll(strings.Trim(fmt.Sprint(e.Groups), "[]"), " ", ", ")
 		chosen += "work-groups of " + groups
@@ -173,7 +177,7 @@ func printTuningJSON(out *output, f tuning.File) error {
 		return out.json(map[string]string{"backend": f.Backend, "file": f.Path, "error": oneLine(f.Err)})
 	}
 	for _, e := range f.Entries {
-		if err := out.json(tuningLine{f.Backend, f.Device, f.Path, e.Step, kernelsOf(e), 1e6 * e.Seconds, e.Doubt, e.Measured, e.Lasts()}); err != nil {
+		if err := out.json(tuningLine{f.Backend, f.Device, f.Path, e.Step, kernelsOf(e), 1e6 * e.Seconds, e.Doubt, e.Wrong, e.Measured, e.Lasts()}); err != nil {
 			return err
 		}
 	}
@@ -194,6 +198,9 @@ func printTuningTable(out *output, f tuning.File, now time.Time) {
 		}
 		if e.Doubt > tuning.MaxDoubt {
 			note += fmt.Sprintf("; another may be %.0f %% faster", 100*e.Doubt)
+		}
+		if len(e.Wrong) > 0 {
+			note += "; left out, as it computes something else: " + strings.Join(e.Wrong, ", ")
 		}
 		rows = append(rows, rowf("  %s\t%s\t%.1f µs\t%s ago\t%s", e.Step, kernelsOf(e), 1e6*e.Seconds, span(now.Sub(e.Measured)), note))
 	}

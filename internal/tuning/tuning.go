@@ -37,6 +37,8 @@ type Entry struct {
 	Variant string
 	Name    string `json:",omitempty"` // of the candidate among those of its variant
 	Groups  []int  `json:",omitempty"` // work-items of a work-group, per kernel
+	// Wrong names candidates that compute something else than the others.
+	Wrong []string `json:",omitempty"`
 
 	Measured time.Time
 	Seconds  float64 // that it took for the whole batch

@@ -34,8 +34,9 @@ uint64_t total_memory();
 // environment asks for it to fail.
 bool fault_due(const char *event);
 
-// refused reports whether the environment asks for launches of the kernel to be refused.
-bool refused(const std::string &kernel);
+// fault_of reports whether the environment asks for a fault of a kernel: that the driver
+// refuses its launches ("refuse"), or that what it writes is wrong ("wrong").
+bool fault_of(const char *what, const std::string &kernel);
 // Where the environment sets a clock, launches alone take time: clock_of tells how many
 // milliseconds one of a kind ("launch", "cooperative", "node", "dependent") takes.
 bool clock_set();

@@ -146,7 +146,7 @@ static Result put_launch(Stream *s, const Function *f, dim3 grid, dim3 block, si
 			return capture_unsupported;
 		}
 	}
-	if (refused(f->kernel->name))
+	if (fault_of("refuse", f->kernel->name))
 		return launch_out_of_resources;
 	if (!parameters && !f->kernel->sizes.empty())
 		return invalid_value;

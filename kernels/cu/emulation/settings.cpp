@@ -58,9 +58,9 @@ bool fault_due(const char *event)
 	return at > 0 && ++counts[event] >= at;
 }
 
-bool refused(const std::string &kernel)
+bool fault_of(const char *what, const std::string &kernel)
 {
-	const std::string one = "refuse:" + kernel;
+	const std::string one = std::string(what) + ":" + kernel;
 	const size_t n = one.size();
 	for (const char *s = setting("BCNN_EMULATOR_FAULT"); *s; s += *s == ',') {
 		const size_t length = strcspn(s, ",");

@@ -2,6 +2,7 @@
 #include "streams.h"
 
 #include <unistd.h>
+#include <cstring>
 #include <ctime>
 
 using namespace emulation;
@@ -47,6 +48,19 @@ bool forbidden_by_capture()
 
 namespace {
 
+// Inverts the first bit of what a kernel has written: the third parameter says where or, if
+// there is one parameter, its end.
+void spoil(const KernelLaunch &k)
+{
+	const std::vector<size_t> &sizes = k.launch.kernel->sizes;
+	uint8_t *out;
+	if (sizes.size() > 2)
+		memcpy(&out, k.pointers[2], sizeof out);
+	else
+		memcpy(&out, static_cast<const char *>(k.pointers[0]) + sizes[0] - sizeof out, sizeof out);
+	*out ^= 1;
+}
+
 // Runs a kernel; next is what comes after it on the stream.
 Result execute(KernelLaunch &k, const Operation *next)
 {
@@ -57,7 +71,10 @@ Result execute(KernelLaunch &k, const Operation *next)
 	launched += k.takes;
 	Launch *const dependent = next && next->kernel && next->kernel->launch.dependent ? &next->kernel->launch : nullptr;
 	switch (emulation::launch(k.launch, dependent)) {
-	case Fault::none: return success;
+	case Fault::none:
+		if (fault_of("wrong", k.launch.kernel->name) || (k.launch.dependent && fault_of("wrong", "early")))
+			spoil(k);
+		return success;
 	case Fault::illegal_address: return illegal_address;
 	default: return launch_failed;
 	}
