@@ -81,3 +81,16 @@ func TestWrongNetwork(t *testing.T) {
 		})
 	}
 }
+
+// TestCandidatesAgree: all candidates of all steps compute the same, of random bits and of what
+// the steps before make of random images.
+func TestCandidatesAgree(t *testing.T) {
+	testenv.Long(t)
+	d := measured(t, "")
+	d.fastest = gpu.Direct // nothing is timed
+	requireParity(t, d, backend.Options{}, everyNth(6, 5))
+	require.NotEmpty(t, d.tuning.Steps)
+	for _, e := range d.tuning.Steps {
+		require.Empty(t, e.Wrong, "%s, %s %s", e.Step, e.Variant, e.Name)
+	}
+}
