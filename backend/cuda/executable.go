@@ -58,10 +58,8 @@ type executable struct {
 	direct bool
 	// early says that the device may begin kernels before those ahead of them have ended.
 	early bool
-	// computed is how many steps have been computed on random images while candidates are
-	// compared, and wrong names what was left out of whole runs as it computes something else.
-	computed int
-	wrong    []string
+	// wrong names what was left out of whole runs as it computes something else.
+	wrong []string
 	// perImage is the time of an image in the last Run, at first something long: steps
 	// that take long are waited for one by one, so that they can be interrupted.
 	perImage time.Duration

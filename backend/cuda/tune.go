@@ -40,10 +40,7 @@ func (e *executable) buildBecause(why string, c candidates.Candidate) (*built, e
 // measure builds all candidates that the driver does not refuse and keeps the fastest of those
 // that compute the same. It is remembered if it was compared with all.
 func (e *executable) measure(step int, all []candidates.Candidate, key string) (*built, error) {
-	t, err := e.newTrial(step)
-	if err != nil {
-		return nil, err
-	}
+	t := gpu.NewTrial(e.plan, step, e.config.MaxBatch)
 	var contest gpu.Contest[*built]
 	var refused error
 	release := func(list []*built) (err error) {
@@ -76,7 +73,7 @@ func (e *executable) measure(step int, all []candidates.Candidate, key string) (
 	if !ok {
 		return nil, refused
 	}
-	if err := errors.Join(release(rest), e.restore(t)); err != nil {
+	if err := release(rest); err != nil {
 		_ = best.bag.release()
 		return nil, err
 	}
@@ -90,7 +87,7 @@ func (e *executable) measure(step int, all []candidates.Candidate, key string) (
 }
 
 // tryOut builds a candidate, computes what it writes, and measures it.
-func (e *executable) tryOut(t *trial, c candidates.Candidate) (b *built, output uint64, took gpu.Times, err error) {
+func (e *executable) tryOut(t *gpu.Trial, c candidates.Candidate) (b *built, output uint64, took gpu.Times, err error) {
 	if b, err = e.build(c); err != nil {
 		return nil, 0, took, err
 	}

@@ -37,7 +37,7 @@ type executable struct {
 	onDevice        []bool
 	host            []*hostStep
 	copies          []*bcnn.Tensor  // tensors of the plan in the host's memory, where it needs them
-	tensors         []*cl.MemObject // of the plan; they share buffers
+	memory          memory
 	inputs, outputs []end
 	// reserved are the bytes that have been asked for, of Config.ArenaBytes;
 	// refused is the error of whoever asked for too many.
@@ -137,10 +137,10 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 			return err
 		}
 	}
-	e.tensors = make([]*cl.MemObject, len(plan.Tensors))
+	e.memory.tensors = make([]*cl.MemObject, len(plan.Tensors))
 	for t, b := range shares {
 		if b >= 0 {
-			e.tensors[t] = buffers[b]
+			e.memory.tensors[t] = buffers[b]
 		}
 	}
 	if e.device.unified {
@@ -186,7 +186,6 @@ func (e *executable) compile(ctx context.Context) error {
 	if e.config.Kernels == gpu.Patches {
 		bits = candidates.Join(plan, all)
 	}
-	memory := memory{tensors: e.tensors}
 	for i, n := range bytes {
 		if int64(n) > e.device.limits.Buffer {
 			return fmt.Errorf("%w: %d bytes of scratch memory", driver.ErrTooLarge, n)
@@ -195,13 +194,13 @@ func (e *executable) compile(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if memory.scratch[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
+		if e.memory.scratch[i], err = e.bag.buffer(cl.MemReadWrite, n); err != nil {
 			return err
 		}
 	}
 	if bits != nil {
 		var err error
-		if e.bits, err = e.device.buildStep(ctx, *bits, false, memory); err != nil {
+		if e.bits, err = e.device.buildStep(ctx, *bits, false, e.memory); err != nil {
 			return err
 		}
 	}
@@ -209,7 +208,7 @@ func (e *executable) compile(ctx context.Context) error {
 		chosen := &built{bag: &bag{context: e.device.context}}
 		if e.onDevice[i] {
 			var err error
-			if chosen, err = e.device.choose(ctx, all[i], plan.MACs(i), memory, e.config.MaxBatch); err != nil {
+			if chosen, err = e.choose(ctx, i, all[i]); err != nil {
 				return fmt.Errorf("step %d (%s): %w", i, plan.Steps[i].Name, err)
 			}
 		}
@@ -335,7 +334,7 @@ func (e *executable) Read(step int, t bcnn.Tensor) error {
 			return err
 		}
 	}
-	return e.queue.Read(shim.BufferOf(e.tensors[of]), e.bytes(of, t.N), data(&t), true)
+	return e.queue.Read(shim.BufferOf(e.memory.tensors[of]), e.bytes(of, t.N), data(&t), true)
 }
 
 // free releases everything; kernels first, since they use the buffers.
@@ -347,7 +346,7 @@ func (e *executable) free() {
 		e.bits.release(e.device)
 	}
 	e.bag.release()
-	e.steps, e.bits, e.tensors, e.host, e.copies, e.outputs = nil, nil, nil, nil, nil, nil
+	e.steps, e.bits, e.memory.tensors, e.host, e.copies, e.outputs = nil, nil, nil, nil, nil, nil
 }
 
 func (e *executable) Close() error {

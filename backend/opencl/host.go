@@ -142,13 +142,13 @@ func (e *executable) runHost(i, n int) (time.Duration, error) {
 	h := e.host[i]
 	start := time.Now()
 	for _, t := range h.fetch {
-		if err := e.queue.Read(shim.BufferOf(e.tensors[t]), e.bytes(t, n), data(e.copies[t]), true); err != nil {
+		if err := e.queue.Read(shim.BufferOf(e.memory.tensors[t]), e.bytes(t, n), data(e.copies[t]), true); err != nil {
 			return 0, err
 		}
 	}
 	h.compute()
 	if h.store {
-		if err := e.queue.Write(shim.BufferOf(e.tensors[h.out]), e.bytes(h.out, n), data(e.copies[h.out]), true); err != nil {
+		if err := e.queue.Write(shim.BufferOf(e.memory.tensors[h.out]), e.bytes(h.out, n), data(e.copies[h.out]), true); err != nil {
 			return 0, err
 		}
 	}

@@ -118,7 +118,7 @@ func TestParitySpecialised(t *testing.T) {
 }
 
 // TestParityOfGPUs takes some of the table with programs as GPUs get them, and measures
-// what they choose from.
+// what they choose from, all of which compute the same of random values.
 func TestParityOfGPUs(t *testing.T) {
 	testenv.Long(t)
 	d := testDevice(t)
@@ -135,6 +135,9 @@ func TestParityOfGPUs(t *testing.T) {
 		t.Error(f)
 	}
 	require.NotEmpty(t, d.tuning.Steps)
+	for _, e := range d.tuning.Steps {
+		require.Empty(t, e.Wrong, "%s, %s", e.Step, e.Variant)
+	}
 }
 
 // TestDotProducts takes convolutions of bytes with each function for dot products. A

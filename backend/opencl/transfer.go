@@ -20,7 +20,7 @@ type end struct {
 
 // send enqueues the transfer of n images of an input.
 func (e *executable) send(to end, t *bcnn.Tensor, n int) error {
-	buffer, from := shim.BufferOf(e.tensors[to.tensor]), contents(t, e.bytes(to.tensor, n))
+	buffer, from := shim.BufferOf(e.memory.tensors[to.tensor]), contents(t, e.bytes(to.tensor, n))
 	if to.staging != nil {
 		copy(unsafe.Slice((*byte)(to.staging), len(from)), from)
 		return e.queue.Write(buffer, len(from), to.staging, false)
@@ -36,7 +36,7 @@ func (e *executable) send(to end, t *bcnn.Tensor, n int) error {
 
 // receive waits for all that is enqueued and transfers n images of an output.
 func (e *executable) receive(t *bcnn.Tensor, from end, n int) error {
-	buffer, to := shim.BufferOf(e.tensors[from.tensor]), contents(t, e.bytes(from.tensor, n))
+	buffer, to := shim.BufferOf(e.memory.tensors[from.tensor]), contents(t, e.bytes(from.tensor, n))
 	if from.staging != nil {
 		if err := e.queue.Read(buffer, len(to), from.staging, true); err != nil {
 			return err

@@ -15,14 +15,15 @@ import (
 
 // choose builds the best of the candidates. Small steps take general programs:
 // specialising takes longer, too, than it could ever save.
-func (d *device) choose(ctx context.Context, all []candidates.Candidate, macs int64, m memory, batch int) (*built, error) {
-	key := gpu.Key(batch, all)
+func (e *executable) choose(ctx context.Context, step int, all []candidates.Candidate) (*built, error) {
+	d := e.device
+	key := gpu.Key(e.config.MaxBatch, all)
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.specialiseFrom, Emulated: d.info.Kind == driver.Emulated}
-	i, why, known := gpu.Decide(tuner, key, all, macs)
+	i, why, known := gpu.Decide(tuner, key, all, e.plan.MACs(step))
 	if i < 0 {
-		return d.measure(ctx, all, m, key, batch)
+		return e.measure(ctx, step, all, key)
 	}
-	b, err := d.buildStep(ctx, all[i], why != gpu.WhySmall, m)
+	b, err := d.buildStep(ctx, all[i], why != gpu.WhySmall, e.memory)
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +33,7 @@ func (d *device) choose(ctx context.Context, all []candidates.Candidate, macs in
 		b.why = whySmall
 	case why == gpu.WhyKnown && !b.setGroups(known.Groups): // nonsense in the file
 		b.release(d)
-		return d.measure(ctx, all, m, key, batch)
+		return e.measure(ctx, step, all, key)
 	}
 	return b, nil
 }
@@ -63,19 +64,23 @@ func (b *built) groups() []int {
 	return sizes
 }
 
-// measure builds all candidates that the driver does not refuse and keeps the fastest. It
-// is remembered if it was compared with all.
-func (d *device) measure(ctx context.Context, all []candidates.Candidate, m memory, key string, batch int) (best *built, err error) {
-	defer func() {
-		if err != nil && best != nil {
-			best.release(d)
-			best = nil
-		}
-	}()
-	var race gpu.Race
+// measure builds all candidates that the driver does not refuse and keeps the fastest of those
+// that compute the same. It is remembered if it was compared with all.
+func (e *executable) measure(ctx context.Context, step int, all []candidates.Candidate, key string) (*built, error) {
+	d := e.device
+	var t *gpu.Trial
+	if len(all) > 1 {
+		t = gpu.NewTrial(e.plan, step, e.config.MaxBatch)
+	}
+	var contest gpu.Contest[*built]
 	var refusal error
+	release := func(list []*built) {
+		for _, b := range list {
+			b.release(d)
+		}
+	}
 	for _, c := range all {
-		b, took, err := d.tryOut(ctx, c, m, batch)
+		b, output, took, err := e.tryOut(ctx, t, c)
 		if refused(err) {
 			if refusal == nil {
 				refusal = err
@@ -83,40 +88,63 @@ func (d *device) measure(ctx context.Context, all []candidates.Candidate, m memo
 			continue
 		}
 		if err != nil {
-			return best, err
+			best, _, _, rest, ok := contest.End()
+			if ok {
+				rest = append(rest, best)
+			}
+			release(rest)
+			return nil, err
 		}
-		slower := b
-		if race.Add(took) {
-			best, slower = b, best
-		}
-		if slower != nil {
-			slower.release(d)
-		}
+		release(contest.Enter(c.Variant, c.Variant == gpu.Direct, output, took, b))
 	}
-	if best == nil {
+	best, race, wrong, rest, ok := contest.End()
+	if !ok {
 		return nil, refusal
 	}
-	best.why = gpu.WhyMeasured
+	release(rest)
+	best.why = gpu.Why(gpu.WhyMeasured, wrong)
 	if refusal == nil {
 		entry := race.Entry()
-		entry.Step, entry.Variant, entry.Groups = all[0].Specs[0].G.About(batch), best.variant, best.groups()
+		entry.Step, entry.Variant, entry.Groups, entry.Wrong = all[0].Specs[0].G.About(e.config.MaxBatch), best.variant, best.groups(), wrong
 		d.tuning.Put(key, entry)
 	}
 	return best, nil
 }
 
-// tryOut builds a candidate and measures it.
-func (d *device) tryOut(ctx context.Context, c candidates.Candidate, m memory, batch int) (*built, gpu.Times, error) {
-	b, err := d.buildStep(ctx, c, true, m)
-	if err != nil {
-		return nil, gpu.Times{}, err
+// tryOut builds a candidate, measures it and, if there are others, computes what it writes.
+func (e *executable) tryOut(ctx context.Context, t *gpu.Trial, c candidates.Candidate) (b *built, output uint64, took gpu.Times, err error) {
+	if b, err = e.device.buildStep(ctx, c, true, e.memory); err != nil {
+		return nil, 0, took, err
 	}
-	took, err := d.tune(ctx, b, batch)
-	if err != nil {
-		b.release(d)
-		return nil, gpu.Times{}, err
+	took, err = e.device.tune(ctx, b, e.config.MaxBatch)
+	if err == nil && t != nil {
+		output, err = e.output(t, b)
 	}
-	return b, took, nil
+	if err != nil {
+		b.release(e.device)
+		return nil, 0, took, err
+	}
+	return b, output, took, nil
+}
+
+// output returns the hash of what a candidate writes, with the work-groups that it has.
+func (e *executable) output(t *gpu.Trial, b *built) (uint64, error) {
+	to, bytes := shim.BufferOf(e.memory.tensors[t.Step.Out]), e.bytes(t.Step.Out, t.Images)
+	memory := contents(&t.Output, bytes)
+	gpu.Clear(memory)
+	if err := e.queue.Write(to, bytes, data(&t.Output), true); err != nil {
+		return 0, err
+	}
+	for k, i := range t.Step.In { // each time, for the output may lie there
+		if err := e.queue.Write(shim.BufferOf(e.memory.tensors[i]), e.bytes(i, t.Images), data(&t.Inputs[k]), true); err != nil {
+			return 0, err
+		}
+	}
+	if err := b.enqueue(e.queue, t.Images, false); err != nil {
+		return 0, err
+	}
+	err := e.queue.Read(to, bytes, data(&t.Output), true)
+	return gpu.Hash(memory), err
 }
 
 // refused reports whether an error of a candidate says nothing about others: the compiler

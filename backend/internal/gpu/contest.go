@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"hash/maphash"
+	"math"
 	"math/rand/v2"
 	"strings"
 
@@ -77,19 +78,63 @@ func Why(why string, wrong []string) string {
 	return why + "; left out, as it computes something else: " + strings.Join(wrong, ", ")
 }
 
+// Trial is what the candidates of a step are compared on: random inputs, and an output.
+type Trial struct {
+	Step   bcnn.Step
+	Images int
+	Inputs []bcnn.Tensor // of Step.In
+	Output bcnn.Tensor
+}
+
+// comparedBytes is how much the tensors of a trial have at the most, if that is more than one
+// image.
+const comparedBytes = 16 << 20
+
+// NewTrial is that of a step, of no more images than a batch.
+func NewTrial(plan *bcnn.Plan, step, batch int) *Trial {
+	t := &Trial{Step: plan.Steps[step]}
+	each := plan.Tensors[t.Step.Out].Bytes(1)
+	for _, i := range t.Step.In {
+		each += plan.Tensors[i].Bytes(1)
+	}
+	t.Images = int(max(1, min(int64(batch), comparedBytes/max(each, 1))))
+	r := rand.New(rand.NewPCG(uint64(step), 1))
+	for _, i := range t.Step.In {
+		t.Inputs = append(t.Inputs, Random(plan.Tensors[i], t.Images, r))
+	}
+	out := plan.Tensors[t.Step.Out]
+	t.Output = bcnn.NewTensor(out.DType, t.Images, out.Shape)
+	return t
+}
+
+// Clear fills the memory of an output, so that what a candidate does not write is seen.
+func Clear(output []byte) {
+	for i := range output {
+		output[i] = 0xa5
+	}
+}
+
 var seed = maphash.MakeSeed()
 
 // Hash is that of an output.
 func Hash(output []byte) uint64 { return maphash.Bytes(seed, output) }
 
-// Fill sets a tensor of a plan to random values: any bytes, any bits of channels that there
-// are, and numbers around 0.
-func Fill(t bcnn.Tensor, r *rand.Rand) {
+// Random returns n images of a tensor of a plan with random values of those that it may have:
+// any bytes and bits of channels that there are, numbers around 0, of levels the lowest two,
+// and of sums without their factor integers.
+func Random(of bcnn.PlanTensor, n int, r *rand.Rand) bcnn.Tensor {
+	t := bcnn.NewTensor(of.DType, n, of.Shape)
 	for i := range t.U8 {
 		t.U8[i] = uint8(r.Uint32())
+		if of.Coded {
+			t.U8[i] &= 1
+		}
 	}
 	for i := range t.F32 {
 		t.F32[i] = float32(r.NormFloat64())
+		if of.Coded {
+			t.F32[i] = float32(math.Round(8 * float64(t.F32[i])))
+		}
 	}
 	words, last := bits.Words(t.Shape.C), bits.TailMask(t.Shape.C)
 	for i := range t.Words {
@@ -98,4 +143,5 @@ func Fill(t bcnn.Tensor, r *rand.Rand) {
 			t.Words[i] &= last
 		}
 	}
+	return t
 }

@@ -2,6 +2,7 @@ package gpu
 
 import (
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -61,14 +62,13 @@ func TestContest(t *testing.T) {
 	require.Equal(t, "measured; left out, as it computes something else: a, b", Why(WhyMeasured, []string{"a", "b"}))
 }
 
-// Random tensors have no channels that there are not, and no two images are the same.
-func TestFill(t *testing.T) {
+// Random tensors have no channels that there are not, no two images of them are the same, and
+// what stands for something else are numbers that do.
+func TestRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, channels := range []int{1, 63, 64, 65, 100, 128} {
-		x := bcnn.NewTensor(bcnn.Bits, 2, bcnn.Shape{H: 3, W: 5, C: channels})
-		Fill(x, r)
-		words := bits.Words(channels)
-		ones := 0
+		x := Random(bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 3, W: 5, C: channels}}, 2, r)
+		words, ones := bits.Words(channels), 0
 		for i, w := range x.Words {
 			for b := range 64 {
 				if w>>b&1 == 1 {
@@ -79,10 +79,16 @@ func TestFill(t *testing.T) {
 		}
 		require.InDelta(t, 15*channels, ones, 4*float64(channels)+10)
 	}
-	x := bcnn.NewTensor(bcnn.Uint8, 2, bcnn.Shape{H: 8, W: 8, C: 3})
-	Fill(x, r)
+	shape := bcnn.Shape{H: 8, W: 8, C: 3}
+	x := Random(bcnn.PlanTensor{DType: bcnn.Uint8, Shape: shape}, 2, r)
 	require.NotEqual(t, x.U8[:192], x.U8[192:])
-	x = bcnn.NewTensor(bcnn.Float32, 2, bcnn.Shape{H: 8, W: 8, C: 3})
-	Fill(x, r)
+	require.Greater(t, slices.Max(x.U8), uint8(200))
+	require.Equal(t, uint8(1), slices.Max(Random(bcnn.PlanTensor{DType: bcnn.Uint8, Shape: shape, Coded: true}, 2, r).U8))
+	x = Random(bcnn.PlanTensor{DType: bcnn.Float32, Shape: shape}, 2, r)
 	require.NotEqual(t, x.F32[:192], x.F32[192:])
+	x = Random(bcnn.PlanTensor{DType: bcnn.Float32, Shape: shape, Coded: true}, 2, r)
+	for _, v := range x.F32 {
+		require.Equal(t, float32(int(v)), v)
+	}
+	require.Greater(t, slices.Max(x.F32), float32(8))
 }
