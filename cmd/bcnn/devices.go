@@ -44,8 +44,9 @@ compiled from then on is measured again. A choice lasts 30 days, and one day whe
 another may have been the faster one, because the machine was busy; none is used with
 another driver or other kernels. With --json, --tuning prints one object per choice:
 backend, device (its name), file, step, kernels, us, doubt (the share of the time by
-which another may be faster), measured and until, or backend, file and error for a file
-that cannot be read; --clear-tuning one per file: removed.`,
+which another may be faster), wrong (those that compute something else),
+measured and until, or backend, file and error for a file that cannot be read;
+--clear-tuning one per file: removed.`,
 		Example: `  bcnn devices
   bcnn devices --json
   bcnn devices --tuning
@@ -119,7 +120,7 @@ type tuningLine struct {
 	Kernels  string    `json:"kernels"`
 	Micros   float64   `json:"us"`
 	Doubt    float64   `json:"doubt"`
-	Wrong    []string  `json:"wrong,omitempty"`
+	Wrong    []string  `json:"wrong"`
 	Measured time.Time `json:"measured"`
 	Until    time.Time `json:"until"`
 }
@@ -177,7 +178,7 @@ func printTuningJSON(out *output, f tuning.File) error {
 		return out.json(map[string]string{"backend": f.Backend, "file": f.Path, "error": oneLine(f.Err)})
 	}
 	for _, e := range f.Entries {
-		if err := out.json(tuningLine{f.Backend, f.Device, f.Path, e.Step, kernelsOf(e), 1e6 * e.Seconds, e.Doubt, e.Wrong, e.Measured, e.Lasts()}); err != nil {
+		if err := out.json(tuningLine{f.Backend, f.Device, f.Path, e.Step, kernelsOf(e), 1e6 * e.Seconds, e.Doubt, append([]string{}, e.Wrong...), e.Measured, e.Lasts()}); err != nil {
 			return err
 		}
 	}

@@ -139,23 +139,25 @@ func TestTuning(t *testing.T) {
 	ago := func(d time.Duration) time.Time { return now.Add(-d).UTC().Round(time.Second) }
 	cache.Put("a", tuning.Entry{Step: "1×1×9 → 1×1×2, batch of 1", Variant: "c", Name: "conv_and_16x32", Seconds: 2.5e-6, Measured: ago(50 * time.Hour)})
 	cache.Put("b", tuning.Entry{Step: "a conv", Variant: "b", Groups: []int{64, 16}, Seconds: 1e-3, Doubt: 0.25, Measured: ago(210 * time.Minute)})
-	cache.Put("c", tuning.Entry{Step: "a dense layer", Variant: "b", Groups: []int{8}, Seconds: 1e-3, Doubt: 0.06, Measured: ago(1830 * time.Minute)})
+	cache.Put("c", tuning.Entry{Step: "a dense layer", Variant: "b", Groups: []int{8}, Seconds: 1e-3, Doubt: 0.06, Wrong: []string{"vectors"}, Measured: ago(1830 * time.Minute)})
 	broken := filepath.Join(filepath.Dir(path), "opencl-0123456789abcdef.json")
 	require.NoError(t, os.WriteFile(broken, []byte("{"), 0o644))
 
 	text := succeed(t, "devices", "--tuning")
 	require.Contains(t, text, `cuda: H\x1b200: `+path+"\n")
 	require.Regexp(t, `(?m)^  a conv +b: work-groups of 64, 16 +1000\.0 µs  3 h ago +lasts 20 h; another may be 25 % faster$`, text)
-	require.Regexp(t, `(?m)^  a dense layer +b: work-groups of 8 +1000\.0 µs  30 h ago +to be measured again; another may be 6 % faster$`, text)
+	require.Regexp(t, `(?m)^  a dense layer +b: work-groups of 8 +1000\.0 µs  30 h ago +to be measured again; another may be 6 % faster; left out, as it computes something else: vectors$`, text)
 	require.Regexp(t, `(?m)^  1×1×9 → 1×1×2, batch of 1 +c: conv_and_16x32 +2\.5 µs +2 days ago +lasts 27 days$`, text)
 	require.Contains(t, text, "opencl: "+broken+": unexpected end of JSON input\n")
 
 	lines := strings.SplitAfter(succeed(t, "devices", "--tuning", "--json"), "\n")
 	require.Len(t, lines, 5)
-	choices := objects(t, strings.Join(lines[:3], ""), "backend", "device", "file", "step", "kernels", "us", "doubt", "measured", "until")
+	choices := objects(t, strings.Join(lines[:3], ""), "backend", "device", "file", "step", "kernels", "us", "doubt", "wrong", "measured", "until")
 	require.Equal(t, "a conv", choices[0]["step"])
 	require.Equal(t, "c: conv_and_16x32", choices[2]["kernels"])
 	require.Equal(t, 2.5, choices[2]["us"])
+	require.Equal(t, []any{"vectors"}, choices[1]["wrong"])
+	require.Empty(t, choices[2]["wrong"])
 	require.Equal(t, ago(50*time.Hour).Add(tuning.MaxAge).Format(time.RFC3339), choices[2]["until"])
 	require.Equal(t, broken, objects(t, lines[3], "backend", "file", "error")[0]["file"])
 
