@@ -5,6 +5,7 @@ package cuda
 import (
 	"context"
 	"fmt"
+	"os"
 	"strings"
 	"sync"
 
@@ -34,6 +35,8 @@ type device struct {
 	// early says that the device can begin a kernel before the one ahead of it has ended
 	// (programmatic dependent launch), and that the driver records this in graphs.
 	early bool
+	// without are the variants of kernels that are left out.
+	without []string
 	// tuneFrom is the work of a step, in multiply-accumulates of an image, from which
 	// on its kernels are measured.
 	tuneFrom int64
@@ -98,6 +101,10 @@ func newDevice(i int) (*device, error) {
 	}
 	d.limits.Warpgroups, d.limits.WarpgroupBytes = ptx.Warpgroups(d.limits.Capability, version)
 	d.early = d.arch >= 90 && version >= 12030
+	without, err := d.leaveOut(os.Getenv(withoutVariable))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", name, err)
+	}
 	d.driver = fmt.Sprintf("%s|sm_%d|%d|%d|%d|%d", name, d.limits.Capability, version, d.limits.Processors, clock, d.arch)
 	d.info = driver.Info{
 		Name:     name,
@@ -106,9 +113,36 @@ func newDevice(i int) (*device, error) {
 		MaxBatch: d.limits.GridY,
 		Kernels:  kernelNames,
 		Detail: fmt.Sprintf("sm_%d, driver for CUDA %s, %d multiprocessors, %d KiB of shared memory per block, kernels for sm_%d",
-			d.limits.Capability, ptx.Version(version), d.limits.Processors, d.limits.Shared>>10, d.arch),
+			d.limits.Capability, ptx.Version(version), d.limits.Processors, d.limits.Shared>>10, d.arch) + without,
 	}
 	return d, nil
+}
+
+// withoutVariable is that of the environment which names what is left out, separated by commas:
+// a fault of one kind of kernels, or of a device or a driver under it, is no reason to do without
+// the others.
+const withoutVariable = "BCNN_CUDA_WITHOUT"
+
+// leaveOut leaves kinds of kernels out, and returns what to say of it.
+func (d *device) leaveOut(list string) (detail string, err error) {
+	for name := range strings.SplitSeq(list, ",") {
+		switch name = strings.TrimSpace(name); name {
+		case "":
+			continue
+		case gpu.Warpgroup:
+			d.limits.Warpgroups, d.limits.WarpgroupBytes = false, false
+		case gpu.Fused:
+			d.limits.Cooperative = false
+		case earlyLaunches:
+			d.early = false
+		case gpu.Patches, gpu.TensorCore, gpu.SplitK:
+			d.without = append(d.without, name)
+		default:
+			return "", fmt.Errorf("%s has %q, want some of wgmma, fused, early, splitk, tensorcore and patches, separated by commas", withoutVariable, name)
+		}
+		detail += ", without " + name
+	}
+	return detail, nil
 }
 
 func kind(name string, integrated bool) driver.Kind {

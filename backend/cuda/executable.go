@@ -123,6 +123,7 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 		if err == nil {
 			all[i], err = candidates.Of(step, s.Op, e.device.limits, e.device.arch)
 		}
+		all[i] = slices.DeleteFunc(all[i], func(c candidates.Candidate) bool { return slices.Contains(e.device.without, c.Variant) })
 		if err == nil && len(all[i]) == 0 {
 			err = bcnn.Unsupported("no kernel")
 		}

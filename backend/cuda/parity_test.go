@@ -47,7 +47,7 @@ func testDevice(t testing.TB) *device {
 	}
 	d := devices[0]
 	require.NoError(t, d.open())
-	return &device{number: d.number, info: d.info, driver: d.driver, limits: d.limits, arch: d.arch, unified: d.unified, early: d.early,
+	return &device{number: d.number, info: d.info, driver: d.driver, limits: d.limits, arch: d.arch, unified: d.unified, early: d.early, without: d.without,
 		tuneFrom: d.tuneFrom, pick: -1, thread: d.thread, tuning: d.loadTuning("")}
 }
 

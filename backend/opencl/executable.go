@@ -36,7 +36,7 @@ type executable struct {
 	// host; the device's part comes first.
 	onDevice        []bool
 	host            []*hostStep
-	copies          []*bcnn.Tensor  // tensors of the plan in the host's memory, where it needs them
+	copies          []*bcnn.Tensor // tensors of the plan in the host's memory, where it needs them
 	memory          memory
 	inputs, outputs []end
 	// reserved are the bytes that have been asked for, of Config.ArenaBytes;
