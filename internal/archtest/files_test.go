@@ -42,6 +42,7 @@ var mayOpen = map[string]string{
 	"internal/mutate/main.go":           "a tool for those who write tests",
 	"internal/mutate/reasons.go":        "a tool for those who write tests",
 	"internal/mutate/sites.go":          "a tool for those who write tests",
+	"internal/mutate/together.go":       "a tool for those who write tests",
 	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
 	"bcnn/onnx/files.go":                "the folder of a model",
 
