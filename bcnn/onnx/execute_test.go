@@ -427,8 +427,10 @@ func (n testNode) execute(in []array, m testModel) array {
 		return testNode{op: "ReduceMax", attrs: map[string]any{"axes": []int{2, 3}}}.reduce(in)
 	case "ConstantOfShape":
 		out := newArray(toInts(in[0])...)
-		for i := range out.v {
-			out.v[i] = n.attrs["value"].(testTensor).values[0]
+		if fill, ok := n.attrs["value"].(testTensor); ok {
+			for i := range out.v {
+				out.v[i] = fill.values[0]
+			}
 		}
 		return out
 	case "Expand":
