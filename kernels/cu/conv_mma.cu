@@ -467,9 +467,9 @@ struct Tile {
 #pragma unroll
 				for (int k = 0; k < 4; k += SUMS_OF_ADD)
 					atomicAdd(&own[((i * COLS + j) * 4 + k) / SUMS_OF_ADD * THREADS], together(&acc[i][j][k], more));
-		__threadfence();
 		__syncthreads();
 		if (threadIdx.x == 0) {
+			__threadfence(); // for all threads of the block, see grid_sync
 			unsigned *ticket = (unsigned *)(counts + (size_t)gridDim.x * gridDim.y * OF_TILE) + tile;
 			const bool last = atomicAdd(ticket, 1) == gridDim.z - 1;
 			if (last)

@@ -442,17 +442,23 @@ DEVICE void grid_sync(unsigned *barrier)
 	if (threadIdx.x == 0 && threadIdx.y == 0 && threadIdx.z == 0) {
 		const unsigned others = gridDim.x * gridDim.y * gridDim.z - 1;
 		const bool first = blockIdx.x == 0 && blockIdx.y == 0 && blockIdx.z == 0;
-		__threadfence();
-		const unsigned before = atomicAdd(barrier, first ? 0x80000000u - others : 1u);
-		unsigned now;
-		do {
+		const unsigned add = first ? 0x80000000u - others : 1u;
+		unsigned before, now;
+		// What the other threads of the block wrote this one has seen at the barrier above, and
+		// passes on: release and acquire are cumulative (PTX ISA, memory consistency model).
 #if __CUDA_ARCH__ >= 700
+		asm volatile("atom.acq_rel.gpu.global.add.u32 %0, [%1], %2;" : "=r"(before) : "l"(barrier), "r"(add) : "memory");
+		do
 			asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(now) : "l"(barrier) : "memory");
+		while (((before ^ now) & 0x80000000u) == 0);
 #else
-			asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(now) : "l"(barrier) : "memory");
-#endif
-		} while (((before ^ now) & 0x80000000u) == 0);
 		__threadfence();
+		before = atomicAdd(barrier, add);
+		do
+			asm volatile("ld.volatile.global.u32 %0, [%1];" : "=r"(now) : "l"(barrier) : "memory");
+		while (((before ^ now) & 0x80000000u) == 0);
+		__threadfence();
+#endif
 	}
 	__syncthreads();
 }

@@ -423,9 +423,9 @@ network(const Network n)
 		if (!dense)
 			grid_sync(n.barrier);
 	}
-	__threadfence();
 	__syncthreads();
 	if (threadIdx.x == 0) {
+		__threadfence(); // for all threads of the block, see grid_sync
 		last = atomicAdd(n.barrier + 1, 1) == gridDim.x - 1;
 		if (last)
 			atomicExch(n.barrier + 1, 0);

@@ -60,6 +60,7 @@ func init() {
 	add("ld.volatile.global.{u32,b32}", form{args: 2, cpp: ld})
 	add("ld.acquire.gpu.global.{u32,b32}", form{args: 2, target: 70, version: 60, cpp: ld})
 	add("atom{,.global,.shared}.{add.u32,add.s32,exch.b32,and.b32,or.b32,xor.b32}", form{args: 3, cpp: atom})
+	add("atom.acq_rel.gpu.global.add.u32", form{args: 3, target: 70, version: 60, cpp: atom})
 	add("atom{,.global}.{add.u64,exch.b64}", form{args: 3, cpp: atom})
 	add("atom{,.global,.shared}.{min,max}.{u32,s32}", form{args: 3, cpp: atom})
 	add("atom{,.global,.shared}.cas.b32", form{args: 4, cpp: atom})

@@ -18,18 +18,16 @@ func barrier(label, condition string) string {
 	return fmt.Sprintf(`	bar.sync 0;
 	setp.ne.s32 %%p1, %%r1, 0;
 	@%%p1 bra $done%[1]s;
-	membar.gl;
 	mov.u32 %%r4, %%nctaid.x;
 	sub.s32 %%r5, -2147483647, %%r4;
 	setp.eq.s32 %%p2, %%r2, 0;
 	selp.b32 %%r6, %%r5, 1, %%p2;
-	atom.global.add.u32 %%r10, [%%rd1], %%r6;
+	atom.acq_rel.gpu.global.add.u32 %%r10, [%%rd1], %%r6;
 $wait%[1]s:
 	ld.acquire.gpu.global.u32 %%r11, [%%rd1];
 	xor.b32 %%r12, %%r11, %%r10;
 	%[2]s;
 	@%%p3 bra $wait%[1]s;
-	membar.gl;
 $done%[1]s:
 	bar.sync 0;
 `, label, condition)
@@ -91,6 +89,7 @@ func faults() []fault {
 	add("atomic", "is not a multiple of 4", offset(2), "	atom.global.add.u32 %r4, [%rd3], 1;")
 	add("atomic64", "is not a multiple of 8", offset(4), "	atom.global.add.u64 %rd4, [%rd3], 1;")
 	add("reduction", "is not a multiple of 4", offset(2), "	red.global.add.u32 [%rd3], 1;")
+	add("release", "is not a multiple of 4", offset(2), "	atom.acq_rel.gpu.global.add.u32 %r4, [%rd3], 1;")
 	add("acquire", "is not a multiple of 4", offset(2), "	ld.acquire.gpu.global.u32 %r4, [%rd3];")
 	add("copy_from", "is not a multiple of 16", offset(8), "	mov.u64 %rd4, own;", "	cvt.u32.u64 %r4, %rd4;", "	mov.u32 %r5, 16;",
 		"	cp.async.cg.shared.global [%r4], [%rd3], 16, %r5;")
