@@ -8,7 +8,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/bcnn"
 )
 
 func TestMeters(t *testing.T) {
@@ -29,6 +31,30 @@ func TestMeters(t *testing.T) {
 	}
 	_, err = Device().Bandwidth(backend.Options{}, -1)
 	require.ErrorContains(t, err, "-1 bytes")
+}
+
+// A round that has no time reads nothing.
+func TestReadRound(t *testing.T) {
+	b := make([]byte, 8192)
+	require.Zero(t, readRound(b, 0))
+	require.Positive(t, readRound(b, time.Millisecond))
+	b[0] = 1 // so that its halves differ
+	require.Zero(t, readRound(b, time.Millisecond))
+}
+
+// The times of steps are between their begins and their ends.
+func TestStepTimes(t *testing.T) {
+	plan := residual(8, 8, 64).done()
+	start, sum, steps := time.Now(), time.Duration(0), 0
+	exe, err := Device().Compile(t.Context(), plan, backend.Options{Timed: func(_ int, _ string, took time.Duration) {
+		require.GreaterOrEqual(t, took, time.Duration(0))
+		sum, steps = sum+took, steps+1
+	}})
+	require.NoError(t, err)
+	defer func() { require.NoError(t, exe.Close()) }()
+	require.NoError(t, exe.Run(t.Context(), []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())}, []bcnn.Tensor{backendtest.RandomImages(1, 1, plan.Inputs[0])}))
+	require.Equal(t, len(plan.Steps), steps)
+	require.Less(t, sum, time.Since(start))
 }
 
 // The best round counts, as the sum of what its threads reach.
