@@ -136,10 +136,7 @@ func unfitFloats(config uint64, profile string) string {
 			lacks = append(lacks, need.name)
 		}
 	}
-	if len(lacks) == 0 {
-		return ""
-	}
-	return "its float32 arithmetic lacks " + strings.Join(lacks, ", ")
+	return lacking(lacks)
 }
 
 // dotProduct returns the function for dot products that a device with the given
@@ -195,7 +192,14 @@ func (d *device) open() error {
 		return fmt.Errorf("context: %w", err)
 	}
 	d.context, d.tuning = context, d.loadTuning(tuning.Path("opencl", d.driver, kernels.CLHash()))
-	return nil
+	if d.floatsLack != "" {
+		return nil
+	}
+	if d.floatsLack, err = d.probe(); err != nil {
+		context.Release()
+		d.context = nil
+	}
+	return err
 }
 
 func (d *device) loadTuning(path string) *tuning.Cache {
