@@ -39,6 +39,7 @@ var entries = map[string]string{
 	"gather_float":    "in out index g",
 	"gather_bits":     "in out index g",
 	"pixels_float":    "in out index g",
+	"probe":           "in out",
 	"pixels_bits":     "in out index g",
 	"resample":        "in out index weights g",
 	"top_k":           "in out g",
