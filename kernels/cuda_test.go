@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"regexp"
 	"strings"
@@ -223,33 +224,16 @@ func TestEarlyKernels(t *testing.T) {
 
 // embeddedPTX returns the embedded files by name.
 func embeddedPTX(t *testing.T) map[string]string {
-	files, err := PTX()
+	names, err := fs.Glob(PTX, "cu/ptx/*")
 	require.NoError(t, err)
-	entries, err := fs.ReadDir(files, ".")
-	require.NoError(t, err)
+	require.NotEmpty(t, names)
 	texts := make(map[string]string)
-	for _, e := range entries {
-		text, err := fs.ReadFile(files, e.Name())
+	for _, name := range names {
+		text, err := PTX.ReadFile(name)
 		require.NoError(t, err)
-		texts[e.Name()] = string(text)
+		texts[path.Base(name)] = string(text)
 	}
 	return texts
-}
-
-func TestArchiveHoldsTheFiles(t *testing.T) {
-	files, err := filepath.Glob("cu/ptx/*.ptx")
-	require.NoError(t, err)
-	want := make(map[string]string)
-	for _, path := range files {
-		text, err := os.ReadFile(path)
-		require.NoError(t, err)
-		want[filepath.Base(path)] = string(text)
-	}
-	got := embeddedPTX(t)
-	require.Len(t, got, len(want))
-	for name, text := range want {
-		require.True(t, got[name] == text, "%s in cu/ptx.zip is another file than in cu/ptx: run go generate ./kernels", name)
-	}
 }
 
 // TestFloatContractOfCUDA: sums and products of floats say how they round, and
@@ -272,14 +256,8 @@ func TestFloatContractOfCUDA(t *testing.T) {
 
 // TestKernelPTX: the kernels of a file make the whole file again.
 func TestKernelPTX(t *testing.T) {
-	files, err := PTX()
-	require.NoError(t, err)
-	names, err := fs.Glob(files, "*.ptx")
-	require.NoError(t, err)
-	require.NotEmpty(t, names)
-	for _, name := range names {
-		text, err := fs.ReadFile(files, name)
-		require.NoError(t, err)
+	for name, file := range embeddedPTX(t) {
+		text := []byte(file)
 		var whole []byte
 		for _, m := range ptxEntry.FindAllSubmatch(text, -1) {
 			one, err := KernelPTX(text, string(m[1]))
@@ -298,7 +276,7 @@ func TestKernelPTX(t *testing.T) {
 		packed := func(text []byte) string { return strings.ReplaceAll(string(text), "\n\n.visible", "\n.visible") }
 		require.Equal(t, packed(text), packed(whole), name)
 	}
-	_, err = KernelPTX([]byte("\n.visible .entry a(\n{\n}\n"), "b")
+	_, err := KernelPTX([]byte("\n.visible .entry a(\n{\n}\n"), "b")
 	require.ErrorContains(t, err, "no kernel b")
 	_, err = KernelPTX([]byte("\n.visible .entry a(\n{\n"), "a")
 	require.ErrorContains(t, err, "no end")

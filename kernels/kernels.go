@@ -2,7 +2,6 @@
 package kernels
 
 import (
-	"archive/zip"
 	"bytes"
 	"crypto/sha256"
 	"embed"
@@ -19,50 +18,25 @@ import (
 var CL embed.FS
 
 // CLHash returns the SHA-256 of all of CL; empty if they cannot be read.
-var CLHash = sync.OnceValue(func() string {
-	h := sha256.New()
-	err := fs.WalkDir(CL, ".", func(path string, d fs.DirEntry, err error) error {
-		if err != nil || d.IsDir() {
-			return err
-		}
-		source, err := CL.ReadFile(path)
-		fmt.Fprintf(h, "%s %d\n%s", path, len(source), source)
-		return err
-	})
-	if err != nil {
-		return ""
-	}
-	return hex.EncodeToString(h.Sum(nil))
-})
+var CLHash = sync.OnceValue(func() string { return hash(CL) })
 
-//go:generate go run ./internal/pack
-
-//go:embed cu/ptx.zip
-var ptxArchive []byte
-
-// PTX returns the CUDA kernels, compiled from cu/*.cu: NAME.smXX.ptx for devices of
+// PTX holds the CUDA kernels, compiled from cu/*.cu: cu/ptx/NAME.smXX.ptx for devices of
 // compute capability X.X and later, where it differs from that of an older one, and
 // NAME.smXXa.ptx for those of X.X alone.
-// They are text that compresses to a fifth, so programs carry them compressed.
-var PTX = sync.OnceValues(func() (fs.FS, error) {
-	return zip.NewReader(bytes.NewReader(ptxArchive), int64(len(ptxArchive)))
-})
+// It is text: an archive would save programs a few MB and cost a repository its whole size
+// with each change of a kernel.
+//
+//go:embed cu/ptx/*.ptx
+var PTX embed.FS
 
-// PTXHash returns the SHA-256 of all of PTX, as it is embedded.
-var PTXHash = sync.OnceValue(func() string {
-	sum := sha256.Sum256(ptxArchive)
-	return hex.EncodeToString(sum[:])
-})
+// PTXHash returns the SHA-256 of all of PTX; empty if it cannot be read.
+var PTXHash = sync.OnceValue(func() string { return hash(PTX) })
 
 // ReadPTX returns the kernels compiled from cu/NAME.cu for devices of compute
 // capability arch (90 for 9.0): of the file for these alone, or of the newest one that is not
 // for newer ones.
 func ReadPTX(name string, arch int) ([]byte, error) {
-	files, err := PTX()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := fs.ReadDir(files, ".")
+	entries, err := PTX.ReadDir("cu/ptx")
 	if err != nil {
 		return nil, err
 	}
@@ -70,7 +44,7 @@ func ReadPTX(name string, arch int) ([]byte, error) {
 	for _, e := range entries {
 		of := 0
 		if e.Name() == fmt.Sprintf("%s.sm%da.ptx", name, arch) {
-			return fs.ReadFile(files, e.Name())
+			return PTX.ReadFile("cu/ptx/" + e.Name())
 		}
 		if _, err := fmt.Sscanf(e.Name(), name+".sm%d.ptx", &of); err == nil && of <= arch && of > newest {
 			newest, file = of, e.Name()
@@ -79,7 +53,24 @@ func ReadPTX(name string, arch int) ([]byte, error) {
 	if file == "" {
 		return nil, fmt.Errorf("there is no PTX of %s.cu for sm_%d", name, arch)
 	}
-	return fs.ReadFile(files, file)
+	return PTX.ReadFile("cu/ptx/" + file)
+}
+
+// hash returns the SHA-256 of the names, lengths and texts of all files.
+func hash(files fs.FS) string {
+	h := sha256.New()
+	err := fs.WalkDir(files, ".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		source, err := fs.ReadFile(files, path)
+		fmt.Fprintf(h, "%s %d\n%s", path, len(source), source)
+		return err
+	})
+	if err != nil {
+		return ""
+	}
+	return hex.EncodeToString(h.Sum(nil))
 }
 
 // KernelPTX returns the PTX of one kernel of a file, from the text of the whole file: a

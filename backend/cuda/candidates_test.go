@@ -29,11 +29,7 @@ const mostCandidates = 30
 
 // stepKernels are the kernels that steps may be given on a device.
 func stepKernels(d *device) (map[string]bool, error) {
-	ptx, err := kernels.PTX()
-	if err != nil {
-		return nil, err
-	}
-	files, err := fs.ReadDir(ptx, ".")
+	files, err := kernels.PTX.ReadDir("cu/ptx")
 	if err != nil {
 		return nil, err
 	}

@@ -37,7 +37,6 @@ var mayOpen = map[string]string{
 	"internal/testrun/main.go":          "a tool of the tests",
 	"kernels/internal/machine/code.go":  "a tool of the checks",
 	"kernels/internal/machine/main.go":  "a tool of the checks",
-	"kernels/internal/pack/main.go":     "a tool of the build",
 	"internal/mutate/coverage.go":       "a tool for those who write tests",
 	"internal/mutate/main.go":           "a tool for those who write tests",
 	"internal/mutate/reasons.go":        "a tool for those who write tests",

@@ -561,4 +561,6 @@ CONV(bytes, FORM_U8, 128, 256, 2, 4, BYTE_STAGES)
 CONV(popc, FORM_POPC, 16, 32, 1, 1, 2)
 CONV(popc, FORM_POPC, 64, 64, 2, 2, 2)
 #endif
+#if __CUDA_ARCH__ < 800 || __CUDA_ARCH__ >= 900 // 8.0 to 9.0 multiply bits on tensor cores
 CONV(popc, FORM_POPC, 128, 64, 4, 2, 2)
+#endif

@@ -3,8 +3,6 @@ package ptx
 
 import (
 	"fmt"
-	"io"
-	"io/fs"
 	"regexp"
 	"sort"
 	"strconv"
@@ -39,11 +37,7 @@ var (
 
 // variants lists what is embedded, the oldest first.
 var variants = sync.OnceValues(func() ([]variant, error) {
-	files, err := kernels.PTX()
-	if err != nil {
-		return nil, err
-	}
-	entries, err := fs.ReadDir(files, ".")
+	entries, err := kernels.PTX.ReadDir("cu/ptx")
 	if err != nil {
 		return nil, err
 	}
@@ -56,7 +50,7 @@ var variants = sync.OnceValues(func() ([]variant, error) {
 		if m[3] != "" { // of that architecture alone, beside the others
 			continue
 		}
-		version, err := languageOf(files, e.Name())
+		version, err := languageOf(e.Name())
 		if err != nil {
 			return nil, err
 		}
@@ -73,17 +67,12 @@ var variants = sync.OnceValues(func() ([]variant, error) {
 
 // languageOf returns the version of the language that a file is written in, 78 for
 // 7.8. It stands in its first lines.
-func languageOf(files fs.FS, name string) (int, error) {
-	f, err := files.Open(name)
+func languageOf(name string) (int, error) {
+	text, err := kernels.PTX.ReadFile("cu/ptx/" + name)
 	if err != nil {
 		return 0, err
 	}
-	defer f.Close()
-	head, err := io.ReadAll(io.LimitReader(f, 1<<10))
-	if err != nil {
-		return 0, err
-	}
-	m := language.FindSubmatch(head)
+	m := language.FindSubmatch(text)
 	if m == nil {
 		return 0, fmt.Errorf("%s has no PTX version", name)
 	}
