@@ -5,7 +5,6 @@ package cuda
 import (
 	"context"
 	"fmt"
-	"io/fs"
 	"maps"
 	"regexp"
 	"slices"
