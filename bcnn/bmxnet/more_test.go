@@ -1,6 +1,7 @@
 package bmxnet
 
 import (
+	"fmt"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -93,11 +94,14 @@ func TestPackedBits(t *testing.T) {
 
 // Sums of several bits are exact in float32, or refused.
 func TestExactSums(t *testing.T) {
-	for channels, ok := range map[int]bool{259: true, 260: false} { // 2²³ / 255 / 127
+	for _, c := range []struct {
+		channels, rows int
+		ok             bool
+	}{{259, 1, true}, {260, 1, false}, {129, 2, true}, {130, 2, false}} { // 2²³ / 255 / 127
 		g := newGraph()
-		g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 1, "act_bit", 8, "weight_bit", 7), 0, 1, channels, 1, 1)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 1, W: 1, C: channels}})
-		if ok {
+		g.weighted("QConvolution", attributes2("kernel", fmt.Sprintf("(%d, 1)", c.rows), "num_filter", 1, "act_bit", 8, "weight_bit", 7), 0, 1, c.channels, c.rows, 1)
+		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 2, W: 1, C: c.channels}})
+		if c.ok {
 			require.NoError(t, err)
 		} else {
 			require.ErrorContains(t, err, "sums of 260 products of 8 and 7 bits")

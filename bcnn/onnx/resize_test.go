@@ -138,3 +138,24 @@ func TestResizedAxes(t *testing.T) {
 		require.Equal(t, c.cols, op.Cols)
 	}
 }
+
+// Before operator set 11 ONNX does not say which pixels a smaller image has between others,
+// of rows or of columns.
+func TestResizeOfOldModels(t *testing.T) {
+	for _, c := range []struct {
+		scales []float64
+		ok     bool
+	}{
+		{[]float64{1, 1, 0.5, 0.5}, true}, {[]float64{1, 1, 2, 1.5}, true},
+		{[]float64{1, 1, 0.75, 0.5}, false}, {[]float64{1, 1, 0.5, 0.75}, false},
+	} {
+		m := testModel{input: image(1, 8, 8), opset: 10, output: "y",
+			nodes: []testNode{op("Resize", "x s", "y", "mode", "nearest")}, inits: []testTensor{floats("s", []int{4}, c.scales...)}}
+		_, _, err := Decode(t.Context(), m.encode(), Options{})
+		if c.ok {
+			require.NoError(t, err, "%v", c.scales)
+			continue
+		}
+		require.ErrorContains(t, err, "it picks pixels from between others of a larger image", "%v", c.scales)
+	}
+}

@@ -164,6 +164,22 @@ func TestSoftmaxOfVectors(t *testing.T) {
 	}
 }
 
+// The softmax of an image's channels keeps the image.
+func TestSoftmaxOfChannels(t *testing.T) {
+	for _, name := range []string{"Softmax", "LogSoftmax"} {
+		s := newSeries(rand.New(rand.NewPCG(145, 146)), nil)
+		s.m.output = s.add(name, "@", "=axis", 1)
+		net, _, err := Decode(t.Context(), s.m.encode(), Options{})
+		require.NoError(t, err)
+		last := net.Layers[len(net.Layers)-1]
+		require.Equal(t, bcnn.Softmax{Log: name == "LogSoftmax"}, last.Op)
+		require.Equal(t, []int{3, 2, 4}, last.Source.Dims)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		require.Equal(t, bcnn.Shape{H: 2, W: 4, C: 3}, plan.Tensors[plan.Outputs[0]].Shape)
+	}
+}
+
 // The largest values of a softmax are those of its input, if they are of the same dimension.
 func TestLargestOfSoftmax(t *testing.T) {
 	r := rand.New(rand.NewPCG(137, 138))

@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"math"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -92,6 +93,7 @@ func TestFusedActivations(t *testing.T) {
 		{"SUB", 0, nil, func(g *testGraph) []int32 { return []int32{one(g)[1], 0} }, func(v float32) float32 { return 1 - v }},
 		{"MUL", 0, nil, func(*testGraph) []int32 { return []int32{0, 0} }, func(v float32) float32 { return v * v }},
 		{"MUL", 0, nil, func(g *testGraph) []int32 { return []int32{0, g.floats(nil, -2)} }, func(v float32) float32 { return -2 * v }},
+		{"MUL", 0, nil, func(g *testGraph) []int32 { return []int32{g.put("bits", row, 0), g.floats(nil, 2)} }, func(v float32) float32 { return float32(math.Copysign(2, float64(v))) }},
 		{"CONCATENATION", 1, map[int]any{0: 3}, func(g *testGraph) []int32 { return []int32{g.add("NEG", nil, row, 0)} }, func(v float32) float32 { return -v }},
 	} {
 		for kind, act := range acts {
@@ -107,4 +109,13 @@ func TestFusedActivations(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A PAD leaves its border to a convolution or pool, and stands in front of nothing else.
+func TestConcatenationOfBorders(t *testing.T) {
+	g := newGraph(1, 1, 2, 1)
+	wide := []int32{1, 1, 4, 1}
+	padded := g.add("PAD", nil, wide, 0, g.ints(0, 0, 0, 0, 1, 1, 0, 0))
+	g.outputs[0] = g.add("CONCATENATION", map[int]any{0: 3}, []int32{1, 1, 4, 2}, padded, padded)
+	refused(t, g.encode(), "the padding of operator 0 (PAD) stands in front of what is no convolution or pool")
 }
