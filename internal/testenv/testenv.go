@@ -79,7 +79,11 @@ func SharedData(t testing.TB, name string) string {
 	t.Helper()
 	dir := os.Getenv(EnvSharedData)
 	if dir == "" {
-		dir = filepath.Join(Root(t), "..", "shared", "data")
+		root, err := root()
+		if err != nil { // a test that was copied to a machine
+			Absent(t, "shared-data", fmt.Errorf("%w, and %s names no folder", err, EnvSharedData))
+		}
+		dir = filepath.Join(root, "..", "shared", "data")
 	}
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		Absent(t, "shared-data", fmt.Errorf("%w; %s may name another folder", err, EnvSharedData))
@@ -94,18 +98,25 @@ func SharedData(t testing.TB, name string) string {
 // Root returns the folder of the module whose test runs.
 func Root(t testing.TB) string {
 	t.Helper()
+	dir, err := root()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+func root() (string, error) {
 	dir, err := os.Getwd()
 	for err == nil {
 		if _, missing := os.Stat(filepath.Join(dir, "go.mod")); missing == nil {
-			return dir
+			return dir, nil
 		}
 		if dir == filepath.Dir(dir) {
-			err = errors.New("no go.mod above the test")
+			return "", errors.New("no go.mod above the test")
 		}
 		dir = filepath.Dir(dir)
 	}
-	t.Fatal(err)
-	return ""
+	return "", err
 }
 
 // Long skips a test with go test -short. What it covers must be covered by

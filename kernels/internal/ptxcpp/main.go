@@ -48,10 +48,6 @@ func run(dir string, files []string) error {
 	return nil
 }
 
-// header are the lines in which files for several architectures may differ though
-// their kernels are the same.
-var header = regexp.MustCompile(`(?m)^(//|\.version|\.target).*$`)
-
 // atOnce is about how many instructions make a C++ file: small ones are compiled side
 // by side, and again one by one.
 const atOnce = 4000
@@ -59,7 +55,6 @@ const atOnce = 4000
 // translate returns C++ files by their names, of PTX files by theirs.
 func translate(texts map[string]string) (map[string]string, error) {
 	sources := make(map[string]string)
-	functions := make(map[string][]string) // that return the kernels, by the body of the PTX
 	var table strings.Builder
 	table.WriteString("#include \"emulation/engine.h\"\n")
 	for _, file := range sortedKeys(texts) {
@@ -72,15 +67,11 @@ func translate(texts map[string]string) (map[string]string, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", file, err)
 		}
-		body := header.ReplaceAllString(text, "")
-		of, known := functions[body]
-		if !known {
-			for i, part := range parts {
-				function := fmt.Sprintf("kernels_%s_%d", notOfNames.ReplaceAllString(file, "_"), i)
-				of = append(of, function)
-				sources[fmt.Sprintf("%s.%d.cpp", file, i)] = cppFile(file, function, part)
-			}
-			functions[body] = of
+		var of []string // that return the kernels
+		for i, part := range parts {
+			function := fmt.Sprintf("kernels_%s_%d", notOfNames.ReplaceAllString(file, "_"), i)
+			of = append(of, function)
+			sources[fmt.Sprintf("%s.%d.cpp", file, i)] = cppFile(file, function, part)
 		}
 		if strings.Contains(text, `)ptx"`) {
 			return nil, fmt.Errorf("%s: it holds the end of a C++ string", file)
@@ -91,7 +82,7 @@ func translate(texts map[string]string) (map[string]string, error) {
 			fmt.Fprintf(&table, "std::vector<emulation::Kernel> %s() EMULATION;\n", function)
 		}
 		fmt.Fprintf(&table, "[[maybe_unused]] static const bool added_%s = emulation::add_translation(text_%s, {%s});\n", id, id,
-			strings.Join(append(of[:len(of):len(of)], ""), "(), "))
+			strings.Join(append(of, ""), "(), "))
 	}
 	sources["translations.cpp"] = table.String()
 	return sources, nil

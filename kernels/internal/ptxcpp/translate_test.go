@@ -17,24 +17,16 @@ func TestCommittedFiles(t *testing.T) {
 	require.NoError(t, err)
 	require.NotEmpty(t, files)
 	texts := make(map[string]string)
-	entries := 0
 	for _, file := range files {
 		text, err := os.ReadFile(file)
 		require.NoError(t, err)
 		texts[filepath.Base(file)] = string(text)
-		entries += strings.Count(string(text), ".visible .entry")
 	}
 	sources, err := translate(texts)
 	require.NoError(t, err)
 	for file, text := range texts {
 		require.True(t, strings.Contains(sources["translations.cpp"], text), file)
 	}
-	kernels := 0
-	for _, text := range sources {
-		kernels += strings.Count(text, "void entry_")
-	}
-	require.Greater(t, kernels, 0)
-	require.Less(t, kernels, entries)
 }
 
 // statements makes a file of one kernel with these statements.
