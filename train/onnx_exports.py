@@ -953,7 +953,7 @@ CASES = {  # name: network, image size, metadata
     "attention": (Attention, 8, {"binary": 1}),
     "decoder": (Decoder, 4, {"binary": 2}),
     "unfolded": (lambda: Unfolded(Where()), 9, {"binary": 2}),
-    "unfolded_ternary": (lambda: Unfolded(Sign()), 9, {"binary": 2, "ternary": 2, "products": "2 2"}),
+    "unfolded_ternary": (lambda: Unfolded(Sign()), 9, {"binary": 2, "ternary": 1, "products": "2 1"}),
     "thermometer": (Thermometer, 8, {"binary": 3}),
     "powers": (Powers, 8, {"binary": 1}),
     "halves": (lambda: net(Where(), Conv(6, 4, weights=halves, padding=1)), 8, {"binary": 1}),

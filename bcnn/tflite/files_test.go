@@ -96,7 +96,7 @@ func TestFilesOfLCE(t *testing.T) {
 			y := run(t, net, report, f.in)
 			switch report.Outputs[0].Type {
 			case "FLOAT32":
-				want := values[float32](t, f.out, "float32")
+				want := numbersOf[float32](t, f.out, "float32")
 				if net.Layers[len(net.Layers)-1].Op.Kind() == (bcnn.Softmax{}).Kind() {
 					for i, p := range bcnn.Probabilities(y) {
 						y[i] = float32(p)
@@ -108,11 +108,11 @@ func TestFilesOfLCE(t *testing.T) {
 					require.LessOrEqual(t, distance(t, y, want), 1e-6)
 				}
 			case "INT32":
-				require.Equal(t, values[int32](t, f.out, "int32"), report.Outputs[0].Words(y))
+				require.Equal(t, numbersOf[int32](t, f.out, "int32"), report.Outputs[0].Words(y))
 			case "INT8":
-				require.Equal(t, values[int8](t, f.out, "int8"), report.Outputs[0].Int8(y))
+				require.Equal(t, numbersOf[int8](t, f.out, "int8"), report.Outputs[0].Int8(y))
 			case "UINT8":
-				for i, q := range values[uint8](t, f.out, "uint8") {
+				for i, q := range numbersOf[uint8](t, f.out, "uint8") {
 					require.Equal(t, float32(q), y[i])
 				}
 			default:

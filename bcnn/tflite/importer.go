@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -27,6 +28,7 @@ type importer struct {
 	limits bcnn.Limits
 	budget *budget.Budget
 	net    *bcnn.Network
+	values *values.Analysis
 	report *Report
 
 	batch     int // the batch size in the file
@@ -80,9 +82,10 @@ type padding struct {
 }
 
 func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Budget) *importer {
+	net := &bcnn.Network{}
 	return &importer{
 		model: m, opts: opts, limits: limits, budget: b,
-		net: &bcnn.Network{}, report: &Report{Description: m.Description, Operators: len(m.Graph.Operators)},
+		net: net, values: values.New(net, b), report: &Report{Description: m.Description, Operators: len(m.Graph.Operators)},
 		env: map[int]operand{}, names: map[string]int{},
 	}
 }
@@ -319,6 +322,7 @@ func (im *importer) emit(o *schema.Operator, suffix string, op bcnn.Op, shape bc
 	if err != nil {
 		return nil, err
 	}
+	im.values.Append(shape)
 	return &value{layer: im.net.Append(name, op, list...), shape: shape}, nil
 }
 

@@ -63,9 +63,9 @@ func runAll(t *testing.T, net *bcnn.Network, report *Report, in []*npy.Array) []
 	for i, a := range in {
 		x = append(x, bcnn.Tensor{DType: net.Inputs[i].DType, N: 1, Shape: net.Inputs[i].Shape})
 		if report.Inputs[i].Type == "INT8" {
-			x[i].U8 = report.Inputs[i].Bytes(values[int8](t, a, "int8"))
+			x[i].U8 = report.Inputs[i].Bytes(numbersOf[int8](t, a, "int8"))
 		} else {
-			x[i].F32 = values[float32](t, a, "float32")
+			x[i].F32 = numbersOf[float32](t, a, "float32")
 		}
 	}
 	y, err := ref.RunAll(t.Context(), plan, x, nil)
@@ -96,26 +96,26 @@ func TestInt8(t *testing.T) {
 					want := float64(0)
 					switch c.name {
 					case "op_log_softmax":
-						require.InDelta(t, float64(values[int8](t, c.out, "int8")[i])-127, 16*math.Log(p), 1)
+						require.InDelta(t, float64(numbersOf[int8](t, c.out, "int8")[i])-127, 16*math.Log(p), 1)
 						continue
 					case "op_log_softmax_float32":
-						require.InDelta(t, values[float32](t, c.out, "float32")[i], math.Log(p), 1e-5)
+						require.InDelta(t, numbersOf[float32](t, c.out, "float32")[i], math.Log(p), 1e-5)
 						continue
 					}
 					if c.out.Type() == "int8" {
-						want = (float64(values[int8](t, c.out, "int8")[i]) + 128) / 256
+						want = (float64(numbersOf[int8](t, c.out, "int8")[i]) + 128) / 256
 					} else {
-						want = float64(values[float32](t, c.out, "float32")[i])
+						want = float64(numbersOf[float32](t, c.out, "float32")[i])
 					}
 					require.InDelta(t, want, p, 1.0/256)
 				}
 				return
 			}
 			if report.Outputs[0].Type == "FLOAT32" {
-				require.LessOrEqual(t, distance(t, y, values[float32](t, c.out, "float32")), 1e-6)
+				require.LessOrEqual(t, distance(t, y, numbersOf[float32](t, c.out, "float32")), 1e-6)
 				return
 			}
-			require.Equal(t, fmt.Sprint(values[int8](t, c.out, "int8")), fmt.Sprint(report.Outputs[0].Int8(y)))
+			require.Equal(t, fmt.Sprint(numbersOf[int8](t, c.out, "int8")), fmt.Sprint(report.Outputs[0].Int8(y)))
 		})
 	}
 }

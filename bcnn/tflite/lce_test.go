@@ -25,13 +25,13 @@ func run(t *testing.T, net *bcnn.Network, report *Report, in *npy.Array) []float
 	x := bcnn.Tensor{DType: net.Inputs[0].DType, N: 1, Shape: net.Inputs[0].Shape}
 	switch report.Inputs[0].Type {
 	case "FLOAT32":
-		x.F32 = values[float32](t, in, "float32")
+		x.F32 = numbersOf[float32](t, in, "float32")
 	case "INT32":
-		x.F32 = report.Inputs[0].Signs(values[int32](t, in, "int32"))
+		x.F32 = report.Inputs[0].Signs(numbersOf[int32](t, in, "int32"))
 	case "INT8":
-		x.U8 = report.Inputs[0].Bytes(values[int8](t, in, "int8"))
+		x.U8 = report.Inputs[0].Bytes(numbersOf[int8](t, in, "int8"))
 	case "UINT8":
-		x.U8 = values[uint8](t, in, "uint8")
+		x.U8 = numbersOf[uint8](t, in, "uint8")
 	}
 	y, err := ref.Run(t.Context(), plan, x, nil)
 	require.NoError(t, err)
@@ -61,9 +61,9 @@ func TestOneLayerFiles(t *testing.T) {
 				require.Equal(t, want.Shape, report.Outputs[0].Dims)
 				y := run(t, net, report, in)
 				if report.Outputs[0].Type == "INT8" {
-					require.Equal(t, values[int8](t, want, "int8"), report.Outputs[0].Int8(y))
+					require.Equal(t, numbersOf[int8](t, want, "int8"), report.Outputs[0].Int8(y))
 				} else {
-					require.Equal(t, values[int32](t, want, "int32"), report.Outputs[0].Words(y))
+					require.Equal(t, numbersOf[int32](t, want, "int32"), report.Outputs[0].Words(y))
 				}
 			}
 			plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})

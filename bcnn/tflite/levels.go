@@ -6,7 +6,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
-	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -45,64 +44,13 @@ func (im *importer) round(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	lo, hi := im.bounds(v.layer)
+	of, err := im.values.Of(v.layer)
+	if err != nil {
+		return nil, err
+	}
 	r := roundings[o.Name]
-	out := &value{layer: v.layer, shape: v.shape, typ: v.typ, by: o, stairs: &stairs{r.of(lo), r.of(hi), r.least}}
+	out := &value{layer: v.layer, shape: v.shape, typ: v.typ, by: o, stairs: &stairs{r.of(of.Min), r.of(of.Max), r.least}}
 	return im.stepped(out)
-}
-
-// mostBounds is how many layers bounds looks through.
-const mostBounds = 8
-
-// bounds returns between what numbers a layer's values lie.
-func (im *importer) bounds(layer int) (lo, hi float64) {
-	var behind []bcnn.Op // of what the bounds are known
-	lo, hi = math.Inf(-1), math.Inf(1)
-search:
-	for ; layer >= 0 && len(behind) < mostBounds; layer = im.net.Layers[layer].Inputs[0] {
-		switch op := im.net.Layers[layer].Op.(type) {
-		case bcnn.ReLU, bcnn.Clip, bcnn.Affine, bcnn.MaxPool, bcnn.Flatten:
-			behind = append(behind, op)
-			continue
-		case bcnn.Sign:
-			lo, hi = -1, 1
-		case bcnn.Quantize:
-			lo, hi = float64(op.Low), float64(op.Low+op.Levels-1)
-		case bcnn.Function:
-			switch op.Name {
-			case bcnn.Sigmoid:
-				lo, hi = 0, 1
-			case bcnn.Tanh:
-				lo, hi = -1, 1
-			}
-		}
-		break search
-	}
-	for i := len(behind) - 1; i >= 0; i-- {
-		switch op := behind[i].(type) {
-		case bcnn.ReLU:
-			lo, hi = max(lo, 0), max(hi, 0)
-		case bcnn.Clip:
-			low, high := float64(op.Min), float64(op.Max)
-			lo, hi = max(low, min(lo, high)), max(low, min(hi, high))
-		case bcnn.Affine:
-			scale, shift := float32(1), float32(0)
-			if len(op.Scale) > 0 {
-				scale = op.Scale[0]
-			}
-			if len(op.Bias) > 0 {
-				shift = op.Bias[0]
-			}
-			if len(op.Scale) > 1 || len(op.Bias) > 1 || scale == 0 {
-				lo, hi = math.Inf(-1), math.Inf(1)
-				continue
-			}
-			// Rounded as the values are, which whole numbers may lie between.
-			lo, hi = float64(f32.FMA(float32(lo), scale, shift)), float64(f32.FMA(float32(hi), scale, shift))
-			lo, hi = min(lo, hi), max(lo, hi)
-		}
-	}
-	return lo, hi
 }
 
 // limited narrows stairs, an input, to the whole numbers from lo to hi, by an operator that

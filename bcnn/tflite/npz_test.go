@@ -26,7 +26,7 @@ func readArray(t testing.TB, f *npy.File, name string) *npy.Array {
 }
 
 // values decodes an array whose elements have a type of NumPy that T is.
-func values[T int8 | uint8 | int32 | float32](t testing.TB, a *npy.Array, typ string) []T {
+func numbersOf[T int8 | uint8 | int32 | float32](t testing.TB, a *npy.Array, typ string) []T {
 	t.Helper()
 	require.Equal(t, typ, a.Type())
 	numbers := make([]float64, a.Len())

@@ -41,6 +41,8 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
+		case "internal/values":
+			return "values"
 		}
 		return "reader" // importers, the model file, the reference executor
 	case "backend":
@@ -74,7 +76,8 @@ func group(pkg string) string {
 var allowed = map[string][]string{
 	"bits":                {"internal"},
 	"bcnn":                {"bits", "internal"},
-	"reader":              {"bcnn", "bits", "internal"},
+	"values":              {"bcnn", "internal"},
+	"reader":              {"values", "bcnn", "bits", "internal"},
 	"backend/driver":      {"bcnn"},
 	"backend":             {"backend/driver", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},
@@ -378,6 +381,9 @@ func TestWrong(t *testing.T) {
 		{"bcnn/lower.go", "bcnn/bits", true},
 		{"bcnn/lower.go", "internal/f32", true},
 		{"bcnn/lower.go", "backend", false},
+		{"bcnn/onnx/internal/build/zero.go", "bcnn/internal/values", true},
+		{"bcnn/internal/values/ops.go", "bcnn", true},
+		{"bcnn/internal/values/ops.go", "bcnn/onnx/internal/build", false},
 		{"bcnn/lower.go", "bcnn/modelfile", false},
 		{"bcnn/bits/bits.go", "bcnn", false},
 		{"bcnn/onnx/load.go", "bcnn", true},

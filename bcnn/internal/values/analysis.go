@@ -9,16 +9,19 @@ import (
 // appended at any time, while those that have been asked for stay as they are.
 type Analysis struct {
 	net    *bcnn.Network
-	shapes func(layer int) bcnn.Shape
 	budget *budget.Budget
-	sets   []Set // of the first layers
+	shapes []bcnn.Shape // of the outputs of the layers
+	sets   []Set        // of the first of them
 }
 
-// New returns the analysis of a network. shapes returns the shape of the output of a layer;
-// what the analysis costs is charged to the budget.
-func New(net *bcnn.Network, shapes func(layer int) bcnn.Shape, b *budget.Budget) *Analysis {
-	return &Analysis{net: net, shapes: shapes, budget: b}
+// New returns the analysis of a network that has no layers yet. What it costs is charged to
+// the budget.
+func New(net *bcnn.Network, b *budget.Budget) *Analysis {
+	return &Analysis{net: net, budget: b}
 }
+
+// Append takes the shape of the output of a layer that has been appended to the network.
+func (a *Analysis) Append(shape bcnn.Shape) { a.shapes = append(a.shapes, shape) }
 
 // layerUnits is what a layer costs besides its lists.
 const layerUnits = 256
@@ -39,9 +42,33 @@ func (a *Analysis) Of(layer int) (Set, error) {
 				in[k] = a.sets[from]
 			}
 		}
-		a.sets = append(a.sets, of(l.Op, a.shapes(l.Inputs[0]), in))
+		a.sets = append(a.sets, of(l.Op, a.shape(l.Inputs[0]), in))
 	}
 	return a.sets[layer], nil
+}
+
+// Sums is Of for the sums of a layer without its bias, if it has one.
+func (a *Analysis) Sums(layer int) (Set, error) {
+	set, err := a.Of(layer)
+	if err != nil || layer <= bcnn.NetworkInput {
+		return set, err
+	}
+	l := a.net.Layers[layer]
+	switch op := l.Op.(type) {
+	case bcnn.Conv2D:
+		op.Bias = nil
+		l.Op = op
+	case bcnn.Dense:
+		op.Bias = nil
+		l.Op = op
+	default:
+		return set, nil
+	}
+	if err := a.budget.Charge(cost(l)); err != nil {
+		return unknown, err
+	}
+	in, err := a.Of(l.Inputs[0])
+	return of(l.Op, a.shape(l.Inputs[0]), []Set{in}), err
 }
 
 func (a *Analysis) input(layer int) Set {
@@ -49,6 +76,13 @@ func (a *Analysis) input(layer int) Set {
 		return bytes
 	}
 	return unknown
+}
+
+func (a *Analysis) shape(layer int) bcnn.Shape {
+	if layer <= bcnn.NetworkInput {
+		return a.net.Inputs[bcnn.NetworkInput-layer].Shape
+	}
+	return a.shapes[layer]
 }
 
 // cost is what is charged for a layer: it is looked at once, with all its lists but real

@@ -76,12 +76,11 @@ func TestParityCases(t *testing.T) {
 func analysis(t testing.TB, net *bcnn.Network) *values.Analysis {
 	shapes, err := net.Shapes()
 	require.NoError(t, err)
-	return values.New(net, func(layer int) bcnn.Shape {
-		if layer <= bcnn.NetworkInput {
-			return net.Inputs[bcnn.NetworkInput-layer].Shape
-		}
-		return shapes[layer]
-	}, budget.New(t.Context(), math.MaxInt64))
+	a := values.New(net, budget.New(t.Context(), math.MaxInt64))
+	for _, s := range shapes {
+		a.Append(s)
+	}
+	return a
 }
 
 // numbers returns the values of a tensor.

@@ -174,8 +174,11 @@ func (b *Builder) few(v *Value, rows []float32, out, rowLen int, padded bool) (b
 		return packed != nil, err
 	}
 	integers, _, _, err := b.integerWeights(rows, out, v.Signs)
-	if integers != nil || err != nil || !b.fewLevels(v, padded) {
+	if integers != nil || err != nil {
 		return integers != nil, err
+	}
+	if few, err := b.fewLevels(v, padded); !few || err != nil {
+		return false, err
 	}
 	_, ok, err := b.basesOf(rows, out)
 	return ok, err

@@ -147,18 +147,18 @@ func tiny(values []float32, zero float64) bool {
 
 // fewLevels reports whether an input is signs or so few levels that products with several
 // bases of the weights are taken. Zeros around it must be among them.
-func (b *Builder) fewLevels(v *Value, padded bool) bool {
-	lo, hi := b.interval(v.Layer, intervalDepth)
+func (b *Builder) fewLevels(v *Value, padded bool) (bool, error) {
+	of, err := b.values.Of(v.Layer)
 	zeros := v.Offset == 0 || !padded || v.Signs && max(v.Offset, -v.Offset) == v.gain()
-	return zeros && (v.Signs || v.Levels && hi-lo < basesLevels)
+	return zeros && (v.Signs || v.Levels && of.Max-of.Min < basesLevels), err
 }
 
 // basesLayer emits a layer with weights that are sums of binary bases, as a layer for each of
 // them and the sum of their outputs; ok is false for other weights and inputs.
 func (b *Builder) basesLayer(n *pb.Node, v *Value, rows []float32, out, rowLen int, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (sum *Value, ok bool, err error) {
-	if !b.fewLevels(v, padded) || v.Pad != nil && v.Pad.Value != 0 {
-		return nil, false, nil
+	if few, err := b.fewLevels(v, padded); !few || err != nil || v.Pad != nil && v.Pad.Value != 0 {
+		return nil, false, err
 	}
 	s, ok, err := b.basesOf(rows, out)
 	if !ok || err != nil {

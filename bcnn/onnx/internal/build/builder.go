@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -47,10 +48,10 @@ type Builder struct {
 	// would have been.
 	Rearranges, Refused bool
 
-	holes map[int]Obstacle // by layer
-	sums  map[int]sums     // likewise: of products of ±1, without a bias
-	parts map[int]parts    // likewise: of concatenations and sums
-	err   error
+	values *values.Analysis
+	holes  map[int]Obstacle // by layer
+	parts  map[int]parts    // likewise: of concatenations and sums
+	err    error
 }
 
 // Options are those of the import that change the network.
@@ -84,10 +85,12 @@ type Nearly struct {
 
 // New returns a builder of an empty network that may have maxLayers layers.
 func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
-	return &Builder{
+	b := &Builder{
 		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
-		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, sums: map[int]sums{}, parts: map[int]parts{},
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, parts: map[int]parts{},
 	}
+	b.values = values.New(b.Net, b.budget)
+	return b
 }
 
 // Err returns the first error of Emit.
@@ -116,6 +119,7 @@ func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, 
 	}
 	name := b.layerName(n.Label() + suffix)
 	out.Layer = b.Net.Append(name, op, list...)
+	b.values.Append(shape)
 	if n != nil && b.Made[n.Index] == "" {
 		b.Made[n.Index] = name
 	}

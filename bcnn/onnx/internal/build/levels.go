@@ -49,9 +49,12 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 	if err != nil {
 		return Operand{}, err
 	}
-	least, most := b.interval(base.Layer, intervalDepth)
+	of, err := b.values.Of(base.Layer)
+	if err != nil {
+		return Operand{}, err
+	}
 	// What the limits make of the range of the values behind them, which may lie outside.
-	lo, hi = max(lo, min(least, hi)), max(lo, min(most, hi))
+	lo, hi = max(lo, min(of.Min, hi)), max(lo, min(of.Max, hi))
 	s := &Stairs{base: base, level: level, channels: channels, lo: math.Inf(1), hi: math.Inf(-1)}
 	for c := range channels {
 		if err := b.budget.Charge(4); err != nil {

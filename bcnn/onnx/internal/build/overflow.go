@@ -9,13 +9,16 @@ import (
 // mostExp is where e^x is beyond float32.
 const mostExp = 88
 
+// overflowDepth is how many layers Overflows looks back.
+const overflowDepth = 6
+
 // Overflows reports whether a value may be infinite for usual inputs: because of an
 // exponential of something without bounds.
 func (b *Builder) Overflows(v *Value) bool {
 	if v.Clip != nil && v.Clip.Hi < math.MaxFloat32 || v.Step != nil || v.Stairs != nil {
 		return false
 	}
-	return b.overflows(v.Layer, intervalDepth)
+	return b.overflows(v.Layer, overflowDepth)
 }
 
 func (b *Builder) overflows(layer, depth int) bool {
@@ -28,8 +31,8 @@ func (b *Builder) overflows(layer, depth int) bool {
 		if op.Name != bcnn.Exp {
 			return false
 		}
-		_, hi := b.interval(l.Inputs[0], intervalDepth)
-		return hi > mostExp
+		of, err := b.values.Of(l.Inputs[0])
+		return err == nil && of.Max > mostExp
 	case bcnn.Clip:
 		if op.Max < math.MaxFloat32 {
 			return false

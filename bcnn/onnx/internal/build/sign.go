@@ -126,11 +126,14 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 		return Operand{}, err
 	}
 	if t.Len() == 1 { // likewise at a bound of what the layers can give
-		least, most := b.interval(base.Layer, intervalDepth)
-		if t.At(0) == least {
+		of, err := b.values.Of(base.Layer)
+		if err != nil {
+			return Operand{}, err
+		}
+		if t.At(0) == of.Min {
 			lo = at
 		}
-		if t.At(0) == most {
+		if t.At(0) == of.Max {
 			hi = at
 		}
 	}

@@ -8,7 +8,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // Weighted emits a layer with weights, [out][…][rowLen]. Weights ±α of a filter
@@ -84,7 +83,7 @@ func (w *weights) without(i int) int {
 // weighted is Weighted once the weights are known.
 func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, shape bcnn.Shape, padded bool,
 	build func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op) (y *Value, err error) {
-	rows, out, packed, alpha := of.rows, of.out, of.packed, of.alpha
+	rows, packed, alpha := of.rows, of.packed, of.alpha
 	fill := float32(0) // around the image
 	in := v
 	if v.Pad != nil {
@@ -125,17 +124,6 @@ func (b *Builder) weighted(n *pb.Node, v *Value, of weights, bias []float32, sha
 		inside = bias
 	}
 	y = b.Emit(n, "", build(w, inside, int(around)), shape, in)
-	taps := len(rows) / out
-	if binary {
-		// Fewer taps are inside the image at the border.
-		zeros := padded && around == 0
-		b.sums[y.Layer] = sums{unit: 1, most: float64(taps), odd: zeros || taps%2 == 1, even: zeros || taps%2 == 0}
-		if v.Levels || of.integers != nil {
-			b.sums[y.Layer] = sums{unit: 1, most: multiples.Largest * bcnn.MaxLevels * float64(taps), odd: true, even: true}
-		}
-	} else if b.Bytes(in.Layer) {
-		b.sums[y.Layer] = sums{unit: 1, most: math.MaxUint8 * float64(taps), odd: true, even: true}
-	}
 	switch {
 	case plain:
 		return y, nil

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 )
 
 // What a step makes of its threshold matters as often as its input is there. Real
@@ -20,11 +21,8 @@ const (
 	often
 )
 
-// The functions below walk back from a layer over at most so many others.
-const (
-	intervalDepth = 6
-	chainDepth    = 16
-)
+// chainDepth is how many layers zeros walks back.
+const chainDepth = 16
 
 // made returns a layer; ok is false for the input and for holes.
 func (b *Builder) made(layer int) (l bcnn.Layer, ok bool) {
@@ -144,15 +142,12 @@ walk:
 	if mean != bcnn.NetworkInput {
 		layer, last = mean, links[len(links)-behind:]
 	}
-	s, known := b.sums[layer]
-	if !known {
-		var err error
-		if s, known, err = b.integers(layer, intervalDepth); err != nil {
-			return often, err
-		}
+	of, err := b.values.Sums(layer) // whose bias is one of the links
+	if err != nil {
+		return often, err
 	}
 	found := never
-	if !known || s.real {
+	if !of.Only {
 		found = seldom
 	}
 	leaky := 0
@@ -176,9 +171,9 @@ walk:
 				}
 			}
 		}
-		if known {
+		if of.Often.Unit != 0 {
 			for branch := range 1 << leaky {
-				found = max(found, s.meet(last, c, t, branch))
+				found = max(found, meet(of.Often, last, c, t, branch))
 			}
 		}
 	}
@@ -188,10 +183,10 @@ walk:
 // mostLeaky is how many PReLUs in a row are looked at.
 const mostLeaky = 3
 
-// meet returns how often the value of a channel is at t. The bits of branch tell which
+// meet returns how often the value of a channel, of multiples, is at t. The bits of branch tell which
 // PReLUs get a value below 0.
-func (s sums) meet(links []link, c int, t float64, branch int) frequency {
-	slope, shift, size := 1.0, 0.0, s.most // size bounds what is added up
+func meet(s values.Multiples, links []link, c int, t float64, branch int) frequency {
+	slope, shift, size := 1.0, 0.0, s.Most // size bounds what is added up
 	for i := range links {
 		switch l := &links[i]; {
 		case l.cut != nil:
@@ -214,15 +209,15 @@ func (s sums) meet(links []link, c int, t float64, branch int) frequency {
 		return never
 	}
 	found := never
-	near := math.Round((t - shift) / slope / s.unit)
+	near := math.Round((t - shift) / slope / s.Unit)
 	for i := -2.0; i <= 2; i++ { // near may be so large that it plus 1 is near
 		k := near + i
 		odd := math.Mod(k, 2) != 0
-		if math.Abs(k*s.unit) > s.most || odd && !s.odd || !odd && !s.even {
+		if math.Abs(k*s.Unit) > s.Most || odd && !s.Odd || !odd && !s.Even {
 			continue
 		}
-		switch off := math.Abs(evaluate(links, c, k*s.unit) - t); {
-		case off == 0, s.rounded && off <= size*1e-6:
+		switch off := math.Abs(evaluate(links, c, k*s.Unit) - t); {
+		case off == 0, s.Rounded && off <= size*1e-6:
 			return often
 		case off <= size*1e-6: // float32 may take it for 0
 			found = seldom
