@@ -41,8 +41,8 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
-		case "internal/values":
-			return "values"
+		case "internal/values", "internal/weights", "simplify":
+			return path.Base(rest)
 		}
 		return "reader" // importers, the model file, the reference executor
 	case "backend":
@@ -76,8 +76,10 @@ func group(pkg string) string {
 var allowed = map[string][]string{
 	"bits":                {"internal"},
 	"bcnn":                {"bits", "internal"},
-	"values":              {"bcnn", "internal"},
-	"reader":              {"values", "bcnn", "bits", "internal"},
+	"weights":             {"bits", "internal"},
+	"values":              {"weights", "bcnn", "internal"},
+	"simplify":            {"values", "weights", "bcnn", "bits", "internal"},
+	"reader":              {"simplify", "values", "weights", "bcnn", "bits", "internal"},
 	"backend/driver":      {"bcnn"},
 	"backend":             {"backend/driver", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},

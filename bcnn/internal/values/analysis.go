@@ -2,22 +2,28 @@ package values
 
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Analysis tells what the values of the layers of a network can be, of which more may be
 // appended at any time, while those that have been asked for stay as they are.
 type Analysis struct {
+	// Within is how far real weights of a layer may be from what they are taken for; nil asks
+	// for equal ones.
+	Within func(layer int) weights.Tolerance
+
 	net    *bcnn.Network
 	budget *budget.Budget
-	shapes []bcnn.Shape // of the outputs of the layers
-	sets   []Set        // of the first of them
+	shapes []bcnn.Shape          // of the outputs of the layers
+	sets   []Set                 // of the first of them
+	forms  map[int]*weights.Form // of real weights, by layer; nil for none
 }
 
 // New returns the analysis of a network that has no layers yet. What it costs is charged to
 // the budget.
 func New(net *bcnn.Network, b *budget.Budget) *Analysis {
-	return &Analysis{net: net, budget: b}
+	return &Analysis{net: net, budget: b, forms: map[int]*weights.Form{}}
 }
 
 // Append takes the shape of the output of a layer that has been appended to the network.
@@ -42,18 +48,42 @@ func (a *Analysis) Of(layer int) (Set, error) {
 				in[k] = a.sets[from]
 			}
 		}
-		a.sets = append(a.sets, of(l.Op, a.shape(l.Inputs[0]), in))
+		set := of(l.Op, a.shape(l.Inputs[0]), in)
+		if w, bias, ok := weighted(l.Op); ok && w.F32 != nil {
+			sums, alpha, err := a.real(i, in[0])
+			if err != nil {
+				return unknown, err
+			}
+			set = affine(bcnn.Affine{Scale: alpha, Bias: bias}, sums)
+		}
+		a.sets = append(a.sets, set)
 	}
 	return a.sets[layer], nil
 }
 
-// Sums is Of for the sums of a layer without its bias, if it has one.
-func (a *Analysis) Sums(layer int) (Set, error) {
-	set, err := a.Of(layer)
+// Sums returns what the sums of a layer with weights can be, without its bias and before they
+// are multiplied with alpha: the α of each filter where its weights are real and multiples of
+// one, otherwise nil. Of other layers it is Of.
+func (a *Analysis) Sums(layer int) (set Set, alpha []float32, err error) {
+	set, err = a.Of(layer)
 	if err != nil || layer <= bcnn.NetworkInput {
-		return set, err
+		return set, nil, err
 	}
 	l := a.net.Layers[layer]
+	w, _, ok := weighted(l.Op)
+	if !ok {
+		return set, nil, nil
+	}
+	if err := a.budget.Charge(cost(l)); err != nil {
+		return unknown, nil, err
+	}
+	in, err := a.Of(l.Inputs[0])
+	if err != nil {
+		return unknown, nil, err
+	}
+	if w.F32 != nil {
+		return a.real(layer, in)
+	}
 	switch op := l.Op.(type) {
 	case bcnn.Conv2D:
 		op.Bias = nil
@@ -61,14 +91,69 @@ func (a *Analysis) Sums(layer int) (Set, error) {
 	case bcnn.Dense:
 		op.Bias = nil
 		l.Op = op
-	default:
-		return set, nil
+	}
+	return of(l.Op, a.shape(l.Inputs[0]), []Set{in}), nil, nil
+}
+
+// real returns the sums of a layer with real weights without their factors alpha: nothing is
+// known of them where the weights are no multiples of one number for each filter.
+func (a *Analysis) real(layer int, in Set) (sums Set, alpha []float32, err error) {
+	l := a.net.Layers[layer]
+	if !in.Only {
+		return unknown, nil, nil
+	}
+	form, known := a.forms[layer]
+	if !known {
+		var within weights.Tolerance
+		if a.Within != nil {
+			within = a.Within(layer)
+		}
+		w, _, _ := weighted(l.Op)
+		signs := in.Min == -in.Max && !in.Often.Even && in.Often.Most == in.Often.Unit
+		if form, _, err = weights.Find(a.budget, rowsOf(l.Op, w), true, signs, within); err != nil {
+			return unknown, nil, err
+		}
+		a.forms[layer] = form
+	}
+	if form == nil {
+		return unknown, nil, nil
+	}
+	w := bcnn.Weights{Bits: form.Bits, Int8: form.Int8}
+	switch op := l.Op.(type) {
+	case bcnn.Conv2D:
+		op.Bias, op.Weights = nil, w
+		l.Op = op
+	case bcnn.Dense:
+		op.Bias, op.Weights = nil, w
+		l.Op = op
 	}
 	if err := a.budget.Charge(cost(l)); err != nil {
-		return unknown, err
+		return unknown, nil, err
 	}
-	in, err := a.Of(l.Inputs[0])
-	return of(l.Op, a.shape(l.Inputs[0]), []Set{in}), err
+	return of(l.Op, a.shape(l.Inputs[0]), []Set{in}), form.Alpha, nil
+}
+
+// weighted returns the weights and the bias of a layer that has some.
+func weighted(op bcnn.Op) (w bcnn.Weights, bias []float32, ok bool) {
+	switch op := op.(type) {
+	case bcnn.Conv2D:
+		return op.Weights, op.Bias, true
+	case bcnn.Dense:
+		return op.Weights, op.Bias, true
+	}
+	return w, nil, false
+}
+
+// rowsOf returns real weights as filters in one row each, which is enough to find what they are.
+func rowsOf(op bcnn.Op, w bcnn.Weights) weights.Rows {
+	out := 1
+	switch op := op.(type) {
+	case bcnn.Conv2D:
+		out = op.Out
+	case bcnn.Dense:
+		out = op.Out
+	}
+	return weights.Rows{Values: w.F32, Out: out, RowLen: len(w.F32) / out}
 }
 
 func (a *Analysis) input(layer int) Set {

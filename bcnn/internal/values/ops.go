@@ -80,16 +80,24 @@ func sums(w bcnn.Weights, taps int, zeros bool, in Set) Set {
 		}
 	}
 	m.Most *= largest * float64(taps)
-	if w.F32 != nil || !in.Only || m.Rounded || !holds(m) {
+	if w.F32 != nil || !in.Only || m.Most/m.Unit > exact {
 		return unknown
 	}
+	m.Rounded = m.Rounded || !holds(m)
 	if w.Int8 != nil || m.Even || zeros {
 		m.Odd, m.Even = true, true
 	} else {
 		m.Odd, m.Even = taps%2 == 1, taps%2 == 0
 	}
-	return Set{Min: -m.Most, Max: m.Most, Often: m, Only: true}
+	most := m.Most
+	if m.Rounded {
+		most *= 1 + roundings
+	}
+	return Set{Min: -most, Max: most, Often: m, Only: true}
 }
+
+// roundings bounds what the roundings of a sum make of it, as a fraction.
+const roundings = 0x1p-10
 
 // biased adds the bias of a layer to its sums.
 func biased(s Set, bias []float32) Set {

@@ -82,7 +82,10 @@ func TestOperations(t *testing.T) {
 	for _, name := range bcnn.FunctionNames() {
 		ops = append(ops, bcnn.Function{Name: name})
 	}
-	for _, w := range []bcnn.Weights{{Int8: []int8{3, -2, 0, 1}}, {F32: []float32{0.5, -1, 2, 0.1}}} {
+	for _, w := range []bcnn.Weights{
+		{Int8: []int8{3, -2, 0, 1}}, {F32: []float32{0.5, -1, 2, 0.1}}, {F32: []float32{0.5, -0.5, 0.5, 0.5}}, {F32: []float32{0.3, 0.3, -0.3, 0.3}},
+		{F32: []float32{0, 2.1, -0.7, 1.4}},
+	} {
 		ops = append(ops, bcnn.Conv2D{Window: window(2, 2, bcnn.Padding{}), Out: 1, Weights: w},
 			bcnn.Conv2D{Window: window(2, 2, around), Out: 1, Weights: w, Bias: []float32{0.5}})
 	}

@@ -1,4 +1,4 @@
-package multiples
+package weights
 
 import (
 	"fmt"
@@ -13,7 +13,7 @@ import (
 
 func find(t *testing.T, rows []float32, out int, signs bool, tolerance, rounding float64) ([]int8, []float32, float64) {
 	t.Helper()
-	integers, alpha, deviation, err := Find(budget.New(t.Context(), math.MaxInt64), rows, out, signs, tolerance, rounding)
+	integers, alpha, deviation, err := multiples(budget.New(t.Context(), math.MaxInt64), rows, out, signs, tolerance, rounding)
 	require.NoError(t, err)
 	return integers, alpha, deviation
 }
@@ -56,7 +56,7 @@ func TestRounded(t *testing.T) {
 	}
 }
 
-func TestFind(t *testing.T) {
+func TestMultiples(t *testing.T) {
 	for _, c := range []struct {
 		name      string
 		row       []float32

@@ -1,6 +1,4 @@
-// Package multiples finds of which number the weights of a filter are small whole
-// multiples, as weights that were rounded to a few bits are.
-package multiples
+package weights
 
 import (
 	"math"
@@ -27,13 +25,13 @@ const nearly = 1e-4
 // that are multiples of one α end the search, and others show after a few weights.
 const mostWalks = 64
 
-// Find returns weights, so many of each of out filters, as integers times one α > 0 per
+// multiples returns weights, so many of each of out filters, as integers times one α > 0 per
 // filter: integers of magnitudes up to Largest, from −128 to 127, or up to LargestOfSigns
 // for an input of signs. A weight may differ from its multiple by tolerance·α, or by what
 // roundings leave of it, which move the largest weight by a fraction of rounding.
 // integers is nil where there are others. deviation is the largest distance from the
 // multiples, relative to α, of weights that are at least almost such.
-func Find(b *budget.Budget, rows []float32, out int, signs bool, tolerance, rounding float64) (integers []int8, alpha []float32, deviation float64, err error) {
+func multiples(b *budget.Budget, rows []float32, out int, signs bool, tolerance, rounding float64) (integers []int8, alpha []float32, deviation float64, err error) {
 	if err := b.Charge(int64(len(rows) + 8*out)); err != nil {
 		return nil, nil, 0, err
 	}

@@ -1,0 +1,350 @@
+package simplify
+
+import (
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// scaled are values gain·q + offset of the codes q that a layer of the new network gives: ±1,
+// or integers of a few levels.
+type scaled struct {
+	layer        int
+	signs        bool
+	gain, offset float32
+}
+
+// plain reports whether the values are the codes.
+func (s scaled) plain() bool { return s.gain == 1 && s.offset == 0 }
+
+// String says what the values are, in formulas.
+func (s scaled) String() string {
+	q := "levels"
+	if s.signs {
+		q = "±1"
+	}
+	if s.gain != 1 {
+		q = fmt.Sprintf("%v·(%s)", s.gain, q)
+	}
+	if s.offset != 0 {
+		q += fmt.Sprintf(" %+v", s.offset)
+	}
+	return q
+}
+
+// code are values of a few codes.
+type code struct {
+	scaled
+	// affine says that the values are gain·q + offset, up to roundings.
+	affine bool
+	// values are what the codes stand for, the least one first: low, low + step and so on.
+	values    []float32
+	low, step int
+}
+
+// signs returns ±1 that a layer gives.
+func signs(layer int) *code {
+	return &code{scaled: scaled{layer: layer, signs: true, gain: 1}, affine: true, values: []float32{-1, 1}, low: -1, step: 2}
+}
+
+// levels returns integers that a layer gives.
+func levels(layer, low, count int) *code {
+	c := &code{scaled: scaled{layer: layer, gain: 1}, affine: true, low: low, step: 1, values: make([]float32, count)}
+	for k := range c.values {
+		c.values[k] = float32(low + k)
+	}
+	return c
+}
+
+// moved returns the codes as another layer gives them.
+func (c *code) moved(layer int) *code {
+	out := *c
+	out.layer = layer
+	return &out
+}
+
+// coder is the layer at hand where it makes codes.
+func (p *pass) coder(op bcnn.Op) (value, error) {
+	in := p.input().code
+	out := p.copy()
+	out.own = true
+	switch op := op.(type) {
+	case bcnn.Sign, bcnn.Binarize:
+		out.code = signs(out.layer)
+	case bcnn.Quantize:
+		out.code = levels(out.layer, op.Low, op.Levels)
+	}
+	if in == nil || !in.signs || !p.on(Functions) {
+		return out, nil
+	}
+	// A function of ±1 is one of the same ±1.
+	if f := pointwise(op); f != nil {
+		of, err := p.applied(in, f)
+		if of != nil || err != nil {
+			out.code = of
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// function is the layer at hand where it is a function of one value.
+func (p *pass) function(op bcnn.Op) (value, error) {
+	in := p.input()
+	out := p.copy()
+	if !p.on(Functions) {
+		return out, nil
+	}
+	var err error
+	a, affine := op.(bcnn.Affine)
+	f := pointwise(op)
+	switch {
+	case in.code != nil && f != nil:
+		if out.code, err = p.applied(in.code, f); affine && in.code.affine && out.code != nil {
+			out.code.rescale(in.code.scaled, a)
+		}
+	case in.code != nil && affine && in.code.signs:
+		out.code, err = p.directed(in.code, a)
+	case affine && len(a.Scale) <= 1 && len(a.Bias) <= 1:
+		if in.sum != nil {
+			if terms := rescaled(in.sum.terms, a, true); terms != nil {
+				out.sum = &sum{terms, in.sum.again}
+			}
+		}
+		out.joined = rescaled(in.joined, a, false)
+	}
+	return out, err
+}
+
+// pointwise returns a function that is the same for all channels as layers compute it, nil for
+// others.
+func pointwise(op bcnn.Op) func(x float32) float32 {
+	switch op := op.(type) {
+	case bcnn.Affine:
+		if len(op.Scale) <= 1 && len(op.Bias) <= 1 {
+			scale, bias := one(op.Scale, 1), one(op.Bias, 0)
+			return func(x float32) float32 { return f32.FMA(x, scale, bias) }
+		}
+	case bcnn.ReLU:
+		return func(x float32) float32 { return max(x, 0) }
+	case bcnn.PReLU:
+		if len(op.Slope) == 1 {
+			return func(x float32) float32 {
+				if x < 0 {
+					return x * op.Slope[0]
+				}
+				return x
+			}
+		}
+	case bcnn.Clip:
+		return func(x float32) float32 { return min(max(x, op.Min), op.Max) }
+	case bcnn.Function:
+		return f32.Named(string(op.Name)).Of
+	case bcnn.Sign:
+		return func(x float32) float32 {
+			if x > 0 || x == 0 && op.Zero == bcnn.ZeroIsPlus {
+				return 1
+			}
+			return -1
+		}
+	case bcnn.Quantize:
+		if len(op.Thresholds) == op.Levels-1 {
+			return func(x float32) float32 {
+				at, equal := slices.BinarySearch(op.Thresholds, x)
+				for equal && at < len(op.Thresholds) && op.Thresholds[at] == x {
+					at++
+				}
+				return float32(op.Low + at)
+			}
+		}
+	}
+	return nil
+}
+
+// one returns the only number of a list, or another one where it is empty.
+func one(list []float32, empty float32) float32 {
+	if len(list) == 0 {
+		return empty
+	}
+	return list[0]
+}
+
+// applied returns the codes with a function of their values; nil where some of these are no
+// numbers.
+func (p *pass) applied(c *code, f func(x float32) float32) (*code, error) {
+	const work = 16
+	if err := p.budget.Charge(work * int64(len(c.values))); err != nil {
+		return nil, err
+	}
+	out := *c
+	out.values = make([]float32, len(c.values))
+	for k, x := range c.values {
+		if out.values[k] = f(x); out.values[k]-out.values[k] != 0 {
+			return nil, nil
+		}
+	}
+	out.fit()
+	return &out, nil
+}
+
+// fit finds the gain and the offset of the codes, if there are some.
+func (c *code) fit() {
+	last := len(c.values) - 1
+	least, most := c.values[0], c.values[last]
+	largest := 0.0
+	for _, x := range c.values {
+		largest = max(largest, math.Abs(float64(x)))
+	}
+	gain := (float64(most) - float64(least)) / float64(last*c.step)
+	offset := float64(least) - gain*float64(c.low)
+	if zero := -c.low; c.step == 1 && zero >= 0 && zero <= last && c.values[zero] == 0 {
+		offset = 0
+	}
+	c.gain, c.offset = float32(gain), float32(offset)
+	c.affine = c.gain != 0
+	for k, x := range c.values {
+		off := gain*float64(c.low+k*c.step) + offset - float64(x)
+		c.affine = c.affine && math.Abs(off) <= fits*largest
+	}
+}
+
+// fits is how far values may be from gain·q + offset, as a fraction of the largest, which
+// roundings of float32 explain.
+const fits = 0x1p-21
+
+// rescale sets gain and offset of affine codes to those of an Affine layer on others.
+func (c *code) rescale(of scaled, a bcnn.Affine) {
+	if s := rescaled([]scaled{of}, a, true); s != nil {
+		c.scaled, c.affine = s[0], true
+	}
+}
+
+// rescaled returns codes behind an Affine layer that is the same for all channels: of parts
+// that are added one has what it adds. It is nil where the result is no finite multiple of the codes.
+func rescaled(parts []scaled, a bcnn.Affine, added bool) []scaled {
+	if parts == nil {
+		return nil
+	}
+	scale, bias := float64(one(a.Scale, 1)), float64(one(a.Bias, 0))
+	out := make([]scaled, len(parts))
+	for i, s := range parts {
+		s.gain, s.offset = float32(float64(s.gain)*scale), float32(float64(s.offset)*scale+bias)
+		if s.gain == 0 || s.gain-s.gain != 0 || s.offset-s.offset != 0 {
+			return nil
+		}
+		out[i] = s
+		if added {
+			bias = 0
+		}
+	}
+	return out
+}
+
+// directed returns what an Affine layer makes of ±1 that gives ±g + o with one g and o, but
+// with the other sign in some channels: of other ±1.
+func (p *pass) directed(in *code, a bcnn.Affine) (*code, error) {
+	n := max(len(a.Scale), len(a.Bias))
+	if err := p.budget.Charge(8 * int64(n)); err != nil {
+		return nil, err
+	}
+	at := func(list []float32, c int, empty float32) float32 {
+		if len(list) < 2 {
+			return one(list, empty)
+		}
+		return list[c]
+	}
+	f := func(x float32, c int) float32 { return f32.FMA(x, at(a.Scale, c, 1), at(a.Bias, c, 0)) }
+	low, high := f(in.values[0], 0), f(in.values[1], 0)
+	direction := make([]float32, n)
+	for c := range direction {
+		switch x, y := f(in.values[0], c), f(in.values[1], c); {
+		case x == low && y == high:
+			direction[c] = 1
+		case x == high && y == low:
+			direction[c] = -1
+		default:
+			return nil, nil
+		}
+	}
+	if low == high {
+		return nil, nil
+	}
+	out := *in
+	if slices.Contains(direction, -1) {
+		if p.room--; p.room < 0 {
+			return nil, nil
+		}
+		out.layer = p.emit("/directions", bcnn.Affine{Scale: direction}, p.shape(in.layer), in.layer)
+		out.layer = p.emit("/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, p.shape(in.layer), out.layer)
+	}
+	out.values = []float32{low, high}
+	out.fit()
+	return &out, nil
+}
+
+// encoded returns affine codes of the values: other ones, made of the codes, where these are
+// not, but rise in equal steps; nil for other values.
+func (p *pass) encoded(c *code) (*scaled, error) {
+	if c.affine {
+		return &c.scaled, nil
+	}
+	if err := p.budget.Charge(16 * int64(len(c.values))); err != nil {
+		return nil, err
+	}
+	numbers, scale, shift, ok := equalSteps(c.values)
+	if !ok || !p.on(Functions) {
+		return nil, nil
+	}
+	if p.room--; p.room < 0 {
+		return nil, nil
+	}
+	last := len(numbers) - 1
+	q := bcnn.Quantize{Levels: numbers[last] + 1}
+	for k := range last {
+		for range numbers[k+1] - numbers[k] {
+			q.Thresholds = append(q.Thresholds, float32(c.low+(k+1)*c.step))
+		}
+	}
+	if low := float64(shift / scale); low == math.Trunc(low) && math.Abs(low) < bcnn.MaxLevels-float64(q.Levels) && !slices.ContainsFunc(numbers, func(k int) bool {
+		return float32(k+int(low))*scale != f32.FMA(float32(k), scale, shift)
+	}) { // 0 stays 0
+		q.Low, shift = int(low), 0
+	}
+	out := scaled{gain: scale, offset: shift}
+	out.layer = p.emit("/levels", q, p.shape(c.layer), c.layer)
+	return &out, nil
+}
+
+// equalSteps returns values that never fall, and are not all equal, as integers from 0 on,
+// times a scale, plus a shift; ok is false where float32 does not give just these values.
+func equalSteps(values []float32) (numbers []int, scale, shift float32, ok bool) {
+	shift = values[0]
+	step := math.Inf(1)
+	for k := 1; k < len(values); k++ {
+		d := float64(values[k]) - float64(values[k-1])
+		if d < 0 {
+			return nil, 0, 0, false
+		}
+		if d > 0 {
+			step = min(step, d)
+		}
+	}
+	whole := float64(values[len(values)-1]) - float64(shift)
+	count := math.Round(whole / step)
+	if whole == 0 || !(count < bcnn.MaxLevels) {
+		return nil, 0, 0, false
+	}
+	scale = float32(whole / count)
+	numbers = make([]int, len(values))
+	for k, v := range values {
+		q := math.Round((float64(v) - float64(shift)) / float64(scale))
+		numbers[k] = int(q)
+		if f32.FMA(float32(q), scale, shift) != v {
+			return nil, 0, 0, false
+		}
+	}
+	return numbers, scale, shift, true
+}

@@ -1,0 +1,343 @@
+package simplify
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
+)
+
+// layer is a convolution or a dense layer, and what it reads.
+type layer struct {
+	op   bcnn.Op // Conv2D or Dense
+	rows weights.Rows
+	bias []float32
+	in   bcnn.Shape
+	out  bcnn.Shape
+	// padded says that it reads values around its input, which are fill.
+	padded bool
+	fill   float32
+}
+
+// with returns the operation with other weights, of so many filters more.
+func (l *layer) with(w bcnn.Weights, bias []float32, padValue, more int) bcnn.Op {
+	switch op := l.op.(type) {
+	case bcnn.Conv2D:
+		op.Weights, op.Bias, op.PadValue, op.Out = w, bias, padValue, op.Out+more
+		return op
+	case bcnn.Dense:
+		op.Weights, op.Bias, op.Out = w, bias, op.Out+more
+		return op
+	}
+	return l.op
+}
+
+// groups is how many groups of channels the layer has.
+func (l *layer) groups() int {
+	if conv, ok := l.op.(bcnn.Conv2D); ok {
+		return max(conv.Groups, 1)
+	}
+	return 1
+}
+
+// linear is the layer at hand where it is a convolution or a dense layer. The first of these
+// that can takes it: a layer for each part of the input, integers with factors behind them, or
+// the layer as it is.
+func (p *pass) linear(op bcnn.Op) (value, error) {
+	in := p.input()
+	l, w := p.weighted(op, in)
+	if inside, conv, ok := p.bordered(op); ok {
+		before := len(p.findings)
+		merged, _ := p.weighted(conv, inside)
+		merged.fill = p.from.Layers[p.from.Layers[p.at].Inputs[0]].Op.(bcnn.Pixels).Fill
+		y, err := p.exactly(merged, w, inside)
+		if err != nil {
+			return value{}, err
+		}
+		if y == nil && merged.fill == 0 { // also of real numbers
+			made := p.same(p.emit("", conv, l.out, inside.layer))
+			y = &made
+		}
+		if y != nil {
+			p.found(Border, "the pixels of %v around its input are its padding", merged.fill)
+			return *y, nil
+		}
+		p.findings = p.findings[:before]
+	}
+	y, err := p.exactly(l, w, in)
+	if err != nil {
+		return value{}, err
+	}
+	if y == nil {
+		return p.copy(), nil
+	}
+	return *y, nil
+}
+
+// weighted returns a layer with weights on a value, whose weights it does not unpack.
+func (p *pass) weighted(op bcnn.Op, in value) (*layer, bcnn.Weights) {
+	l := &layer{op: op, in: p.shape(in.layer), out: p.shapes[p.at]}
+	var w bcnn.Weights
+	switch op := op.(type) {
+	case bcnn.Conv2D:
+		w, l.bias = op.Weights, op.Bias
+		l.rows = weights.Rows{Out: op.Out, RowLen: l.in.C / l.groups()}
+		l.padded, l.fill = op.Pad != bcnn.Padding{}, float32(op.PadValue)
+	case bcnn.Dense:
+		w, l.bias = op.Weights, op.Bias
+		l.rows = weights.Rows{Out: op.Out, RowLen: l.in.Values()}
+	}
+	l.rows.Values = w.F32
+	return l, w
+}
+
+// bordered returns what is inside pixels that the convolution at hand reads, which are an
+// image with a border of one value, and the convolution with the border as its padding.
+func (p *pass) bordered(op bcnn.Op) (inside value, conv bcnn.Conv2D, ok bool) {
+	from := p.from.Layers[p.at].Inputs[0]
+	conv, ok = op.(bcnn.Conv2D)
+	if !ok || from <= bcnn.NetworkInput || !p.on(Border) || p.budget.Charge(0) != nil {
+		return inside, conv, false
+	}
+	pixels, ok := p.from.Layers[from].Op.(bcnn.Pixels)
+	if !ok || max(pixels.BlockH, 1)*max(pixels.BlockW, 1) > 1 || conv.Pad != (bcnn.Padding{}) && pixels.Fill != float32(conv.PadValue) {
+		return inside, conv, false
+	}
+	inside = p.value(p.from.Layers[from].Inputs[0])
+	shape := p.shape(inside.layer)
+	top, bottom, rows := border(pixels.Rows, shape.H)
+	left, right, cols := border(pixels.Cols, shape.W)
+	conv.Pad.Top += top
+	conv.Pad.Bottom += bottom
+	conv.Pad.Left += left
+	conv.Pad.Right += right
+	return inside, conv, rows && cols
+}
+
+// border returns how many positions of −1 are in front of 0, 1, … size−1, and behind them; ok
+// is false for other lists.
+func border(list []int32, size int) (before, after int, ok bool) {
+	for before < len(list) && list[before] == -1 {
+		before++
+	}
+	after = len(list) - before - size
+	if after < 0 {
+		return 0, 0, false
+	}
+	for k := range size {
+		if int(list[before+k]) != k {
+			return 0, 0, false
+		}
+	}
+	return before, after, !slices.ContainsFunc(list[before+size:], func(x int32) bool { return x != -1 })
+}
+
+// exactly returns the layer at hand with exact sums of integers; nil where it has none, or is
+// as it shall be.
+func (p *pass) exactly(l *layer, w bcnn.Weights, in value) (*value, error) {
+	real := w.F32 != nil
+	switch {
+	case real && !p.on(Weights):
+		return nil, nil
+	case in.code != nil:
+		c, err := p.encoded(in.code)
+		if c == nil || err != nil {
+			return nil, err
+		}
+		if !p.on(Factors) && !c.plain() || !real && in.own && l.fillsAsGiven() {
+			return nil, nil
+		}
+		if err := p.unpack(l, w); err != nil {
+			return nil, err
+		}
+		return p.finished(p.coded(l, *c))
+	case in.sum != nil || in.joined != nil:
+		if !p.on(Parts) || !p.on(Factors) {
+			break
+		}
+		if err := p.unpack(l, w); err != nil {
+			return nil, err
+		}
+		y, err := p.finished(p.parted(l, in))
+		if y != nil || err != nil {
+			return y, err
+		}
+	}
+	if !real || l.padded && l.fill != 0 {
+		return nil, nil
+	}
+	return p.finished(p.binary(l, in.layer))
+}
+
+// fillsAsGiven reports whether the padding of the layer is that of the operation.
+func (l *layer) fillsAsGiven() bool {
+	conv, ok := l.op.(bcnn.Conv2D)
+	return !ok || !l.padded || l.fill == float32(conv.PadValue)
+}
+
+// finished makes a value of the last layer of several; there is none where ok is false.
+func (p *pass) finished(y int, ok bool, err error) (*value, error) {
+	if !ok || err != nil {
+		return nil, err
+	}
+	v := p.same(y)
+	return &v, nil
+}
+
+// unpack makes real numbers of weights.
+func (p *pass) unpack(l *layer, w bcnn.Weights) error {
+	if w.F32 != nil {
+		return nil
+	}
+	n := len(w.Int8)
+	if w.Bits != nil {
+		n = len(w.Bits) / bits.Words(l.rows.RowLen) * l.rows.RowLen
+	}
+	values, err := p.floats(n)
+	if err != nil {
+		return err
+	}
+	l.rows.Values = values
+	if w.Bits != nil {
+		bits.Unpack(values, w.Bits, l.rows.RowLen)
+	}
+	for k, x := range w.Int8 {
+		values[k] = float32(x)
+	}
+	return nil
+}
+
+// within is the tolerance for the weights of the layer at hand.
+func (p *pass) within() weights.Tolerance {
+	t := weights.Tolerance{Relative: p.opts.WeightTolerance}
+	if p.opts.Rounding != nil {
+		t.Rounding = p.opts.Rounding(p.at)
+	}
+	return t
+}
+
+// deviates notes weights that are not just what they are taken for, or nearly that.
+func (p *pass) deviates(deviation float64, taken bool, format string, args ...any) {
+	f := p.found(Weights, format, args...)
+	f.Deviation, f.Nearly = deviation, !taken
+}
+
+// binary emits a layer with weights of ±α on values of which no codes are known; ok is false
+// for other weights.
+func (p *pass) binary(l *layer, in int) (y int, ok bool, err error) {
+	form, deviation, err := weights.Binary(p.budget, l.rows, p.within())
+	if err != nil {
+		return 0, false, err
+	}
+	if form == nil {
+		if deviation > 0 {
+			p.deviates(deviation, false, "its weights are nearly ±α")
+		}
+		return 0, false, nil
+	}
+	if p.room--; p.room < 0 {
+		return 0, false, nil
+	}
+	p.deviates(deviation, true, "its weights are ±α")
+	return p.factored(l, scaled{layer: in, gain: 1}, form, 0), true, nil
+}
+
+// coded emits a layer on codes; ok is false where its weights or its padding are nothing that
+// integers can be.
+func (p *pass) coded(l *layer, c scaled) (y int, ok bool, err error) {
+	if p.room -= mostLayers; p.room < 0 {
+		return 0, false, nil
+	}
+	form, deviation, err := weights.Find(p.budget, l.rows, true, c.signs, p.within())
+	if err != nil {
+		return 0, false, err
+	}
+	around, fits := l.around(c)
+	zeros := !l.padded || l.fill == 0
+	var two *weights.Two
+	if zeros && (form == nil || form.Bits == nil) {
+		if two, err = weights.TwoValues(p.budget, l.rows, p.within()); err != nil {
+			return 0, false, err
+		}
+	}
+	switch {
+	case two != nil && (form == nil || form.Products()*l.rows.Out > l.rows.Out+l.groups()): // the cheaper one
+		if y, ok, err = p.shifted(l, c, nil, two); ok || err != nil {
+			p.deviates(two.Deviation, true, "its weights have two values in each filter, its input is %v", c)
+			return y, ok, err
+		}
+	case form != nil && fits:
+		p.deviates(deviation, true, "its weights are %v, its input is %v", form, c)
+		return p.factored(l, c, form, around), true, nil
+	case form != nil && zeros:
+		y, ok, err = p.shifted(l, c, form, nil)
+		if ok {
+			p.deviates(deviation, true, "its weights are %v, its input is %v with zeros around", form, c)
+		}
+		return y, ok, err
+	}
+	if form != nil {
+		return 0, false, nil
+	}
+	if y, ok, err = p.based(l, c); ok || err != nil {
+		return y, ok, err
+	}
+	if deviation > 0 {
+		p.deviates(deviation, false, "its weights are nearly multiples of one α for each filter")
+	}
+	return 0, false, nil
+}
+
+// mostLayers is how many layers one of them becomes at the most, but for parts and bases.
+const mostLayers = 12
+
+// around returns which code stands for the padding of a layer; ok is false where none does: of
+// ±1 it may be 0, too, of levels it must be.
+func (l *layer) around(c scaled) (code float32, ok bool) {
+	if !l.padded {
+		return 0, true
+	}
+	code = (l.fill - c.offset) / c.gain
+	return code, code == 0 || c.signs && (code == 1 || code == -1)
+}
+
+// factored emits a layer with weights of ±1 or integers on codes, around which is one of them,
+// and what makes of its sums those of the values and the weights.
+func (p *pass) factored(l *layer, c scaled, form *weights.Form, around float32) int {
+	w := bcnn.Weights{Bits: form.Bits, Int8: form.Int8}
+	if form.One() && c.plain() {
+		return p.emit("/sum", l.with(w, l.bias, int(around), 0), l.out, c.layer)
+	}
+	y := p.emit("/sum", l.with(w, nil, int(around), 0), l.out, c.layer)
+	alpha, gain := common(form.Alpha), c.gain
+	if c.offset != 0 {
+		// Integers are added before the gain where they are some: a sum of zeros stays 0.
+		if sums, integers := l.sums(form, float64(c.offset)/float64(c.gain)); integers {
+			y = p.emit("/values", bcnn.Affine{Bias: sums}, l.out, y)
+		} else {
+			sums, _ = l.sums(form, float64(c.offset))
+			y = p.emit("/values", bcnn.Affine{Scale: []float32{gain}, Bias: sums}, l.out, y)
+			gain = 1
+		}
+	}
+	switch {
+	case form.One() && gain == 1 && len(l.bias) == 0:
+		return y
+	case form.One():
+		alpha = []float32{gain}
+	case gain != 1:
+		y = p.emit("/gain", bcnn.Affine{Scale: []float32{gain}}, l.out, y)
+	}
+	return p.emit("/scale", bcnn.Affine{Scale: alpha, Bias: l.bias}, l.out, y)
+}
+
+// common returns a list of equal numbers as one.
+func common(list []float32) []float32 {
+	for _, x := range list {
+		if x != list[0] {
+			return list
+		}
+	}
+	return list[:1]
+}
