@@ -170,11 +170,7 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 	if op == "Sub" {
 		b = im.build.Emit(n, "/negative", bcnn.Affine{Scale: []float32{-1}}, b.Shape, b)
 	}
-	y := im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)
-	if op == "Add" {
-		im.build.Added(y, left, right)
-	}
-	return build.Operand{Value: y}, nil
+	return build.Operand{Value: im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)}, nil
 }
 
 // withConstant is an operator between a value and a constant, which stands
@@ -265,11 +261,7 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	default:
 		return build.Operand{}, errors.New("this operator is not supported with a computed operand here")
 	}
-	y := im.build.Emit(n, "", layer, v.Shape, v)
-	if a, ok := layer.(bcnn.Affine); ok && len(a.Scale) == 1 && len(a.Bias) == 0 {
-		im.build.ScaledSum(n, y, v, a.Scale[0])
-	}
-	return build.Operand{Value: y}, nil
+	return build.Operand{Value: im.build.Emit(n, "", layer, v.Shape, v)}, nil
 }
 
 // limits is the maximum or the minimum of a value and a constant of several numbers.

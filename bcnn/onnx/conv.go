@@ -116,7 +116,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if before.Value != 0 && (win.Pad != (bcnn.Padding{}) || !v.IsSign(before.Value) && !(v.Signs && before.Value == v.Offset)) { // which the window cannot take in
+	if before.Value != 0 { // which the window cannot take in
 		if v, err = im.build.Padded(v); err != nil {
 			return build.Operand{}, err
 		}
@@ -167,9 +167,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
-	r, err := im.build.Weighted(n, v, rows, out, channels, bias, shape, win.Pad != (bcnn.Padding{}), func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
-		return bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), PadValue: padValue, Weights: w, Bias: bias}
-	})
+	r, err := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -101,7 +101,7 @@ func grow(program []byte) hostile {
 	g := &grower{program: program, constant: "per", vector: "list", value: "x"}
 	g.m = testModel{input: image(2, 4, 4), inits: []testTensor{
 		number("one", 1), number("zero", 0), number("minus", -1), number("eight", 8), floats("none", []int{0}), ints("list", 1, 0, 1),
-		weights("w", 2, 2, 3, 3), weights("per", 2), weights("scale", 2, 1, 1),
+		weightsOf("w", 2, 2, 3, 3), weightsOf("per", 2), weightsOf("scale", 2, 1, 1),
 	}}
 	if d := g.choose(8); d > 4 {
 		g.m.input = testInput{"x", pb.Float, []any{1, []int{8, 1 << 10, 1 << 20}[d-5]}}
@@ -261,7 +261,7 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 	case 19:
 		g.vector = g.add("Cast", constant, "to", int(pb.Int64))
 	case 20:
-		g.constant = g.init(weights("", 1+g.choose(8), 1<<g.choose(9)))
+		g.constant = g.init(weightsOf("", 1+g.choose(8), 1<<g.choose(9)))
 	case 21:
 		n := 1 << g.choose(12)
 		g.external = max(g.external, 4*n)

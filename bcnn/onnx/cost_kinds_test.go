@@ -84,7 +84,7 @@ func kinds() []kind {
 					nodes[3] = op("Relu", to+"m", to)
 				}
 				return nodes
-			}, floats("t", []int{8}, slices.Repeat([]float64{1, 2}, 4)...), weights("v", 8, 8), plus, minus)
+			}, floats("t", []int{8}, slices.Repeat([]float64{1, 2}, 4)...), weightsOf("v", 8, 8), plus, minus)
 			return with(m, append(named(strings.Repeat("n", 1<<16), op("Relu", "x", "b")), op("Flatten", "b", "f"))...)
 		}), ""},
 		{"views", 20, models(func(n int) testModel {
@@ -96,22 +96,22 @@ func kinds() []kind {
 		{"Pad and Conv", 30, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Pad", from+" p", to+"a"), op("Pad", to+"a p", to+"b"), op("Conv", to+"b w", to)}
-			}, weights("w", 2, 2, 3, 3), ints("p", 0, 0, 0, 0, 0, 0, 1, 1))
+			}, weightsOf("w", 2, 2, 3, 3), ints("p", 0, 0, 0, 0, 0, 0, 1, 1))
 		}), ""},
 
 		// One tensor that many nodes read.
 		{"sums with one long constant", 20, models(func(n int) testModel {
-			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Add", from+" c", to)} }, weights("c", 1, 1<<9))
+			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Add", from+" c", to)} }, weightsOf("c", 1, 1<<9))
 			m.input.dims = []any{1, 1 << 9}
 			return m
 		}), ""},
 		{"weights that many nodes read", 5, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Conv", from+" w", to+"a", "pads", []int{1, 1, 1, 1}), op("Conv", to+"a v", to)}
-			}, weights("w", 256, 2, 3, 3), weights("v", 2, 256, 1, 1))
+			}, weightsOf("w", 256, 2, 3, 3), weightsOf("v", 2, 256, 1, 1))
 		}), ""},
 		{"Transpose of a long constant", 10, models(func(n int) testModel {
-			return fan(n, func(_ int, to string) []testNode { return []testNode{op("Transpose", "c", to)} }, weights("c", 1<<8, 1<<8))
+			return fan(n, func(_ int, to string) []testNode { return []testNode{op("Transpose", "c", to)} }, weightsOf("c", 1<<8, 1<<8))
 		}), exceeds},
 		{"Reshape and Identity of a long constant", 20, models(func(n int) testModel {
 			m := chain(n, func(i int, from, to string) []testNode {
@@ -179,7 +179,7 @@ func kinds() []kind {
 		{"thresholds of MultiThreshold", 30, models(func(n int) testModel {
 			m := chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("qonnx.custom_op.general/MultiThreshold", from+" t", to)}
-			}, weights("t", 2, 100))
+			}, weightsOf("t", 2, 100))
 			return m
 		}), ""},
 		{"scales of Quant", 2, models(func(n int) testModel {
@@ -226,10 +226,10 @@ func kinds() []kind {
 			}, ints("s", 0, 1<<28), ints("r", 1<<28, 0))
 		}), "values along dimension"},
 		{"broadcast", 1, models(func(n int) testModel {
-			return fan(n, func(_ int, to string) []testNode { return []testNode{op("Pow", "a b", to)} }, weights("a", many/1024, 1), weights("b", 1, 1024))
+			return fan(n, func(_ int, to string) []testNode { return []testNode{op("Pow", "a b", to)} }, weightsOf("a", many/1024, 1), weightsOf("b", 1, 1024))
 		}), exceeds},
 		{"large weights", 1500, models(func(n int) testModel {
-			m := testModel{input: image(2, 2, 2), inits: []testTensor{weights("w", n, 2, 3, 3)}, output: "y"}
+			m := testModel{input: image(2, 2, 2), inits: []testTensor{weightsOf("w", n, 2, 3, 3)}, output: "y"}
 			m.nodes = []testNode{op("Conv", "x w", "y", "pads", []int{1, 1, 1, 1})}
 			return m
 		}), ""},
@@ -259,7 +259,7 @@ func kinds() []kind {
 					return []testNode{op("Conv", "c w", to)}
 				}
 				return []testNode{op("Conv", "c w", to+"a"), op("Add", from+" "+to+"a", to)}
-			}, weights("w", 1, 1<<10, 1, 1), ints("s", -1, 2, 1<<9, 1), ints("r", -1, 1<<10, 1, 1))
+			}, weightsOf("w", 1, 1<<10, 1, 1), ints("s", -1, 2, 1<<9, 1), ints("r", -1, 1<<10, 1, 1))
 			m.input.dims = []any{1, 1 << 10, 1, 1}
 			return with(m, op("Reshape", "x s", "a"), op("Transpose", "a", "b", perm(0, 2, 1, 3)...), op("Reshape", "b r", "c"))
 		}), ""},
@@ -273,12 +273,12 @@ func kinds() []kind {
 			return m
 		}), ""},
 		{"a convolution across channels", 100, models(func(n int) testModel {
-			m := testModel{opset: 11, input: image(n, 1, 1), output: "y", inits: []testTensor{weights("w", 1, 1, 3), weights("bias", 1)}}
+			m := testModel{opset: 11, input: image(n, 1, 1), output: "y", inits: []testTensor{weightsOf("w", 1, 1, 3), weightsOf("bias", 1)}}
 			m.nodes = []testNode{op("Squeeze", "x", "a", "axes", []int{3}), op("Transpose", "a", "b", "perm", []int{0, 2, 1}), op("Conv", "b w bias", "y", "pads", []int{1, 1})}
 			return m
 		}), ""},
 		{"long windows", 10, models(func(n int) testModel {
-			m := testModel{input: image(1, 1, 1), inits: []testTensor{weights("w", 1, 1, n, 100)}, output: "y"}
+			m := testModel{input: image(1, 1, 1), inits: []testTensor{weightsOf("w", 1, 1, n, 100)}, output: "y"}
 			m.nodes = []testNode{op("Conv", "x w", "y", "pads", []int{n, 100, n, 100})}
 			return m
 		}), ""},
@@ -292,7 +292,7 @@ func kinds() []kind {
 		{"unused initialisers", 50, func(n int) hostile {
 			var g []byte
 			for i := range n {
-				g = message(g, 5, weights(fmt.Sprint("u", i), 4).encode())
+				g = message(g, 5, weightsOf(fmt.Sprint("u", i), 4).encode())
 			}
 			return one(g, nil)
 		}, ""},
@@ -476,7 +476,7 @@ func filled(name string, dims []int, v float64) testTensor {
 }
 
 // weights are whole numbers from −3 to 3.
-func weights(name string, dims ...int) testTensor {
+func weightsOf(name string, dims ...int) testTensor {
 	t := filled(name, dims, 0)
 	for i := range t.values {
 		t.values[i] = float64(i%7) - 3

@@ -122,12 +122,12 @@ func rewriteKinds() []kind {
 					return []testNode{op("Sub", "x two", to)}
 				}
 				return []testNode{op("Sub", from+" c", to)}
-			}, two, weights("c", 1, 2, 2, 1))
+			}, two, weightsOf("c", 1, 2, 2, 1))
 		}), ""},
 		{"sums of long constants that are equal", 20, models(func(n int) testModel {
 			return fan(n, func(_ int, to string) []testNode {
 				return []testNode{op("Neg", "c", to+"n"), op("Neg", to+"n", to+"c"), op("Add", "c "+to+"n", to+"a"), op("Sub", to+"a "+to+"c", to)}
-			}, weights("c", 1<<16))
+			}, weightsOf("c", 1<<16))
 		}), exceeds},
 		{"signs behind a long chain", 30, models(func(n int) testModel {
 			m := chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Mul", from+" two", to)} }, filled("two", []int{1, 2, 1, 1}, 0.5))
@@ -158,7 +158,7 @@ func rewriteKinds() []kind {
 		{"constants that were expanded", 4, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode {
 				return []testNode{op("Expand", "c shape", to+"e"), op("Add", from+" "+to+"e", to)}
-			}, weights("c", 1, 2, 1, 1), ints("shape", 1, 2, 2, 2))
+			}, weightsOf("c", 1, 2, 1, 1), ints("shape", 1, 2, 2, 2))
 		}), ""},
 		{"reductions of a long list", 10, models(func(n int) testModel {
 			m := fan(n, func(_ int, to string) []testNode { return []testNode{op("ReduceMax", "list", to, "keepdims", 1)} })
@@ -167,14 +167,14 @@ func rewriteKinds() []kind {
 		{"Tile of Tile", 3, models(func(n int) testModel {
 			return fan(n, func(_ int, to string) []testNode {
 				return []testNode{op("Tile", "c repeats", to+"a"), op("Tile", to+"a repeats", to)}
-			}, weights("c", 16, 16), ints("repeats", 32, 32))
+			}, weightsOf("c", 16, 16), ints("repeats", 32, 32))
 		}), exceeds},
 		{"Split into many", 10, models(func(n int) testModel {
 			var outs []string
 			for i := range n {
 				outs = append(outs, fmt.Sprint("o", i))
 			}
-			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("c", 1<<12)}, nodes: []testNode{
+			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weightsOf("c", 1<<12)}, nodes: []testNode{
 				op("Split", "c", strings.Join(outs, " ")), op("ReduceMin", outs[0], "g"), op("Add", "x g", "y")}}
 		}), ""},
 		{"Concat of many", 10, models(func(n int) testModel {
@@ -209,7 +209,7 @@ func rewriteKinds() []kind {
 			return m
 		}), ""},
 		{"signs behind a tree of joins", 20, models(func(n int) testModel {
-			m := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("w", 2, 128, 1, 1)}}
+			m := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weightsOf("w", 2, 128, 1, 1)}}
 			last := "x"
 			for range 6 {
 				m.nodes = append(m.nodes, op("Concat", last+" "+last, last+"c", "axis", 1))
@@ -230,7 +230,7 @@ func rewriteKinds() []kind {
 			return m
 		}), ""},
 		{"Max of many", 30, models(func(n int) testModel {
-			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("c", 1<<10)},
+			return testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weightsOf("c", 1<<10)},
 				nodes: []testNode{op("Max", strings.Repeat("c ", n), "a"), op("ReduceMax", "a", "b"), op("Add", "x b", "y")}}
 		}), ""},
 	}

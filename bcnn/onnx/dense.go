@@ -185,9 +185,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
-	y, err := im.build.Weighted(n, v, rows, out, k, bias, shape, false, func(w bcnn.Weights, bias []float32, _ int) bcnn.Op {
-		return bcnn.Dense{Out: out, Weights: w, Bias: bias}
-	})
+	y, err := im.build.Weighted(n, v, bcnn.Dense{Out: out, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -220,9 +218,7 @@ func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, out i
 	if err := im.build.CheckShape(shape); err != nil {
 		return build.Operand{}, err
 	}
-	y, err := im.build.Weighted(n, v, rows, out, k, nil, shape, false, func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
-		return bcnn.Conv2D{Window: tiles(1, 1), Out: out, Groups: 1, PadValue: padValue, Weights: w, Bias: bias}
-	})
+	y, err := im.build.Weighted(n, v, bcnn.Conv2D{Window: tiles(1, 1), Out: out, Groups: 1, Weights: bcnn.Weights{F32: rows}}, shape)
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -233,9 +233,9 @@ func TestLimits(t *testing.T) {
 	// Two nodes that become a threshold, a sign and a scale.
 	sign := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{number("one", 1), number("two", 2)},
 		nodes: []testNode{op("Greater", "x one", "a"), op("Where", "a two one", "y")}}
-	conv := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("w", 5, 2, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
-	wide := testModel{input: image(4, 2, 2), output: "y", inits: []testTensor{weights("w", 1, 4, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
-	fold := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weights("a", 10, 1), ints("s", 1, 3)},
+	conv := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weightsOf("w", 5, 2, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
+	wide := testModel{input: image(4, 2, 2), output: "y", inits: []testTensor{weightsOf("w", 1, 4, 1, 1)}, nodes: []testNode{op("Conv", "x w", "y")}}
+	fold := testModel{input: image(2, 2, 2), output: "y", inits: []testTensor{weightsOf("a", 10, 1), ints("s", 1, 3)},
 		nodes: []testNode{op("Gather", "a s", "b"), op("Cast", "b", "c", "to", int(pb.Double)), op("Slice", "c", "d", "starts", []int{0}, "ends", []int{1}),
 			op("Cast", "d", "e", "to", int(pb.Float)), op("Add", "x e", "y")}}
 	for _, test := range []struct {

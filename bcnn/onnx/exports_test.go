@@ -14,10 +14,10 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
-	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 func gunzip(t testing.TB, path string) []byte {
@@ -84,7 +84,7 @@ func TestExports(t *testing.T) {
 			require.Equal(t, string(m.Metadata["test tolerance"]) != "", len(report.NearlyBinary) > 0)
 			coarse := strings.HasPrefix(string(m.Metadata["test type"]), "torch.float16")
 			for _, n := range report.NearlyBinary {
-				rounded := n.Deviation <= 15*multiples.OfFloat32 // of weights of up to 4 bits
+				rounded := n.Deviation <= 15*weights.OfFloat32 // of weights of up to 4 bits
 				require.Equal(t, n.Deviation <= DefaultWeightTolerance || rounded || coarse, n.Taken, n)
 			}
 			require.Equal(t, string(m.Metadata["test type"]) != "", len(report.Deviations) > 0, report.Deviations)

@@ -75,6 +75,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
@@ -228,15 +229,17 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 		err := im.run(layouts[i%len(layouts)])
 		again = again || im.build.Refused
 		if err == nil {
-			im.build.Net.Name, im.build.Net.Labels, im.build.Net.Inputs[0].Resize = meta.name, meta.labels, meta.resize
-			if err := im.build.Net.Check(); err != nil {
-				return nil, nil, err
-			}
-			report, err := im.report()
+			net := im.build.Net
+			net.Name, net.Labels, net.Inputs[0].Resize = meta.name, meta.labels, meta.resize
+			net, findings, err := simplify.Charged(s.budget, net, im.simplifying(s.limits))
 			if err != nil {
 				return nil, nil, err
 			}
-			return im.build.Net, report, nil
+			report, err := im.report(net, findings)
+			if err != nil {
+				return nil, nil, err
+			}
+			return net, report, nil
 		}
 		var fewer, most *bcnn.ObstaclesError
 		switch {

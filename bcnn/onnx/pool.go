@@ -66,9 +66,6 @@ func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) (*build
 		return nil, err
 	}
 	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
-	// The maximum commutes with a gain, which is positive.
-	out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
-	im.build.PooledParts(n, out, v, bcnn.MaxPool{Window: win})
 	return out, nil
 }
 

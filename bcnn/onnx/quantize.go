@@ -56,6 +56,6 @@ func (im *importer) binarize(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, errors.New("a Transpose before it is not supported")
 	}
 	out := im.build.Emit(n, "", op, shape, v)
-	out.View, out.Signs = view.NCHW(shape), true
+	out.View = view.NCHW(shape)
 	return build.Operand{Value: out}, nil
 }

@@ -69,7 +69,7 @@ func (b *builder) sign() {
 	b.signs = true
 }
 
-func (b *builder) weights(dims []int) (name string, binary bool) {
+func (b *builder) weightsOf(dims []int) (name string, binary bool) {
 	switch b.r.IntN(6) {
 	case 4:
 		return b.tensor(dims, -1, 0, 1), false
@@ -101,7 +101,7 @@ func (b *builder) conv() {
 	out := 2 * (1 + b.r.IntN(4))
 	k := []int{1 + b.r.IntN(3), 1 + b.r.IntN(3)}
 	attrs := []any{"group", groups, "kernel_shape", k, "strides", []int{1 + b.r.IntN(2), 1 + b.r.IntN(2)}}
-	w, binary := b.weights([]int{out, c / groups, k[0], k[1]})
+	w, binary := b.weightsOf([]int{out, c / groups, k[0], k[1]})
 	padded := false
 	if b.r.IntN(3) == 0 {
 		value := 0.0
@@ -252,7 +252,7 @@ func (b *builder) flatten() {
 
 func (b *builder) dense() {
 	k, out := b.dims[0], 1+b.r.IntN(8)
-	w, _ := b.weights([]int{out, k})
+	w, _ := b.weightsOf([]int{out, k})
 	i := slices.IndexFunc(b.m.inits, func(t testTensor) bool { return t.name == w })
 	switch b.r.IntN(3) {
 	case 0:

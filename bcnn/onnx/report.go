@@ -1,5 +1,10 @@
 package onnx
 
+import (
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
+)
+
 // Report tells what became of the nodes of a model.
 type Report struct {
 	Producer string // the program that wrote the file
@@ -51,10 +56,28 @@ type Folded struct {
 	Into string
 }
 
+// simplifying are the options of the pass that finds what is binary.
+func (im *importer) simplifying(limits bcnn.Limits) simplify.Options {
+	return simplify.Options{
+		WeightTolerance: im.build.Tolerance(0).Relative, Limits: limits,
+		Rounding: func(layer int) float64 { return im.build.Tolerance(layer).Rounding },
+	}
+}
+
 // report tells where every node went. A node without a layer went into the
 // layer of the first node that reads it.
-func (im *importer) report() (*Report, error) {
+func (im *importer) report(net *bcnn.Network, findings []simplify.Finding) (*Report, error) {
 	g := im.model.Graph
+	layers := map[string]bool{}
+	for _, l := range net.Layers {
+		layers[l.Name] = true
+	}
+	made := im.build.Made
+	for node, name := range made {
+		if !layers[name] {
+			delete(made, node)
+		}
+	}
 	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled, Deviations: im.rounded()}
 	for _, z := range im.build.Zeros {
 		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
@@ -62,8 +85,10 @@ func (im *importer) report() (*Report, error) {
 	for _, z := range im.build.Ternary {
 		r.Ternary = append(r.Ternary, Zero{z.Node.Label(), z.Frequent})
 	}
-	for _, l := range im.build.Nearly {
-		r.NearlyBinary = append(r.NearlyBinary, NearlyBinary{im.build.Made[l.Node.Index], l.Deviation, l.Taken})
+	for _, f := range findings {
+		if f.Deviation > 0 {
+			r.NearlyBinary = append(r.NearlyBinary, NearlyBinary{f.Layer, f.Deviation, !f.Nearly})
+		}
 	}
 	into := make([]string, len(g.Nodes))
 	reader := map[string]int{} // the first node that reads a tensor
@@ -74,10 +99,10 @@ func (im *importer) report() (*Report, error) {
 		}
 		switch {
 		case !im.needed[i] || im.folded[i]:
-		case im.build.Made[i] != "":
-			into[i] = im.build.Made[i]
-		case len(im.build.Net.Layers) > 0:
-			into[i] = im.build.Net.Layers[len(im.build.Net.Layers)-1].Name
+		case made[i] != "":
+			into[i] = made[i]
+		case len(net.Layers) > 0:
+			into[i] = net.Layers[len(net.Layers)-1].Name
 			if k, ok := reader[n.Outputs[0]]; ok {
 				into[i] = into[k]
 			}
@@ -89,7 +114,7 @@ func (im *importer) report() (*Report, error) {
 		}
 	}
 	for i, n := range g.Nodes {
-		if im.build.Made[i] == "" {
+		if made[i] == "" {
 			r.Folded = append(r.Folded, Folded{n.Label(), n.OpType, into[i]})
 		}
 	}

@@ -128,9 +128,7 @@ func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	out, err := im.build.Weighted(n, v, rows, shape.C, v.Shape.C/groups, biases, shape, win.Pad != (bcnn.Padding{}), func(w bcnn.Weights, bias []float32, padValue int) bcnn.Op {
-		return bcnn.Conv2D{Window: win, Out: shape.C, Groups: groups, PadValue: padValue, Weights: w, Bias: bias}
-	})
+	out, err := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: shape.C, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: biases}, shape)
 	if err != nil {
 		return build.Operand{}, err
 	}

@@ -5,10 +5,10 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // What a file computes in FLOAT16, BFLOAT16 or DOUBLE, a network computes in float32: its
@@ -33,7 +33,7 @@ func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
 	typ := pb.Float
 	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
 	if im.build.Rounding = 0; !exact {
-		im.build.Rounding = multiples.OfFloat32
+		im.build.Rounding = weights.OfFloat32
 	}
 	values := slices.ContainsFunc(n.Inputs, func(name string) bool { return im.env[name].Value != nil })
 	for _, name := range n.Inputs {

@@ -103,7 +103,14 @@ func (p *pass) function(op bcnn.Op) (value, error) {
 	f := pointwise(op)
 	switch {
 	case in.code != nil && f != nil:
-		if out.code, err = p.applied(in.code, f); affine && in.code.affine && out.code != nil {
+		if out.code, err = p.applied(in.code, f); out.code == nil || err != nil {
+			return out, err
+		}
+		if slices.Equal(out.code.values, in.code.values) && !slices.Contains(p.from.OutputLayers(), p.at) {
+			p.found(Functions, "it changes nothing")
+			return in, nil
+		}
+		if affine && in.code.affine {
 			out.code.rescale(in.code.scaled, a)
 		}
 	case in.code != nil && affine && in.code.signs:
@@ -194,33 +201,40 @@ func (p *pass) applied(c *code, f func(x float32) float32) (*code, error) {
 func (c *code) fit() {
 	last := len(c.values) - 1
 	least, most := c.values[0], c.values[last]
-	largest := 0.0
-	for _, x := range c.values {
-		largest = max(largest, math.Abs(float64(x)))
-	}
 	gain := (float64(most) - float64(least)) / float64(last*c.step)
 	offset := float64(least) - gain*float64(c.low)
 	if zero := -c.low; c.step == 1 && zero >= 0 && zero <= last && c.values[zero] == 0 {
 		offset = 0
 	}
 	c.gain, c.offset = float32(gain), float32(offset)
+	c.check()
+}
+
+// check finds whether the values are gain·q + offset.
+func (c *code) check() {
+	gain := float64(c.gain)
 	c.affine = c.gain != 0
 	for k, x := range c.values {
-		off := gain*float64(c.low+k*c.step) + offset - float64(x)
-		c.affine = c.affine && math.Abs(off) <= fits*largest
+		off := gain*float64(c.low+k*c.step) + float64(c.offset) - float64(x)
+		c.affine = c.affine && math.Abs(off) <= fits*math.Abs(gain)
 	}
 }
 
-// fits is how far values may be from gain·q + offset, as a fraction of the largest, which
-// roundings of float32 explain.
-const fits = 0x1p-21
+// fits is how far values may be from gain·q + offset, as a fraction of the gain: what roundings
+// of float32 explain, but none that a network rounds with, such as (x + 1.5·2²³) − 1.5·2²³.
+const fits = 0x1p-10
 
 // rescale sets gain and offset of affine codes to those of an Affine layer on others.
 func (c *code) rescale(of scaled, a bcnn.Affine) {
 	if s := rescaled([]scaled{of}, a, true); s != nil {
-		c.scaled, c.affine = s[0], true
+		c.scaled = s[0]
+		c.check()
 	}
 }
+
+// mostOffset is how large an offset may be as a multiple of the gain: it rounds hardly any of
+// the gain away.
+const mostOffset = 1 << 12
 
 // rescaled returns codes behind an Affine layer that is the same for all channels: of parts
 // that are added one has what it adds. It is nil where the result is no finite multiple of the codes.
@@ -232,7 +246,7 @@ func rescaled(parts []scaled, a bcnn.Affine, added bool) []scaled {
 	out := make([]scaled, len(parts))
 	for i, s := range parts {
 		s.gain, s.offset = float32(float64(s.gain)*scale), float32(float64(s.offset)*scale+bias)
-		if s.gain == 0 || s.gain-s.gain != 0 || s.offset-s.offset != 0 {
+		if s.gain == 0 || s.gain-s.gain != 0 || !(max(s.offset, -s.offset) <= mostOffset*max(s.gain, -s.gain)) {
 			return nil
 		}
 		out[i] = s
@@ -244,38 +258,45 @@ func rescaled(parts []scaled, a bcnn.Affine, added bool) []scaled {
 }
 
 // directed returns what an Affine layer makes of ±1 that gives ±g + o with one g and o, but
-// with the other sign in some channels: of other ±1.
+// with the other sign in some channels: of other ±1. It is nil where the layer gives other
+// numbers.
 func (p *pass) directed(in *code, a bcnn.Affine) (*code, error) {
-	n := max(len(a.Scale), len(a.Bias))
-	if err := p.budget.Charge(8 * int64(n)); err != nil {
-		return nil, err
-	}
 	at := func(list []float32, c int, empty float32) float32 {
 		if len(list) < 2 {
 			return one(list, empty)
 		}
 		return list[c]
 	}
-	f := func(x float32, c int) float32 { return f32.FMA(x, at(a.Scale, c, 1), at(a.Bias, c, 0)) }
-	low, high := f(in.values[0], 0), f(in.values[1], 0)
-	direction := make([]float32, n)
-	for c := range direction {
-		switch x, y := f(in.values[0], c), f(in.values[1], c); {
-		case x == low && y == high:
-			direction[c] = 1
-		case x == high && y == low:
-			direction[c] = -1
-		default:
-			return nil, nil
-		}
+	ends := func(c int) (low, high float32) {
+		scale, bias := at(a.Scale, c, 1), at(a.Bias, c, 0)
+		return f32.FMA(in.values[0], scale, bias), f32.FMA(in.values[1], scale, bias)
 	}
-	if low == high {
+	low, high := ends(0)
+	if low == high || low-low != 0 || high-high != 0 {
 		return nil, nil
 	}
+	n := max(len(a.Scale), len(a.Bias))
+	same := true
+	for c := range n {
+		if x, y := ends(c); x != low || y != high {
+			if same = false; x != high || y != low {
+				return nil, p.budget.Charge(int64(c))
+			}
+		}
+	}
+	if err := p.budget.Charge(8 * int64(n)); err != nil {
+		return nil, err
+	}
 	out := *in
-	if slices.Contains(direction, -1) {
+	if !same {
 		if p.room--; p.room < 0 {
 			return nil, nil
+		}
+		direction := make([]float32, n)
+		for c := range direction {
+			if direction[c] = 1; at(a.Scale, c, 1)*at(a.Scale, 0, 1) < 0 {
+				direction[c] = -1
+			}
 		}
 		out.layer = p.emit("/directions", bcnn.Affine{Scale: direction}, p.shape(in.layer), in.layer)
 		out.layer = p.emit("/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, p.shape(in.layer), out.layer)

@@ -2,6 +2,7 @@ package simplify
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -34,10 +35,13 @@ func (p *pass) finish() (*bcnn.Network, error) {
 			continue
 		}
 		m := p.made[i]
-		if m.same {
+		switch {
+		case m.same:
 			l.Name, l.Source = p.from.Layers[m.of].Name, p.from.Layers[m.of].Source
 			kept[m.of] = true
-		} else {
+		case m.codes && !used[m.values]: // which stand for it
+			l.Name = p.from.Layers[m.of].Name
+		default:
 			name, err := p.unique(p.from.Layers[m.of].Name+m.suffix, taken)
 			if err != nil {
 				return nil, err
@@ -59,10 +63,10 @@ func (p *pass) finish() (*bcnn.Network, error) {
 		out.Outputs = nil
 	}
 	if out.Absorbed != nil {
-		names := out.Absorbed
+		names := slices.Clone(out.Absorbed)
 		for i, l := range p.from.Layers {
 			if !kept[i] && l.Source != nil {
-				names = append(names[:len(names):len(names)], l.Source.Name)
+				names = append(names, l.Source.Name)
 			}
 		}
 		out.Absorb(names)

@@ -116,7 +116,9 @@ func (p *pass) movedCode(op bcnn.Op, c *code, in []value, layer int) *code {
 	for k, v := range in {
 		layers[k] = v.code.layer
 	}
-	return c.moved(p.emit("/codes", op, p.shapes[p.at], layers...))
+	codes := p.emit("/codes", op, p.shapes[p.at], layers...)
+	p.made[codes].codes, p.made[codes].values = true, layer
+	return c.moved(codes)
 }
 
 // zero reports whether 0 is a code, and stands for 0.

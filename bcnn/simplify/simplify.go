@@ -145,6 +145,8 @@ type made struct {
 	suffix string
 	shape  bcnn.Shape
 	same   bool // its output is that of the layer
+	codes  bool // its output is the codes of that of the layer, which is layer values
+	values int
 }
 
 // value is the output of a layer of the given network.

@@ -1,6 +1,8 @@
 package values
 
 import (
+	"slices"
+
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -54,7 +56,10 @@ func (a *Analysis) Of(layer int) (Set, error) {
 			if err != nil {
 				return unknown, err
 			}
-			set = affine(bcnn.Affine{Scale: alpha, Bias: bias}, sums)
+			if !slices.ContainsFunc(alpha, func(a float32) bool { return a != alpha[0] }) {
+				alpha = alpha[:min(len(alpha), 1)]
+			}
+			set = biased(affine(bcnn.Affine{Scale: alpha}, sums), bias)
 		}
 		a.sets = append(a.sets, set)
 	}

@@ -4,6 +4,7 @@ package weights
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -185,8 +186,8 @@ type Two struct {
 	Deviation     float64   // of the weights, relative to Alpha
 }
 
-// TwoValues returns weights that have two values in each filter, as AdaBin has them (Tu et
-// al., ECCV 2022), nil for others.
+// TwoValues returns weights that have at most two values in each filter, and two in some, as
+// AdaBin has them (Tu et al., ECCV 2022), nil for others.
 func TwoValues(b *budget.Budget, rows Rows, within Tolerance) (*Two, error) {
 	size := rows.Size()
 	if size < fewestTaps {
@@ -231,6 +232,9 @@ func TwoValues(b *budget.Budget, rows Rows, within Tolerance) (*Two, error) {
 				t.Signs[o*size+i] = -1
 			}
 		}
+	}
+	if slices.Max(t.Alpha) == 0 {
+		return nil, nil
 	}
 	return t, nil
 }

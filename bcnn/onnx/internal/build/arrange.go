@@ -75,9 +75,7 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 	}
 	out := b.Flattened(v, n)
 	if !slices.IsSorted(index) {
-		line := out
-		out = b.Emit(n, "/order", bcnn.Channels{Index: index}, bcnn.Shape{H: 1, W: 1, C: total}, line)
-		out.Signs, out.Levels, out.Gain, out.Offset = line.Signs, line.Levels, line.Gain, line.Offset
+		out = b.Emit(n, "/order", bcnn.Channels{Index: index}, bcnn.Shape{H: 1, W: 1, C: total}, out)
 	}
 	if shape.Pixels() > 1 {
 		rows, err := b.span(0, 1, shape.H)

@@ -37,8 +37,6 @@ type Builder struct {
 	Zeros []Zero
 	// Ternary are the signs that keep a value of their own for 0.
 	Ternary []Zero
-	// Nearly are the layers whose weights are almost ±α, or small multiples of it.
-	Nearly []Nearly
 	// Rounding is what a constant of the node at hand may be off by as a fraction, because the
 	// file has rounded it and what it was computed from, to FLOAT16 or BFLOAT16 more than to
 	// FLOAT: weights that differ by that from ±α, or the largest of a filter from a multiple
@@ -50,8 +48,9 @@ type Builder struct {
 
 	values *values.Analysis
 	holes  map[int]Obstacle // by layer
-	parts  map[int]parts    // likewise: of concatenations and sums
-	err    error
+	// rounding is that of weights, by layer, see Rounding.
+	rounding map[int]float64
+	err      error
 }
 
 // Options are those of the import that change the network.
@@ -74,22 +73,14 @@ type Zero struct {
 	layer    int
 }
 
-// Nearly is a layer whose weights are almost ±α for one α per filter, or small multiples
-// of it.
-type Nearly struct {
-	Node      *pb.Node
-	Deviation float64 // the largest, relative to α
-	Taken     bool    // as ±α, which Options.WeightTolerance allows
-	layer     int
-}
-
 // New returns a builder of an empty network that may have maxLayers layers.
 func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 	b := &Builder{
 		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
-		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, parts: map[int]parts{},
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, rounding: map[int]float64{},
 	}
 	b.values = values.New(b.Net, b.budget)
+	b.values.Within = b.Tolerance
 	return b
 }
 
@@ -189,7 +180,7 @@ func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 		return v
 	}
 	out := b.Emit(n, "/flatten", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: v.Shape.Values()}, v)
-	out.View, out.Signs, out.Levels, out.Gain, out.Offset = v.View.Flatten(v.Shape), v.Signs, v.Levels, v.Gain, v.Offset
+	out.View = v.View.Flatten(v.Shape)
 	return out
 }
 

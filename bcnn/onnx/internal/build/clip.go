@@ -45,9 +45,6 @@ func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) (Operand, error) {
 		return Operand{Value: b.Emit(n, "", bcnn.ReLU{}, settled.Shape, settled)}, nil
 	}
 	out = settled.With(n)
-	if settled.Signs && lo <= -1 && hi >= 1 {
-		return Operand{Value: out}, nil
-	}
 	out.Clip = &Clip{lo, hi, n}
 	return Operand{Value: out}, nil
 }

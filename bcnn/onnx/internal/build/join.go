@@ -15,8 +15,7 @@ import (
 // Layers that pick, join and multiply.
 
 // channelled returns a value with a dimension that runs over all its channels, as a
-// vector if it has to become one for that. Steps and clips are settled; ±1 values keep
-// their gain.
+// vector if it has to become one for that.
 func (b *Builder) channelled(v *Value, dim int, n *pb.Node) (*Value, error) {
 	v, err := b.SettleSigns(v)
 	if err != nil {
@@ -67,7 +66,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 		return nil, err
 	}
 	index := make([]int32, len(positions))
-	same, zeros := len(positions) == v.Shape.C, false
+	same := len(positions) == v.Shape.C
 	err = b.budget.Loop(len(index), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			p := positions[i]
@@ -75,7 +74,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 				p = order[p]
 			}
 			index[i] = int32(p)
-			same, zeros = same && p == i, zeros || p < 0
+			same = same && p == i
 		}
 	})
 	if err != nil {
@@ -87,13 +86,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 	}
 	out := v.With(n)
 	if !same {
-		if zeros && !v.zeroLevel() {
-			if v, err = b.Settle(v); err != nil {
-				return nil, err
-			}
-		}
 		out = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
-		out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	}
 	out.View = slices.Clone(v.View)
 	out.View[dim] = view.Whole(view.C, len(index))
@@ -103,9 +96,6 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 // pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
 func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
 	v, err := b.SettleSigns(v)
-	if err == nil && slices.Contains(positions, -1) && !v.zeroLevel() {
-		v, err = b.Settle(v)
-	}
 	if err == nil {
 		v, err = b.Padded(v)
 	}
@@ -144,7 +134,6 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	y := v.With(n)
 	if !slices.IsSorted(index) || len(index) != v.Shape.C || index[0] < 0 {
 		y = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
-		y.Signs, y.Levels, y.Gain, y.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	}
 	y.View = seen
 	if y.View[dim] = nil; len(positions) > 1 {
@@ -222,7 +211,6 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		return b.beside(n, values, dim)
 	}
 	parts := make([]*Value, len(values))
-	coded := true // signs or levels, of one gain
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) {
 			return nil, errors.New("the tensors have different numbers of dimensions")
@@ -235,12 +223,10 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, err
 		}
 		parts[i] = p
-		coded = coded && p.codedAs(parts[0])
 	}
-	unlike := slices.Clone(parts)
 	first := parts[0]
 	shape := bcnn.Shape{H: first.Shape.H, W: first.Shape.W}
-	for i, p := range parts {
+	for _, p := range parts {
 		for d := range p.View {
 			if d != dim && !slices.Equal(p.View[d], first.View[d]) {
 				return nil, errors.New("the tensors must have the same height and width, in the same order in memory")
@@ -253,12 +239,6 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 		if err := b.CheckShape(shape); err != nil {
 			return nil, err
 		}
-		if !coded {
-			var err error
-			if parts[i], err = b.Settle(p); err != nil {
-				return nil, err
-			}
-		}
 	}
 	if len(parts) == 1 {
 		return parts[0].With(n), nil
@@ -266,11 +246,6 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(first.View)
 	out.View[dim] = view.Whole(view.C, shape.C)
-	if coded {
-		out.Signs, out.Levels, out.Gain, out.Offset = first.Signs, first.Levels, first.Gain, first.Offset
-	} else {
-		b.Unlike(out, unlike)
-	}
 	return out, nil
 }
 
@@ -315,7 +290,6 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
 	shape := bcnn.Shape{}
 	group, size := 0, 0
-	coded := true // signs or levels, of one gain
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) || view.IsBatch(v.View[dim]) {
 			return nil, errors.New("the tensors have different numbers of dimensions")
@@ -342,26 +316,13 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, errors.New("the tensors must have the same dimensions, in the same order in memory")
 		}
 		parts[i] = p
-		coded = coded && p.codedAs(parts[0])
 	}
 	if err := b.CheckShape(shape); err != nil {
 		return nil, err
 	}
-	for i := range parts {
-		if coded {
-			break
-		}
-		var err error
-		if parts[i], err = b.Settle(parts[i]); err != nil {
-			return nil, err
-		}
-	}
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(out.View)
 	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: size}}
-	if coded {
-		out.Signs, out.Levels, out.Gain, out.Offset = parts[0].Signs, parts[0].Levels, parts[0].Gain, parts[0].Offset
-	}
 	return out, nil
 }
 

@@ -10,7 +10,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/f32"
-	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // Stairs is a function of a value to whole numbers that never falls, pending: a
@@ -28,6 +27,8 @@ type Stairs struct {
 	channels int
 	lo, hi   float64 // limits of level
 	shift    float64 // is added
+	// The values are gain times that, plus offset.
+	gain, offset float32
 }
 
 // mostStairs is the magnitude beyond which whole numbers are not told apart.
@@ -55,7 +56,7 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 	}
 	// What the limits make of the range of the values behind them, which may lie outside.
 	lo, hi = max(lo, min(of.Min, hi)), max(lo, min(of.Max, hi))
-	s := &Stairs{base: base, level: level, channels: channels, lo: math.Inf(1), hi: math.Inf(-1)}
+	s := &Stairs{base: base, level: level, channels: channels, lo: math.Inf(1), hi: math.Inf(-1), gain: 1}
 	for c := range channels {
 		if err := b.budget.Charge(4); err != nil {
 			return Operand{}, err
@@ -64,7 +65,7 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 		s.hi = max(s.hi, level(c, float32(min(hi, math.MaxFloat32))))
 	}
 	out := base.With(n)
-	out.Stairs, out.Type, out.Signs, out.Levels = s, typ, false, false
+	out.Stairs, out.Type = s, typ
 	return Operand{Value: out}, nil
 }
 
@@ -76,8 +77,8 @@ func (v *Value) bounded(n *pb.Node, lo, hi float64) (*Value, bool) {
 		if math.IsInf(x, 0) || math.Abs(x) >= math.MaxFloat32 {
 			return math.Copysign(math.Inf(1), x), true
 		}
-		k = math.Round((x - float64(v.Offset)) / float64(v.gain()))
-		return k - s.shift, math.Abs(k) < mostStairs && float64(f32.FMA(float32(k), v.gain(), v.Offset)) == x
+		k = math.Round((x - float64(s.offset)) / float64(s.gain))
+		return k - s.shift, math.Abs(k) < mostStairs && float64(f32.FMA(float32(k), s.gain, s.offset)) == x
 	}
 	low, okLow := at(lo)
 	high, okHigh := at(hi)
@@ -90,59 +91,57 @@ func (v *Value) bounded(n *pb.Node, lo, hi float64) (*Value, bool) {
 	return out, true
 }
 
-// Scaled multiplies whole numbers, pending or not; ok is false for other values.
+// Scaled multiplies stairs; ok is false for other values.
 func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
-	gain := float32(factor * float64(v.gain()))
-	offset := float32(factor * float64(v.Offset))
-	if !v.whole() || !(gain > 0) || math.IsInf(float64(gain), 0) || offset-offset != 0 {
+	if !v.whole() {
 		return nil, false
 	}
-	out = v.With(n)
-	if out.Gain, out.Offset = gain, offset; gain == 1 {
-		out.Gain = 0
-	}
-	return out, true
+	gain, offset := float32(factor*float64(v.Stairs.gain)), float32(factor*float64(v.Stairs.offset))
+	return v.rescaled(n, gain, offset), gain > 0 && !math.IsInf(float64(gain), 0) && offset-offset == 0
 }
 
-// whole reports whether the value is of whole numbers with nothing else pending.
-func (v *Value) whole() bool {
-	return (v.Levels || v.Stairs != nil) && v.Pad == nil && v.Clip == nil && v.Step == nil && v.Type == pb.Float
+// rescaled returns stairs with another gain and offset.
+func (v *Value) rescaled(n *pb.Node, gain, offset float32) *Value {
+	s := *v.Stairs
+	s.gain, s.offset = gain, offset
+	out := v.With(n)
+	out.Stairs = &s
+	return out
 }
 
-// Moved adds a number to whole numbers, pending or not; ok is false for other values.
+// whole reports whether the value is of stairs as real numbers.
+func (v *Value) whole() bool { return v.Stairs != nil && v.Type == pb.Float }
+
+// Moved adds a number to stairs; ok is false for other values.
 func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
-	offset := float32(float64(v.Offset) + by)
-	if !v.whole() || offset-offset != 0 {
+	if !v.whole() {
 		return nil, false
 	}
-	k := by / float64(v.gain())
-	if v.Stairs != nil && v.Offset == 0 && k == math.Trunc(k) && math.Abs(k) <= bcnn.MaxLevels {
+	s := v.Stairs
+	offset := float32(float64(s.offset) + by)
+	k := by / float64(s.gain)
+	switch {
+	case offset-offset != 0:
+		return nil, false
+	case s.offset == 0 && k == math.Trunc(k) && math.Abs(k) <= bcnn.MaxLevels:
 		return v.Shifted(n, k), true
 	}
-	if !v.movedExactly(float32(by), offset) {
-		return nil, false
-	}
-	out = v.With(n)
-	out.Offset = offset
-	return out, true
+	return v.rescaled(n, s.gain, offset), s.movedExactly(float32(by), offset)
 }
 
 // movedExactly reports whether the values plus a number are what they are with another
 // offset: numbers that are added one after the other are rounded one after the other. Of
 // more values than levels that is not known.
-func (v *Value) movedExactly(by, offset float32) bool {
-	if v.Offset == 0 {
+func (s *Stairs) movedExactly(by, offset float32) bool {
+	if s.offset == 0 {
 		return true
 	}
-	lo, hi := -float64(bcnn.MaxLevels), float64(bcnn.MaxLevels)
-	if s := v.Stairs; s != nil {
-		lo, hi = s.lo+s.shift, s.hi+s.shift
-	}
+	lo, hi := s.lo+s.shift, s.hi+s.shift
 	if !(hi-lo <= 2*bcnn.MaxLevels) {
 		return false
 	}
 	for k := lo; k <= hi; k++ {
-		if f32.FMA(float32(k), v.gain(), v.Offset)+by != f32.FMA(float32(k), v.gain(), offset) {
+		if f32.FMA(float32(k), s.gain, s.offset)+by != f32.FMA(float32(k), s.gain, offset) {
 			return false
 		}
 	}
@@ -167,7 +166,7 @@ func (b *Builder) OneStep(v *Value) (out *Value, ok bool, err error) {
 	}
 	t := reached(func(x float32) bool { return s.level(0, x) > s.lo })
 	value := func(k float64) *eval.Tensor {
-		return eval.Scalar(pb.Float, float64(v.gain()*float32(k+s.shift)+v.Offset))
+		return eval.Scalar(pb.Float, float64(f32.FMA(float32(k+s.shift), s.gain, s.offset)))
 	}
 	r, err := b.Threshold(v.Node, s.base, eval.Scalar(pb.Float, float64(t)), value(s.lo), value(s.hi), value(s.hi))
 	return r.Value, err == nil, err
@@ -187,7 +186,7 @@ func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 		return nil, false
 	}
 	s := v.Stairs
-	if s == nil || v.gain() != 1 || v.Offset != 0 || s.lo+s.shift < lo || s.hi+s.shift > hi || s.hi-s.lo > mostStairs {
+	if s == nil || s.gain != 1 || s.offset != 0 || s.lo+s.shift < lo || s.hi+s.shift > hi || s.hi-s.lo > mostStairs {
 		return nil, false
 	}
 	out = v.With(n)
@@ -206,9 +205,7 @@ func (b *Builder) stairsLayer(v *Value) (*Value, error) {
 		return nil, fmt.Errorf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, s.hi+s.shift, bcnn.MaxLevels)
 	}
 	if levels < 2 { // a constant
-		out := b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{float32(low)}}, s.base.Shape, s.base)
-		out.Gain, out.Offset = v.Gain, v.Offset
-		return out, nil
+		return b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{f32.FMA(float32(low), s.gain, s.offset)}}, s.base.Shape, s.base), nil
 	}
 	q := bcnn.Quantize{Low: int(low), Levels: levels}
 	for c := range s.channels {
@@ -219,9 +216,7 @@ func (b *Builder) stairsLayer(v *Value) (*Value, error) {
 			q.Thresholds = append(q.Thresholds, reached(func(x float32) bool { return s.level(c, x) >= s.lo+float64(k) }))
 		}
 	}
-	out := b.Emit(v.Node, "", q, s.base.Shape, s.base)
-	out.Levels, out.Gain, out.Offset = true, v.Gain, v.Offset
-	return out, nil
+	return b.scaled(v.Node, b.Emit(v.Node, "", q, s.base.Shape, s.base), []float32{s.gain}, []float32{s.offset}), nil
 }
 
 // reached returns the smallest finite float32 for which f holds, which it does from
@@ -306,45 +301,12 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 	q := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: rules}
 	if k := shift[0] / scale[0]; uniform && k == float32(math.Trunc(float64(k))) && max(k, -k) < bcnn.MaxLevels {
 		q.Low += int(k) // 0 stays 0
-		shift[0] = 0
+		clear(shift)
 	}
 	out := b.Emit(v.Node, "", q, in.Shape, in)
 	if b.err == nil {
 		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == often, out.Layer})
 	}
-	return b.levels(v.Node, out, scale, shift, uniform), nil
+	return b.scaled(v.Node, out, scale, shift), nil
 }
 
-// levels says what the numbers of a quantizer stand for: levels, if all channels have one
-// scale and shift.
-func (b *Builder) levels(n *pb.Node, q *Value, scale, shift []float32, uniform bool) *Value {
-	if !uniform {
-		return b.Emit(n, "/values", bcnn.Affine{Scale: scale, Bias: shift}, q.Shape, q)
-	}
-	q.Levels, q.Offset = true, shift[0]
-	if scale[0] != 1 {
-		q.Gain = scale[0]
-	}
-	return q
-}
-
-// integerWeights returns weights as multiples.Find does, up to the tolerance of the options
-// and Builder.Rounding. alpha is nil where all α are 1.
-func (b *Builder) integerWeights(rows []float32, out int, signs bool) (integers []int8, alpha []float32, deviation float64, err error) {
-	integers, alpha, deviation, err = multiples.Find(b.budget, rows, out, signs, b.options.WeightTolerance, b.Rounding)
-	if integers == nil || err != nil {
-		return nil, nil, deviation, err
-	}
-	one, same := true, true
-	for _, a := range alpha {
-		one = one && a == 1
-		same = same && a == alpha[0]
-	}
-	switch {
-	case one:
-		alpha = nil
-	case same:
-		alpha = alpha[:1]
-	}
-	return integers, alpha, deviation, nil
-}

@@ -120,6 +120,12 @@ func (b *Builder) Finish(outputs []int) []Obstacle {
 	}
 	b.Zeros = slices.DeleteFunc(b.Zeros, func(z Zero) bool { return !used[z.layer] })
 	b.Ternary = slices.DeleteFunc(b.Ternary, func(z Zero) bool { return !used[z.layer] })
-	b.Nearly = slices.DeleteFunc(b.Nearly, func(n Nearly) bool { return !used[n.layer] })
+	rounding := map[int]float64{}
+	for l, r := range b.rounding {
+		if used[l] {
+			rounding[to[l]] = r
+		}
+	}
+	b.rounding = rounding
 	return nil
 }

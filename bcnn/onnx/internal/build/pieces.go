@@ -216,9 +216,10 @@ func (b *Builder) levelled(v *Value, p *pieces) (*Value, error) {
 	}
 	if low := float64(shift[0] / scale[0]); uniform && low == math.Trunc(low) && math.Abs(low) < bcnn.MaxLevels-float64(levels) &&
 		exact(numbers[0], int(low), scale[0], shift[0]) { // 0 stays 0
-		q.Low, shift[0] = int(low), 0
+		q.Low = int(low)
+		clear(shift)
 	}
-	return b.levels(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift, uniform), nil
+	return b.scaled(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift), nil
 }
 
 // exact reports whether whole numbers from low on, times a scale, are those from 0 on times
@@ -313,6 +314,5 @@ func (b *Builder) chosen(v *Value, p *pieces) (*Value, error) {
 	if sum == nil { // nothing but zeros
 		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
 	}
-	b.Rising(v.Node, sum, signs, p.lists)
 	return sum, nil
 }

@@ -4,12 +4,11 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // Step is a step function of a value, pending.
@@ -85,7 +84,7 @@ func (s *Step) Never() bool {
 // Limits reports whether the value is base, or base with limits.
 func (v *Value) Limits(base *Value) bool {
 	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && v.Pad == nil && !v.Hole &&
-		v.Gain == base.Gain && v.Offset == base.Offset && v.View.Equal(base.View)
+		v.View.Equal(base.View)
 }
 
 // Threshold makes a step of a value at t.
@@ -138,13 +137,13 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 		}
 	}
 	out := base.With(n)
-	out.Type, out.Signs = lo.Type, false
+	out.Type = lo.Type
 	out.Step = &Step{base: base, t: []*eval.Tensor{t}, values: []*eval.Tensor{lo, at, hi}}
 	return Operand{Value: out}, nil
 }
 
-// SettleSigns makes a Sign layer of a step, a Clip layer of a clip, and pixels of windows. Padding and
-// the gain of ±gain values stay pending.
+// SettleSigns makes a Sign layer of a step, a Clip layer of a clip, and pixels of windows. Padding
+// stays pending.
 func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	switch {
 	case v.Clip == nil && v.Step == nil && v.Stairs == nil && v.Windows == nil:
@@ -185,20 +184,10 @@ func (b *Builder) Settle(v *Value) (*Value, error) {
 	if err == nil {
 		v, err = b.Padded(v)
 	}
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case v.Gain == 0 && v.Offset == 0:
-		return v, nil
-	case v.plain != nil:
-		return v.plain, nil
 	}
-	op := bcnn.Affine{Scale: []float32{v.gain()}}
-	if v.Offset != 0 {
-		op.Bias = []float32{v.Offset}
-	}
-	v.plain = b.Emit(v.Node, "/values", op, v.Shape, v)
-	return v.plain, nil
+	return v, nil
 }
 
 // Settled returns what Settle has made of the value, nil if it has not been asked.
@@ -206,21 +195,10 @@ func (v *Value) Settled() *Value {
 	if v != nil && (v.Clip != nil || v.Step != nil || v.Stairs != nil || v.Windows != nil) {
 		v = v.signed
 	}
-	switch {
-	case v == nil || v.Hole || v.Pad != nil || v.View == nil:
+	if v == nil || v.Hole || v.Pad != nil || v.View == nil {
 		return nil
-	case v.Gain == 0 && v.Offset == 0:
-		return v
 	}
-	return v.plain
-}
-
-// gain returns the factor of ±1 values.
-func (v *Value) gain() float32 {
-	if v.Gain == 0 {
-		return 1
-	}
-	return v.Gain
+	return v
 }
 
 // signUnits is what a channel of signLayer costs: four numbers and several looks
@@ -263,7 +241,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	direction, offset := make([]float32, channels), make([]float32, channels)
 	scale, shift := make([]float32, channels), make([]float32, channels)
 	rule := bcnn.ZeroRule(0)
-	plainInput, plainOutput, uniform := true, true, true
+	plainInput := true
 	ternary := false // a channel has a value of its own at the threshold
 	exact := true    // ±1, scaled and shifted, are just the two values
 	for c := range channels {
@@ -310,8 +288,6 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 			exact = exact && float64(shift[c]+scale[c]) == hi && float64(shift[c]-scale[c]) == lo
 		}
 		plainInput = plainInput && direction[c] == 1 && t == 0
-		plainOutput = plainOutput && scale[c] == 1 && shift[c] == 0
-		uniform = uniform && shift[c] == shift[0] && scale[c] != 0 && max(scale[c], -scale[c]) == max(scale[0], -scale[0])
 	}
 	if rule == 0 {
 		rule = bcnn.ZeroIsPlus // every channel is constant
@@ -332,30 +308,36 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
 	}
 	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, in)
-	out.Signs = true
 	if ternary && zeros != never && b.err == nil {
 		b.Zeros = append(b.Zeros, Zero{v.Node, zeros == often, out.Layer})
 	}
-	switch {
-	case plainOutput:
-	case uniform:
-		gain := max(scale[0], -scale[0])
-		if slices.Contains(scale, -gain) { // ±1 again, after the channels that fall
-			for c := range scale {
-				scale[c] /= gain
-			}
-			out = b.Emit(v.Node, "/directions", bcnn.Affine{Scale: scale}, in.Shape, out)
-			out = b.Emit(v.Node, "/sign", bcnn.Sign{Zero: rule}, in.Shape, out)
-			out.Signs = true
-		}
-		if gain != 1 {
-			out.Gain = gain
-		}
-		out.Offset = shift[0]
-	default:
-		out = b.Emit(v.Node, "/values", bcnn.Affine{Scale: scale, Bias: shift}, out.Shape, out)
+	return b.scaled(v.Node, out, scale, shift), nil
+}
+
+// scaled emits what makes values of a sign or of levels, if they are not just that.
+func (b *Builder) scaled(n *pb.Node, v *Value, scale, shift []float32) *Value {
+	one, none := true, true
+	for c := range scale {
+		one, none = one && scale[c] == 1, none && shift[c] == 0
 	}
-	return out, nil
+	if one && none {
+		return v
+	}
+	op := bcnn.Affine{Scale: common(scale), Bias: common(shift)}
+	if none {
+		op.Bias = nil
+	}
+	return b.Emit(n, "/values", op, v.Shape, v)
+}
+
+// common returns a list of equal numbers as one.
+func common(list []float32) []float32 {
+	for _, x := range list {
+		if x != list[0] {
+			return list
+		}
+	}
+	return list[:1]
 }
 
 // searchUnits is what a search for a float32 costs.
@@ -393,7 +375,7 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 	}
 	// Nothing fits: the last place of one of them is another, or 0 becomes another number.
 	shift = middle
-	if between && math.Abs(mid-float64(shift)) <= multiples.OfFloat32*max(-lo, hi) {
+	if between && math.Abs(mid-float64(shift)) <= weights.OfFloat32*max(-lo, hi) {
 		shift = shifts[0]
 	}
 	return float32((hi - lo) / 2), shift, nil

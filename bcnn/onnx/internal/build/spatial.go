@@ -9,8 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Pixels returns a value of the pixels of another, whose padding, if there is any, is
-// none of its business. Fill stands for values, not for the signs behind them.
+// Pixels returns a value of the pixels of another without its padding, if there is any.
 func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*Value, error) {
 	if err := v.CheckReal(); err != nil {
 		return nil, err
@@ -23,18 +22,7 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*
 	if err := b.budget.Charge(8 * int64(len(op.Rows)+len(op.Cols))); err != nil {
 		return nil, err
 	}
-	if slices.Contains(op.Rows, -1) || slices.Contains(op.Cols, -1) {
-		if v.IsSign(op.Fill) {
-			op.Fill = (op.Fill - v.Offset) / v.gain()
-		} else if op.Fill != 0 || !v.zeroLevel() {
-			var err error
-			if v, err = b.Settle(v); err != nil {
-				return nil, err
-			}
-		}
-	}
 	out := b.Emit(n, suffix, op, shape, v)
-	out.Signs, out.Levels, out.Gain, out.Offset = v.Signs, v.Levels, v.Gain, v.Offset
 	out.View = slices.Clone(v.View)
 	if blocks > 1 {
 		out.View = view.NCHW(shape)
@@ -105,12 +93,6 @@ func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions
 		out.View[dim] = []view.Atom{{Axis: x, Stride: len(group), Size: len(positions)}}
 	}
 	return out, nil
-}
-
-// IsSign reports whether the values are two, and x is one of them.
-func (v *Value) IsSign(x float32) bool {
-	s := (x - v.Offset) / v.gain()
-	return v.Signs && (s == 1 || s == -1)
 }
 
 // Padded returns a value whose pending padding has become pixels.

@@ -14,7 +14,6 @@ import (
 // then are spread over blocks of pixels, of which those are picked that there were.
 func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
-	coded := true // signs or levels, of one gain
 	most, total := 0, 0
 	for i, v := range values {
 		p, err := b.SettleSigns(v)
@@ -34,22 +33,14 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			return nil, err
 		}
 		parts[i] = p
-		coded = coded && p.codedAs(parts[0])
 		most, total = max(most, p.Size(dim)), total+p.Size(dim)
 	}
 	first := parts[0]
 	sides := [2]int{first.Shape.H, first.Shape.W}
-	for i, p := range parts {
+	for _, p := range parts {
 		other := [2]int{p.Shape.H, p.Shape.W}
 		if other[3-dim] != sides[3-dim] || p.Shape.C != first.Shape.C {
 			return nil, fmt.Errorf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
-		}
-		if coded {
-			continue
-		}
-		var err error
-		if parts[i], err = b.Settle(p); err != nil {
-			return nil, err
 		}
 	}
 	positions, err := b.indices(total)
@@ -96,9 +87,6 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	}
 	joined := b.Emit(n, "/parts", bcnn.Concat{}, shape, parts...)
 	joined.View = view.NCHW(shape)
-	if coded {
-		joined.Signs, joined.Levels, joined.Gain, joined.Offset = first.Signs, first.Levels, first.Gain, first.Offset
-	}
 	return picked(joined, "", positions, len(parts))
 }
 

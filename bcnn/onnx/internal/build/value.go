@@ -37,12 +37,6 @@ type Value struct {
 	Layer int      // bcnn.NetworkInput or an index
 	Shape bcnn.Shape
 	View  view.View
-	// Signs says that the layer gives ±1. Gain and Offset are pending on them: the
-	// values are ±Gain + Offset. A Gain of 0 means 1.
-	Signs bool
-	// Levels says that the layer gives whole numbers of a few levels, times Gain.
-	Levels       bool
-	Gain, Offset float32
 	// Hole says that the value stands for one that could not be made. Its View is
 	// nil where its dimensions are not known.
 	Hole bool
@@ -53,9 +47,8 @@ type Value struct {
 	Stairs  *Stairs
 	Windows *Windows
 
-	// What SettleSigns and Settle made of the value.
-	signed, plain *Value
-	padded        *Value // what Padded made of it
+	signed *Value // what SettleSigns made of it
+	padded *Value // what Padded made of it
 }
 
 // Pending is padding that the next window takes in.
@@ -74,18 +67,9 @@ type Clip struct {
 // With returns a copy of the value as made by node n, for changes.
 func (v *Value) With(n *pb.Node) *Value {
 	w := *v
-	w.Node, w.signed, w.plain, w.padded = n, nil, nil, nil
+	w.Node, w.signed, w.padded = n, nil, nil
 	return &w
 }
-
-// codedAs reports whether two values are signs, or levels, of the same gain and offset.
-func (v *Value) codedAs(w *Value) bool {
-	return (v.Signs && w.Signs || v.Levels && w.Levels) && v.gain() == w.gain() && v.Offset == w.Offset
-}
-
-// zeroLevel reports whether 0 may stand among the values as it is, which it cannot among
-// ±1.
-func (v *Value) zeroLevel() bool { return v.Levels && v.Offset == 0 }
 
 // PadsLong reports whether padding is only around axes that the view tells apart from
 // dimensions of size 1.

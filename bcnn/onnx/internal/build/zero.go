@@ -142,9 +142,15 @@ walk:
 	if mean != bcnn.NetworkInput {
 		layer, last = mean, links[len(links)-behind:]
 	}
-	of, err := b.values.Sums(layer) // whose bias is one of the links
+	of, alpha, err := b.values.Sums(layer) // whose bias is one of the links
 	if err != nil {
 		return often, err
+	}
+	if alpha != nil {
+		factors := link{scale: alpha}
+		links = slices.Insert(links, len(links)-len(last), factors)
+		last = links[len(links)-len(last)-1:]
+		channels = max(channels, len(alpha))
 	}
 	found := never
 	if !of.Only {
