@@ -69,13 +69,14 @@ func importCost(t *testing.T, h hostile, looks int) cost {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	executed := steps.N
-	net, _, err := s.decode(h.model, Options{SignOfZero: bcnn.ZeroIsPlus})
+	im, err := s.translate(h.model, Options{SignOfZero: bcnn.ZeroIsPlus})
 	c.steps = steps.N - executed
 	runtime.ReadMemStats(&after)
 	c.allocated = int64(after.TotalAlloc - before.TotalAlloc)
 	c.used, c.looks, c.err = s.budget.Used(), w.looks, err
 	if err == nil {
-		require.NotEmpty(t, net.Layers)
+		require.NotEmpty(t, im.build.Net.Layers)
+		c.err = im.build.Net.Check()
 	}
 	const attempts = 3 // at most, see inputLayouts
 	require.LessOrEqual(t, c.used, attempts*(base+perByte*c.bytes))

@@ -72,14 +72,18 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		types:  map[string]pb.DataType{},
 		roots:  map[int]*build.Value{}, repeated: map[int]repetition{}, choices: map[int]choice{},
 	}
-	tolerance := max(opts.WeightTolerance, 0)
-	if opts.WeightTolerance == 0 {
-		tolerance = DefaultWeightTolerance
-	}
 	im.build = build.New(im.eval, s.limits.Layers, build.Options{
-		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: tolerance,
+		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: tolerance(opts),
 	})
 	return im
+}
+
+// tolerance is how far weights may be from what they are taken for, relative to α.
+func tolerance(opts Options) float64 {
+	if opts.WeightTolerance == 0 {
+		return DefaultWeightTolerance
+	}
+	return max(opts.WeightTolerance, 0)
 }
 
 // run imports the graph, whose inputs are seen in these ways.

@@ -172,7 +172,7 @@ func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Rep
 	if err := s.add(int64(len(data))); err != nil {
 		return nil, nil, err
 	}
-	return s.decode(data, opts)
+	return s.decode(ctx, data, opts)
 }
 
 // load imports a model of size bytes.
@@ -184,35 +184,55 @@ func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options
 	if err != nil {
 		return nil, nil, err
 	}
-	return s.decode(data, opts)
+	return s.decode(ctx, data, opts)
 }
 
 // decode imports a model.
-func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, error) {
+func (s *source) decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Report, error) {
+	im, err := s.translate(data, opts)
+	if err != nil {
+		return nil, nil, err
+	}
+	net, findings, err := simplify.Network(ctx, im.build.Net, simplify.Options{
+		WeightTolerance: tolerance(opts), Limits: s.limits,
+		Rounding: func(layer int) float64 { return im.build.Tolerance(layer).Rounding },
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	report, err := im.report(net, findings)
+	if err != nil {
+		return nil, nil, err
+	}
+	return net, report, nil
+}
+
+// translate makes a network of a model, as the model writes it.
+func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	defer fpmode.Enter().Leave()
 	m, err := pb.Decode(data, s.budget)
 	if err != nil {
 		if err := s.budget.Charge(0); err != nil { // not the fault of the format
-			return nil, nil, err
+			return nil, err
 		}
-		return nil, nil, fmt.Errorf("not a valid ONNX file: %w", err)
+		return nil, fmt.Errorf("not a valid ONNX file: %w", err)
 	}
 	if n := len(m.Graph.Nodes); n > s.limits.Layers {
-		return nil, nil, fmt.Errorf("the graph has %d nodes, at most %d are allowed", n, s.limits.Layers)
+		return nil, fmt.Errorf("the graph has %d nodes, at most %d are allowed", n, s.limits.Layers)
 	}
 	if m.Opset < 7 {
-		return nil, nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.Opset)
+		return nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.Opset)
 	}
 	meta, err := describe(m, opts, s.budget)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	if meta.name == "" {
 		meta.name = text.Escape(s.name) // a file may be called anything
 	}
 	layouts, err := inputLayouts(s.eval, m.Graph, opts)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	// Which way a graph's inputs lie in memory shows only when the nodes that
 	// read it fit.
@@ -231,15 +251,7 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 		if err == nil {
 			net := im.build.Net
 			net.Name, net.Labels, net.Inputs[0].Resize = meta.name, meta.labels, meta.resize
-			net, findings, err := simplify.Charged(s.budget, net, im.simplifying(s.limits))
-			if err != nil {
-				return nil, nil, err
-			}
-			report, err := im.report(net, findings)
-			if err != nil {
-				return nil, nil, err
-			}
-			return net, report, nil
+			return im, nil
 		}
 		var fewer, most *bcnn.ObstaclesError
 		switch {
@@ -249,8 +261,8 @@ func (s *source) decode(data []byte, opts Options) (*bcnn.Network, *Report, erro
 			best = err
 		}
 		if end := s.budget.Charge(0); end != nil && !errors.Is(end, budget.ErrExceeded) {
-			return nil, nil, err // of the context
+			return nil, err // of the context
 		}
 	}
-	return nil, nil, best
+	return nil, best
 }

@@ -56,14 +56,6 @@ type Folded struct {
 	Into string
 }
 
-// simplifying are the options of the pass that finds what is binary.
-func (im *importer) simplifying(limits bcnn.Limits) simplify.Options {
-	return simplify.Options{
-		WeightTolerance: im.build.Tolerance(0).Relative, Limits: limits,
-		Rounding: func(layer int) float64 { return im.build.Tolerance(layer).Rounding },
-	}
-}
-
 // report tells where every node went. A node without a layer went into the
 // layer of the first node that reads it.
 func (im *importer) report(net *bcnn.Network, findings []simplify.Finding) (*Report, error) {

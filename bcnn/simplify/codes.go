@@ -66,27 +66,22 @@ func (c *code) moved(layer int) *code {
 	return &out
 }
 
-// coder is the layer at hand where it makes codes.
+// coder is the layer at hand where it makes codes. A function of ±1 is one of the same ±1.
 func (p *pass) coder(op bcnn.Op) (value, error) {
-	in := p.input().code
+	if in := p.input().code; in != nil && in.signs && p.on(Functions) {
+		if f := pointwise(op); f != nil {
+			c, err := p.applied(in, f)
+			if c != nil || err != nil {
+				return p.valued(c), err
+			}
+		}
+	}
 	out := p.copy()
-	out.own = true
 	switch op := op.(type) {
 	case bcnn.Sign, bcnn.Binarize:
 		out.code = signs(out.layer)
 	case bcnn.Quantize:
 		out.code = levels(out.layer, op.Low, op.Levels)
-	}
-	if in == nil || !in.signs || !p.on(Functions) {
-		return out, nil
-	}
-	// A function of ±1 is one of the same ±1.
-	if f := pointwise(op); f != nil {
-		of, err := p.applied(in, f)
-		if of != nil || err != nil {
-			out.code = of
-			return out, err
-		}
 	}
 	return out, nil
 }
@@ -94,25 +89,23 @@ func (p *pass) coder(op bcnn.Op) (value, error) {
 // function is the layer at hand where it is a function of one value.
 func (p *pass) function(op bcnn.Op) (value, error) {
 	in := p.input()
-	out := p.copy()
 	if !p.on(Functions) {
-		return out, nil
+		return p.copy(), nil
 	}
-	var err error
 	a, affine := op.(bcnn.Affine)
-	f := pointwise(op)
-	switch {
-	case in.code != nil && f != nil:
-		if out.code, err = p.applied(in.code, f); out.code == nil || err != nil {
-			return out, err
-		}
-		if slices.Equal(out.code.values, in.code.values) && !slices.Contains(p.from.OutputLayers(), p.at) {
-			p.found(Functions, "it changes nothing")
-			return in, nil
+	if f := pointwise(op); in.code != nil && f != nil {
+		c, err := p.applied(in.code, f)
+		if c == nil || err != nil {
+			return p.copy(), err
 		}
 		if affine && in.code.affine {
-			out.code.rescale(in.code.scaled, a)
+			c.rescale(in.code.scaled, a)
 		}
+		return p.valued(c), nil
+	}
+	out := p.copy()
+	var err error
+	switch {
 	case in.code != nil && affine && in.code.signs:
 		out.code, err = p.directed(in.code, a)
 	case affine && len(a.Scale) <= 1 && len(a.Bias) <= 1:
@@ -124,6 +117,34 @@ func (p *pass) function(op bcnn.Op) (value, error) {
 		out.joined = rescaled(in.joined, a, false)
 	}
 	return out, err
+}
+
+// valued returns the values of codes as the output of the layer at hand: as what an Affine
+// layer makes of the codes, where that is just them.
+func (p *pass) valued(c *code) value {
+	exact := c.affine
+	for k, x := range c.values {
+		exact = exact && f32.FMA(float32(c.low+k*c.step), c.gain, c.offset) == x
+	}
+	switch {
+	case exact && c.plain() && p.made[c.layer].of == p.at:
+		p.made[c.layer].same = true
+		return value{layer: c.layer, code: c}
+	case exact && c.plain() && !slices.Contains(p.from.OutputLayers(), p.at):
+		p.found(Functions, "it gives the codes that it is made of")
+		return value{layer: c.layer, code: c}
+	case !exact || c.plain():
+		out := p.copy()
+		out.code = c
+		return out
+	}
+	a := bcnn.Affine{Scale: []float32{c.gain}}
+	if c.offset != 0 {
+		a.Bias = []float32{c.offset}
+	}
+	out := p.same(p.emit("", a, p.shapes[p.at], c.layer))
+	out.code = c
+	return out
 }
 
 // pointwise returns a function that is the same for all channels as layers compute it, nil for
@@ -294,7 +315,8 @@ func (p *pass) directed(in *code, a bcnn.Affine) (*code, error) {
 		}
 		direction := make([]float32, n)
 		for c := range direction {
-			if direction[c] = 1; at(a.Scale, c, 1)*at(a.Scale, 0, 1) < 0 {
+			direction[c] = 1
+			if x, _ := ends(c); x != low {
 				direction[c] = -1
 			}
 		}

@@ -39,8 +39,6 @@ func (p *pass) finish() (*bcnn.Network, error) {
 		case m.same:
 			l.Name, l.Source = p.from.Layers[m.of].Name, p.from.Layers[m.of].Source
 			kept[m.of] = true
-		case m.codes && !used[m.values]: // which stand for it
-			l.Name = p.from.Layers[m.of].Name
 		default:
 			name, err := p.unique(p.from.Layers[m.of].Name+m.suffix, taken)
 			if err != nil {

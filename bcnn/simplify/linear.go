@@ -145,7 +145,7 @@ func (p *pass) exactly(l *layer, w bcnn.Weights, in value) (*value, error) {
 		if c == nil || err != nil {
 			return nil, err
 		}
-		if !p.on(Factors) && !c.plain() || !real && in.own && l.fillsAsGiven() {
+		if !p.on(Factors) && !c.plain() || !real && c.plain() && c.layer == in.layer && l.fillsAsGiven() {
 			return nil, nil
 		}
 		if err := p.unpack(l, w); err != nil {
@@ -166,6 +166,10 @@ func (p *pass) exactly(l *layer, w bcnn.Weights, in value) (*value, error) {
 	}
 	if !real || l.padded && l.fill != 0 {
 		return nil, nil
+	}
+	// Of numbers, as which bits are computed with, they are only smaller.
+	if of, err := p.sets.Of(in.layer); err != nil || !of.Only && 8*bits.Words(l.rows.RowLen) >= 4*l.rows.RowLen {
+		return nil, err
 	}
 	return p.finished(p.binary(l, in.layer))
 }
@@ -262,7 +266,7 @@ func (p *pass) coded(l *layer, c scaled) (y int, ok bool, err error) {
 		}
 	}
 	switch {
-	case two != nil && (form == nil || form.Products()*l.rows.Out > l.rows.Out+l.groups()): // the cheaper one
+	case two != nil && (form == nil || (form.Products()-1)*l.rows.Size() >= manyTaps):
 		if y, ok, err = p.shifted(l, c, nil, two); ok || err != nil {
 			p.deviates(two.Deviation, true, "its weights have two values in each filter, its input is %v", c)
 			return y, ok, err
@@ -288,6 +292,11 @@ func (p *pass) coded(l *layer, c scaled) (y int, ok bool, err error) {
 	}
 	return 0, false, nil
 }
+
+// manyTaps is how many products of bits a filter must save for the layers to pay that add what two
+// values of weights have in common: one product takes a 512th of a vector's work, and they
+// walk over the sums five times.
+const manyTaps = 512
 
 // mostLayers is how many layers one of them becomes at the most, but for parts and bases.
 const mostLayers = 12

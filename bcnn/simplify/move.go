@@ -10,9 +10,8 @@ import (
 
 // move is the layer at hand where it only moves values: what moves values moves codes.
 func (p *pass) move(op bcnn.Op) (value, error) {
-	out := p.copy()
 	if !p.on(Move) {
-		return out, nil
+		return p.copy(), nil
 	}
 	inputs := p.from.Layers[p.at].Inputs
 	in := make([]value, len(inputs))
@@ -20,15 +19,18 @@ func (p *pass) move(op bcnn.Op) (value, error) {
 		in[k] = p.value(layer)
 	}
 	if err := p.budget.Charge(64 * int64(len(in))); err != nil {
-		return out, err
+		return value{}, err
 	}
-	if c, err := p.alike(in); c != nil || err != nil {
-		if err == nil {
-			out.code = p.movedCode(op, c, in, out.layer)
-			out.own = out.code != nil && !slices.ContainsFunc(in, func(v value) bool { return !v.own })
+	c, err := p.alike(in)
+	if err != nil {
+		return value{}, err
+	}
+	if c != nil {
+		if c = p.movedCode(op, c, in); c != nil {
+			return p.valued(c), nil
 		}
-		return out, err
 	}
+	out := p.copy()
 	switch op := op.(type) {
 	case bcnn.Concat:
 		out.joined = joined(in)
@@ -84,9 +86,9 @@ func (c *code) with(d *code) *code {
 	return &out
 }
 
-// movedCode returns the codes that an operation moves, which as values are those of a layer;
-// nil where what it fills in is none of them, or its order is another.
-func (p *pass) movedCode(op bcnn.Op, c *code, in []value, layer int) *code {
+// movedCode returns the codes that an operation moves; nil where what it fills in is none of
+// them, or its order is another.
+func (p *pass) movedCode(op bcnn.Op, c *code, in []value) *code {
 	switch o := op.(type) {
 	case bcnn.MaxPool:
 		if !slices.IsSorted(c.values) {
@@ -106,9 +108,6 @@ func (p *pass) movedCode(op bcnn.Op, c *code, in []value, layer int) *code {
 			op = o
 		}
 	}
-	if !slices.ContainsFunc(in, func(v value) bool { return v.layer != v.code.layer }) {
-		return c.moved(layer)
-	}
 	if p.room--; p.room < 0 {
 		return nil
 	}
@@ -116,9 +115,7 @@ func (p *pass) movedCode(op bcnn.Op, c *code, in []value, layer int) *code {
 	for k, v := range in {
 		layers[k] = v.code.layer
 	}
-	codes := p.emit("/codes", op, p.shapes[p.at], layers...)
-	p.made[codes].codes, p.made[codes].values = true, layer
-	return c.moved(codes)
+	return c.moved(p.emit("/codes", op, p.shapes[p.at], layers...))
 }
 
 // zero reports whether 0 is a code, and stands for 0.

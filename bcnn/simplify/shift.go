@@ -68,9 +68,9 @@ func (p *pass) shifted(l *layer, c scaled, form *weights.Form, two *weights.Two)
 			return 0, false, err
 		}
 	}
-	var borders int
+	var edges *borders
 	if !fits {
-		if borders, ok, err = p.borders(l, c.offset); !ok || err != nil {
+		if edges, err = p.borders(l, c.offset); edges == nil || err != nil {
 			return 0, false, err
 		}
 	}
@@ -107,7 +107,7 @@ func (p *pass) shifted(l *layer, c scaled, form *weights.Form, two *weights.Two)
 		y = p.withTotals(l, y, ones, scale, shift, middle, c.gain)
 	}
 	if !fits {
-		y = p.emit("/borders", bcnn.Add{}, l.out, y, borders)
+		y = p.emit("/borders", bcnn.Add{}, l.out, y, p.constant(l, edges, y))
 	}
 	return y, true, nil
 }
@@ -180,32 +180,39 @@ func (p *pass) kinds(size, outs, k, stride, dilation, before int) (list []span, 
 	return list, which, nil
 }
 
+// borders are numbers for every pixel of an output: those of its row and its column, of
+// which there are a few kinds.
+type borders struct {
+	rows, cols      []int32 // which kind each of them is
+	heights, widths int     // how many kinds there are
+	list            []float32
+}
+
 // mostBorders is how many numbers those of all kinds of borders are at the most.
 const mostBorders = 1 << 22
 
-// borders emits factor times the sum of the weights of each filter that lie inside the image,
-// for every pixel of the output; ok is false where that are too many numbers.
-func (p *pass) borders(l *layer, factor float32) (y int, ok bool, err error) {
+// borders returns factor times the sum of the weights of each filter that lie inside the image;
+// nil where that are too many numbers.
+func (p *pass) borders(l *layer, factor float32) (*borders, error) {
 	conv, ok := l.op.(bcnn.Conv2D)
 	if !ok {
-		return 0, false, nil
+		return nil, nil
 	}
 	w, out := conv.Window, l.rows.Out
-	heights, rowKinds, err := p.kinds(l.in.H, l.out.H, w.KH, max(w.StrideH, 1), max(w.DilationH, 1), w.Pad.Top)
+	heights, rows, err := p.kinds(l.in.H, l.out.H, w.KH, max(w.StrideH, 1), max(w.DilationH, 1), w.Pad.Top)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	widths, colKinds, err := p.kinds(l.in.W, l.out.W, w.KW, max(w.StrideW, 1), max(w.DilationW, 1), w.Pad.Left)
+	widths, cols, err := p.kinds(l.in.W, l.out.W, w.KW, max(w.StrideW, 1), max(w.DilationW, 1), w.Pad.Left)
 	if err != nil {
-		return 0, false, err
+		return nil, err
 	}
-	taps := w.KH * w.KW
-	small := bcnn.Shape{H: 1, W: 1, C: len(heights) * len(widths) * out}
-	if small.C > mostBorders {
-		return 0, false, nil
+	taps, n := w.KH*w.KW, len(heights)*len(widths)*out
+	if n > mostBorders {
+		return nil, nil
 	}
-	if err := p.budget.Charge(int64(len(l.rows.Values)) + 8*int64(out*taps) + int64(small.C)*int64(taps+12)); err != nil {
-		return 0, false, err
+	if err := p.budget.Charge(int64(len(l.rows.Values)) + 8*int64(out*taps) + int64(n)*int64(taps+12)); err != nil {
+		return nil, err
 	}
 	// Sums of the channels of each tap.
 	sums := make([]float64, out*taps)
@@ -213,8 +220,8 @@ func (p *pass) borders(l *layer, factor float32) (y int, ok bool, err error) {
 	for i, x := range l.rows.Values {
 		sums[i/channels] += float64(x)
 	}
-	list := make([]float32, small.C)
-	for i := range list {
+	b := &borders{rows: rows, cols: cols, heights: len(heights), widths: len(widths), list: make([]float32, n)}
+	for i := range b.list {
 		o, kind := i%out, i/out
 		h, wd := heights[kind/len(widths)], widths[kind%len(widths)]
 		sum := 0.0
@@ -223,18 +230,17 @@ func (p *pass) borders(l *layer, factor float32) (y int, ok bool, err error) {
 				sum += sums[o*taps+ky*w.KW+kx]
 			}
 		}
-		list[i] = float32(float64(factor) * sum)
+		b.list[i] = float32(float64(factor) * sum)
 	}
-	return p.constant(l, list, rowKinds, colKinds, len(heights), len(widths)), true, nil
+	return b, nil
 }
 
-// constant emits an image of the shape of the output in which the pixel in row y and column x
-// is one of heights·widths pixels whose values are in a list.
-func (p *pass) constant(l *layer, list []float32, rows, cols []int32, heights, widths int) int {
-	small := bcnn.Shape{H: 1, W: 1, C: len(list)}
-	from := p.value(p.from.Layers[p.at].Inputs[0]).layer
+// constant emits an image of the shape of the output that holds the numbers of borders. It is
+// made of a layer, of which nothing is left.
+func (p *pass) constant(l *layer, b *borders, from int) int {
+	small := bcnn.Shape{H: 1, W: 1, C: len(b.list)}
 	y := p.emit("/pixel", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}, bcnn.Shape{H: 1, W: 1, C: p.shape(from).C}, from)
 	y = p.emit("/zeros", bcnn.Channels{Index: slices.Repeat([]int32{-1}, small.C)}, small, y)
-	y = p.emit("/constant", bcnn.Affine{Bias: list}, small, y)
-	return p.emit("/image", bcnn.Pixels{Rows: rows, Cols: cols, BlockH: heights, BlockW: widths}, l.out, y)
+	y = p.emit("/constant", bcnn.Affine{Bias: b.list}, small, y)
+	return p.emit("/image", bcnn.Pixels{Rows: b.rows, Cols: b.cols, BlockH: b.heights, BlockW: b.widths}, l.out, y)
 }

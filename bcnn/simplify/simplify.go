@@ -17,7 +17,7 @@ package simplify
 import (
 	"context"
 	"fmt"
-	"math"
+	"reflect"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -84,11 +84,6 @@ type Finding struct {
 // computed; the names of tensors that are not go to Absorbed. It takes time and memory linear in the size of the
 // network. The errors are those of n.Check, and that of ctx when it ends.
 func Network(ctx context.Context, n *bcnn.Network, opts Options) (*bcnn.Network, []Finding, error) {
-	return Charged(budget.New(ctx, math.MaxInt64), n, opts)
-}
-
-// Charged is Network, whose work is charged to a budget.
-func Charged(b *budget.Budget, n *bcnn.Network, opts Options) (*bcnn.Network, []Finding, error) {
 	defer fpmode.Enter().Leave()
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
@@ -98,12 +93,10 @@ func Charged(b *budget.Budget, n *bcnn.Network, opts Options) (*bcnn.Network, []
 	if err != nil {
 		return nil, nil, err
 	}
+	b := budget.New(ctx, workPerByte*size(n))
 	p := &pass{opts: opts, budget: b, from: n, shapes: shapes, room: limits.Layers - len(n.Layers), to: &bcnn.Network{Inputs: n.Inputs}}
 	p.sets = values.New(p.to, b)
 	for i := range n.Layers {
-		if err := b.Charge(layerUnits); err != nil {
-			return nil, nil, err
-		}
 		p.at = i
 		v, err := p.layer(n.Layers[i].Op)
 		if err != nil {
@@ -118,7 +111,43 @@ func Charged(b *budget.Budget, n *bcnn.Network, opts Options) (*bcnn.Network, []
 	if err != nil {
 		return nil, nil, err
 	}
+	if alike(n, out) {
+		return n, slices.DeleteFunc(p.findings, func(f Finding) bool { return !f.Nearly }), nil
+	}
 	return out, p.findings, out.Check()
+}
+
+// alike reports whether two networks have the same layers, but for their names.
+func alike(n, m *bcnn.Network) bool {
+	return slices.EqualFunc(n.Layers, m.Layers, func(a, b bcnn.Layer) bool {
+		return slices.Equal(a.Inputs, b.Inputs) && reflect.DeepEqual(a.Op, b.Op)
+	})
+}
+
+// workPerByte is what may be spent for each byte of a network, in bytes that are allocated and
+// iterations alike. Most is for a search for the α of a filter.
+const workPerByte = 1024
+
+// size is what a network holds, in bytes, shapes included.
+func size(n *bcnn.Network) int64 {
+	units := 0
+	for _, in := range n.Inputs {
+		units += in.Shape.H + in.Shape.W + in.Shape.C
+	}
+	for _, l := range n.Layers {
+		units += layerUnits
+		switch op := l.Op.(type) {
+		case bcnn.Conv2D:
+			units += 4*len(op.Weights.F32) + len(op.Weights.Int8) + 8*len(op.Weights.Bits) + 4*op.Out
+		case bcnn.Dense:
+			units += 4*len(op.Weights.F32) + len(op.Weights.Int8) + 8*len(op.Weights.Bits) + 4*op.Out
+		case bcnn.Channels:
+			units += 4 * len(op.Index)
+		case bcnn.Pixels:
+			units += 4 * (len(op.Rows) + len(op.Cols))
+		}
+	}
+	return int64(units)
 }
 
 // layerUnits is what a layer costs besides its numbers.
@@ -145,8 +174,6 @@ type made struct {
 	suffix string
 	shape  bcnn.Shape
 	same   bool // its output is that of the layer
-	codes  bool // its output is the codes of that of the layer, which is layer values
-	values int
 }
 
 // value is the output of a layer of the given network.
@@ -155,7 +182,6 @@ type value struct {
 	// What is known of it: it has codes, or is a sum of codes, or codes joined along their
 	// channels; nil where it is not.
 	code   *code
-	own    bool // it is codes itself
 	sum    *sum
 	joined []scaled
 }

@@ -102,7 +102,7 @@ func TestRules(t *testing.T) {
 			Weights: bcnn.Weights{F32: draw(r, out*9*channels, w...)}, Bias: draw(r, out, 0.25, -1.5, 0),
 		}
 	}
-	grouped := conv(4, 6, 1, 0.3, -0.1)
+	grouped := conv(4, 6, 1, 0.3, -0.1337)
 	grouped.Groups = 2
 	around := []int32{-1, 0, 1, 2, 3, 4, 5, -1}
 	border := func(fill float32) bcnn.Pixels {
@@ -125,7 +125,7 @@ func TestRules(t *testing.T) {
 		}, []int{6}, simplify.Weights, []int{0}},
 		{"two values", func(n *bcnn.Network) {
 			then(n, sign)
-			then(n, conv(8, 3, 1, 0.7, -0.1))
+			then(n, conv(8, 3, 1, 0.7, -0.1337))
 		}, []int{1}, simplify.Weights, []int{0}},
 		{"two values in groups", func(n *bcnn.Network) {
 			then(n, sign)
@@ -153,7 +153,7 @@ func TestRules(t *testing.T) {
 		{"two values of two values with zeros around", func(n *bcnn.Network) {
 			then(n, sign)
 			then(n, scale(-0.4, 0.7))
-			then(n, conv(8, 3, 1, 0.5, -0.1))
+			then(n, conv(8, 3, 1, 0.5, -0.1337))
 		}, []int{1}, simplify.Factors, []int{0}},
 		{"ReLU of signs", func(n *bcnn.Network) {
 			then(n, sign)

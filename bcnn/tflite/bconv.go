@@ -174,7 +174,7 @@ func (im *importer) bconvBits(o *schema.Operator, y *value, taps int) (*value, e
 	if y, err = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, y.shape, y); err != nil {
 		return nil, err
 	}
-	y.typ, y.signs = schema.Int32, true
+	y.typ = schema.Int32
 	return y, nil
 }
 
@@ -212,7 +212,7 @@ func (im *importer) bconvFloats(o *schema.Operator, y *value, act int) (*value, 
 	if y, err = im.affine(o, "", y, multiplier, bias); err != nil {
 		return nil, err
 	}
-	y.typ, y.positive = schema.Float32, false
+	y.typ = schema.Float32
 	return y, nil
 }
 

@@ -2,13 +2,10 @@ package tflite
 
 import (
 	"fmt"
-	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
-	"github.com/bitcnn/bitcnn/internal/multiples"
 )
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
@@ -108,8 +105,8 @@ func (im *importer) filter(o *schema.Operator) (*constant, error) {
 func (im *importer) weighable(o *schema.Operator, i int) (*value, error) {
 	r, err := im.operand(o, i)
 	v, err := checked(r, i, err)
-	if err == nil && v.stairs != nil {
-		v, err = im.settle(v)
+	if err == nil {
+		err = v.checkBounded()
 	}
 	if err == nil && v.typ != schema.Int8 {
 		err = v.checkReal()
@@ -140,9 +137,7 @@ func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows [
 	if err != nil {
 		return nil, err
 	}
-	return im.weighted(o, v, rows, bias, out, rowLen, shape, func(w bcnn.Weights, bias []float32) bcnn.Op {
-		return bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: w, Bias: bias}
-	})
+	return floats(im.emit(o, "", bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape, v))
 }
 
 // dense is FULLY_CONNECTED: weights [out][in].
@@ -189,137 +184,9 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y, err := im.weighted(o, v, rows, bias, out, size, shape, layer)
+	y, err := floats(im.emit(o, "", layer(bcnn.Weights{F32: rows}, bias), shape, v))
 	if err != nil {
 		return nil, err
 	}
 	return im.activation(o, y, act)
-}
-
-// weighted emits a layer with weights [out][…][rowLen].
-func (im *importer) weighted(o *schema.Operator, v *value, rows, bias []float32, out, rowLen int, shape bcnn.Shape,
-	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
-	if v.parts != nil {
-		if y, err := im.apart(o, v, rows, bias, out, rowLen, shape, build); y != nil || err != nil {
-			return y, err
-		}
-		var err error
-		if v, err = im.settle(v); err != nil {
-			return nil, err
-		}
-	}
-	m, err := im.multiplesOf(v, rows, out)
-	if err != nil {
-		return nil, err
-	}
-	im.nearly(o, m.deviation)
-	return im.layer(o, v, rows, m, bias, rowLen, shape, build)
-}
-
-// multiple are weights that are multiples of one α > 0 per filter.
-type multiple struct {
-	alpha     []float32 // nil for other weights
-	one       bool      // all α are 1
-	integers  []int8    // nil where all weights are ±α
-	deviation float64   // of weights from them, relative to α
-}
-
-// multiplesOf returns weights that are ±α, or where the input is signs or levels multiples
-// of α.
-func (im *importer) multiplesOf(v *value, rows []float32, out int) (m multiple, err error) {
-	if m.alpha, m.one, err = im.factors(rows, out); err != nil || m.alpha != nil || !v.signs && !v.levels {
-		return m, err
-	}
-	m.integers, m.alpha, m.deviation, err = multiples.Find(im.budget, rows, out, v.signs, 0, multiples.OfFloat32)
-	if m.integers == nil {
-		return multiple{}, err
-	}
-	m.one = !slices.ContainsFunc(m.alpha, func(a float32) bool { return a != 1 })
-	return m, err
-}
-
-// nearly reports weights that are taken for multiples that roundings have moved.
-func (im *importer) nearly(o *schema.Operator, deviation float64) {
-	if deviation > 0 {
-		im.deviates(o, "its weights differ from multiples of α by up to %.2g of α, and are taken as such", deviation)
-	}
-}
-
-// layer emits a layer with weights [out][…][rowLen]. Weights ±α become ±1 and an Affine
-// layer behind where the input is ±1 or levels, and so do multiples of α; elsewhere only
-// weights ±1 do, which makes them small and changes nothing.
-func (im *importer) layer(o *schema.Operator, v *value, rows []float32, m multiple, bias []float32, rowLen int, shape bcnn.Shape,
-	build func(w bcnn.Weights, bias []float32) bcnn.Op) (y *value, err error) {
-	coded := v.signs || v.levels
-	if m.alpha == nil || !coded && (!m.one || 8*bits.Words(rowLen) >= 4*rowLen) {
-		if v, err = im.settle(v); err != nil {
-			return nil, err
-		}
-		return floats(im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v))
-	}
-	w := bcnn.Weights{Int8: m.integers}
-	if m.integers == nil {
-		if w.Bits, err = im.pack(rows, rowLen); err != nil {
-			return nil, err
-		}
-	}
-	if m.one && v.gain == 0 {
-		return floats(im.emit(o, "", build(w, bias), shape, v))
-	}
-	if v.gain != 0 {
-		for c := range m.alpha {
-			m.alpha[c] *= v.gain
-		}
-	}
-	if y, err = im.emit(o, "/sum", build(w, nil), shape, v); err != nil {
-		return nil, err
-	}
-	return floats(im.affine(o, "", y, m.alpha, bias))
-}
-
-// factors returns the α of weights that are ±α for one α > 0 per filter, or nil if they
-// are not; one says that all α are 1.
-func (im *importer) factors(rows []float32, out int) (alpha []float32, one bool, err error) {
-	if alpha, err = im.numbers(out); err != nil {
-		return nil, false, err
-	}
-	size := len(rows) / out
-	one = true
-	for c := range alpha {
-		row := rows[c*size:][:size]
-		alpha[c] = max(row[0], -row[0])
-		if !(alpha[c] > 0) {
-			return nil, false, nil
-		}
-		one = one && alpha[c] == 1
-		same := true
-		err := im.budget.Loop(size, func(lo, hi int) {
-			for _, w := range row[lo:hi] {
-				same = same && (w == alpha[c] || w == -alpha[c])
-			}
-		})
-		if err != nil || !same {
-			return nil, false, err
-		}
-	}
-	return alpha, one, nil
-}
-
-// pack packs the signs of rows.
-func (im *importer) pack(rows []float32, rowLen int) ([]uint64, error) {
-	words, n := bits.Words(rowLen), len(rows)/rowLen
-	if err := im.budget.Charge(8 * int64(n) * int64(words)); err != nil {
-		return nil, err
-	}
-	packed := make([]uint64, n*words)
-	for r := range n {
-		to, from := packed[r*words:][:words], rows[r*rowLen:][:rowLen]
-		err := im.budget.Loop(rowLen, func(lo, hi int) { // lo is a multiple of a word
-			bits.Pack(to[lo/bits.WordBits:][:bits.Words(hi-lo)], from[lo:hi], hi-lo)
-		})
-		if err != nil {
-			return nil, err
-		}
-	}
-	return packed, nil
 }

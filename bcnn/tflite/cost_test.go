@@ -58,7 +58,7 @@ func importCost(t *testing.T, data []byte) cost {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	executed := steps.N
-	_, _, c.err = decodeWithin(b, data, Options{}, limits)
+	_, c.err = decodeWithin(b, data, Options{}, limits)
 	c.steps = steps.N - executed
 	runtime.ReadMemStats(&after)
 	c.allocated = int64(after.TotalAlloc - before.TotalAlloc)

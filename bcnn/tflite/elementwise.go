@@ -33,9 +33,9 @@ func (im *importer) relu(o *schema.Operator) (*value, error) {
 	}
 	switch o.Name {
 	case "RELU":
-		return im.positive(floats(im.emit(o, "", bcnn.ReLU{}, v.shape, v)))
+		return floats(im.emit(o, "", bcnn.ReLU{}, v.shape, v))
 	case "RELU6":
-		return im.positive(floats(im.emit(o, "", bcnn.Clip{Min: 0, Max: 6}, v.shape, v)))
+		return floats(im.emit(o, "", bcnn.Clip{Min: 0, Max: 6}, v.shape, v))
 	}
 	return floats(im.emit(o, "", bcnn.Clip{Min: -1, Max: 1}, v.shape, v))
 }
@@ -85,11 +85,7 @@ func (im *importer) function(o *schema.Operator) (*value, error) {
 	if o.Name == "GELU" && o.Options.Uint8(0, 0) != 0 { // approximate
 		name = bcnn.GELUTanh
 	}
-	y, err := floats(im.emit(o, "", bcnn.Function{Name: name}, v.shape, v))
-	if name == bcnn.Exp || name == bcnn.Sigmoid {
-		return im.positive(y, err)
-	}
-	return y, err
+	return floats(im.emit(o, "", bcnn.Function{Name: name}, v.shape, v))
 }
 
 func (im *importer) abs(o *schema.Operator) (*value, error) {
@@ -100,7 +96,7 @@ func (im *importer) abs(o *schema.Operator) (*value, error) {
 	if v.typ == schema.Int8 {
 		return im.abs8(o, v)
 	}
-	return im.positive(im.slope(o, v, []float32{-1}))
+	return im.slope(o, v, []float32{-1})
 }
 
 // sign is SIGN, whose value at 0 is 0: {0, 1} of values that are not negative, as
@@ -111,14 +107,12 @@ func (im *importer) sign(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	op := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: []float32{0, math.SmallestNonzeroFloat32}}
-	if v.positive {
+	if positive, err := im.positive(v); err != nil {
+		return nil, err
+	} else if positive {
 		op = bcnn.Quantize{Levels: 2, Thresholds: op.Thresholds[1:]}
 	}
-	y, err := floats(im.emit(o, "", op, v.shape, v))
-	if err == nil {
-		y.levels, y.positive = true, v.positive
-	}
-	return y, err
+	return floats(im.emit(o, "", op, v.shape, v))
 }
 
 func (im *importer) neg(o *schema.Operator) (*value, error) {
@@ -169,26 +163,16 @@ func (im *importer) extreme(o *schema.Operator) (*value, error) {
 	if o.Name == "MINIMUM" {
 		clip = bcnn.Clip{Min: float32(math.Inf(-1)), Max: bound[0]}
 	}
-	y, err := floats(im.emit(o, "", clip, v.shape, v))
-	if err != nil {
-		return nil, err
-	}
-	y.positive = clip.Min >= 0
-	return y, nil
+	return floats(im.emit(o, "", clip, v.shape, v))
 }
 
 // extremeOf is MAXIMUM or MINIMUM of two values.
 func (im *importer) extremeOf(o *schema.Operator, v, w *value) (*value, error) {
-	op, positive := bcnn.Op(bcnn.Max{}), v.positive || w.positive
+	op := bcnn.Op(bcnn.Max{})
 	if o.Name == "MINIMUM" {
-		op, positive = bcnn.Min{}, v.positive && w.positive
+		op = bcnn.Min{}
 	}
-	y, err := floats(im.emit(o, "", op, v.shape, v, w))
-	if err != nil {
-		return nil, err
-	}
-	y.positive = positive
-	return y, nil
+	return floats(im.emit(o, "", op, v.shape, v, w))
 }
 
 // channelled returns constants of the channels of a value as a value of one pixel.
@@ -311,7 +295,6 @@ func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
 		if err != nil {
 			return nil, err
 		}
-		y.positive = v.positive && w.positive
 		return floats(im.activation(o, y, act))
 	}
 	list, err := im.perChannel(o, k, v)
@@ -347,9 +330,6 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 	if v, k := im.withConstant8(o); v != nil {
 		return im.mulConstant8(o, v, k, act)
 	}
-	if y, ok := im.scaledByNumber(o); ok {
-		return y, nil
-	}
 	v, k, err := im.withConstant(o)
 	if err != nil {
 		return nil, err
@@ -366,7 +346,6 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 		if y, err = im.emit(o, "", bcnn.Mul{}, v.shape, v, w); err != nil {
 			return nil, err
 		}
-		y.positive = v.positive && w.positive
 	} else {
 		list, err := im.perChannel(o, k, v)
 		if err != nil {

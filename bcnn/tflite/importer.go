@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -29,6 +30,7 @@ type importer struct {
 	budget *budget.Budget
 	net    *bcnn.Network
 	values *values.Analysis
+	by     map[string]*schema.Operator // by the name of a layer: what it was made of
 	report *Report
 
 	batch     int // the batch size in the file
@@ -48,24 +50,16 @@ type operand struct {
 
 // value is a tensor that the network computes.
 type value struct {
-	layer int
-	shape bcnn.Shape
-	rank  int // of the file's tensor
-	typ   schema.Type
-	signs bool // all are +1 or −1; of type INT32 if they are packed
-	// levels says that all are whole numbers of a few levels, as Quantize makes them.
-	levels bool
-	// gain is a factor of signs or levels that waits for the layer behind; 0 means 1.
-	gain    float32
-	by      *schema.Operator // that made what is pending
-	settled *value           // what settle made of it
-	stairs  *stairs          // pending
-	parts   []*value         // that are to be joined along their channels
-	pad     *padding         // still to be put around
-	// numbers says that the values are whole numbers of type INT32 or INT64.
+	layer  int
+	shape  bcnn.Shape
+	rank   int // of the file's tensor
+	typ    schema.Type
+	by     *schema.Operator // that made what is pending
+	stairs *stairs          // pending
+	pad    *padding         // still to be put around
+	// numbers says that the values are whole numbers of type INT32 or INT64; others of INT32
+	// are packed bits.
 	numbers bool
-	// positive says that no value is less than 0.
-	positive bool
 	// Of 8-bit values q: the layer's numbers are q − offset, and q stands for
 	// (q − zero)·scale.
 	offset int
@@ -83,11 +77,13 @@ type padding struct {
 
 func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Budget) *importer {
 	net := &bcnn.Network{}
-	return &importer{
+	im := &importer{
 		model: m, opts: opts, limits: limits, budget: b,
-		net: net, values: values.New(net, b), report: &Report{Description: m.Description, Operators: len(m.Graph.Operators)},
+		net: net, values: values.New(net, b), by: map[string]*schema.Operator{}, report: &Report{Description: m.Description, Operators: len(m.Graph.Operators)},
 		env: map[int]operand{}, names: map[string]int{},
 	}
+	im.values.Within = func(int) weights.Tolerance { return weights.Tolerance{Rounding: weights.OfFloat32} }
+	return im
 }
 
 // run imports the graph.
@@ -206,20 +202,12 @@ func (im *importer) operand(o *schema.Operator, i int) (operand, error) {
 
 // value returns an input that must be computed.
 func (im *importer) value(o *schema.Operator, i int) (*value, error) {
-	v, err := im.coded(o, i)
-	if err != nil {
-		return nil, err
-	}
-	return im.settle(v)
-}
-
-// coded is value for operators that keep a factor that is pending.
-func (im *importer) coded(o *schema.Operator, i int) (*value, error) {
 	r, err := im.operand(o, i)
-	if err == nil && r.value != nil && (r.value.stairs != nil || r.value.parts != nil) {
-		r.value, err = im.settle(r.value)
+	v, err := checked(r, i, err)
+	if err == nil {
+		err = v.checkBounded()
 	}
-	return checked(r, i, err)
+	return v, err
 }
 
 // checked returns the value of an input that must be computed.
@@ -322,6 +310,7 @@ func (im *importer) emit(o *schema.Operator, suffix string, op bcnn.Op, shape bc
 	if err != nil {
 		return nil, err
 	}
+	im.by[name] = o
 	im.values.Append(shape)
 	return &value{layer: im.net.Append(name, op, list...), shape: shape}, nil
 }
@@ -387,19 +376,17 @@ func (im *importer) activation(o *schema.Operator, v *value, kind int) (*value, 
 	case actNone:
 		return v, nil
 	case actReLU:
-		return im.positive(im.emit(o, suffix, bcnn.ReLU{}, v.shape, v))
+		return im.emit(o, suffix, bcnn.ReLU{}, v.shape, v)
 	case actReLU1:
 		return im.emit(o, suffix, bcnn.Clip{Min: -1, Max: 1}, v.shape, v)
 	case actReLU6:
-		return im.positive(im.emit(o, suffix, bcnn.Clip{Min: 0, Max: 6}, v.shape, v))
+		return im.emit(o, suffix, bcnn.Clip{Min: 0, Max: 6}, v.shape, v)
 	}
 	return nil, fmt.Errorf("the fused activation %d is not supported", kind)
 }
 
-// positive notes that no value is less than 0.
-func (im *importer) positive(v *value, err error) (*value, error) {
-	if err == nil {
-		v.positive = true
-	}
-	return v, err
+// positive reports whether no value is less than 0.
+func (im *importer) positive(v *value) (bool, error) {
+	of, err := im.values.Of(v.layer)
+	return v.typ == schema.Float32 && of.Min >= 0, err
 }

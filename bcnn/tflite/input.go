@@ -81,7 +81,7 @@ func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) (*value,
 		if v, err = im.emit(nil, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v); err != nil {
 			return nil, err
 		}
-		v.rank, v.typ, v.signs = len(t.Dims), schema.Int32, true
+		v.rank, v.typ = len(t.Dims), schema.Int32
 	case schema.Int8, schema.Uint8:
 		in.DType = bcnn.Uint8
 		if t.Type == schema.Int8 {
@@ -142,7 +142,7 @@ func (im *importer) finish(index int) error {
 	}
 	r, err := im.tensor(index)
 	if err == nil && r.value != nil {
-		r.value, err = im.settle(r.value)
+		err = r.value.checkBounded()
 	}
 	if err == nil {
 		switch v := r.value; {

@@ -61,16 +61,7 @@ func (im *importer) integers8(o *schema.Operator, y *value, thresholds []float32
 // moved returns an input whose values an operator moves: numbers, or integers that are 0
 // for 0.
 func (im *importer) moved(o *schema.Operator, i int) (*value, error) {
-	v, err := im.movable(o, i)
-	if err == nil {
-		v, err = im.settle(v)
-	}
-	return v, err
-}
-
-// movable is moved for operators that keep a factor that is pending.
-func (im *importer) movable(o *schema.Operator, i int) (*value, error) {
-	v, err := im.coded(o, i)
+	v, err := im.value(o, i)
 	if err != nil {
 		return nil, err
 	}

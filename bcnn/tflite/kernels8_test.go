@@ -479,7 +479,7 @@ func TestWeightsBehindWhatMoves(t *testing.T) {
 			return g.add("MIRROR_PAD", nil, []int32{1, 3, 2, 2}, x, ints(g, 0, 0, 1, 0, 0, 0, 0, 0))
 		}, []int32{1, 3, 2, 2}, [3]string{"numbers", "integers", "integers"}},
 		"a factor": {func(g *testGraph, x int32) int32 { return g.add("MUL", nil, d, x, number(g, 0.5)) }, d, [3]string{"numbers", "integers", "integers"}},
-		"a sum":    {func(g *testGraph, x int32) int32 { return g.add("ADD", nil, d, x, x) }, d, [3]string{"numbers", "numbers", "numbers"}},
+		"a sum":    {func(g *testGraph, x int32) int32 { return g.add("ADD", nil, d, x, x) }, d, [3]string{"numbers", "integers", "integers"}},
 	} {
 		for i, front := range []string{"NEG", "SIGN", "bits"} {
 			g := newGraph(d...)

@@ -17,7 +17,6 @@ func (im *importer) quantize(o *schema.Operator) (*value, error) {
 	}
 	out := v
 	switch {
-	case v.typ == schema.Float32 && v.signs:
 	case v.typ == schema.Float32:
 		out, err = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
 	case v.typ == schema.Int8:
@@ -28,7 +27,7 @@ func (im *importer) quantize(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32, signs: true, pad: v.pad}, nil
+	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32, pad: v.pad}, nil
 }
 
 // sign8 emits the sign of q − zero for 8-bit values q.
@@ -58,7 +57,7 @@ func (im *importer) dequantize(o *schema.Operator) (*value, error) {
 	}
 	switch t.Type {
 	case schema.Float32:
-		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32, signs: true}, nil
+		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}, nil
 	case schema.Int8:
 		// The 8-bit values next to +1 and −1.
 		q := &value{}
@@ -80,7 +79,7 @@ func (im *importer) dequantize(o *schema.Operator) (*value, error) {
 // bits returns an input of packed bits.
 func (im *importer) bits(o *schema.Operator, i int) (*value, error) {
 	v, err := im.value(o, i)
-	if err == nil && (v.typ != schema.Int32 || !v.signs) {
+	if err == nil && (v.typ != schema.Int32) {
 		err = fmt.Errorf("input %d is %v, want packed bits", i, v.typ)
 	}
 	return v, err
@@ -140,7 +139,7 @@ func (im *importer) bmaxPool(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out.typ, out.signs = schema.Int32, true
+	out.typ = schema.Int32
 	return out, nil
 }
 

@@ -10,8 +10,7 @@ import (
 )
 
 // Whole numbers of a few levels, as DoReFa and its kin make them: a clip, a factor, ROUND,
-// and another factor, which waits for the sums of the layer behind, so that they are sums
-// of integers.
+// and another factor.
 
 // stairs is a rounding of a value to whole numbers, pending until what stands before or
 // behind it has bounded them.
@@ -64,7 +63,7 @@ func (im *importer) limited(o *schema.Operator, i int, lo, hi float64) (y *value
 	}
 	out, s := *v, *v.stairs
 	s.lo, s.hi = max(lo, min(s.lo, hi)), max(lo, min(s.hi, hi))
-	out.stairs, out.by, out.settled = &s, o, nil
+	out.stairs, out.by = &s, o
 	y, err = im.stepped(&out)
 	return y, true, err
 }
@@ -86,22 +85,7 @@ func (im *importer) stepped(v *value) (*value, error) {
 	for i := range op.Thresholds {
 		op.Thresholds[i] = s.least(s.lo + 1 + float64(i))
 	}
-	y, err := floats(im.emit(v.by, "", op, v.shape, v))
-	if err != nil {
-		return nil, err
-	}
-	y.levels, y.positive = true, s.lo >= 0
-	return y, nil
-}
-
-// scaled multiplies signs or levels; ok is false for other values and factors.
-func (v *value) scaled(o *schema.Operator, factor float32) (y *value, ok bool) {
-	out := *v
-	out.gain, out.by, out.settled = factor, o, nil
-	if v.gain != 0 {
-		out.gain *= v.gain
-	}
-	return &out, (v.signs || v.levels) && v.typ == schema.Float32 && v.pad == nil && out.gain > 0 && !math.IsInf(float64(out.gain), 0)
+	return floats(im.emit(v.by, "", op, v.shape, v))
 }
 
 // byNumber returns the number that is one of the two inputs of an operator, and which input
@@ -135,61 +119,18 @@ func (im *importer) limitedByNumber(o *schema.Operator) (y *value, ok bool, err 
 	return im.limited(o, i, lo, hi)
 }
 
-// scaledByNumber is MUL of signs or levels with a number, which waits; ok is false for
-// other products.
-func (im *importer) scaledByNumber(o *schema.Operator) (y *value, ok bool) {
-	factor, i, ok := im.byNumber(o)
-	if !ok || o.Options.Uint8(0, 0) != actNone {
-		return nil, false
+// checkBounded refuses stairs that nothing has bounded.
+func (v *value) checkBounded() error {
+	if v.stairs == nil {
+		return nil
 	}
-	v, err := im.coded(o, i)
-	if err != nil {
-		return nil, false // the error is that of who reads the value
-	}
-	return v.scaled(o, factor)
-}
-
-// settle returns a value with nothing but padding pending.
-func (im *importer) settle(v *value) (*value, error) {
-	switch {
-	case v.stairs != nil:
-		return nil, fmt.Errorf("operator %d (%s) gives whole numbers from %v to %v, of which at most %d levels are supported: a RELU6, MINIMUM or MAXIMUM must stand before or behind it",
-			v.by.Index, v.by.Name, v.stairs.lo, v.stairs.hi, bcnn.MaxLevels)
-	case v.settled != nil:
-	case v.parts != nil:
-		list := make([]*value, len(v.parts))
-		positive := true
-		for i, p := range v.parts {
-			var err error
-			if list[i], err = im.settle(p); err != nil {
-				return nil, err
-			}
-			positive = positive && p.positive
-		}
-		y, err := im.emit(v.by, "", bcnn.Concat{}, v.shape, list...)
-		if err != nil {
-			return nil, err
-		}
-		out := *v
-		out.layer, out.parts, out.positive = y.layer, nil, positive
-		v.settled = &out
-	case v.gain == 0:
-		return v, nil
-	default:
-		y, err := im.affine(v.by, "/values", v, []float32{v.gain}, nil)
-		if err != nil {
-			return nil, err
-		}
-		out := *v
-		out.layer, out.gain, out.signs, out.levels = y.layer, 0, false, false
-		v.settled = &out
-	}
-	return v.settled, nil
+	return fmt.Errorf("operator %d (%s) gives whole numbers from %v to %v, of which at most %d levels are supported: a RELU6, MINIMUM or MAXIMUM must stand before or behind it",
+		v.by.Index, v.by.Name, v.stairs.lo, v.stairs.hi, bcnn.MaxLevels)
 }
 
 // moves says that a value has the numbers of another one in other places.
 func (v *value) moves(from *value) *value {
 	v.like(from)
-	v.signs, v.levels, v.positive, v.gain, v.by = from.signs, from.levels, from.positive, from.gain, from.by
+	v.by = from.by
 	return v
 }

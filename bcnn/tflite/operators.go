@@ -203,7 +203,7 @@ func (im *importer) agree(index int, v *value) error {
 // describe says which tensor of the file holds the values of a layer, or of the input.
 func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
 	t, err := im.model.Tensor(index)
-	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.gain != 0 || v.stairs != nil || v.typ != schema.Float32 {
+	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.stairs != nil || v.typ != schema.Float32 {
 		return err // its arrays are not what the layer gives
 	}
 	*s = newSource(t)
@@ -305,8 +305,8 @@ func (im *importer) obstacle(o *schema.Operator, err error) error {
 			continue
 		}
 		if s, err := im.shape(t.Dims); err == nil {
-			v := &value{layer: bcnn.NetworkInput, shape: s, rank: len(t.Dims), typ: t.Type, signs: t.Type == schema.Int32}
-			if v.signs {
+			v := &value{layer: bcnn.NetworkInput, shape: s, rank: len(t.Dims), typ: t.Type}
+			if v.typ == schema.Int32 {
 				v.shape.C = im.channels(index, s.C)
 			}
 			if t.Type == schema.Int8 && v.quantized(t) != nil {

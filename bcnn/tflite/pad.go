@@ -35,12 +35,6 @@ func (im *importer) pixels(op bcnn.Pixels, top, h, left, w int, s bcnn.Shape) (b
 
 // bordered puts the pending padding of a value around it.
 func (im *importer) bordered(o *schema.Operator, v *value, fill float32) (*value, error) {
-	if fill != 0 || v.signs {
-		var err error
-		if v, err = im.settle(v); err != nil {
-			return nil, err
-		}
-	}
 	p := v.pad
 	s := bcnn.Shape{H: v.shape.H + p.Top + p.Bottom, W: v.shape.W + p.Left + p.Right, C: v.shape.C}
 	op, err := im.pixels(bcnn.Pixels{Fill: fill}, p.Top, v.shape.H, p.Left, v.shape.W, s)
@@ -52,17 +46,14 @@ func (im *importer) bordered(o *schema.Operator, v *value, fill float32) (*value
 		return nil, err
 	}
 	out := *v
-	out.layer, out.shape, out.pad, out.settled = y.layer, y.shape, nil, nil
-	out.levels = v.levels && (fill == 0 || fill == 1 || fill == -1)
-	out.signs = v.signs && (fill == 1 || fill == -1)
-	out.positive = v.positive && fill >= 0
+	out.layer, out.shape, out.pad = y.layer, y.shape, nil
 	return &out, nil
 }
 
 // padNode is PAD or PADV2: of zeros around images, which wait for the convolution or pool
 // behind them, of another number, or of channels of zeros.
 func (im *importer) padNode(o *schema.Operator) (*value, error) {
-	v, err := im.movable(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -102,15 +93,9 @@ func (im *importer) padNode(o *schema.Operator) (*value, error) {
 		return nil, errors.New("padding of the batch is not supported")
 	}
 	out := *v
-	out.settled = nil
 	if c := pads[dimC]; c != [2]int{} {
 		if fill != 0 {
 			return nil, errors.New("channels of what is not 0 are not supported")
-		}
-		if v.signs { // 0 is none
-			if v, err = im.settle(v); err != nil {
-				return nil, err
-			}
 		}
 		shape := v.shape
 		shape.C += c[0] + c[1]
@@ -128,7 +113,6 @@ func (im *importer) padNode(o *schema.Operator) (*value, error) {
 			return nil, err
 		}
 		out = *y.moves(v)
-		out.signs = false
 	}
 	if pads[dimH] != [2]int{} || pads[dimW] != [2]int{} {
 		out.pad = &padding{bcnn.Padding{

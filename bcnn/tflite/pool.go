@@ -18,15 +18,16 @@ func pooled(o *schema.Operator) geometry {
 
 // maxPool is MAX_POOL_2D, of numbers or of 8-bit values.
 func (im *importer) maxPool(o *schema.Operator) (*value, error) {
-	v, err := im.coded(o, 0)
+	v, err := im.value(o, 0)
 	switch {
 	case err != nil:
 		return nil, err
 	case v.typ == schema.Int32:
 		return nil, errors.New("its input is packed bits")
-	case v.pad != nil && !v.positive:
-		// Behind a ReLU, the zeros never win over the image.
-		return nil, v.checkSettled()
+	case v.pad != nil: // behind a ReLU, its zeros never win over the image
+		if positive, err := im.positive(v); !positive || err != nil {
+			return nil, errors.Join(err, v.checkSettled())
+		}
 	}
 	window, shape, err := pooled(o).window(v)
 	if err != nil {
@@ -37,7 +38,6 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.moves(v)
-	y.signs = v.signs && v.pad == nil
 	act := int(o.Options.Uint8(5, 0))
 	switch {
 	case v.typ == schema.Int8:
@@ -52,7 +52,7 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, error) {
 	if kind != actNone {
 		var err error
-		if v, err = im.settle(v); err != nil {
+		if err = v.checkBounded(); err != nil {
 			return nil, err
 		}
 	}
@@ -67,9 +67,6 @@ func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, e
 // around.
 func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 	v, err := im.weighable(o, 0)
-	if err == nil {
-		v, err = im.settle(v)
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -87,7 +84,7 @@ func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.typ, y.positive = schema.Float32, v.positive
+	y.typ = schema.Float32
 	return im.activated(o, y, int(o.Options.Uint8(5, 0)))
 }
 
@@ -132,7 +129,6 @@ func (im *importer) reduce(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.like(v)
-	y.positive = v.positive
 	return y, nil
 }
 

@@ -22,7 +22,7 @@ func (im *importer) integers(o *schema.Operator, i int) ([]int64, error) {
 // reshape is RESHAPE, SQUEEZE or EXPAND_DIMS to the dimensions that the file gives the
 // output.
 func (im *importer) reshape(o *schema.Operator) (*value, error) {
-	v, err := im.coded(o, 0)
+	v, err := im.value(o, 0)
 	if err == nil {
 		err = v.checkSettled()
 	}
@@ -49,7 +49,6 @@ func (im *importer) reshape(o *schema.Operator) (*value, error) {
 // reshaped gives a value another shape.
 func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value, error) {
 	out := *v
-	out.settled = nil
 	switch {
 	case s == v.shape:
 		return &out, nil
@@ -82,7 +81,7 @@ func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value
 
 // transpose is TRANSPOSE that moves no value: of dimensions of 1.
 func (im *importer) transpose(o *schema.Operator) (*value, error) {
-	v, err := im.movable(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +117,7 @@ func (im *importer) transpose(o *schema.Operator) (*value, error) {
 
 // concat is CONCATENATION of channels, rows or columns.
 func (im *importer) concat(o *schema.Operator) (*value, error) {
-	first, err := im.coded(o, 0)
+	first, err := im.value(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -135,9 +134,8 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	list := make([]*value, len(o.Inputs))
 	shape := first.shape
 	shape.C = 0
-	alike := true
 	for i := range list {
-		v, err := im.coded(o, i)
+		v, err := im.value(o, i)
 		if err == nil {
 			err = v.checkSettled()
 		}
@@ -164,7 +162,6 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 			}
 		}
 		shape.C += v.shape.C
-		alike = alike && v.signs == first.signs && v.levels == first.levels && v.gain == first.gain
 		list[i] = v
 	}
 	act := int(o.Options.Uint8(1, 0))
@@ -174,17 +171,6 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	if len(list) == 1 {
 		y := *first
 		return im.activated(o, &y, act)
-	}
-	if !alike && d == dimC && first.typ == schema.Float32 && act == actNone {
-		return &value{layer: bcnn.NetworkInput, shape: shape, typ: first.typ, by: o, parts: list}, nil
-	}
-	for i := range list {
-		if alike {
-			break
-		}
-		if list[i], err = im.settle(list[i]); err != nil {
-			return nil, err
-		}
 	}
 	var y *value
 	if d == dimC {
@@ -196,10 +182,6 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	y.moves(list[0])
-	y.positive = !slices.ContainsFunc(list, func(v *value) bool { return !v.positive })
-	if !alike {
-		y.signs, y.levels, y.gain = false, false, 0
-	}
 	return im.activated(o, y, act)
 }
 
@@ -281,7 +263,7 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 	if o.Name == "SPLIT_V" {
 		data, axis = 0, 2
 	}
-	v, err := im.movable(o, data)
+	v, err := im.moved(o, data)
 	if err != nil {
 		return nil, err
 	}
@@ -333,7 +315,7 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
 func (im *importer) slice(o *schema.Operator) (*value, error) {
-	v, err := im.coded(o, 0)
+	v, err := im.value(o, 0)
 	if err == nil && v.pad != nil { // as of Cropping2D behind ZeroPadding2D
 		v, err = im.bordered(o, v, 0)
 	}
@@ -441,6 +423,5 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 		out = y.moves(out)
 	}
 	same := *out
-	same.settled = nil
 	return &same, nil
 }

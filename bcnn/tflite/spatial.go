@@ -14,10 +14,7 @@ import (
 // resize is RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR.
 func (im *importer) resize(o *schema.Operator) (*value, error) {
 	bilinear := o.Name == "RESIZE_BILINEAR"
-	v, err := im.movable(o, 0)
-	if err == nil && bilinear {
-		v, err = im.settle(v)
-	}
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -50,9 +47,7 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	y.moves(v)
-	y.signs, y.levels = v.signs && !bilinear, v.levels && !bilinear
-	return y, nil
+	return y.moves(v), nil
 }
 
 // scaling returns how far apart in the image the pixels of the result are. Like all that
@@ -159,7 +154,7 @@ func linear8(from, to int, corners, half bool) (t bcnn.Taps, unit int) {
 
 // mirrorPad is MIRROR_PAD of height and width.
 func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
-	v, err := im.movable(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}
@@ -221,7 +216,7 @@ func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
 
 // depthToSpace is DEPTH_TO_SPACE.
 func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
-	v, err := im.movable(o, 0)
+	v, err := im.moved(o, 0)
 	if err != nil {
 		return nil, err
 	}

@@ -76,6 +76,8 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
@@ -154,37 +156,50 @@ func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.
 	}
 	b := budget.New(ctx, base)
 	b.Grow(perByte * int64(len(data)))
-	net, report, err := decodeWithin(b, data, opts, limits)
+	im, err := decodeWithin(b, data, opts, limits)
 	if err != nil {
 		return nil, nil, err
 	}
-	if net.Name == "" {
-		net.Name = name
+	if im.net.Name == "" {
+		im.net.Name = name
 	}
-	if err := net.Check(); err != nil {
+	return im.simplified(ctx)
+}
+
+// simplified returns the network with the layers that are binary, or of a few bits, as such.
+func (im *importer) simplified(ctx context.Context) (*bcnn.Network, *Report, error) {
+	net, findings, err := simplify.Network(ctx, im.net, simplify.Options{
+		Limits: im.limits, Rounding: func(int) float64 { return weights.OfFloat32 },
+	})
+	if err != nil {
 		return nil, nil, err
 	}
-	return net, report, nil
+	for _, f := range findings {
+		if f.Deviation > 0 && !f.Nearly {
+			im.deviates(im.by[f.Layer], "%s, which they differ from by up to %.2g of α", f.Text, f.Deviation)
+		}
+	}
+	return net, im.report, nil
 }
 
 // decodeWithin imports a file within a budget.
-func decodeWithin(b *budget.Budget, data []byte, opts Options, limits bcnn.Limits) (*bcnn.Network, *Report, error) {
+func decodeWithin(b *budget.Budget, data []byte, opts Options, limits bcnn.Limits) (*importer, error) {
 	m, err := schema.Decode(data, limits.Layers, b)
 	if err != nil {
 		if err := b.Charge(0); err != nil { // not the fault of the format
-			return nil, nil, err
+			return nil, err
 		}
-		return nil, nil, fmt.Errorf("not a valid TensorFlow Lite file: %w", err)
+		return nil, fmt.Errorf("not a valid TensorFlow Lite file: %w", err)
 	}
 	im := newImporter(m, opts, limits, b)
 	if err := im.run(); err != nil {
-		return nil, nil, fmt.Errorf("sub-graph 0: %w", err)
+		return nil, fmt.Errorf("sub-graph 0: %w", err)
 	}
 	im.net.Name, im.net.Labels, im.net.Inputs[0].Resize = opts.Name, opts.Labels, opts.Resize
 	if err := im.absorb(); err != nil {
-		return nil, nil, err
+		return nil, err
 	}
-	return im.net, im.report, nil
+	return im, nil
 }
 
 // stem is the name of a file without its extension. A file may be called anything.

@@ -70,7 +70,6 @@ func (im *importer) transposeConv(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	pixels.positive = out.positive
 	return as(out, pixels, nil)
 }
 
@@ -128,7 +127,7 @@ func (im *importer) transposeConvFloats(o *schema.Operator, v *value, filter *co
 			bias[i] = of[i%len(of)]
 		}
 	}
-	out, err := im.weighted(o, v, rows, bias, shape.C, v.shape.C, shape, build)
+	out, err := floats(im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v))
 	if err != nil {
 		return nil, err
 	}

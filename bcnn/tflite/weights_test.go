@@ -50,9 +50,9 @@ func TestKindsOfWeights(t *testing.T) {
 	}{
 		{"±1 of numbers", false, 3, of(1, -1, 1, -1, -1, 1), "bits"},
 		{"±1 of numbers, where bits take no less memory", false, 2, of(1, -1, -1, 1), "numbers"},
-		{"±½ of numbers", false, 3, of(0.5, -0.5, 0.5, -0.5, -0.5, 0.5), "numbers"},
-		{"±1 and ±½ of numbers", false, 3, of(1, -1, 1, -0.5, -0.5, 0.5), "numbers"},
-		{"±½ and ±1 of numbers", false, 3, of(-0.5, -0.5, 0.5, 1, -1, 1), "numbers"},
+		{"±½ of numbers", false, 3, of(0.5, -0.5, 0.5, -0.5, -0.5, 0.5), "bits"},
+		{"±1 and ±½ of numbers", false, 3, of(1, -1, 1, -0.5, -0.5, 0.5), "bits"},
+		{"±½ and ±1 of numbers", false, 3, of(-0.5, -0.5, 0.5, 1, -1, 1), "bits"},
 		{"no −α among numbers", false, 3, of(1, 0.5, 1, 1, 0.25, 1), "numbers"},
 		{"−1 first", false, 3, of(-1, 0.5, 1, -1, 1, 0.25), "numbers"},
 		{"0 first", false, 3, of(0, 1, -1, 1, -1, 1), "numbers"},

@@ -39,6 +39,12 @@ func of(op bcnn.Op, shape bcnn.Shape, in []Set) Set {
 		if len(in) == 2 {
 			return in[0].plus(in[1])
 		}
+	case bcnn.Mul:
+		return product(in)
+	case bcnn.Resample:
+		if in[0].Min >= 0 && !negative(op.Rows.Weight) && !negative(op.Cols.Weight) {
+			return Set{Max: math.Inf(1), Often: onlyZero(in[0].Often)}
+		}
 	case bcnn.Min:
 		return pairs(in, math.Min)
 	case bcnn.Max:
@@ -281,6 +287,29 @@ func function(op bcnn.Function) Set {
 		out.Min = 0
 	case bcnn.ELU:
 		out.Min = -1
+	}
+	return out
+}
+
+// negative reports whether one of several numbers is below 0.
+func negative(list []float32) bool {
+	return slices.ContainsFunc(list, func(x float32) bool { return x < 0 })
+}
+
+// product returns the products of two values.
+func product(in []Set) Set {
+	if len(in) != 2 {
+		return unknown
+	}
+	out := Set{Min: math.Inf(1), Max: math.Inf(-1)}
+	for _, x := range []float64{in[0].Min, in[0].Max} {
+		for _, y := range []float64{in[1].Min, in[1].Max} {
+			k := float64(float32(x * y))
+			if x == 0 || y == 0 { // also of what has no bound
+				k = 0
+			}
+			out.Min, out.Max = min(out.Min, k), max(out.Max, k)
+		}
 	}
 	return out
 }

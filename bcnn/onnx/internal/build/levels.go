@@ -309,4 +309,3 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 	}
 	return b.scaled(v.Node, out, scale, shift), nil
 }
-
