@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/recognize"
@@ -51,28 +52,13 @@ type LoadOptions struct {
 // model is answered with what it is. When ctx ends, its error is returned. Errors name
 // the file.
 func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
-	format, err := recognize.Path(path)
+	kind, err := recognize.Path(path)
 	if err != nil {
 		return nil, err
 	}
-	var model *Model
-	switch format {
-	case recognize.ModelFile:
-		model, err = modelfile.Load(ctx, path, modelfile.Options{Limits: opts.Limits})
-	case recognize.ONNX:
-		model, _, err = onnx.Load(ctx, path, opts.onnx())
-	case recognize.TFLite:
-		model, _, err = tflite.Load(ctx, path, opts.tflite())
-	case recognize.BMXNet:
-		model, err = bmxnet.Load(ctx, path, opts.bmxnet())
-	default:
-		if err = opts.checkBinCNN(); err != nil {
-			return nil, files.Name(path, err)
-		}
-		model, err = bincnn.Load(ctx, path, opts.BinCNN)
-	}
+	model, err := formats[kind].load(ctx, path, opts)
 	if err == nil {
-		model, err = opts.round(ctx, model)
+		model, err = opts.finish(ctx, model)
 		err = files.Name(path, err)
 	}
 	return model, err
@@ -81,40 +67,101 @@ func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
 // LoadFS is Load for the file or folder called name of a file system, such as an
 // embed.FS.
 func LoadFS(ctx context.Context, fsys fs.FS, name string, opts LoadOptions) (*Model, error) {
-	format, err := recognizeFS(fsys, name)
+	kind, err := recognizeFS(fsys, name)
 	if err != nil {
 		return nil, files.Name(name, err)
 	}
-	var model *Model
-	switch format {
-	case recognize.ModelFile:
-		var limits Limits
-		if limits, err = opts.Limits.WithDefaults(); err != nil {
-			return nil, err
-		}
-		var data []byte
-		if data, err = files.ReadAllFS(fsys, name, limits.FileBytes); err != nil {
-			return nil, err
-		}
-		model, err = modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
-		err = files.Name(name, err)
-	case recognize.ONNX:
-		model, _, err = onnx.Read(ctx, fsys, name, opts.onnx())
-	case recognize.TFLite:
-		model, _, err = tflite.Read(ctx, fsys, name, opts.tflite())
-	case recognize.BMXNet:
-		model, err = bmxnet.Read(ctx, fsys, name, opts.bmxnet())
-	default:
-		if err = opts.checkBinCNN(); err != nil {
-			return nil, files.Name(name, err)
-		}
-		model, err = bincnn.Read(ctx, fsys, name, opts.BinCNN)
-	}
+	model, err := formats[kind].read(ctx, fsys, name, opts)
 	if err == nil {
-		model, err = opts.round(ctx, model)
+		model, err = opts.finish(ctx, model)
 		err = files.Name(name, err)
 	}
 	return model, err
+}
+
+// format is how files of a format are read: by their name, from a file system, and from
+// memory, which decode does, nil where a file alone is no model.
+type format struct {
+	load   func(ctx context.Context, path string, o LoadOptions) (*Model, error)
+	read   func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error)
+	decode func(ctx context.Context, data []byte, o LoadOptions) (*Model, error)
+}
+
+var formats = map[recognize.Format]format{
+	recognize.ModelFile: {
+		func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			return modelfile.Load(ctx, path, modelfile.Options{Limits: o.Limits})
+		},
+		readModelFile,
+		func(ctx context.Context, data []byte, o LoadOptions) (*Model, error) {
+			return modelfile.Read(ctx, data, modelfile.Options{Limits: o.Limits})
+		},
+	},
+	recognize.ONNX: {
+		func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			model, _, err := onnx.Load(ctx, path, o.onnx())
+			return model, err
+		},
+		func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+			model, _, err := onnx.Read(ctx, fsys, name, o.onnx())
+			return model, err
+		},
+		func(ctx context.Context, data []byte, o LoadOptions) (*Model, error) {
+			model, _, err := onnx.Decode(ctx, data, o.onnx())
+			return model, err
+		},
+	},
+	recognize.TFLite: {
+		func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			model, _, err := tflite.Load(ctx, path, o.tflite())
+			return model, err
+		},
+		func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+			model, _, err := tflite.Read(ctx, fsys, name, o.tflite())
+			return model, err
+		},
+		func(ctx context.Context, data []byte, o LoadOptions) (*Model, error) {
+			model, _, err := tflite.Decode(ctx, data, o.tflite())
+			return model, err
+		},
+	},
+	recognize.BMXNet: {
+		load: func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			model, _, err := bmxnet.Load(ctx, path, o.bmxnet())
+			return model, err
+		},
+		read: func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+			model, _, err := bmxnet.Read(ctx, fsys, name, o.bmxnet())
+			return model, err
+		},
+	},
+	recognize.BinCNN: {
+		load: func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			if err := o.checkBinCNN(); err != nil {
+				return nil, files.Name(path, err)
+			}
+			return bincnn.Load(ctx, path, o.BinCNN)
+		},
+		read: func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+			if err := o.checkBinCNN(); err != nil {
+				return nil, files.Name(name, err)
+			}
+			return bincnn.Read(ctx, fsys, name, o.BinCNN)
+		},
+	},
+}
+
+func readModelFile(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+	limits, err := o.Limits.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	data, err := files.ReadAllFS(fsys, name, limits.FileBytes)
+	if err != nil {
+		return nil, err
+	}
+	model, err := modelfile.Read(ctx, data, modelfile.Options{Limits: o.Limits})
+	return model, files.Name(name, err)
 }
 
 func recognizeFS(fsys fs.FS, name string) (recognize.Format, error) {
@@ -140,31 +187,26 @@ func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	format, err := recognize.Head(data[:min(len(data), recognize.HeadBytes)])
+	kind, err := recognize.Head(data[:min(len(data), recognize.HeadBytes)])
 	if err != nil {
 		return nil, err
 	}
-	var model *Model
-	switch format {
-	case recognize.BMXNet:
-		return nil, errors.New("the graph of a network of BMXNet, whose weights are in another file: Load and LoadFS read both")
-	case recognize.ModelFile:
-		model, err = modelfile.Read(ctx, data, modelfile.Options{Limits: opts.Limits})
-	case recognize.TFLite:
-		model, _, err = tflite.Decode(ctx, data, opts.tflite())
-	default:
-		model, _, err = onnx.Decode(ctx, data, opts.onnx())
+	decode := formats[kind].decode
+	if decode == nil {
+		return nil, fmt.Errorf("the graph of a network of %v, whose weights are in another file: Load and LoadFS read both", kind)
 	}
+	model, err := decode(ctx, data, opts)
 	if err == nil {
-		model, err = opts.round(ctx, model)
+		model, err = opts.finish(ctx, model)
 	}
 	return model, err
 }
 
-// round applies FirstWeights.
-func (o LoadOptions) round(ctx context.Context, model *Model) (*Model, error) {
-	if o.FirstWeights == 0 {
-		return model, nil
+// finish finds what is binary in a model of any format, and applies FirstWeights.
+func (o LoadOptions) finish(ctx context.Context, model *Model) (*Model, error) {
+	model, _, err := simplify.Network(ctx, model, simplify.Options{Limits: o.Limits})
+	if err != nil || o.FirstWeights == 0 {
+		return model, err
 	}
 	rounded, _, err := bcnn.RoundFirst(ctx, model, o.FirstWeights, bcnn.LowerOptions{Limits: o.Limits})
 	return rounded, err

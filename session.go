@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 )
 
 // Options are the options of Open. The zero value is good.
@@ -76,7 +77,8 @@ type Session struct {
 	batcher *batcher // nil without BatchDelay
 }
 
-// Open compiles a model for a device. It runs once, so that what a device does at the
+// Open compiles a model for a device. What is binary in a network that was made with real
+// numbers, package simplify finds first. It runs once, so that what a device does at the
 // first time is not a matter of the first caller.
 func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	switch {
@@ -90,6 +92,10 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 		return nil, fmt.Errorf("a delay of %v, want 0 or more", opts.BatchDelay)
 	case opts.BatchDelay > 0 && opts.MaxBatch < 2:
 		return nil, errors.New("BatchDelay makes batches, but MaxBatch allows one image only")
+	}
+	model, _, err := simplify.Network(ctx, model, simplify.Options{Limits: opts.Limits})
+	if err != nil {
+		return nil, err
 	}
 	plan, err := bcnn.Lower(ctx, model, bcnn.LowerOptions{Limits: opts.Limits})
 	if err != nil {

@@ -41,6 +41,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
@@ -70,42 +71,67 @@ type Options struct {
 	Limits bcnn.Limits
 }
 
+// Report tells what became of a network.
+type Report struct {
+	// Findings are what package simplify has found in it.
+	Findings []simplify.Finding
+}
+
 // Load imports the network whose graph is in the file at path. It takes and returns
 // images one by one; feature maps are NHWC. When ctx ends, its error is returned.
 // Errors name the file and, where they can, the node.
-func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, error) {
-	return load(ctx, place{
+func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
+	net, err := load(ctx, place{
 		read:   files.ReadAll,
 		list:   os.ReadDir,
 		dir:    filepath.Dir,
 		join:   filepath.Join,
 		prefix: func(file string) string { return filepath.Base(file) },
 	}, path, opts)
+	return simplified(ctx, path, net, opts, err)
 }
 
 // Read is Load for the file called name of a file system, such as an embed.FS.
-func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, error) {
-	return load(ctx, place{
+func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, *Report, error) {
+	net, err := load(ctx, place{
 		read:   func(file string, limit int64) ([]byte, error) { return files.ReadAllFS(fsys, file, limit) },
 		list:   func(dir string) ([]fs.DirEntry, error) { return fs.ReadDir(fsys, dir) },
 		dir:    path.Dir,
 		join:   path.Join,
 		prefix: path.Base,
 	}, name, opts)
+	return simplified(ctx, name, net, opts, err)
 }
 
 // Decode is Load for files in memory: the graph and its weights. The network does not
 // keep them.
-func Decode(ctx context.Context, symbol, params []byte, opts Options) (*bcnn.Network, error) {
+func Decode(ctx context.Context, symbol, params []byte, opts Options) (*bcnn.Network, *Report, error) {
 	defer fpmode.Enter().Leave()
 	im, err := begin(ctx, int64(len(symbol)), int64(len(params)), opts)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if err := im.read(symbol, params); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return im.network()
+	net, err := im.network()
+	return simplified(ctx, "", net, opts, err)
+}
+
+// simplified returns a network of a file with the layers that are binary, or of a few bits, as
+// such.
+func simplified(ctx context.Context, file string, net *bcnn.Network, opts Options, err error) (*bcnn.Network, *Report, error) {
+	if err != nil {
+		return nil, nil, err
+	}
+	r := &Report{}
+	if net, r.Findings, err = simplify.Network(ctx, net, simplify.Options{Limits: opts.Limits}); err != nil {
+		if file != "" {
+			err = files.Name(file, err)
+		}
+		return nil, nil, err
+	}
+	return net, r, nil
 }
 
 // place is where files are.
@@ -222,7 +248,7 @@ func begin(ctx context.Context, symbol, params int64, opts Options) (*importer, 
 	b := budget.New(ctx, base)
 	b.Grow(perByte * (symbol + params))
 	return &importer{
-		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]bool{}, folded: map[int]array{}, borders: map[int]border{}, signs: map[int]value{}, quantised: map[quantised]value{},
+		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]bool{}, folded: map[int]array{}, signs: map[int]value{}, quantised: map[quantised]value{},
 	}, b.Charge(symbol + params)
 }
 

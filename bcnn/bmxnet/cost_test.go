@@ -324,7 +324,7 @@ var fuzzShape = Options{InputShape: bcnn.Shape{H: 2, W: 4, C: 8}, Name: "n"}
 func FuzzLoad(f *testing.F) {
 	seeds(f)
 	f.Fuzz(func(t *testing.T, symbol, params []byte) {
-		net, err := Decode(t.Context(), symbol, params, fuzzShape)
+		net, _, err := Decode(t.Context(), symbol, params, fuzzShape)
 		if err != nil {
 			require.Nil(t, net)
 			return

@@ -15,7 +15,7 @@ import (
 // standing returns what stands in the way of an import, as texts.
 func standing(t *testing.T, g *graph, opts Options) (list []string) {
 	t.Helper()
-	_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 	var obstacles *bcnn.ObstaclesError
 	require.ErrorAs(t, err, &obstacles)
 	for _, o := range obstacles.Obstacles {
@@ -68,7 +68,7 @@ func TestObstaclesOnce(t *testing.T) {
 	g := newGraph()
 	g.op("ROIPooling", nil)
 	g.op("Dropout", attributes2("mode", "always"))
-	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	var obstacles *bcnn.ObstaclesError
 	require.True(t, errors.As(err, &obstacles))
 	require.Equal(t, "a network has no layer for it: save the network without it", obstacles.Obstacles[0].Advice)
@@ -109,7 +109,7 @@ func TestSizesOfInputs(t *testing.T) {
 		}
 		g.op("relu", nil)
 		opts := Options{Name: "n", InputShape: c.shape, Limits: bcnn.Limits{TensorBytes: c.tensor}}
-		net, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		net, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		if c.want != "" {
 			require.ErrorContains(t, err, c.want, "%+v", c)
 			continue
@@ -134,7 +134,7 @@ func TestLengthsOfMeanAndScale(t *testing.T) {
 		}
 		for name, opts := range map[string]Options{"Mean": {Mean: list}, "Scale": {Scale: list}} {
 			opts.InputShape, opts.Name = shape.InputShape, "n"
-			net, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+			net, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 			if !ok {
 				require.ErrorContains(t, err, fmt.Sprintf("%s has %d values, the input has 4 channels", name, n))
 				continue
@@ -164,7 +164,7 @@ func TestExactLimits(t *testing.T) {
 	} {
 		opts := shape
 		opts.Limits = c.limits
-		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		if c.want == "" {
 			require.NoError(t, err, "%+v", c)
 		} else {
@@ -179,15 +179,15 @@ func TestExactLimits(t *testing.T) {
 	g.op("Flatten", nil)
 	opts := shape
 	opts.Limits = bcnn.Limits{TensorBytes: 6 * 6 * 4 * 4}
-	_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 	require.NoError(t, err)
 	opts.Limits.TensorBytes--
-	_, err = Decode(t.Context(), g.symbol(), g.file(), opts)
+	_, _, err = Decode(t.Context(), g.symbol(), g.file(), opts)
 	require.ErrorContains(t, err, "a feature map of 6×6×4 takes 576 bytes, at most 575 are allowed")
 	// As large as a graph may be, and larger by one.
-	_, err = Decode(t.Context(), []byte(strings.Repeat("x", maxSymbol)), nil, shape)
+	_, _, err = Decode(t.Context(), []byte(strings.Repeat("x", maxSymbol)), nil, shape)
 	require.ErrorContains(t, err, "not a graph of MXNet")
-	_, err = Decode(t.Context(), []byte(strings.Repeat("x", maxSymbol+1)), nil, shape)
+	_, _, err = Decode(t.Context(), []byte(strings.Repeat("x", maxSymbol+1)), nil, shape)
 	require.ErrorContains(t, err, "the graph has 8388609 bytes, at most 8388608 are read")
 }
 
@@ -204,7 +204,7 @@ func TestSumsOfProducts(t *testing.T) {
 	} {
 		g := newGraph()
 		g.weighted("QFullyConnected", attributes2("num_hidden", 1, "act_bit", c.act, "weight_bit", c.weight), 0, 1, c.inputs)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "n", InputShape: bcnn.Shape{H: 1, W: 1, C: c.inputs}})
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "n", InputShape: bcnn.Shape{H: 1, W: 1, C: c.inputs}})
 		if c.ok {
 			require.NoError(t, err, "%+v", c)
 		} else {
@@ -232,7 +232,7 @@ func TestPrecisions(t *testing.T) {
 			g.word = 32
 		}
 		g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 8, "act_bit", c.act, "weight_bit", c.weight), 0, 8, 4, 1, 1)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 		if c.want == "" {
 			require.NoError(t, err, "%+v", c)
 		} else {
@@ -248,13 +248,13 @@ func TestPrecisions(t *testing.T) {
 	for i := range g.params[0].values {
 		g.params[0].values[i] = 0
 	}
-	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.ErrorContains(t, err, "its weights are all 0, or no numbers")
 	g.params[0].values[3] = math.NaN()
-	_, err = Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err = Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.ErrorContains(t, err, "its weights are all 0, or no numbers")
 	g.params[0].values[3] = -1e-30
-	_, err = Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err = Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.NoError(t, err)
 }
 
@@ -266,7 +266,7 @@ func TestSumsOfBits(t *testing.T) {
 		g.params = []testArray{{name: "arg:w", dims: []int{inputs / 32}, raw: make([]byte, inputs/8)}}
 		g.nodes = append(g.nodes, testNode{op: "null", name: "w"})
 		g.op("QFullyConnected", attributes2("num_hidden", 1, "binarized_weights_only", "True"), 0, 1)
-		_, err := Decode(t.Context(), g.symbol(), paramsFile(0, g.params), Options{Name: "n", InputShape: bcnn.Shape{H: 4, W: 1, C: inputs / 4}})
+		_, _, err := Decode(t.Context(), g.symbol(), paramsFile(0, g.params), Options{Name: "n", InputShape: bcnn.Shape{H: 4, W: 1, C: inputs / 4}})
 		if inputs == maxExact {
 			require.NoError(t, err)
 		} else {
@@ -281,7 +281,7 @@ func TestLimitOfLayers(t *testing.T) {
 	g.op("relu", nil)
 	for layers, ok := range map[int]bool{2: false, 3: true} {
 		opts := Options{Name: "n", InputShape: shape.InputShape, Mean: []float32{1}, Scale: []float32{2}, Limits: bcnn.Limits{Layers: layers}}
-		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		if ok {
 			require.NoError(t, err)
 		} else {
@@ -303,7 +303,7 @@ func TestOrderOfVectors(t *testing.T) {
 		g := newGraph()
 		g.op("Flatten", nil)
 		g.op("broadcast_add", nil, 1, g.param("arg:", 1))
-		net, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "n", InputShape: c.shape})
+		net, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "n", InputShape: c.shape})
 		require.NoError(t, err)
 		c.want[len(c.want)-1] = "affine"
 		require.Equal(t, c.want, kinds(net))
@@ -326,16 +326,16 @@ func TestNamesAndAttributes(t *testing.T) {
 		`{"op":"relu","name":"a","inputs":[[0]]},{"op":"relu","name":"a","inputs":[[1]]}`: {"a", "a_2"},
 		`{"op":"relu","inputs":[[0]]},{"op":"relu","name":"a","inputs":[[1]]}`:            {"_1", "a"},
 	} {
-		net, err := Decode(t.Context(), symbol(nodes), paramsFile(0, nil), shape)
+		net, _, err := Decode(t.Context(), symbol(nodes), paramsFile(0, nil), shape)
 		require.NoError(t, err)
 		require.Equal(t, want, []string{net.Layers[0].Name, net.Layers[1].Name})
 	}
-	net, err := Decode(t.Context(), symbol(`{"op":"clip","name":"a","param":{"a_min":"1","a_max":"2"},"attr":{"a_max":"3"},"inputs":[[0]]},{"op":"clip","name":"b","attr":{"a_max":"4"},"attrs":{"a_max":"5"},"inputs":[[1]]}`), paramsFile(0, nil), shape)
+	net, _, err := Decode(t.Context(), symbol(`{"op":"clip","name":"a","param":{"a_min":"1","a_max":"2"},"attr":{"a_max":"3"},"inputs":[[0]]},{"op":"clip","name":"b","attr":{"a_max":"4"},"attrs":{"a_max":"5"},"inputs":[[1]]}`), paramsFile(0, nil), shape)
 	require.NoError(t, err)
 	require.Equal(t, []bcnn.Op{bcnn.Clip{Min: 1, Max: 3}, bcnn.Clip{Max: 5}}, []bcnn.Op{net.Layers[0].Op, net.Layers[1].Op})
 	// Names of tensors that are too long are left out.
 	for n, named := range map[int]bool{256 - len("_output"): true, 257 - len("_output"): false} {
-		net, err := Decode(t.Context(), symbol(`{"op":"relu","name":"`+strings.Repeat("n", n)+`","inputs":[[0]]},{"op":"relu","name":"b","inputs":[[1]]}`), paramsFile(0, nil), shape)
+		net, _, err := Decode(t.Context(), symbol(`{"op":"relu","name":"`+strings.Repeat("n", n)+`","inputs":[[0]]},{"op":"relu","name":"b","inputs":[[1]]}`), paramsFile(0, nil), shape)
 		require.NoError(t, err)
 		require.Equal(t, named, net.Layers[0].Source != nil)
 	}

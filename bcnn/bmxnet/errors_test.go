@@ -26,7 +26,7 @@ func TestObstacles(t *testing.T) {
 	g.op("ROIPooling", nil)                                                               // 5
 	g.weighted("QFullyConnected", attributes2("num_hidden", 2, "act_bit", 9), 0, 2, 4)    // 7
 	g.op("Pooling", attributes2("pool_type", "sum", "kernel", "(2, 2)"))                  // 8
-	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	var obstacles *bcnn.ObstaclesError
 	require.ErrorAs(t, err, &obstacles)
 	require.Equal(t, []string{
@@ -41,7 +41,7 @@ func TestObstacles(t *testing.T) {
 	g = newGraph()
 	g.op("Flatten", nil)
 	g.op("ROIPooling", nil)
-	_, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
+	_, _, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
 	require.ErrorAs(t, err, &obstacles)
 	require.Len(t, obstacles.Obstacles, 2)
 	require.Equal(t, bcnn.Obstacle{
@@ -54,7 +54,7 @@ func TestErrors(t *testing.T) {
 	for name, make := range supported() {
 		g := newGraph()
 		make(g)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 		require.NoError(t, err, name)
 	}
 	conv := func(attrs ...any) func(*graph) {
@@ -216,7 +216,7 @@ func TestErrors(t *testing.T) {
 	} {
 		g := newGraph()
 		make(g)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 		require.ErrorContains(t, err, strings.TrimSpace(want))
 	}
 }
@@ -227,7 +227,7 @@ func TestHostileParams(t *testing.T) {
 	whole := g.file()
 	for cut := range len(whole) {
 		if cut%97 == 0 || cut > len(whole)-300 || cut < 100 {
-			_, err := Decode(t.Context(), g.symbol(), whole[:cut], Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}})
+			_, _, err := Decode(t.Context(), g.symbol(), whole[:cut], Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}})
 			require.Error(t, err, "%d bytes", cut)
 		}
 	}
@@ -253,7 +253,7 @@ func TestHostileParams(t *testing.T) {
 		"4 bytes behind the last name":          list(0, 0, 0, 1),
 		"two arrays are called \"a\"":           paramsFile(0, []testArray{{name: "arg:a", dims: []int{0}}, {name: "aux:a", dims: []int{0}}}),
 	} {
-		_, err := Decode(t.Context(), g.symbol(), data, shape)
+		_, _, err := Decode(t.Context(), g.symbol(), data, shape)
 		require.ErrorContains(t, err, strings.TrimSpace(want))
 	}
 	packed := func(change func(a *testArray)) error {
@@ -262,7 +262,7 @@ func TestHostileParams(t *testing.T) {
 		g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 8), 0, 8, 4, 1, 1)
 		list := g.written()
 		change(&list[0])
-		_, err := Decode(t.Context(), g.symbol(), paramsFile(0, list), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), paramsFile(0, list), shape)
 		return err
 	}
 	require.NoError(t, packed(func(*testArray) {}))
@@ -271,12 +271,12 @@ func TestHostileParams(t *testing.T) {
 	g = newGraph()
 	g.word = 32
 	g.weighted("QFullyConnected", attributes2("num_hidden", 4), 0, 4, 120)
-	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.ErrorContains(t, err, "120 inputs are no multiple of the 32 bits of a word")
 	g = newGraph()
 	g.word = 32
 	g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 8, "scaling_mode", "forward"), 0, 8, 4, 1, 1)
-	_, err = Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err = Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.ErrorContains(t, err, "the magnitudes of packed weights are not known")
 }
 
@@ -286,7 +286,8 @@ func TestElementTypes(t *testing.T) {
 		g := newGraph()
 		g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 4)
 		g.params[0].dtype, g.params[0].raw, g.params[0].values = dtype, raw, values
-		return Decode(t.Context(), g.symbol(), g.file(), shape)
+		net, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		return net, err
 	}
 	want := []float32{1, -0.5, 0x1p-24, 65504}
 	net, err := decode(float16s, []byte{0, 0x3c, 0, 0xb8, 1, 0, 0xff, 0x7b})
@@ -326,7 +327,7 @@ func TestHostileSymbol(t *testing.T) {
 		"it reads output 2 of \"\"":   `{"nodes":[{"op":"null"},{"op":"Flatten","inputs":[[0,2,0]]}],"heads":[[1]]}`,
 		"the name must have 1 to 256": `{"nodes":[{"op":"null"},{"op":"relu","name":"` + strings.Repeat("x", 300) + `","inputs":[[0]]}],"heads":[[1]]}`,
 	} {
-		_, err := Decode(t.Context(), []byte(symbol), paramsFile(0, nil), shape)
+		_, _, err := Decode(t.Context(), []byte(symbol), paramsFile(0, nil), shape)
 		require.ErrorContains(t, err, strings.TrimSpace(want), "%.100s", symbol)
 	}
 	// Names of nodes need not differ.
@@ -344,7 +345,7 @@ func TestHostileSymbol(t *testing.T) {
 	g.nodes[4].name = "r"
 	g.op("clip", attributes2("a_max", 1))
 	g.nodes[5].name = "r"
-	net, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	net, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.NoError(t, err)
 	require.Equal(t, "r r_5", net.Layers[0].Name+" "+net.Layers[1].Name)
 }
@@ -358,7 +359,7 @@ func TestLimits(t *testing.T) {
 		"a limit is negative":                         {Layers: -1},
 	} {
 		opts := Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}, Limits: limits}
-		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		require.ErrorContains(t, err, want)
 	}
 	for want, opts := range map[string]Options{
@@ -366,18 +367,18 @@ func TestLimits(t *testing.T) {
 		"input \"data\": 65537×1×1 is too large":      {InputShape: bcnn.Shape{H: 65537, W: 1, C: 1}},
 		"Mean has 2 values, the input has 3 channels": {InputShape: bcnn.Shape{H: 1, W: 1, C: 3}, Mean: []float32{1, 2}},
 	} {
-		_, err := Decode(t.Context(), g.symbol(), g.file(), opts)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		require.ErrorContains(t, err, want)
 	}
 	for _, kind := range []bcnn.DType{0, bcnn.Uint8, bcnn.Float32} {
-		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}, InputType: kind, Name: "n"})
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}, InputType: kind, Name: "n"})
 		require.NoError(t, err)
 	}
-	_, err := Decode(t.Context(), make([]byte, maxSymbol+1), nil, Options{})
+	_, _, err := Decode(t.Context(), make([]byte, maxSymbol+1), nil, Options{})
 	require.ErrorContains(t, err, "at most 8388608 are read")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
-	_, err = Decode(ctx, g.symbol(), g.file(), shape)
+	_, _, err = Decode(ctx, g.symbol(), g.file(), shape)
 	require.ErrorIs(t, err, context.Canceled)
 }
 
@@ -396,8 +397,8 @@ func TestFiles(t *testing.T) {
 	opts := Options{InputShape: shape.InputShape}
 	requireBoth := func(want string, opts, inFS Options) {
 		t.Helper()
-		net, err := Load(t.Context(), symbol, opts)
-		other, err2 := Read(t.Context(), fsys, "net-symbol.json", inFS)
+		net, _, err := Load(t.Context(), symbol, opts)
+		other, _, err2 := Read(t.Context(), fsys, "net-symbol.json", inFS)
 		if want == "" {
 			require.NoError(t, err)
 			require.NoError(t, err2)
@@ -436,10 +437,10 @@ func TestFiles(t *testing.T) {
 		}
 	}
 	requireBoth("net-0117.params, …; Options.Params", opts, opts)
-	_, err := Load(t.Context(), filepath.Join(dir, "absent-symbol.json"), opts)
+	_, _, err := Load(t.Context(), filepath.Join(dir, "absent-symbol.json"), opts)
 	require.ErrorIs(t, err, os.ErrNotExist)
-	_, err = Read(t.Context(), fstest.MapFS{"a": {Data: []byte("{}")}}, "a", Options{Params: "b"})
+	_, _, err = Read(t.Context(), fstest.MapFS{"a": {Data: []byte("{}")}}, "a", Options{Params: "b"})
 	require.ErrorContains(t, err, "b: ")
-	_, err = Load(t.Context(), write("bad-symbol.json", bytes.Repeat([]byte("x"), 9)), Options{Params: other})
+	_, _, err = Load(t.Context(), write("bad-symbol.json", bytes.Repeat([]byte("x"), 9)), Options{Params: other})
 	require.ErrorContains(t, err, "bad-symbol.json: not a graph of MXNet (symbol.json): ")
 }

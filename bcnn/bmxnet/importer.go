@@ -13,14 +13,13 @@ import (
 
 // importer makes the layers of a graph.
 type importer struct {
-	opts    Options
-	limits  bcnn.Limits
-	budget  *budget.Budget
-	nodes   []node
-	head    int
-	params  map[string]array
-	folded  map[int]array  // of nodes that read weights alone
-	borders map[int]border // of Pad nodes
+	opts   Options
+	limits bcnn.Limits
+	budget *budget.Budget
+	nodes  []node
+	head   int
+	params map[string]array
+	folded map[int]array // of nodes that read weights alone
 
 	net       *bcnn.Network
 	names     map[string]bool // of layers
@@ -39,7 +38,6 @@ type value struct {
 	// vector says that the graph sees a vector: the values of the image in shape,
 	// channel after channel.
 	vector bool
-	binary bool // its values are ±1
 	// hole says that there is no layer, since something stands in the way.
 	hole bool
 }
@@ -151,11 +149,8 @@ func (im *importer) finish() error {
 	if _, ok := im.folded[im.head]; ok {
 		return errors.New("the graph computes nothing")
 	}
-	v, err := im.made(&im.nodes[im.head])
-	switch {
-	case err != nil:
-		return err
-	case v.hole:
+	v := im.values[im.head]
+	if v.hole {
 		return errHole
 	}
 	if !im.softmax {
@@ -243,7 +238,7 @@ func (im *importer) operand(n *node, k int) (value, error) {
 	if v.hole {
 		return v, errHole
 	}
-	return im.made(from)
+	return v, nil
 }
 
 // parameter returns the weights that a node reads.
@@ -339,7 +334,7 @@ func (im *importer) plain(n *node, v value) (value, error) {
 		return v, nil
 	}
 	size := v.shape.Values()
-	flat := value{shape: bcnn.Shape{H: 1, W: 1, C: size}, vector: true, binary: v.binary}
+	flat := value{shape: bcnn.Shape{H: 1, W: 1, C: size}, vector: true}
 	flat, err := im.emit(n, "/flatten", bcnn.Flatten{}, flat, v)
 	if err != nil || channels == 1 {
 		return flat, err
@@ -362,15 +357,11 @@ func (im *importer) plain(n *node, v value) (value, error) {
 // sign returns a value as ±1, +1 where it is 0 or more. Layers that read the same value
 // share it.
 func (im *importer) sign(n *node, v value) (value, error) {
-	if v.binary {
-		return v, nil
-	}
 	if s, ok := im.signs[v.layer]; ok {
 		s.vector = v.vector
 		return s, nil
 	}
 	s := v
-	s.binary = true
 	s, err := im.emit(n, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, s, v)
 	im.signs[v.layer] = s
 	return s, err
@@ -379,7 +370,6 @@ func (im *importer) sign(n *node, v value) (value, error) {
 // pointwise appends a function of single values.
 func (im *importer) pointwise(n *node, suffix string, op bcnn.Op, v value) (value, error) {
 	out := v
-	out.binary = false
 	return im.emit(n, suffix, op, out, v)
 }
 

@@ -75,7 +75,7 @@ func convolution(im *importer, n *node) (value, error) {
 		return value{}, err
 	}
 	p.weights = p.weights || weights.signs
-	v, padValue, err := im.unpadded(n, p.weights && (p.act <= 1 || p.act == full), &w.Pad)
+	v, err := im.operand(n, 0)
 	if err != nil {
 		return value{}, err
 	}
@@ -86,10 +86,10 @@ func convolution(im *importer, n *node) (value, error) {
 	if err := f.check(out, f.channels, w.KH, w.KW); err != nil {
 		return value{}, err
 	}
-	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups, PadValue: padValue}
+	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups}
 	return im.weighted(n, f, p, biased, false, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
 		op.Weights, op.Bias = weights, bias
-		if p.act == 1 && padValue == 0 && w.Pad != (bcnn.Padding{}) {
+		if p.act == 1 && w.Pad != (bcnn.Padding{}) {
 			op.PadValue = 1
 		}
 		return op, w.Output(v.shape, out)
@@ -289,7 +289,7 @@ func pooling(im *importer, n *node) (value, error) {
 		}
 	}
 	out := v
-	out.shape, out.binary = w.Output(v.shape, v.shape.C), v.binary && kind == "max"
+	out.shape = w.Output(v.shape, v.shape.C)
 	if kind == "max" {
 		return im.emit(n, "", bcnn.MaxPool{Window: w}, out, v)
 	}

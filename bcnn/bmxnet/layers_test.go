@@ -12,7 +12,7 @@ import (
 // imported returns the layers of a graph, and their kinds.
 func imported(t *testing.T, g *graph) ([]bcnn.Layer, []string) {
 	t.Helper()
-	net, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	net, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.NoError(t, err)
 	return net.Layers, kinds(net)
 }
@@ -119,7 +119,7 @@ func TestOperandsOfLayers(t *testing.T) {
 	} {
 		g := newGraph()
 		g.op("broadcast_mul", nil, g.op("slice_axis", attributes2(c.attrs...), 0), 0)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 		require.Equal(t, c.ok, err == nil, "%v", err)
 	}
 }
@@ -185,7 +185,7 @@ func TestPadWidths(t *testing.T) {
 		for _, mode := range []string{"edge", "constant", "reflect"} {
 			g := newGraph()
 			g.op("Pad", attributes2("mode", mode, "pad_width", width))
-			_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+			_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 			if want == "" {
 				require.NoError(t, err)
 			} else {

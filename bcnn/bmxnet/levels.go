@@ -48,7 +48,6 @@ func (im *importer) levels(n *node, v value, k int) (value, error) {
 		return v, err
 	}
 	q := v
-	q.binary = false
 	op := bcnn.Quantize{Levels: top(k) + 1, Thresholds: make([]float32, top(k))}
 	for i := range op.Thresholds {
 		op.Thresholds[i] = leastOf(i+1, k)

@@ -87,7 +87,7 @@ func TestPackedBits(t *testing.T) {
 			requireSame(t, g, 4, 5, 6)
 			continue
 		}
-		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 		require.ErrorContains(t, err, "packed weights of several bits, or for activations of several, are not supported")
 	}
 }
@@ -100,7 +100,7 @@ func TestExactSums(t *testing.T) {
 	}{{259, 1, true}, {260, 1, false}, {129, 2, true}, {130, 2, false}} { // 2²³ / 255 / 127
 		g := newGraph()
 		g.weighted("QConvolution", attributes2("kernel", fmt.Sprintf("(%d, 1)", c.rows), "num_filter", 1, "act_bit", 8, "weight_bit", 7), 0, 1, c.channels, c.rows, 1)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 2, W: 1, C: c.channels}})
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 2, W: 1, C: c.channels}})
 		if c.ok {
 			require.NoError(t, err)
 		} else {
@@ -151,14 +151,14 @@ func TestMoreErrors(t *testing.T) {
 	} {
 		g := newGraph()
 		c.make(g)
-		_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 		require.ErrorContains(t, err, c.want)
 	}
 	// A constant that cannot be is one obstacle, whatever reads it.
 	g := newGraph()
 	w := g.op("transpose", attributes2("axes", "(1, 0)"), g.param("arg:", 4, 2))
 	g.op("broadcast_mul", nil, 0, g.op("abs", nil, w))
-	_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 	var obstacles *bcnn.ObstaclesError
 	require.ErrorAs(t, err, &obstacles)
 	require.Len(t, obstacles.Obstacles, 1)
@@ -166,7 +166,7 @@ func TestMoreErrors(t *testing.T) {
 	g = newGraph()
 	g.op("clip", nil)
 	g.nodes[0].attrs = attributes2("__shape__", "(3,)")
-	_, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
+	_, _, err = Decode(t.Context(), g.symbol(), g.file(), Options{})
 	require.ErrorContains(t, err, "the file does not say how large it is")
 }
 
@@ -176,15 +176,15 @@ func TestLimitsReached(t *testing.T) {
 	g.op("clip", attributes2("a_max", 1))
 	bytes := int64(len(g.symbol()) + len(g.file()))
 	for _, s := range []bcnn.Shape{{H: maxSide, W: 1, C: 1}, {H: 1, W: maxSide, C: 1}, {H: 1, W: 1, C: maxOut}} {
-		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: s, Limits: bcnn.Limits{FileBytes: bytes, TensorBytes: s.Bytes(bcnn.Float32)}})
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: s, Limits: bcnn.Limits{FileBytes: bytes, TensorBytes: s.Bytes(bcnn.Float32)}})
 		require.NoError(t, err, "%v", s)
-		_, err = Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: s, Limits: bcnn.Limits{TensorBytes: s.Bytes(bcnn.Float32) - 1}})
+		_, _, err = Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: s, Limits: bcnn.Limits{TensorBytes: s.Bytes(bcnn.Float32) - 1}})
 		require.Error(t, err, "%v", s)
 	}
 	for _, s := range []bcnn.Shape{{H: maxSide + 1, W: 1, C: 1}, {H: 1, W: maxSide + 1, C: 1}, {H: 1, W: 1, C: maxOut + 1}} {
-		_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: s})
+		_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: s})
 		require.ErrorContains(t, err, s.String()+" is too large")
 	}
-	_, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 1, W: 1, C: 1}, Limits: bcnn.Limits{FileBytes: bytes - 1}})
+	_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 1, W: 1, C: 1}, Limits: bcnn.Limits{FileBytes: bytes - 1}})
 	require.ErrorContains(t, err, "bytes that are allowed")
 }

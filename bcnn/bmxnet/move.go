@@ -8,47 +8,6 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// border is what a Pad puts around an image. A convolution of bits takes it as its own
-// padding; the layer is made for what else reads it.
-type border struct {
-	of     value
-	op     bcnn.Pixels
-	width  bcnn.Padding
-	filled bool // with op.Fill
-}
-
-// notMade is the layer of a value whose layer has not been made yet.
-const notMade = bcnn.NetworkInput - 1
-
-// made returns the value of a node, and makes its layer if that is missing.
-func (im *importer) made(n *node) (value, error) {
-	v := im.values[n.index]
-	b, ok := im.borders[n.index]
-	if !ok || v.layer != notMade {
-		return v, nil
-	}
-	v, err := im.emit(n, "", b.op, v, b.of)
-	if err != nil {
-		return v, err
-	}
-	im.net.Layers[v.layer].Source = source(n.name+"_output", v)
-	im.values[n.index] = v
-	return v, nil
-}
-
-// unpadded returns the image that a convolution reads. Where a Pad in front of it puts −1
-// or +1 around signs, and the weights are signs, the convolution pads with that itself.
-func (im *importer) unpadded(n *node, signs bool, width *bcnn.Padding) (v value, padValue int, err error) {
-	if signs && *width == (bcnn.Padding{}) && n.inputs[0][1] == 0 {
-		if b, ok := im.borders[n.inputs[0][0]]; ok && b.filled && b.of.binary && (b.op.Fill == 1 || b.op.Fill == -1) {
-			*width = b.width
-			return b.of, int(b.op.Fill), nil
-		}
-	}
-	v, err = im.operand(n, 0)
-	return v, 0, err
-}
-
 // pad imports a Pad of rows and columns.
 func pad(im *importer, n *node) (value, error) {
 	a := n.attributes()
@@ -76,15 +35,12 @@ func pad(im *importer, n *node) (value, error) {
 	if err != nil {
 		return v, err
 	}
-	b := border{of: v, op: op, width: bcnn.Padding{Top: width[4], Left: width[6], Bottom: width[5], Right: width[7]}, filled: mode == "constant"}
-	if b.filled {
-		b.op.Fill = fill
+	if mode == "constant" {
+		op.Fill = fill
 	}
-	im.borders[n.index] = b
 	out := v
-	out.layer, out.shape.H, out.shape.W = notMade, len(op.Rows), len(op.Cols)
-	out.binary = v.binary && (!b.filled || fill == 1 || fill == -1)
-	return out, nil
+	out.shape.H, out.shape.W = len(op.Rows), len(op.Cols)
+	return im.emit(n, "", op, out, v)
 }
 
 // padded lists the rows or columns of an image of size, with more before and after it.

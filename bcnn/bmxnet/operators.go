@@ -285,7 +285,7 @@ func concat(im *importer, n *node) (value, error) {
 	if len(list) == 0 {
 		return value{}, errors.New("it has no inputs")
 	}
-	out := value{binary: true}
+	out := value{}
 	for k := range list {
 		if list[k], err = im.plain(n, list[k]); err != nil {
 			return out, err
@@ -295,7 +295,6 @@ func concat(im *importer, n *node) (value, error) {
 			return out, fmt.Errorf("it joins images of %d×%d and %d×%d", out.shape.H, out.shape.W, s.H, s.W)
 		}
 		out.shape, out.vector = bcnn.Shape{H: s.H, W: s.W, C: out.shape.C + s.C}, list[k].vector
-		out.binary = out.binary && list[k].binary
 	}
 	if len(list) == 1 {
 		return list[0], nil
@@ -328,7 +327,6 @@ func add(im *importer, n *node) (value, error) {
 			suffix = fmt.Sprint("/", k)
 		}
 		out := sum
-		out.binary = false
 		if sum, err = im.emit(n, suffix, bcnn.Add{}, out, sum, v); err != nil {
 			return sum, err
 		}
@@ -363,7 +361,6 @@ func sub(im *importer, n *node) (value, error) {
 		return b, err
 	}
 	out := a
-	out.binary = false
 	return im.emit(n, "", bcnn.Add{}, out, a, b)
 }
 
@@ -384,7 +381,6 @@ func mul(im *importer, n *node) (value, error) {
 		return a, fmt.Errorf("products of %v and %v are not supported", s, f)
 	}
 	out := a
-	out.binary = false
 	return im.emit(n, "", bcnn.Mul{}, out, a, b)
 }
 

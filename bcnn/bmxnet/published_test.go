@@ -68,7 +68,7 @@ func kinds(net *bcnn.Network) (list []string) {
 // its accuracy is that of it, 97.40 %.
 func TestLeNet(t *testing.T) {
 	path := testenv.SharedData(t, "bmxnet/binarized_mnist_32bit-symbol.json")
-	net, err := Load(t.Context(), path, Options{
+	net, _, err := Load(t.Context(), path, Options{
 		InputShape: bcnn.Shape{H: 28, W: 28, C: 1}, InputType: bcnn.Uint8, Scale: []float32{1. / 255},
 	})
 	require.NoError(t, err)
@@ -111,7 +111,7 @@ func TestLeNet(t *testing.T) {
 // outputs for 100 images are those of an independent implementation.
 func TestResNet(t *testing.T) {
 	path := testenv.SharedData(t, "bmxnet/binarized_cifar10-resnet18-64bit-symbol.json")
-	net, err := Load(t.Context(), path, Options{
+	net, _, err := Load(t.Context(), path, Options{
 		InputShape: bcnn.Shape{H: 32, W: 32, C: 3}, InputType: bcnn.Uint8, Mean: []float32{123.68, 116.779, 103.939},
 	})
 	require.NoError(t, err)

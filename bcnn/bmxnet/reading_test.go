@@ -291,7 +291,7 @@ func TestWeightsBesideTensors(t *testing.T) {
 				requireSame(t, g, 4, 5, 6)
 				continue
 			}
-			_, err := Decode(t.Context(), g.symbol(), g.file(), shape)
+			_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
 			require.ErrorContains(t, err, "are not supported, want one, or one for each channel")
 		}
 	}

@@ -25,6 +25,8 @@ type Report struct {
 	// NearlyBinary are the layers whose weights are ±α for one α per filter, small multiples
 	// of it, or sums of a few binary bases, but for small deviations.
 	NearlyBinary []NearlyBinary
+	// Findings are what package simplify has found in the network.
+	Findings []simplify.Finding
 	// Deviations say what the network computes otherwise than the file, and by how much at
 	// most: FLOAT16, BFLOAT16 and DOUBLE, which it computes in float32.
 	Deviations []string
@@ -70,7 +72,7 @@ func (im *importer) report(net *bcnn.Network, findings []simplify.Finding) (*Rep
 			delete(made, node)
 		}
 	}
-	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled, Deviations: im.rounded()}
+	r := &Report{Producer: im.model.Producer, Opset: int(im.model.Opset), Nodes: len(g.Nodes), Cancelled: im.cancelled, Deviations: im.rounded(), Findings: findings}
 	for _, z := range im.build.Zeros {
 		r.Zeros = append(r.Zeros, Zero{z.Node.Label(), z.Frequent})
 	}

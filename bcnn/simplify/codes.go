@@ -76,7 +76,10 @@ func (p *pass) coder(op bcnn.Op) (value, error) {
 			}
 		}
 	}
-	out := p.copy()
+	out, ok := p.inside(op)
+	if !ok {
+		out = p.copy()
+	}
 	switch op := op.(type) {
 	case bcnn.Sign, bcnn.Binarize:
 		out.code = signs(out.layer)
@@ -119,6 +122,19 @@ func (p *pass) function(op bcnn.Op) (value, error) {
 	return out, err
 }
 
+// takesOver makes the layer at hand the same as one of the new network; ok is false where both
+// are outputs, which are layers of their own.
+func (p *pass) takesOver(layer int) (ok bool) {
+	if !p.outputs[p.at] {
+		return true
+	}
+	if m := &p.made[layer]; !p.outputs[m.of] {
+		m.of, m.same = p.at, true
+		return true
+	}
+	return false
+}
+
 // valued returns the values of codes as the output of the layer at hand: as what an Affine
 // layer makes of the codes, where that is just them.
 func (p *pass) valued(c *code) value {
@@ -130,7 +146,7 @@ func (p *pass) valued(c *code) value {
 	case exact && c.plain() && p.made[c.layer].of == p.at:
 		p.made[c.layer].same = true
 		return value{layer: c.layer, code: c}
-	case exact && c.plain() && !slices.Contains(p.from.OutputLayers(), p.at):
+	case exact && c.plain() && p.takesOver(c.layer):
 		p.found(Functions, "it gives the codes that it is made of")
 		return value{layer: c.layer, code: c}
 	case !exact || c.plain():
@@ -237,13 +253,13 @@ func (c *code) check() {
 	c.affine = c.gain != 0
 	for k, x := range c.values {
 		off := gain*float64(c.low+k*c.step) + float64(c.offset) - float64(x)
-		c.affine = c.affine && math.Abs(off) <= fits*math.Abs(gain)
+		c.affine = c.affine && math.Abs(off) <= fitting*math.Abs(gain)
 	}
 }
 
-// fits is how far values may be from gain·q + offset, as a fraction of the gain: what roundings
+// fitting is how far values may be from gain·q + offset, as a fraction of the gain: what roundings
 // of float32 explain, but none that a network rounds with, such as (x + 1.5·2²³) − 1.5·2²³.
-const fits = 0x1p-10
+const fitting = 0x1p-10
 
 // rescale sets gain and offset of affine codes to those of an Affine layer on others.
 func (c *code) rescale(of scaled, a bcnn.Affine) {

@@ -1,7 +1,6 @@
 package simplify
 
 import (
-	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -47,23 +46,14 @@ func (l *layer) groups() int {
 func (p *pass) linear(op bcnn.Op) (value, error) {
 	in := p.input()
 	l, w := p.weighted(op, in)
-	if inside, conv, ok := p.bordered(op); ok {
-		before := len(p.findings)
-		merged, _ := p.weighted(conv, inside)
-		merged.fill = p.from.Layers[p.from.Layers[p.at].Inputs[0]].Op.(bcnn.Pixels).Fill
-		y, err := p.exactly(merged, w, inside)
+	if b, ok := p.bordered(in); ok {
+		y, err := p.padded(op, w, b)
 		if err != nil {
 			return value{}, err
 		}
-		if y == nil && merged.fill == 0 { // also of real numbers
-			made := p.same(p.emit("", conv, l.out, inside.layer))
-			y = &made
-		}
 		if y != nil {
-			p.found(Border, "the pixels of %v around its input are its padding", merged.fill)
 			return *y, nil
 		}
-		p.findings = p.findings[:before]
 	}
 	y, err := p.exactly(l, w, in)
 	if err != nil {
@@ -90,47 +80,6 @@ func (p *pass) weighted(op bcnn.Op, in value) (*layer, bcnn.Weights) {
 	}
 	l.rows.Values = w.F32
 	return l, w
-}
-
-// bordered returns what is inside pixels that the convolution at hand reads, which are an
-// image with a border of one value, and the convolution with the border as its padding.
-func (p *pass) bordered(op bcnn.Op) (inside value, conv bcnn.Conv2D, ok bool) {
-	from := p.from.Layers[p.at].Inputs[0]
-	conv, ok = op.(bcnn.Conv2D)
-	if !ok || from <= bcnn.NetworkInput || !p.on(Border) || p.budget.Charge(0) != nil {
-		return inside, conv, false
-	}
-	pixels, ok := p.from.Layers[from].Op.(bcnn.Pixels)
-	if !ok || max(pixels.BlockH, 1)*max(pixels.BlockW, 1) > 1 || conv.Pad != (bcnn.Padding{}) && pixels.Fill != float32(conv.PadValue) {
-		return inside, conv, false
-	}
-	inside = p.value(p.from.Layers[from].Inputs[0])
-	shape := p.shape(inside.layer)
-	top, bottom, rows := border(pixels.Rows, shape.H)
-	left, right, cols := border(pixels.Cols, shape.W)
-	conv.Pad.Top += top
-	conv.Pad.Bottom += bottom
-	conv.Pad.Left += left
-	conv.Pad.Right += right
-	return inside, conv, rows && cols
-}
-
-// border returns how many positions of −1 are in front of 0, 1, … size−1, and behind them; ok
-// is false for other lists.
-func border(list []int32, size int) (before, after int, ok bool) {
-	for before < len(list) && list[before] == -1 {
-		before++
-	}
-	after = len(list) - before - size
-	if after < 0 {
-		return 0, 0, false
-	}
-	for k := range size {
-		if int(list[before+k]) != k {
-			return 0, 0, false
-		}
-	}
-	return before, after, !slices.ContainsFunc(list[before+size:], func(x int32) bool { return x != -1 })
 }
 
 // exactly returns the layer at hand with exact sums of integers; nil where it has none, or is
@@ -257,7 +206,7 @@ func (p *pass) coded(l *layer, c scaled) (y int, ok bool, err error) {
 	if err != nil {
 		return 0, false, err
 	}
-	around, fits := l.around(c)
+	around, inside := l.around(c)
 	zeros := !l.padded || l.fill == 0
 	var two *weights.Two
 	if zeros && (form == nil || form.Bits == nil) {
@@ -271,7 +220,7 @@ func (p *pass) coded(l *layer, c scaled) (y int, ok bool, err error) {
 			p.deviates(two.Deviation, true, "its weights have two values in each filter, its input is %v", c)
 			return y, ok, err
 		}
-	case form != nil && fits:
+	case form != nil && inside:
 		p.deviates(deviation, true, "its weights are %v, its input is %v", form, c)
 		return p.factored(l, c, form, around), true, nil
 	case form != nil && zeros:

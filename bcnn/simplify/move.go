@@ -34,8 +34,10 @@ func (p *pass) move(op bcnn.Op) (value, error) {
 	switch op := op.(type) {
 	case bcnn.Concat:
 		out.joined = joined(in)
+	case bcnn.Pixels:
+		out.of = &in[0]
 	case bcnn.MaxPool:
-		out.joined = p.pooled(op, in[0].joined)
+		out.joined = p.pooledParts(op, in[0].joined)
 	case bcnn.Flatten:
 		if p.shape(in[0].layer).Pixels() == 1 { // which it leaves as they are
 			out.sum, out.joined = in[0].sum, in[0].joined
@@ -146,8 +148,8 @@ func joined(in []value) []scaled {
 	return out
 }
 
-// pooled returns parts behind a max-pool.
-func (p *pass) pooled(op bcnn.MaxPool, parts []scaled) []scaled {
+// pooledParts returns parts behind a max-pool.
+func (p *pass) pooledParts(op bcnn.MaxPool, parts []scaled) []scaled {
 	out := slices.Clone(parts)
 	if p.room -= len(parts); p.room < 0 {
 		return nil

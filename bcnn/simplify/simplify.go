@@ -95,7 +95,10 @@ func Network(ctx context.Context, n *bcnn.Network, opts Options) (*bcnn.Network,
 	}
 	b := budget.New(ctx, workPerByte*size(n))
 	p := &pass{opts: opts, budget: b, from: n, shapes: shapes, room: limits.Layers - len(n.Layers), to: &bcnn.Network{Inputs: n.Inputs}}
-	p.sets = values.New(p.to, b)
+	p.sets, p.outputs = values.New(p.to, b), make([]bool, len(n.Layers))
+	for _, l := range n.OutputLayers() {
+		p.outputs[l] = true
+	}
 	for i := range n.Layers {
 		p.at = i
 		v, err := p.layer(n.Layers[i].Op)
@@ -159,6 +162,7 @@ type pass struct {
 	budget   *budget.Budget
 	from     *bcnn.Network
 	shapes   []bcnn.Shape // of its layers
+	outputs  []bool       // which of them are outputs
 	at       int          // the layer at hand
 	values   []value      // of the layers in front of it
 	room     int          // how many layers may be added
@@ -184,6 +188,7 @@ type value struct {
 	code   *code
 	sum    *sum
 	joined []scaled
+	of     *value // the image that it is, of numbers, with pixels around
 }
 
 // value returns that of a layer or an input.
@@ -254,8 +259,10 @@ func (p *pass) layer(op bcnn.Op) (value, error) {
 		return p.coder(op)
 	case bcnn.Affine, bcnn.ReLU, bcnn.PReLU, bcnn.Clip, bcnn.Function:
 		return p.function(op)
-	case bcnn.Concat, bcnn.Channels, bcnn.Pixels, bcnn.MaxPool, bcnn.Flatten:
+	case bcnn.Concat, bcnn.Channels, bcnn.Pixels, bcnn.Flatten:
 		return p.move(op)
+	case bcnn.MaxPool, bcnn.AvgPool:
+		return p.pool(op)
 	case bcnn.Add:
 		return p.add()
 	}

@@ -181,7 +181,7 @@ func TestCharges(t *testing.T) {
 			x := g.put("bits", []int32{1, 64 * n}, 0)
 			g.outputs[0] = g.add("FULLY_CONNECTED", nil, []int32{1, 2}, x, g.floats([]int32{2, 64 * n}, slices.Repeat(of(1), int(128*n))...))
 			return g
-		}, 2*64*floats}, // which are not yet bits
+		}, 2 * 64 * floats}, // which are not yet bits
 		{"taps of DEPTHWISE_CONV_2D", func(n int32) *testGraph {
 			g := newGraph(1, n, 1, 2)
 			g.outputs[0] = g.add("DEPTHWISE_CONV_2D", map[int]any{0: uint8(1), 1: 1, 2: 1}, []int32{1, 1, 1, 2}, 0, zeros(g, 1, n, 1, 2))

@@ -1,6 +1,7 @@
 package tflite
 
 import (
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -13,6 +14,8 @@ type Report struct {
 	// Deviations say where the network's integers may be others than those of the
 	// interpreter, and by how much at most.
 	Deviations []string
+	// Findings are what package simplify has found in the network.
+	Findings []simplify.Finding
 	// Inputs and Outputs are those of the file, in its order.
 	Inputs, Outputs []Tensor
 }

@@ -174,6 +174,7 @@ func (im *importer) simplified(ctx context.Context) (*bcnn.Network, *Report, err
 	if err != nil {
 		return nil, nil, err
 	}
+	im.report.Findings = findings
 	for _, f := range findings {
 		if f.Deviation > 0 && !f.Nearly {
 			im.deviates(im.by[f.Layer], "%s, which they differ from by up to %.2g of α", f.Text, f.Deviation)

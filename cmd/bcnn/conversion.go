@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/summary"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -27,6 +28,7 @@ type conversion struct {
 	NearlyBinary []nearlyBinary `json:"nearly_binary,omitempty"`
 	Deviations   []string       `json:"deviations,omitempty"`
 	Rounded      []roundedLayer `json:"rounded,omitempty"`
+	Findings     []finding      `json:"findings,omitempty"`
 }
 
 type roundedLayer struct {
@@ -47,13 +49,17 @@ type nearlyBinary struct {
 	Taken     bool    `json:"taken"`
 }
 
-// newConversion reports on a network that was made of in. nodes is nil unless that
-// was an ONNX model.
-func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *onnx.Report) *conversion {
-	c := &conversion{Input: in, Output: out, Report: summary.New(net, plan)}
-	if nodes == nil {
-		return c
-	}
+// finding is what a rule of package simplify has found.
+type finding struct {
+	Layer     string  `json:"layer"`
+	Rule      string  `json:"rule"`
+	Text      string  `json:"text"`
+	Deviation float64 `json:"deviation,omitempty"`
+	Nearly    bool    `json:"nearly,omitempty"`
+}
+
+// ofONNX adds what the import of an ONNX model says.
+func (c *conversion) ofONNX(nodes *onnx.Report) {
 	c.kind, c.Nodes, c.Folded, c.Cancelled, c.Deviations = "ONNX nodes", nodes.Nodes, len(nodes.Folded), nodes.Cancelled, nodes.Deviations
 	for _, z := range nodes.Zeros {
 		c.Zeros = append(c.Zeros, changedZero(z))
@@ -64,7 +70,12 @@ func newConversion(in, out string, net *bcnn.Network, plan *bcnn.Plan, nodes *on
 	for _, n := range nodes.NearlyBinary {
 		c.NearlyBinary = append(c.NearlyBinary, nearlyBinary(n))
 	}
-	return c
+}
+
+// ofTFLite adds what the import of a TensorFlow Lite model says.
+func (c *conversion) ofTFLite(operators *tflite.Report) {
+	c.kind, c.Nodes, c.Folded = "TensorFlow Lite operators", operators.Operators, operators.Folded
+	c.Deviations = operators.Deviations
 }
 
 func (c *conversion) print(out *output) {
@@ -110,6 +121,9 @@ func (c *conversion) print(out *output) {
 	for _, r := range c.Rounded {
 		out.printf("%s: --first-weights has made its weights integers of %d bits times a scale: they differ by up to %.2g of the largest of their filter, and outputs by at most %.2g of the largest possible: another network\n",
 			r.Layer, r.Bits, r.Weight, r.Output)
+	}
+	for _, f := range c.Findings {
+		out.printf("%s: %s (rule %s)\n", f.Layer, f.Text, f.Rule)
 	}
 	for _, d := range c.Deviations {
 		out.printf("deviates from the file: %s\n", d)

@@ -11,17 +11,18 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/recognize"
+	"github.com/bitcnn/bitcnn/internal/summary"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -36,18 +37,50 @@ type convertFlags struct {
 	onnx               onnx.Options
 	firstWeights       int
 	requireBinary      bool
+	explain            bool
 	json               bool
 }
 
-// flagsOf are the flags that only make sense for some formats.
-var flagsOf = []struct {
-	names, formats []string
-	what           string
-}{
-	{[]string{"input", "mean", "scale", "labels", "name", "resize"}, []string{"onnx", "tflite", "bmxnet"}, "for ONNX, TensorFlow Lite and BMXNet models"},
-	{[]string{"shape"}, []string{"onnx", "bmxnet"}, "for ONNX and BMXNet models"},
-	{[]string{"sign-zero", "override-zeros", "weight-tolerance"}, []string{"onnx"}, "for ONNX models"},
-	{[]string{"params"}, []string{"bmxnet"}, "for BMXNet models"},
+// imported is a network that was read, with what the report says of it.
+type imported struct {
+	net      *bcnn.Network
+	findings []simplify.Finding
+	describe func(c *conversion) // nil for nothing
+}
+
+// reader is a format that convert reads.
+type reader struct {
+	name  string
+	kind  recognize.Format // 0 for what only --from asks for
+	flags []string         // that it has of those that only some have
+	load  func(ctx context.Context, f *convertFlags, in string) (imported, error)
+}
+
+// readers are all formats.
+func readers() []reader {
+	input := []string{"input", "mean", "scale", "labels", "name", "resize"}
+	return []reader{
+		{"onnx", recognize.ONNX, append(input, "shape", "sign-zero", "override-zeros", "weight-tolerance"), loadONNX},
+		{"tflite", recognize.TFLite, input, loadTFLite},
+		{"bmxnet", recognize.BMXNet, append(input, "shape", "params"), loadBMXNet},
+		{"bincnn", recognize.BinCNN, []string{"mode"}, loadBinCNN},
+		{"zoo", 0, nil, loadZoo},
+		{"bcnn", recognize.ModelFile, nil, func(ctx context.Context, _ *convertFlags, in string) (imported, error) {
+			net, err := modelfile.Load(ctx, in, modelfile.Options{})
+			return imported{net: net}, err
+		}},
+	}
+}
+
+// flagsOf says of the flags that only make sense for some formats for which.
+var flagsOf = map[string]string{
+	"input": "for ONNX, TensorFlow Lite and BMXNet models", "mean": "for ONNX, TensorFlow Lite and BMXNet models",
+	"scale": "for ONNX, TensorFlow Lite and BMXNet models", "labels": "for ONNX, TensorFlow Lite and BMXNet models",
+	"name": "for ONNX, TensorFlow Lite and BMXNet models", "resize": "for ONNX, TensorFlow Lite and BMXNet models",
+	"shape":     "for ONNX and BMXNet models",
+	"sign-zero": "for ONNX models", "override-zeros": "for ONNX models", "weight-tolerance": "for ONNX models",
+	"params": "for BMXNet models",
+	"mode":   "for folders of weights of BinCNN",
 }
 
 func newConvert(env *environment) *cobra.Command {
@@ -73,10 +106,12 @@ input of a BMXNet model must be given with --shape. --input uint8 makes a model
 with a float input read the bytes of images, of which it computes
 (x - mean) · scale per channel first.
 
+With --explain the report says of each layer what made it binary, or of few bits.
+
 With --json, one object: input, output, bytes, layers, macs, binary_macs,
 float_bytes, stored_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
-folded, of an ONNX model cancelled, zeros, nearly_binary, and with --first-weights
-rounded.`,
+folded, of an ONNX model cancelled, zeros, nearly_binary, with --first-weights
+rounded, and with --explain findings.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098
@@ -94,65 +129,18 @@ rounded.`,
 			if err := f.parse(); err != nil {
 				return err
 			}
-			format, err := f.format(in)
+			from, err := f.reader(in)
 			if err != nil {
 				return err
 			}
-			for _, f := range flagsOf {
-				for _, name := range f.names {
-					if !slices.Contains(f.formats, format) && cmd.Flags().Changed(name) {
-						return usagef("--%s is %s", name, f.what)
-					}
+			for name, what := range flagsOf {
+				if !slices.Contains(from.flags, name) && cmd.Flags().Changed(name) {
+					return usagef("--%s is %s", name, what)
 				}
 			}
-			if format != "bincnn" && f.mode != "" {
-				return usagef("--mode is for folders of weights of BinCNN")
-			}
-			var net *bcnn.Network
-			var nodes *onnx.Report       // of an ONNX model
-			var operators *tflite.Report // of a TensorFlow Lite model
-			switch format {
-			case "onnx":
-				net, nodes, err = f.loadONNX(cmd.Context(), in)
-			case "tflite":
-				net, operators, err = f.loadTFLite(cmd.Context(), in)
-			case "bmxnet":
-				net, err = f.loadBMXNet(cmd.Context(), in)
-			case "bincnn":
-				mode := bincnn.Mode(f.mode)
-				modes := []bincnn.Mode{bincnn.Thresh, bincnn.Norm, bincnn.Int}
-				if !slices.Contains(modes, mode) {
-					return usagef("--mode %q: want thresh, norm or int", f.mode)
-				}
-				net, err = bincnn.Load(cmd.Context(), in, mode)
-			case "zoo":
-				if !slices.Contains(zoo.Names(), in) {
-					return usagef("--from zoo has no %q: want %s", in, strings.Join(zoo.Names(), ", "))
-				}
-				net, err = zoo.New(in, measure.Seed)
-			default:
-				net, err = bitcnn.Load(cmd.Context(), in, bitcnn.LoadOptions{})
-			}
+			c, net, err := f.convert(cmd.Context(), from, in)
 			if err != nil {
 				return err
-			}
-			var rounded []bcnn.RoundedLayer
-			if f.firstWeights > 0 {
-				if net, rounded, err = bcnn.RoundFirst(cmd.Context(), net, f.firstWeights, bcnn.LowerOptions{}); err != nil {
-					return files.Name(in, err)
-				}
-			}
-			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
-			if err != nil {
-				return files.Name(in, err)
-			}
-			c := newConversion(in, f.output, net, plan, nodes)
-			for _, l := range rounded {
-				c.Rounded = append(c.Rounded, roundedLayer(l))
-			}
-			if operators != nil {
-				c.kind, c.Nodes, c.Folded = "TensorFlow Lite operators", operators.Operators, operators.Folded
-				c.Deviations = operators.Deviations
 			}
 			if c.Warning != "" && f.requireBinary {
 				return files.Name(in, errors.New(c.Warning))
@@ -190,6 +178,7 @@ rounded.`,
 	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α; 0: only equal ones")
 	wholeFlag(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of so many bits times a scale per filter, which makes another network")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
+	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
 		"from": {"onnx", "tflite", "bmxnet", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
@@ -200,23 +189,57 @@ rounded.`,
 	return cmd
 }
 
-// format returns the format of the model that is to be converted: onnx, tflite, bmxnet,
-// bincnn, zoo or bcnn.
-func (f *convertFlags) format(in string) (string, error) {
-	switch f.from {
-	case "onnx", "tflite", "bmxnet", "bincnn", "zoo":
-		return f.from, nil
-	case "":
-	default:
-		return "", usagef("--from %q: want onnx, tflite, bmxnet, bincnn or zoo", f.from)
-	}
-	format, err := recognize.Path(in)
+// convert reads a model and reports on it.
+func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*conversion, *bcnn.Network, error) {
+	m, err := from.load(ctx, f, in)
 	if err != nil {
-		return "", err
+		return nil, nil, err
 	}
-	return map[recognize.Format]string{
-		recognize.ONNX: "onnx", recognize.TFLite: "tflite", recognize.BMXNet: "bmxnet", recognize.BinCNN: "bincnn", recognize.ModelFile: "bcnn",
-	}[format], nil
+	net, found, err := simplify.Network(ctx, m.net, simplify.Options{})
+	if err != nil {
+		return nil, nil, files.Name(in, err)
+	}
+	var rounded []bcnn.RoundedLayer
+	if f.firstWeights > 0 {
+		if net, rounded, err = bcnn.RoundFirst(ctx, net, f.firstWeights, bcnn.LowerOptions{}); err != nil {
+			return nil, nil, files.Name(in, err)
+		}
+	}
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	if err != nil {
+		return nil, nil, files.Name(in, err)
+	}
+	c := &conversion{Input: in, Output: f.output, Report: summary.New(net, plan)}
+	if m.describe != nil {
+		m.describe(c)
+	}
+	for _, l := range rounded {
+		c.Rounded = append(c.Rounded, roundedLayer(l))
+	}
+	if f.explain {
+		for _, l := range append(m.findings, found...) {
+			c.Findings = append(c.Findings, finding{l.Layer, string(l.Rule), l.Text, l.Deviation, l.Nearly})
+		}
+	}
+	return c, net, nil
+}
+
+// reader returns the format of the model that is to be converted.
+func (f *convertFlags) reader(in string) (reader, error) {
+	list := readers()
+	kind := recognize.Format(0)
+	if f.from == "" {
+		var err error
+		if kind, err = recognize.Path(in); err != nil {
+			return reader{}, err
+		}
+	}
+	for _, s := range list {
+		if f.from == s.name && s.name != "bcnn" || f.from == "" && s.kind == kind {
+			return s, nil
+		}
+	}
+	return reader{}, usagef("--from %q: want onnx, tflite, bmxnet, bincnn or zoo", f.from)
 }
 
 // parse sets the options of an import from the flags that are text.
@@ -257,34 +280,65 @@ func (f *convertFlags) parse() error {
 }
 
 // loadONNX imports an ONNX model with the options that the flags set.
-func (f *convertFlags) loadONNX(ctx context.Context, in string) (*bcnn.Network, *onnx.Report, error) {
+func loadONNX(ctx context.Context, f *convertFlags, in string) (imported, error) {
 	if err := f.setLabels(); err != nil {
-		return nil, nil, err
+		return imported{}, err
 	}
-	return onnx.Load(ctx, in, f.onnx)
+	net, r, err := onnx.Load(ctx, in, f.onnx)
+	if err != nil {
+		return imported{}, err
+	}
+	return imported{net, r.Findings, func(c *conversion) { c.ofONNX(r) }}, nil
 }
 
 // loadBMXNet imports a network of BMXNet, whose input the same flags describe.
-func (f *convertFlags) loadBMXNet(ctx context.Context, in string) (*bcnn.Network, error) {
+func loadBMXNet(ctx context.Context, f *convertFlags, in string) (imported, error) {
 	if err := f.setLabels(); err != nil {
-		return nil, err
+		return imported{}, err
 	}
 	o := &f.onnx
-	return bmxnet.Load(ctx, in, bmxnet.Options{
+	net, r, err := bmxnet.Load(ctx, in, bmxnet.Options{
 		Params: f.params, InputShape: o.InputShape, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale,
 		Name: o.Name, Labels: o.Labels, Resize: o.Resize,
 	})
+	if err != nil {
+		return imported{}, err
+	}
+	return imported{net: net, findings: r.Findings}, nil
 }
 
 // loadTFLite imports a TensorFlow Lite model with those of the options that it has.
-func (f *convertFlags) loadTFLite(ctx context.Context, in string) (*bcnn.Network, *tflite.Report, error) {
+func loadTFLite(ctx context.Context, f *convertFlags, in string) (imported, error) {
 	if err := f.setLabels(); err != nil {
-		return nil, nil, err
+		return imported{}, err
 	}
 	o := &f.onnx
-	return tflite.Load(ctx, in, tflite.Options{
+	net, r, err := tflite.Load(ctx, in, tflite.Options{
 		InputType: o.InputType, Mean: o.Mean, Scale: o.Scale, Name: o.Name, Labels: o.Labels, Resize: o.Resize,
 	})
+	if err != nil {
+		return imported{}, err
+	}
+	return imported{net, r.Findings, func(c *conversion) { c.ofTFLite(r) }}, nil
+}
+
+// loadBinCNN reads a folder of weights of BinCNN.
+func loadBinCNN(ctx context.Context, f *convertFlags, in string) (imported, error) {
+	mode := bincnn.Mode(f.mode)
+	if !slices.Contains([]bincnn.Mode{bincnn.Thresh, bincnn.Norm, bincnn.Int}, mode) {
+		return imported{}, usagef("--mode %q: want thresh, norm or int", f.mode)
+	}
+	net, err := bincnn.Load(ctx, in, mode)
+	return imported{net: net}, err
+}
+
+// loadZoo makes a network of the zoo.
+func loadZoo(_ context.Context, _ *convertFlags, in string) (imported, error) {
+	if !slices.Contains(zoo.Names(), in) {
+		return imported{}, usagef("--from zoo has no %q: want %s", in, strings.Join(zoo.Names(), ", "))
+	}
+	net, err := zoo.New(in, measure.Seed)
+	return imported{net: net}, err
 }
 
 // setLabels reads the file of labels.
