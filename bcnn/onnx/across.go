@@ -20,7 +20,7 @@ func acrossChannels(sequences handler) handler {
 			v.Shape.C == 1 || v.Shape.Pixels() != 1 || !view.Only(v.View[2], view.C) || view.Product(v.View[2]) != v.Shape.C {
 			return sequences(im, n)
 		}
-		v, err := im.build.SettleSigns(v)
+		v, err := im.build.Settle(v)
 		if err == nil {
 			v, err = im.build.Ordered(n, v)
 		}

@@ -145,11 +145,11 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) (build.Op
 	default:
 		return build.Operand{}, errors.New("of two computed tensors only the sum, difference, product, quotient, minimum or maximum is supported")
 	}
-	left, err := im.build.SettleSigns(a)
+	left, err := im.build.Settle(a)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	right, err := im.build.SettleSigns(b)
+	right, err := im.build.Settle(b)
 	if err != nil {
 		return build.Operand{}, err
 	}

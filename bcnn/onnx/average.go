@@ -2,7 +2,6 @@ package onnx
 
 import (
 	"errors"
-	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
@@ -15,14 +14,6 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	// Exporters write padding that counts as zeros around the image. Other values become
-	// pixels of it, below.
-	var pad *build.Pending
-	if v.Pad != nil && v.Pad.Value == 0 {
-		pad = v.Pad
-		v = v.With(v.Node)
-		v.Pad = nil
-	}
 	if err := v.CheckReal(); err != nil {
 		return build.Operand{}, err
 	}
@@ -33,28 +24,17 @@ func (im *importer) averagePool(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	shape := v.Shape
-	if pad != nil {
-		shape.H, shape.W = shape.H+pad.Top+pad.Bottom, shape.W+pad.Left+pad.Right
-	}
-	win, around, err := poolWindow(n, shape, turned)
+	win, around, err := poolWindow(n, v.Shape, turned)
 	if err != nil {
 		return build.Operand{}, err
 	}
 	if win.DilationH != 1 || win.DilationW != 1 {
-		if pad != nil || win.Pad != (bcnn.Padding{}) {
+		if win.Pad != (bcnn.Padding{}) {
 			return build.Operand{}, errors.New("an average over dilated windows with padding is not supported")
 		}
 		if v, win, err = im.apart(n, v, win); err != nil {
 			return build.Operand{}, err
 		}
-	}
-	if pad != nil {
-		if win.Pad != (bcnn.Padding{}) {
-			return build.Operand{}, fmt.Errorf("padding around that of %v is not supported", pad.Node)
-		}
-		win.Pad = pad.Padding
-		return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: true}, turned)
 	}
 	count, err := n.Int("count_include_pad", 0)
 	if err != nil {

@@ -33,10 +33,7 @@ func dimensions(v *build.Value) []int {
 // sliceValue takes dims[i] positions of each dimension of a value: channels, rows,
 // columns.
 func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims []int) (build.Operand, error) {
-	v, err := im.build.SettleSigns(v)
-	if err == nil {
-		v, err = im.build.Padded(v)
-	}
+	v, err := im.build.Settle(v)
 	if err != nil {
 		return build.Operand{}, err
 	}
@@ -191,10 +188,7 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) (build.Operand, e
 	if out, ok, err := im.gatherWindows(n, v, axis, indices.Dims, positions); ok || err != nil {
 		return build.Operand{Value: out}, err
 	}
-	if v, err = im.build.SettleSigns(v); err == nil {
-		v, err = im.build.Padded(v)
-	}
-	if err != nil {
+	if v, err = im.build.Settle(v); err != nil {
 		return build.Operand{}, err
 	}
 	out := v.With(n)

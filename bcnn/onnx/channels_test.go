@@ -271,6 +271,7 @@ func TestChannelLayers(t *testing.T) {
 		{"maximum of rows, of columns", []testNode{op("ReduceMax", "a", "b", "axes", []int{-1}, "keepdims", 0), op("ReduceMax", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"maxpool": 2}, nil},
 		{"mean of a list of pixels", []testNode{op("Reshape", "a flat", "b"), op("ReduceMean", "b", "y", "axes", []int{2}, "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},
 		{"mean of windows", []testNode{op("Reshape", "a windows", "b"), op("ReduceMean", "b", "y", "axes", []int{3, 5}, "keepdims", 0)}, map[string]int{"avgpool": 1}, nil},
+		{"padding around padding that counts", []testNode{op("Pad", "a around", "b"), op("AveragePool", "b", "y", "kernel_shape", []int{3, 3}, "pads", []int{1, 0, 0, 0})}, map[string]int{"pixels": 1, "avgpool": 1}, nil},
 		{"padding that counts", []testNode{op("Pad", "a around", "b"), op("AveragePool", "b", "y", "kernel_shape", []int{2, 4}, "strides", []int{2, 1})}, map[string]int{"avgpool": 1}, nil},
 	}
 	for _, test := range tests {

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -72,7 +71,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if v, err = im.build.SettleSigns(v); err != nil {
+	if v, err = im.build.Settle(v); err != nil {
 		return build.Operand{}, err
 	}
 	if err := v.CheckReal(); err != nil {
@@ -92,7 +91,7 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if groups > 1 && v.Pad == nil {
+	if groups > 1 {
 		if v, err = im.build.Ordered(n, v); err != nil {
 			return build.Operand{}, err
 		}
@@ -106,23 +105,10 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
 		return build.Operand{}, fmt.Errorf("kernel_shape %v, but weights %v", given[:min(len(given), pb.MaxRank)], w.Dims)
 	}
-	h, wd := v.Shape.H, v.Shape.W
-	var before build.Pending
-	if v.Pad != nil {
-		before = *v.Pad
-		h, wd = h+before.Top+before.Bottom, wd+before.Left+before.Right
-	}
-	win, err := window(n, kernel, h, wd)
+	win, err := window(n, kernel, v.Shape.H, v.Shape.W)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if before.Value != 0 { // which the window cannot take in
-		if v, err = im.build.Padded(v); err != nil {
-			return build.Operand{}, err
-		}
-		before = build.Pending{}
-	}
-	win.Pad = sumPadding(win.Pad, before.Padding)
 	bias, err := im.bias(n, 2, out)
 	if err != nil {
 		return build.Operand{}, err
@@ -136,9 +122,6 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	order, err := im.build.Channels(v, v.View[1])
 	if err != nil {
 		return build.Operand{}, err
-	}
-	if order != nil && groups > 1 {
-		return build.Operand{}, errors.New("a padded, grouped convolution of channels that a Transpose has mixed is not supported")
 	}
 	o, c, k := 0, 0, 0 // of value i
 	err = im.budget.Loop(len(rows), func(lo, hi int) {
@@ -173,10 +156,6 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 	}
 	r.View = view.NCHW(shape)
 	return build.Operand{Value: r}, nil
-}
-
-func sumPadding(a, b bcnn.Padding) bcnn.Padding {
-	return bcnn.Padding{Top: a.Top + b.Top, Left: a.Left + b.Left, Bottom: a.Bottom + b.Bottom, Right: a.Right + b.Right}
 }
 
 // bias returns a vector of n values, or nil if the input is left out.

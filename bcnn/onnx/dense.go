@@ -117,7 +117,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 				return r, err
 			}
 		}
-		if v, err = im.build.SettleSigns(v); err != nil {
+		if v, err = im.build.Settle(v); err != nil {
 			return build.Operand{}, err
 		}
 	}

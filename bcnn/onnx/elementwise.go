@@ -49,7 +49,7 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 	if v, err = im.across(n, v, t); err != nil {
 		return build.Operand{}, err
 	}
-	if v.Type == pb.Float && v.Pad == nil && !v.Hole {
+	if v.Type == pb.Float && !v.Hole {
 		if pixels, err := im.build.OverPixels(v, t); err != nil {
 			return build.Operand{}, err
 		} else if pixels {

@@ -22,13 +22,13 @@ func (im *importer) padded(begin, n, end int) ([]int, error) {
 	})
 }
 
-// padNode imports Pad; the window behind takes in what is around an image.
+// padNode imports Pad.
 func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 	v, err := im.value(n, 0)
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if v, err = im.build.SettleSigns(v); err != nil {
+	if v, err = im.build.Settle(v); err != nil {
 		return build.Operand{}, err
 	}
 	mode, err := n.Text("mode", "constant")
@@ -73,12 +73,7 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, fmt.Errorf("%d pads for %d dimensions", len(pads), len(axes))
 	}
 	moved := mode != "constant" || slices.Min(append(pads, 0)) < 0
-	if moved {
-		if v, err = im.build.Padded(v); err != nil {
-			return build.Operand{}, err
-		}
-	}
-	p := build.Pending{Value: fill, Node: n}
+	var p bcnn.Padding
 	var rows, cols []int32 // where it does more than put pixels around the image
 	channels := -1         // the dimension whose channels get some of zeros
 	var positions []int
@@ -125,19 +120,12 @@ func (im *importer) padNode(n *pb.Node) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	out := v.With(n)
-	if p.Padding == (bcnn.Padding{}) {
+	if p == (bcnn.Padding{}) {
 		return build.Operand{Value: out}, nil
 	}
-	if v.Pad != nil {
-		if v.Pad.Value != fill {
-			return build.Operand{}, fmt.Errorf("padding with %v around padding with %v", fill, v.Pad.Value)
-		}
-		p.Padding = sumPadding(p.Padding, v.Pad.Padding)
-	}
-	// Twice maxSize still fits an int of 32 bits; more does not fit any window.
 	if max(p.Top, p.Bottom, p.Left, p.Right) > pb.MaxSize {
 		return build.Operand{}, fmt.Errorf("pads %v", pads)
 	}
-	out.Pad = &p
-	return build.Operand{Value: out}, nil
+	out, err = im.build.Padded(n, v, p, fill)
+	return build.Operand{Value: out}, err
 }

@@ -21,10 +21,7 @@ func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
 		v = v.With(v.Node)
 		v.Clip = nil
 	}
-	if v, err = im.build.SettleSigns(v); err != nil {
-		return build.Operand{}, err
-	}
-	if v, err = im.build.Padded(v); err != nil {
+	if v, err = im.build.Settle(v); err != nil {
 		return build.Operand{}, err
 	}
 	if err := v.CheckReal(); err != nil {

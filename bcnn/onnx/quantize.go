@@ -21,7 +21,7 @@ func (im *importer) binarize(n *pb.Node) (build.Operand, error) {
 	if !im.build.Bytes(v.Layer) {
 		return build.Operand{}, errors.New("it must read the graph's input, as bytes")
 	}
-	if v.Pad != nil || v.Clip != nil || v.Step != nil || v.Stairs != nil {
+	if v.Clip != nil || v.Step != nil || v.Stairs != nil {
 		return build.Operand{}, errors.New("it must read the graph's input as it is")
 	}
 	if err := v.CheckImage(); err != nil {

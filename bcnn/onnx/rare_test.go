@@ -72,7 +72,7 @@ func TestNearFormsRefused(t *testing.T) {
 		{"an equation of weights of three dimensions", []testNode{op("Einsum", "x w", "y", "equation", "nchw,coz->nhwoz")}, []testTensor{f("w", 3, 2, 2)}, "at most one dimension in common"},
 		{"a mean in front of the channels", mean(2, 0), []testTensor{ints("i", 1)}, "2 of 3 channels between 2 and 0 of zeros"},
 		{"a mean behind the channels", mean(0, 2), []testTensor{ints("i", 1)}, "2 of 3 channels between 0 and 2 of zeros"},
-		{"bytes with padding", []testNode{op("Pad", "x p", "a"), binarize}, []testTensor{ints("p", 0, 0, 1, 0, 0, 0, 0, 0)}, "as it is"},
+		{"bytes with padding", []testNode{op("Pad", "x p", "a"), binarize}, []testTensor{ints("p", 0, 0, 1, 0, 0, 0, 0, 0)}, "(Pad, index 0): its input is UINT8"},
 		{"bytes between limits", []testNode{op("Clip", "x least most", "a"), binarize}, []testTensor{bytes("least", 1), bytes("most", 200)}, "(Clip, index 0)"},
 		{"no blocks", []testNode{op("SpaceToDepth", "x", "y")}, nil, "blocks of 0 pixels"},
 		{"blocks that leave a column", []testNode{op("SpaceToDepth", "x", "y", "blocksize", 2)}, nil, "blocks of 2 pixels"},

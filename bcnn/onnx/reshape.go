@@ -133,10 +133,7 @@ func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) (build.Oper
 	v := r.Value
 	var err error
 	if v.Windows == nil { // settling may make a vector of it, which has another view
-		v, err = im.build.SettleSigns(v)
-	}
-	if err == nil && v.Pad != nil && !v.PadsLong() {
-		v, err = im.build.Padded(v)
+		v, err = im.build.Settle(v)
 	}
 	if err != nil {
 		return build.Operand{}, err
@@ -316,9 +313,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
 		return build.Operand{}, err
 	}
 	v := r.Value
-	if v != nil && v.Pad != nil && v.PadsLong() {
-		v, err = im.build.SettleSigns(v)
-	} else if v != nil {
+	if v != nil {
 		v, err = im.build.Movable(v)
 	}
 	if err != nil {

@@ -26,10 +26,7 @@ func (im *importer) resize(n *pb.Node) (build.Operand, error) {
 	if err != nil {
 		return build.Operand{}, err
 	}
-	if v, err = im.build.SettleSigns(v); err != nil {
-		return build.Operand{}, err
-	}
-	if v, err = im.build.Padded(v); err != nil {
+	if v, err = im.build.Settle(v); err != nil {
 		return build.Operand{}, err
 	}
 	if err := v.CheckReal(); err != nil {

@@ -24,7 +24,7 @@ func alongRows(images handler) handler {
 			return images(im, n)
 		}
 		const row = 2 // the new dimension
-		v, err := im.build.SettleSigns(v)
+		v, err := im.build.Settle(v)
 		if err != nil {
 			return build.Operand{}, err
 		}
@@ -271,10 +271,7 @@ func (im *importer) settledImage(n *pb.Node) (*build.Value, error) {
 
 // settledImageOf is settledImage for a value that a node reads.
 func (im *importer) settledImageOf(n *pb.Node, v *build.Value) (*build.Value, error) {
-	v, err := im.build.SettleSigns(v)
-	if err == nil {
-		v, err = im.build.Padded(v)
-	}
+	v, err := im.build.Settle(v)
 	if err == nil {
 		err = v.CheckReal()
 	}

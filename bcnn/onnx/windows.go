@@ -37,7 +37,7 @@ func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []i
 	if w := v.Windows; w != nil {
 		image, rows, cols = w.Of, w.Rows, w.Cols
 	} else {
-		if image, err = im.build.SettleSigns(v); err != nil {
+		if image, err = im.build.Settle(v); err != nil {
 			return nil, false, err
 		}
 		if image.CheckImage() != nil || image.CheckReal() != nil {
@@ -100,8 +100,9 @@ func (im *importer) im2col(n *pb.Node) (build.Operand, error) {
 	}
 	around := bcnn.Padding{Top: pad[0], Left: pad[1], Bottom: pad[2], Right: pad[3]}
 	if around != (bcnn.Padding{}) {
-		v = v.With(n)
-		v.Pad = &build.Pending{Padding: around, Value: float32(fill), Node: n}
+		if v, err = im.build.Padded(n, v, around, float32(fill)); err != nil {
+			return build.Operand{}, err
+		}
 	}
 	var taps [2]build.Taps
 	for i, size := range []int{v.Size(2), v.Size(3)} {

@@ -16,8 +16,27 @@ type bordered struct {
 	fill   float32
 }
 
+// mostBorders is how many borders around each other are taken for one.
+const mostBorders = 4
+
 // bordered returns a value as an image with a border; ok is false for other values.
 func (p *pass) bordered(in value) (b bordered, ok bool) {
+	if b, ok = p.border(in); !ok {
+		return b, false
+	}
+	for range mostBorders - 1 {
+		more, ok := p.border(b.inside)
+		if !ok || more.fill != b.fill || more.values != b.values {
+			break
+		}
+		more.pad = with(more.pad, b.pad)
+		b = more
+	}
+	return b, true
+}
+
+// border is bordered for one border.
+func (p *pass) border(in value) (b bordered, ok bool) {
 	at := in.layer
 	if in.code != nil {
 		if at = in.code.layer; !in.code.affine {
@@ -46,7 +65,7 @@ func (p *pass) bordered(in value) (b bordered, ok bool) {
 	var rows, cols bool
 	b.pad.Top, b.pad.Bottom, rows = around(pixels.Rows, shape.H)
 	b.pad.Left, b.pad.Right, cols = around(pixels.Cols, shape.W)
-	return b, rows && cols
+	return b, rows && cols && p.budget.Charge(int64(len(pixels.Rows)+len(pixels.Cols))) == nil
 }
 
 // around returns how many positions of −1 are in front of 0, 1, … size−1, and behind them; ok

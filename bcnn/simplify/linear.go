@@ -1,7 +1,6 @@
 package simplify
 
 import (
-
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"

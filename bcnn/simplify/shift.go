@@ -188,8 +188,8 @@ type borders struct {
 	list            []float32
 }
 
-// mostBorders is how many numbers those of all kinds of borders are at the most.
-const mostBorders = 1 << 22
+// mostEdges is how many numbers those of all kinds of borders are at the most.
+const mostEdges = 1 << 22
 
 // borders returns factor times the sum of the weights of each filter that lie inside the image;
 // nil where that are too many numbers.
@@ -208,7 +208,7 @@ func (p *pass) borders(l *layer, factor float32) (*borders, error) {
 		return nil, err
 	}
 	taps, n := w.KH*w.KW, len(heights)*len(widths)*out
-	if n > mostBorders {
+	if n > mostEdges {
 		return nil, nil
 	}
 	if err := p.budget.Charge(int64(len(l.rows.Values)) + 8*int64(out*taps) + int64(n)*int64(taps+12)); err != nil {

@@ -33,7 +33,7 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 		b.Refused = true
 		return nil, errors.New("its values are in an order that would need a transposition")
 	}
-	v, err := b.SettleSigns(v)
+	v, err := b.Settle(v)
 	if err == nil {
 		v, err = b.Movable(v)
 	}

@@ -137,7 +137,7 @@ func (b *Builder) layerName(name string) string {
 
 // Vector returns the values of all dimensions, one after the other, as one dimension.
 func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
-	v, err := b.SettleSigns(v)
+	v, err := b.Settle(v)
 	if err != nil {
 		return nil, err
 	}
@@ -216,10 +216,7 @@ func (b *Builder) Floats(n int) ([]float32, error) {
 func (b *Builder) Movable(v *Value) (*Value, error) {
 	var err error
 	if v.Windows == nil {
-		v, err = b.SettleSigns(v)
-	}
-	if err == nil {
-		v, err = b.Padded(v)
+		v, err = b.Settle(v)
 	}
 	switch {
 	case err != nil:

@@ -128,7 +128,7 @@ func (b *Builder) same(x, y Operand) (bool, error) {
 	if v == w {
 		return true, nil
 	}
-	if v.Layer != w.Layer || v.Type != w.Type || v.Pad != nil || w.Pad != nil || v.Windows != nil || w.Windows != nil ||
+	if v.Layer != w.Layer || v.Type != w.Type || v.Windows != nil || w.Windows != nil ||
 		!v.View.Equal(w.View) || (v.Clip == nil) != (w.Clip == nil) || (v.Step == nil) != (w.Step == nil) || v.Stairs != w.Stairs {
 		return false, nil
 	}

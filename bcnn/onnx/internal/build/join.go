@@ -17,14 +17,11 @@ import (
 // channelled returns a value with a dimension that runs over all its channels, as a
 // vector if it has to become one for that.
 func (b *Builder) channelled(v *Value, dim int, n *pb.Node) (*Value, error) {
-	v, err := b.SettleSigns(v)
+	v, err := b.Settle(v)
 	if err != nil {
 		return nil, err
 	}
 	if err := v.CheckReal(); err != nil {
-		return nil, err
-	}
-	if v, err = b.Padded(v); err != nil {
 		return nil, err
 	}
 	if !view.IsBatch(v.View[dim]) && view.Product(v.View[dim]) == v.Shape.Values() {
@@ -95,10 +92,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 
 // pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
 func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
-	v, err := b.SettleSigns(v)
-	if err == nil {
-		v, err = b.Padded(v)
-	}
+	v, err := b.Settle(v)
 	if err == nil {
 		err = v.CheckReal()
 	}

@@ -45,8 +45,8 @@ func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Valu
 	}
 	from := []*Value{{Layer: bcnn.NetworkInput}}
 	for _, v := range reads {
-		if v.signed != nil { // perhaps a hole itself
-			v = v.signed
+		if v.settled != nil { // perhaps a hole itself
+			v = v.settled
 		}
 		from = append(from, v)
 	}

@@ -83,7 +83,7 @@ func (s *Step) Never() bool {
 
 // Limits reports whether the value is base, or base with limits.
 func (v *Value) Limits(base *Value) bool {
-	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && v.Pad == nil && !v.Hole &&
+	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && !v.Hole &&
 		v.View.Equal(base.View)
 }
 
@@ -108,7 +108,7 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 		switch {
 		case inside:
 		case t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi: // the clip counts
-			if base, err = b.SettleSigns(v); err != nil {
+			if base, err = b.Settle(v); err != nil {
 				return Operand{}, err
 			}
 		default: // at a bound, below or above it does not exist
@@ -142,20 +142,20 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	return Operand{Value: out}, nil
 }
 
-// SettleSigns makes a Sign layer of a step, a Clip layer of a clip, and pixels of windows. Padding
-// stays pending.
-func (b *Builder) SettleSigns(v *Value) (*Value, error) {
+// Settle returns a value with nothing pending: it makes a Sign layer of a step, a Clip layer of
+// a clip, and pixels of windows.
+func (b *Builder) Settle(v *Value) (*Value, error) {
 	switch {
 	case v.Clip == nil && v.Step == nil && v.Stairs == nil && v.Windows == nil:
 		return v, nil
-	case v.signed != nil:
-		return v.signed, nil
+	case v.settled != nil:
+		return v.settled, nil
 	case v.Windows != nil:
 		return b.spread(v)
 	}
 	if v.Clip != nil {
-		v.signed = b.clipLayer(v)
-		return v.signed, nil
+		v.settled = b.clipLayer(v)
+		return v.settled, nil
 	}
 	if err := v.CheckReal(); err != nil {
 		return nil, err
@@ -166,7 +166,7 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	}
 	out, err := layer(v)
 	if err == nil {
-		v.signed = out
+		v.settled = out
 		return out, nil
 	}
 	if over := b.budget.Charge(0); over != nil {
@@ -174,28 +174,16 @@ func (b *Builder) SettleSigns(v *Value) (*Value, error) {
 	}
 	like := v.With(v.Node)
 	like.Step, like.Stairs, like.Type = nil, nil, pb.Float
-	v.signed = b.Hole(v.Node, fmt.Errorf("%s: %w", what, err), like, []*Value{v})
-	return v.signed, nil
-}
-
-// Settle returns a value with nothing pending.
-func (b *Builder) Settle(v *Value) (*Value, error) {
-	v, err := b.SettleSigns(v)
-	if err == nil {
-		v, err = b.Padded(v)
-	}
-	if err != nil {
-		return nil, err
-	}
-	return v, nil
+	v.settled = b.Hole(v.Node, fmt.Errorf("%s: %w", what, err), like, []*Value{v})
+	return v.settled, nil
 }
 
 // Settled returns what Settle has made of the value, nil if it has not been asked.
 func (v *Value) Settled() *Value {
 	if v != nil && (v.Clip != nil || v.Step != nil || v.Stairs != nil || v.Windows != nil) {
-		v = v.signed
+		v = v.settled
 	}
-	if v == nil || v.Hole || v.Pad != nil || v.View == nil {
+	if v == nil || v.Hole || v.View == nil {
 		return nil
 	}
 	return v

@@ -95,17 +95,8 @@ func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions
 	return out, nil
 }
 
-// Padded returns a value whose pending padding has become pixels.
-func (b *Builder) Padded(v *Value) (*Value, error) {
-	p := v.Pad
-	switch {
-	case p == nil:
-		return v, nil
-	case v.padded != nil:
-		return v.padded, nil
-	}
-	in := v.With(v.Node)
-	in.Pad = nil
+// Padded returns an image with pixels of one value around it.
+func (b *Builder) Padded(n *pb.Node, v *Value, p bcnn.Padding, fill float32) (*Value, error) {
 	around := func(before, size, after int) []int32 {
 		list := make([]int32, before+size+after)
 		for i := range list {
@@ -118,13 +109,9 @@ func (b *Builder) Padded(v *Value) (*Value, error) {
 	if err := b.CheckShape(bcnn.Shape{H: p.Top + v.Shape.H + p.Bottom, W: p.Left + v.Shape.W + p.Right, C: v.Shape.C}); err != nil {
 		return nil, err
 	}
-	out, err := b.Pixels(p.Node, "", in, bcnn.Pixels{
-		Rows: around(p.Top, v.Shape.H, p.Bottom), Cols: around(p.Left, v.Shape.W, p.Right), Fill: p.Value,
+	return b.Pixels(n, "", v, bcnn.Pixels{
+		Rows: around(p.Top, v.Shape.H, p.Bottom), Cols: around(p.Left, v.Shape.W, p.Right), Fill: fill,
 	})
-	if err == nil {
-		v.padded = out
-	}
-	return out, err
 }
 
 // Resample returns a value of weighted pixels of an image with nothing pending.

@@ -16,10 +16,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
 	most, total := 0, 0
 	for i, v := range values {
-		p, err := b.SettleSigns(v)
-		if err == nil {
-			p, err = b.Padded(p)
-		}
+		p, err := b.Settle(v)
 		if err == nil {
 			err = p.CheckReal()
 		}
@@ -96,10 +93,7 @@ func (b *Builder) joinLines(n *pb.Node, values []*Value) (*Value, error) {
 	lines := make([]*Value, len(values))
 	var dims []int // of the result
 	for i, v := range values {
-		v, err := b.SettleSigns(v)
-		if err == nil {
-			v, err = b.Padded(v)
-		}
+		v, err := b.Settle(v)
 		if err != nil {
 			return nil, err
 		}

@@ -41,21 +41,12 @@ type Value struct {
 	// nil where its dimensions are not known.
 	Hole bool
 
-	Pad     *Pending // values around the image
 	Clip    *Clip
 	Step    *Step
 	Stairs  *Stairs
 	Windows *Windows
 
-	signed *Value // what SettleSigns made of it
-	padded *Value // what Padded made of it
-}
-
-// Pending is padding that the next window takes in.
-type Pending struct {
-	bcnn.Padding
-	Value float32
-	Node  *pb.Node
+	settled *Value // what Settle made of it
 }
 
 // Clip is max(lo, min(x, hi)), which a binarisation behind it may make superfluous.
@@ -67,14 +58,8 @@ type Clip struct {
 // With returns a copy of the value as made by node n, for changes.
 func (v *Value) With(n *pb.Node) *Value {
 	w := *v
-	w.Node, w.signed, w.padded = n, nil, nil
+	w.Node, w.settled = n, nil
 	return &w
-}
-
-// PadsLong reports whether padding is only around axes that the view tells apart from
-// dimensions of size 1.
-func (v *Value) PadsLong() bool {
-	return (v.Shape.H > 1 || v.Pad.Top+v.Pad.Bottom == 0) && (v.Shape.W > 1 || v.Pad.Left+v.Pad.Right == 0)
 }
 
 // CheckReal checks that the value is of a type that layers compute with.
@@ -103,19 +88,8 @@ func (v *Value) AxisOf(dim int) view.Axis {
 	return view.N
 }
 
-// Size returns the size of a dimension, padding included.
-func (v *Value) Size(dim int) int {
-	n := view.Product(v.View[dim])
-	if v.Pad != nil {
-		switch v.AxisOf(dim) {
-		case view.H:
-			n += v.Pad.Top + v.Pad.Bottom
-		case view.W:
-			n += v.Pad.Left + v.Pad.Right
-		}
-	}
-	return n
-}
+// Size returns the size of a dimension.
+func (v *Value) Size(dim int) int { return view.Product(v.View[dim]) }
 
 // CheckImage checks that the value is a batch of feature maps in NCHW, whose
 // channels may be in any order.

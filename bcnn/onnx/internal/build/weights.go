@@ -9,13 +9,8 @@ import (
 )
 
 // Weighted emits a layer with real weights. What they are made of, package simplify finds.
-// Padding with zeros that is pending is that of the layer.
 func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) (*Value, error) {
-	in := v.With(v.Node)
-	if in.Pad != nil && in.Pad.Value == 0 {
-		in.Pad = nil
-	}
-	in, err := b.Settle(in)
+	v, err := b.Settle(v)
 	if err != nil {
 		return nil, err
 	}
@@ -29,7 +24,7 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) (
 	if rows == 0 {
 		return nil, errors.New("the weights are empty")
 	}
-	y := b.Emit(n, "", op, shape, in)
+	y := b.Emit(n, "", op, shape, v)
 	if b.Rounding != 0 && b.err == nil {
 		b.rounding[y.Layer] = b.Rounding
 	}

@@ -38,10 +38,6 @@ func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) (*Value, error) {
 // spread makes pixels of windows.
 func (b *Builder) spread(v *Value) (*Value, error) {
 	w := v.Windows
-	in, err := b.Padded(w.Of)
-	if err != nil {
-		return nil, err
-	}
 	places := func(t Taps) ([]int32, error) {
 		list, err := b.indices(t.Taps * t.N)
 		for k := range list {
@@ -57,11 +53,11 @@ func (b *Builder) spread(v *Value) (*Value, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := b.Pixels(v.Node, "", in, bcnn.Pixels{Rows: rows, Cols: cols})
+	out, err := b.Pixels(v.Node, "", w.Of, bcnn.Pixels{Rows: rows, Cols: cols})
 	if err != nil {
 		return nil, err
 	}
 	out.View = slices.Clone(v.View)
-	v.signed = out
+	v.settled = out
 	return out, nil
 }
