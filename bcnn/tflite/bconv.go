@@ -1,7 +1,6 @@
 package tflite
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
@@ -64,12 +63,6 @@ func (im *importer) bconv(o *schema.Operator) (*value, error) {
 		return nil, err
 	}
 	shape.C = out
-	if v.pad != nil && window.Pad != v.pad.Padding {
-		return nil, errors.New("padding of a convolution on padding of its input")
-	}
-	if v.pad != nil { // of zeros, which became +1
-		padValue = 1
-	}
 	taps := g.kh * g.kw * (channels / groups)
 	if taps > maxTaps {
 		return nil, fmt.Errorf("%d taps, at most %d are supported", taps, maxTaps)

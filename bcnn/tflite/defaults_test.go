@@ -111,11 +111,12 @@ func TestFusedActivations(t *testing.T) {
 	}
 }
 
-// A PAD leaves its border to a convolution or pool, and stands in front of nothing else.
+// Borders are joined as they are.
 func TestConcatenationOfBorders(t *testing.T) {
 	g := newGraph(1, 1, 2, 1)
 	wide := []int32{1, 1, 4, 1}
 	padded := g.add("PAD", nil, wide, 0, g.ints(0, 0, 0, 0, 1, 1, 0, 0))
 	g.outputs[0] = g.add("CONCATENATION", map[int]any{0: 3}, []int32{1, 1, 4, 2}, padded, padded)
-	refused(t, g.encode(), "the padding of operator 0 (PAD) stands in front of what is no convolution or pool")
+	_, y := runGraph(t, g, 2, -3)
+	require.Equal(t, of(0, 0, 2, 2, -3, -3, 0, 0), y)
 }

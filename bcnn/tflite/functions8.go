@@ -342,7 +342,7 @@ func (im *importer) withConstant8(o *schema.Operator) (*value, int) {
 			continue
 		}
 		r, err := im.operand(o, 1-k)
-		if err == nil && r.value != nil && r.value.typ == schema.Int8 && r.value.pad == nil {
+		if err == nil && r.value != nil && r.value.typ == schema.Int8 {
 			return r.value, k
 		}
 	}

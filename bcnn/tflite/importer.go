@@ -56,7 +56,6 @@ type value struct {
 	typ    schema.Type
 	by     *schema.Operator // that made what is pending
 	stairs *stairs          // pending
-	pad    *padding         // still to be put around
 	// numbers says that the values are whole numbers of type INT32 or INT64; others of INT32
 	// are packed bits.
 	numbers bool
@@ -67,12 +66,6 @@ type value struct {
 	zero   int
 	// probabilities says that they are probabilities instead, as numbers.
 	probabilities bool
-}
-
-// padding is a border of zeros, of which LceQuantize makes +1.
-type padding struct {
-	bcnn.Padding
-	by *schema.Operator
 }
 
 func newImporter(m *schema.Model, opts Options, limits bcnn.Limits, b *budget.Budget) *importer {
@@ -222,20 +215,11 @@ func checked(r operand, i int, err error) (*value, error) {
 	return r.value, err
 }
 
-// padded returns an input of real numbers, around which padding may be pending.
-func (im *importer) padded(o *schema.Operator, i int) (*value, error) {
+// real returns an input of real numbers.
+func (im *importer) real(o *schema.Operator, i int) (*value, error) {
 	v, err := im.value(o, i)
 	if err == nil {
 		err = v.checkReal()
-	}
-	return v, err
-}
-
-// real returns an input of real numbers.
-func (im *importer) real(o *schema.Operator, i int) (*value, error) {
-	v, err := im.padded(o, i)
-	if err == nil {
-		err = v.checkSettled()
 	}
 	return v, err
 }
@@ -252,13 +236,6 @@ func (v *value) checkReal() error {
 		return errors.New("its input is packed bits")
 	}
 	return fmt.Errorf("values of %v are not supported", v.typ)
-}
-
-func (v *value) checkSettled() error {
-	if v.pad != nil {
-		return fmt.Errorf("the padding of operator %d (%s) stands in front of what is no convolution or pool", v.pad.by.Index, v.pad.by.Name)
-	}
-	return nil
 }
 
 // constant returns an input that must be constant, or nil if it is left out.

@@ -148,8 +148,6 @@ func (im *importer) finish(index int) error {
 		switch v := r.value; {
 		case v == nil:
 			err = errors.New("it is constant")
-		case v.pad != nil:
-			err = v.checkSettled()
 		case v.layer <= bcnn.NetworkInput:
 			err = errors.New("no layer computes it")
 		case slices.Contains(im.net.Outputs, v.layer):

@@ -65,9 +65,6 @@ func (im *importer) moved(o *schema.Operator, i int) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := v.checkSettled(); err != nil {
-		return nil, err
-	}
 	if v.typ == schema.Int8 {
 		return im.centred(o, v)
 	}
@@ -188,11 +185,10 @@ func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Windo
 			thresholds[k] = maxSum
 		}
 	}
-	pad := v.pad
 	if v, err = im.centred(o, v); err != nil {
 		return nil, err
 	}
-	y, err := im.emit(o, "/mean", bcnn.AvgPool{Window: window, CountPadding: pad != nil}, shape, v)
+	y, err := im.emit(o, "/mean", bcnn.AvgPool{Window: window}, shape, v)
 	if err != nil {
 		return nil, err
 	}
@@ -327,7 +323,7 @@ func (im *importer) both8(o *schema.Operator) (v, w *value) {
 	var list [2]*value
 	for i := range list {
 		r, err := im.operand(o, i)
-		if err != nil || r.value == nil || r.value.typ != schema.Int8 || r.value.pad != nil {
+		if err != nil || r.value == nil || r.value.typ != schema.Int8 {
 			return nil, nil
 		}
 		list[i] = r.value

@@ -27,14 +27,11 @@ func (im *importer) quantize(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32, pad: v.pad}, nil
+	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32}, nil
 }
 
 // sign8 emits the sign of q − zero for 8-bit values q.
 func (im *importer) sign8(o *schema.Operator, v *value) (*value, error) {
-	if err := v.checkSettled(); err != nil {
-		return nil, err
-	}
 	v, err := im.centred(o, v)
 	if err != nil {
 		return nil, err
@@ -45,9 +42,6 @@ func (im *importer) sign8(o *schema.Operator, v *value) (*value, error) {
 // dequantize is LceDequantize.
 func (im *importer) dequantize(o *schema.Operator) (*value, error) {
 	v, err := im.bits(o, 0)
-	if err == nil {
-		err = v.checkSettled()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -113,9 +107,6 @@ func (im *importer) options(o *schema.Operator) (*options, error) {
 // bmaxPool is LceBMaxPool2d: the maximum of the signs inside the image.
 func (im *importer) bmaxPool(o *schema.Operator) (*value, error) {
 	v, err := im.bits(o, 0)
-	if err == nil {
-		err = v.checkSettled()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -146,9 +137,6 @@ func (im *importer) bmaxPool(o *schema.Operator) (*value, error) {
 // dequantize8 is DEQUANTIZE of 8-bit values that are computed.
 func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 	v, err := im.value(o, 0)
-	if err == nil {
-		err = v.checkSettled()
-	}
 	switch {
 	case err != nil:
 		return nil, err
@@ -204,9 +192,6 @@ func oneByOne(x, scale float32) float64 { return math.Round(float64(x) / float64
 func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	v, err := im.value(o, 0)
 	if err != nil {
-		return nil, err
-	}
-	if err := v.checkSettled(); err != nil {
 		return nil, err
 	}
 	if v.typ == schema.Int8 {

@@ -189,7 +189,7 @@ func (im *importer) agree(index int, v *value) error {
 	if err != nil {
 		return err
 	}
-	want := v.around()
+	want := v.shape
 	if v.typ == schema.Int32 {
 		want.C = wordsOf(want.C)
 	}
@@ -203,7 +203,7 @@ func (im *importer) agree(index int, v *value) error {
 // describe says which tensor of the file holds the values of a layer, or of the input.
 func (im *importer) describe(s **bcnn.Source, index int, v *value) error {
 	t, err := im.model.Tensor(index)
-	if err != nil || len(t.Dims) == 0 || v.pad != nil || v.stairs != nil || v.typ != schema.Float32 {
+	if err != nil || len(t.Dims) == 0 || v.stairs != nil || v.typ != schema.Float32 {
 		return err // its arrays are not what the layer gives
 	}
 	*s = newSource(t)
@@ -262,16 +262,6 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 		source.Type, source.Offset = bcnn.SourceUint8, v.offset
 	}
 	return source
-}
-
-// around is the shape of a value with its padding.
-func (v *value) around() bcnn.Shape {
-	s := v.shape
-	if v.pad != nil {
-		s.H += v.pad.Top + v.pad.Bottom
-		s.W += v.pad.Left + v.pad.Right
-	}
-	return s
 }
 
 // shape returns the shape of images that a tensor of these dimensions holds.

@@ -33,25 +33,7 @@ func (im *importer) pixels(op bcnn.Pixels, top, h, left, w int, s bcnn.Shape) (b
 	return op, err
 }
 
-// bordered puts the pending padding of a value around it.
-func (im *importer) bordered(o *schema.Operator, v *value, fill float32) (*value, error) {
-	p := v.pad
-	s := bcnn.Shape{H: v.shape.H + p.Top + p.Bottom, W: v.shape.W + p.Left + p.Right, C: v.shape.C}
-	op, err := im.pixels(bcnn.Pixels{Fill: fill}, p.Top, v.shape.H, p.Left, v.shape.W, s)
-	if err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "/border", op, s, v)
-	if err != nil {
-		return nil, err
-	}
-	out := *v
-	out.layer, out.shape, out.pad = y.layer, y.shape, nil
-	return &out, nil
-}
-
-// padNode is PAD or PADV2: of zeros around images, which wait for the convolution or pool
-// behind them, of another number, or of channels of zeros.
+// padNode is PAD or PADV2: of a number around images, or of channels of zeros.
 func (im *importer) padNode(o *schema.Operator) (*value, error) {
 	v, err := im.moved(o, 0)
 	if err != nil {
@@ -114,13 +96,18 @@ func (im *importer) padNode(o *schema.Operator) (*value, error) {
 		}
 		out = *y.moves(v)
 	}
-	if pads[dimH] != [2]int{} || pads[dimW] != [2]int{} {
-		out.pad = &padding{bcnn.Padding{
-			Top: pads[dimH][0], Bottom: pads[dimH][1], Left: pads[dimW][0], Right: pads[dimW][1],
-		}, o}
+	h, w := pads[dimH], pads[dimW]
+	if h == [2]int{} && w == [2]int{} {
+		return &out, nil
 	}
-	if out.pad != nil && fill != 0 {
-		return im.bordered(o, &out, fill)
+	shape := bcnn.Shape{H: out.shape.H + h[0] + h[1], W: out.shape.W + w[0] + w[1], C: out.shape.C}
+	op, err := im.pixels(bcnn.Pixels{Fill: fill}, h[0], out.shape.H, w[0], out.shape.W, shape)
+	if err != nil {
+		return nil, err
 	}
-	return &out, nil
+	y, err := im.emit(o, "", op, shape, &out)
+	if err != nil {
+		return nil, err
+	}
+	return y.moves(&out), nil
 }

@@ -24,10 +24,6 @@ func (im *importer) maxPool(o *schema.Operator) (*value, error) {
 		return nil, err
 	case v.typ == schema.Int32:
 		return nil, errors.New("its input is packed bits")
-	case v.pad != nil: // behind a ReLU, its zeros never win over the image
-		if positive, err := im.positive(v); !positive || err != nil {
-			return nil, errors.Join(err, v.checkSettled())
-		}
 	}
 	window, shape, err := pooled(o).window(v)
 	if err != nil {
@@ -63,8 +59,7 @@ func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, e
 	return y, err
 }
 
-// averagePool is AVERAGE_POOL_2D. Padding does not count, but for zeros that a PAD puts
-// around.
+// averagePool is AVERAGE_POOL_2D. Padding does not count.
 func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 	v, err := im.weighable(o, 0)
 	if err != nil {
@@ -74,13 +69,10 @@ func (im *importer) averagePool(o *schema.Operator) (*value, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.pad != nil && window.Pad != v.pad.Padding {
-		return nil, errors.New("padding of a pool on padding of its input")
-	}
 	if v.typ == schema.Int8 {
 		return im.averagePool8(o, v, window, shape)
 	}
-	y, err := im.emit(o, "", bcnn.AvgPool{Window: window, CountPadding: v.pad != nil}, shape, v)
+	y, err := im.emit(o, "", bcnn.AvgPool{Window: window}, shape, v)
 	if err != nil {
 		return nil, err
 	}

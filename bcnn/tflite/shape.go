@@ -23,9 +23,6 @@ func (im *importer) integers(o *schema.Operator, i int) ([]int64, error) {
 // output.
 func (im *importer) reshape(o *schema.Operator) (*value, error) {
 	v, err := im.value(o, 0)
-	if err == nil {
-		err = v.checkSettled()
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -136,9 +133,6 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	shape.C = 0
 	for i := range list {
 		v, err := im.value(o, i)
-		if err == nil {
-			err = v.checkSettled()
-		}
 		switch {
 		case err != nil:
 			return nil, err
@@ -316,9 +310,6 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
 func (im *importer) slice(o *schema.Operator) (*value, error) {
 	v, err := im.value(o, 0)
-	if err == nil && v.pad != nil { // as of Cropping2D behind ZeroPadding2D
-		v, err = im.bordered(o, v, 0)
-	}
 	switch {
 	case err != nil:
 	case v.typ == schema.Int8:

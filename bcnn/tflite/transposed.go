@@ -15,9 +15,6 @@ import (
 // image, biases.
 func (im *importer) transposeConv(o *schema.Operator) (*value, error) {
 	v, err := im.weighable(o, 2)
-	if err == nil {
-		err = v.checkSettled()
-	}
 	if err != nil {
 		return nil, err
 	}

@@ -28,8 +28,7 @@ func windowed(o *schema.Operator) geometry {
 	}
 }
 
-// window returns the window over a value with what is pending around it, and the shape
-// of what it makes of it, with the same channels.
+// window returns the window over a value, and the shape of what it makes of it, with the same channels.
 func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape, error) {
 	w := bcnn.Window{KH: g.kh, KW: g.kw, StrideH: g.sh, StrideW: g.sw, DilationH: g.dh, DilationW: g.dw}
 	for _, n := range []int{g.kh, g.kw, g.sh, g.sw, g.dh, g.dw} {
@@ -38,16 +37,10 @@ func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape, error) {
 				g.kh, g.kw, g.sh, g.sw, g.dh, g.dw, maxSide)
 		}
 	}
-	in := v.around()
+	in := v.shape
 	if !g.valid {
 		w.Pad.Top, w.Pad.Bottom = same(in.H, g.kh, g.sh, g.dh)
 		w.Pad.Left, w.Pad.Right = same(in.W, g.kw, g.sw, g.dw)
-	}
-	if v.pad != nil {
-		w.Pad.Top += v.pad.Top
-		w.Pad.Bottom += v.pad.Bottom
-		w.Pad.Left += v.pad.Left
-		w.Pad.Right += v.pad.Right
 	}
 	out := w.Output(v.shape, v.shape.C)
 	if out.H < 1 || out.W < 1 {
