@@ -169,7 +169,7 @@ func (p *pass) inside(op bcnn.Op) (out value, ok bool) {
 	if f == nil || in.code != nil {
 		return out, false
 	}
-	b, ok := p.bordered(in)
+	b, ok := p.border(in)
 	if !ok || math.IsNaN(float64(b.fill)) {
 		return out, false
 	}

@@ -89,13 +89,39 @@ func Network(ctx context.Context, n *bcnn.Network, opts Options) (*bcnn.Network,
 	if err != nil {
 		return nil, nil, err
 	}
+	var all []Finding
+	for range mostPasses {
+		out, found, err := once(ctx, n, opts, limits.Layers)
+		if err != nil {
+			return nil, nil, err
+		}
+		if len(all) > 0 { // which has told of the others
+			found = slices.DeleteFunc(found, func(f Finding) bool { return f.Nearly })
+		}
+		all = append(all, found...)
+		if out == n {
+			break
+		}
+		n, opts.Rounding = out, nil // which the weights that are left have been told by
+	}
+	return n, all, nil
+}
+
+// mostPasses is how often the rules are applied: hardly ever does one find something in what
+// another one has made.
+const mostPasses = 4
+
+// once applies the rules to each layer.
+func once(ctx context.Context, n *bcnn.Network, opts Options, most int) (*bcnn.Network, []Finding, error) {
 	shapes, err := n.Shapes()
 	if err != nil {
 		return nil, nil, err
 	}
-	b := budget.New(ctx, workPerByte*size(n))
-	p := &pass{opts: opts, budget: b, from: n, shapes: shapes, room: limits.Layers - len(n.Layers), to: &bcnn.Network{Inputs: n.Inputs}}
-	p.sets, p.outputs = values.New(p.to, b), make([]bool, len(n.Layers))
+	p := &pass{
+		opts: opts, budget: budget.New(ctx, workPerByte*size(n)), from: n, shapes: shapes, outputs: make([]bool, len(n.Layers)),
+		room: most - len(n.Layers), to: &bcnn.Network{Inputs: n.Inputs},
+	}
+	p.sets = values.New(p.to, p.budget)
 	for _, l := range n.OutputLayers() {
 		p.outputs[l] = true
 	}
@@ -117,7 +143,7 @@ func Network(ctx context.Context, n *bcnn.Network, opts Options) (*bcnn.Network,
 	if alike(n, out) {
 		return n, slices.DeleteFunc(p.findings, func(f Finding) bool { return !f.Nearly }), nil
 	}
-	return out, p.findings, out.Check()
+	return out, p.findings, nil
 }
 
 // alike reports whether two networks have the same layers, but for their names.
