@@ -235,3 +235,46 @@ func TestLoadFirstWeights(t *testing.T) {
 	_, err = Load(t.Context(), path, opts)
 	require.ErrorContains(t, err, path+": first weights of 1 bits, want 2 to 16")
 }
+
+// A network that was made by hand, with real numbers, is binary when it is opened, and when it
+// is loaded; its output keeps its name.
+func TestNetworkByHand(t *testing.T) {
+	net := &Model{Name: "hand", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 2}, DType: bcnn.Float32}}}
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	w := make([]float32, 3*9*2)
+	for i := range w {
+		w[i] = 0.5 - float32(i%3%2)
+	}
+	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3}, Out: 3, Weights: bcnn.Weights{F32: w}})
+	s, err := Open(t.Context(), net, Options{Device: "cpu"})
+	require.NoError(t, err)
+	defer s.Close()
+	require.Equal(t, "conv", s.Outputs()[0].Name)
+	out := NewTensor(Float32, 1, s.Outputs()[0].Shape)
+	in := NewTensor(Float32, 1, s.Inputs()[0].Shape)
+	for i := range in.F32 {
+		in.F32[i] = float32(i%5) - 2
+	}
+	require.NoError(t, s.Run(t.Context(), []Tensor{out}, []Tensor{in}))
+	for i, y := range out.F32 {
+		want := float32(0)
+		for k := range 18 {
+			x := in.F32[((i/6+k/6)*4+i/3%2+k/2%3)*2+k%2]
+			if k := w[i%3*18+k]; x >= 0 {
+				want += k
+			} else {
+				want -= k
+			}
+		}
+		require.Equal(t, want, y, i)
+	}
+	data, err := modelfile.Encode(net)
+	require.NoError(t, err)
+	read, err := Read(t.Context(), bytes.NewReader(data), LoadOptions{})
+	require.NoError(t, err)
+	for _, m := range []*Model{read, net} {
+		plan, err := bcnn.Lower(t.Context(), m, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		require.Equal(t, m == read, bcnn.Summarize(m, plan)[0].Binary)
+	}
+}

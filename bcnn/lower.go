@@ -157,6 +157,10 @@ func (lo *lowering) run() error {
 		if err != nil {
 			return err
 		}
+		lo.plan.Tensors[t].Name = lo.net.Layers[l].Name
+		if s := lo.net.Layers[l].Source; s != nil && s.Name != "" {
+			lo.plan.Tensors[t].Name = s.Name
+		}
 		lo.plan.Outputs = append(lo.plan.Outputs, t)
 	}
 	if !lo.fused {

@@ -312,3 +312,21 @@ func TestConvertFirstWeights(t *testing.T) {
 	require.Contains(t, fail(t, exitUsage, "convert", in, "-o", out, "--first-weights", "17"), "want a whole number from 2 to 16")
 	require.Contains(t, fail(t, exitJob, "convert", out, "-o", filepath.Join(dir, "again.bcnn"), "--first-weights", "16"), "no layer with real weights reads the bytes of an input")
 }
+
+// What made layers binary is said of a model of any format, in lines and in JSON.
+func TestConvertExplains(t *testing.T) {
+	dir := t.TempDir()
+	net := &bcnn.Network{Name: "hand", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 3}, DType: bcnn.Float32}}}
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	net.Append("half", bcnn.Affine{Scale: []float32{0.5}})
+	net.Append("dense", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: []float32{0.5, -0.5, 0.5, 2, -2, 2}}})
+	in, out := filepath.Join(dir, "hand.bcnn"), filepath.Join(dir, "out.bcnn")
+	require.NoError(t, modelfile.Save(in, net))
+	require.NotContains(t, succeed(t, "convert", in, "-o", out), "rule")
+	require.Contains(t, succeed(t, "convert", in, "-o", out, "--explain"), "dense: its weights are ±α, its input is 0.5·(±1) (rule weights)\n")
+	var c conversion
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "convert", in, "-o", out, "--explain", "--json")), &c))
+	require.Equal(t, []finding{{Layer: "dense", Rule: "weights", Text: "its weights are ±α, its input is 0.5·(±1)"}}, c.Findings)
+	// Nothing is left to be found.
+	require.NotContains(t, succeed(t, "convert", out, "-o", in, "--explain"), "rule")
+}
