@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // requireSame imports a graph and compares its output for random inputs with what the
@@ -406,7 +407,7 @@ func TestBits(t *testing.T) {
 func TestThresholdsOfLevels(t *testing.T) {
 	for k := 2; k <= mostActBits; k++ {
 		for n := 1; n <= top(k); n++ {
-			x := leastOf(n, k)
+			x := f32.Least(func(x float32) bool { return rounded(x, k) >= n })
 			require.Equal(t, n, int(math.Round(float64(float32(top(k))*x))))
 			require.Equal(t, n-1, int(math.Round(float64(float32(top(k))*math.Nextafter32(x, 0)))))
 		}

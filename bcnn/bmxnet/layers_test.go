@@ -335,5 +335,5 @@ func TestCharges(t *testing.T) {
 		g.op("QActivation", attributes2("act_bit", bits))
 		return charged(t, g, shape)
 	}
-	require.EqualValues(t, 16*(255-15), levels(8)-levels(4))
+	require.EqualValues(t, 64*(255-15), levels(8)-levels(4))
 }

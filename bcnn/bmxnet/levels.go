@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Values and weights of several bits, as BMXNet rounds them: of x from 0 to 1,
@@ -27,15 +28,6 @@ func rounded(x float32, k int) int {
 	return int(math.Round(float64(float32(float32(top(k)) * x))))
 }
 
-// leastOf returns the least float32 from 0 to 1 of which the level is n or more.
-func leastOf(n, k int) float32 {
-	x := float32((float64(n) - 0.5) / float64(top(k))) // or above it
-	for below := math.Nextafter32(x, 0); rounded(below, k) >= n; below = math.Nextafter32(x, 0) {
-		x = below
-	}
-	return x
-}
-
 // levels returns a value limited to 0 to 1 as whole numbers of k bits, 2^k − 1 for 1.
 // Layers that read the same value share them.
 func (im *importer) levels(n *node, v value, k int) (value, error) {
@@ -44,13 +36,13 @@ func (im *importer) levels(n *node, v value, k int) (value, error) {
 		q.vector = v.vector
 		return q, nil
 	}
-	if err := im.budget.Charge(16 * int64(top(k))); err != nil {
+	if err := im.budget.Charge(64 * int64(top(k))); err != nil {
 		return v, err
 	}
 	q := v
 	op := bcnn.Quantize{Levels: top(k) + 1, Thresholds: make([]float32, top(k))}
 	for i := range op.Thresholds {
-		op.Thresholds[i] = leastOf(i+1, k)
+		op.Thresholds[i] = f32.Least(func(x float32) bool { return rounded(x, k) > i })
 	}
 	q, err := im.emit(n, "/levels", op, q, v)
 	im.quantised[key] = q

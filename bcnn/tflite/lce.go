@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // quantize is LceQuantize: −1 where x < 0 (q < zero point of 8-bit values), else +1.
@@ -162,20 +163,6 @@ func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
 	return out, nil
 }
 
-// leastOf returns the least x that quantised makes n or more.
-func leastOf(n int, scale float32, quantised func(x, scale float32) float64) float32 {
-	reached := func(x float32) bool { return quantised(x, scale) >= float64(n) }
-	up, down := float32(math.Inf(1)), float32(math.Inf(-1))
-	x := float32((float64(n) - 0.5) * float64(scale)) // or next to it
-	for !reached(x) && x < math.MaxFloat32 {
-		x = math.Nextafter32(x, up)
-	}
-	for below := math.Nextafter32(x, down); reached(below) && below > -math.MaxFloat32; below = math.Nextafter32(x, down) {
-		x = below
-	}
-	return min(max(x, -math.MaxFloat32), math.MaxFloat32)
-}
-
 // quantisedBlock is how many numbers QUANTIZE takes at once; what is left at the end of a
 // tensor rounds otherwise.
 const quantisedBlock = 8
@@ -240,7 +227,7 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 			continue
 		}
 		for i := range list {
-			list[i] = leastOf(least+1+i-q.zero, q.scale, rounded)
+			list[i] = f32.Least(func(x float32) bool { return rounded(x, q.scale) >= float64(least+1+i-q.zero) })
 		}
 	}
 	if t.Type == schema.Int8 {

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Factors are fraction·2^(exponent − 31), up to 2^30, and 0 below 2^−32.
@@ -124,6 +126,9 @@ func TestStepsOfSums(t *testing.T) {
 
 // The least number that becomes an integer, or more, is where two neighbours differ.
 func TestLeastOf(t *testing.T) {
+	leastOf := func(n int, scale float32, f func(x, scale float32) float64) float32 {
+		return f32.Least(func(x float32) bool { return f(x, scale) >= float64(n) })
+	}
 	for _, scale := range []float32{1, 0.5, 0.1, 0.0235294122248888, 1e-30, 3e10} {
 		for name, f := range map[string]func(x, scale float32) float64{"in blocks": inBlocks, "one by one": oneByOne} {
 			for n := -130; n <= 130; n++ {

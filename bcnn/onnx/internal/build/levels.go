@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"math"
-	"sort"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -164,7 +163,7 @@ func (b *Builder) OneStep(v *Value) (out *Value, ok bool, err error) {
 	if s == nil || s.hi-s.lo != 1 || s.channels != 1 || v.Type != pb.Float {
 		return nil, false, nil
 	}
-	t := reached(func(x float32) bool { return s.level(0, x) > s.lo })
+	t := f32.Least(func(x float32) bool { return s.level(0, x) > s.lo })
 	value := func(k float64) *eval.Tensor {
 		return eval.Scalar(pb.Float, float64(f32.FMA(float32(k+s.shift), s.gain, s.offset)))
 	}
@@ -213,26 +212,10 @@ func (b *Builder) stairsLayer(v *Value) (*Value, error) {
 			return nil, err
 		}
 		for k := 1; k < levels; k++ {
-			q.Thresholds = append(q.Thresholds, reached(func(x float32) bool { return s.level(c, x) >= s.lo+float64(k) }))
+			q.Thresholds = append(q.Thresholds, f32.Least(func(x float32) bool { return s.level(c, x) >= s.lo+float64(k) }))
 		}
 	}
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, s.base.Shape, s.base), []float32{s.gain}, []float32{s.offset}), nil
-}
-
-// reached returns the smallest finite float32 for which f holds, which it does from
-// there on; the largest one if it never does.
-func reached(f func(x float32) bool) float32 {
-	const most = 0x7f7fffff // the bits of the largest float32
-	at := func(i int) float32 {
-		if i < 0 {
-			return -math.Float32frombits(uint32(-i))
-		}
-		return math.Float32frombits(uint32(i))
-	}
-	if f(0) {
-		return at(sort.Search(most, func(i int) bool { return f(at(i - most)) }) - most)
-	}
-	return at(sort.Search(most, func(i int) bool { return f(at(i)) }))
 }
 
 // ternaryLayer emits the layers of a step that has a value of its own at the threshold

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Step is a step function of a value, pending.
@@ -356,7 +357,7 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 			return 0, 0, err
 		}
 		// The smallest scale with which both sums are rounded so.
-		scale := max(reached(func(x float32) bool { return shift+x >= high }), reached(func(x float32) bool { return shift-x <= low }))
+		scale := max(f32.Least(func(x float32) bool { return shift+x >= high }), f32.Least(func(x float32) bool { return shift-x <= low }))
 		if fits(scale, shift) {
 			return scale, shift, nil
 		}
