@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -76,6 +77,12 @@ func (p *pass) coder(op bcnn.Op) (value, error) {
 			}
 		}
 	}
+	if q, ok := op.(bcnn.Quantize); ok {
+		out, ok, err := p.twoLevels(q)
+		if ok || err != nil {
+			return out, err
+		}
+	}
 	out, ok := p.inside(op)
 	if !ok {
 		out = p.copy()
@@ -87,6 +94,31 @@ func (p *pass) coder(op bcnn.Op) (value, error) {
 		out.code = levels(out.layer, op.Low, op.Levels)
 	}
 	return out, nil
+}
+
+// twoLevels is coder for three levels of which the middle one is at one number only, where the
+// input never is; ok is false for others.
+func (p *pass) twoLevels(q bcnn.Quantize) (out value, ok bool, err error) {
+	if q.Levels != 3 || len(q.Thresholds) != 2 || q.Thresholds[1] != math.Nextafter32(q.Thresholds[0], math.MaxFloat32) || !p.on(Levels) {
+		return out, false, nil
+	}
+	in, t := p.input().layer, q.Thresholds[0]
+	meets, err := p.sets.Meets(in, []float32{t})
+	if err != nil || meets != values.Never {
+		return out, false, err
+	}
+	if p.room -= 2; p.room < 0 {
+		return out, false, nil
+	}
+	p.found(Levels, "it is never %d", q.Low+1)
+	shape := p.shapes[p.at]
+	if t != 0 {
+		in = p.emit("/threshold", bcnn.Affine{Bias: []float32{-t}}, shape, in)
+	}
+	c := signs(p.emit("/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, shape, in))
+	c.values = []float32{float32(q.Low), float32(q.Low + 2)}
+	c.fit()
+	return p.valued(c), true, nil
 }
 
 // function is the layer at hand where it is a function of one value.

@@ -44,12 +44,15 @@ const (
 	// Parts: a layer on a concatenation or a sum of codes of several scales is the sum of a
 	// layer for each of them.
 	Parts Rule = "parts"
+	// Levels: three levels of which the middle one never occurs, as a sign of odd sums never
+	// is 0, are ±1.
+	Levels Rule = "levels"
 	// Border: pixels of one value around an image are the padding of the convolution behind.
 	Border Rule = "border"
 )
 
 // Rules returns all rules.
-func Rules() []Rule { return []Rule{Weights, Factors, Functions, Move, Parts, Border} }
+func Rules() []Rule { return []Rule{Weights, Factors, Functions, Move, Parts, Levels, Border} }
 
 // Options are the options of Network. With the zero value, weights are taken for what they
 // are equal to.

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -221,7 +222,7 @@ func (b *Builder) stairsLayer(v *Value) (*Value, error) {
 // ternaryLayer emits the layers of a step that has a value of its own at the threshold
 // of some channel: the difference to the threshold, negated where the step falls, its
 // sign of three values, and the scale of the result.
-func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, zeros frequency) (*Value, error) {
+func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, zeros values.Frequency) (*Value, error) {
 	at := func(k, c int) float64 {
 		if len(lists[k]) == 1 {
 			return float64(lists[k][0])
@@ -288,7 +289,7 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 	}
 	out := b.Emit(v.Node, "", q, in.Shape, in)
 	if b.err == nil {
-		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == often, out.Layer})
+		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == values.Often, out.Layer})
 	}
 	return b.scaled(v.Node, out, scale, shift), nil
 }

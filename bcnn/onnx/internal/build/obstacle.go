@@ -16,6 +16,14 @@ type Obstacle struct {
 	Err  error
 }
 
+// made returns a layer; ok is false for the input and for holes.
+func (b *Builder) made(layer int) (l bcnn.Layer, ok bool) {
+	if _, hole := b.holes[layer]; hole || layer < 0 || layer >= len(b.Net.Layers) {
+		return l, false
+	}
+	return b.Net.Layers[layer], true
+}
+
 // Choice is the error of what an option allows.
 type Choice struct {
 	Option string // the field of Options

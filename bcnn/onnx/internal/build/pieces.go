@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -56,11 +57,11 @@ func (b *Builder) piecesOf(s *Step) (*pieces, error) {
 		}
 		own := !mid.Equal(lo) && !mid.Equal(hi)
 		if own {
-			zeros, err := b.zeros(p.in, list)
+			zeros, err := b.values.Meets(p.in.Layer, list)
 			if err != nil {
 				return nil, err
 			}
-			own = zeros != never
+			own = zeros != values.Never
 		}
 		next, err := b.Floats(len(list))
 		if err != nil {

@@ -6,6 +6,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -25,7 +26,7 @@ import (
 //	Sign(Sign(x) + 0.1)           +1 at 0
 //	BipolarQuant(x, scale)        +scale at 0
 //	Sign(Relu(x))                 0 at 0, and never −1
-//	Sign(x)                       0 at 0: three values, unless x is never 0, see zeros
+//	Sign(x)                       0 at 0: three values, unless x is never 0, see values.Meets
 //
 // All of them are step functions of x: constant below a threshold, at it, and
 // above it. So no pattern is matched. The first operator that makes a step
@@ -240,12 +241,12 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 			return b.piecesLayer(v)
 		}
 	}
-	zeros := never
+	zeros := values.Never
 	if ternary {
-		if zeros, err = b.zeros(in, lists[0]); err != nil {
+		if zeros, err = b.values.Meets(in.Layer, lists[0]); err != nil {
 			return nil, err
 		}
-		if zeros != never && (b.options.SignOfZero == 0 || zeros == often && !b.options.OverrideZeros) {
+		if zeros != values.Never && (b.options.SignOfZero == 0 || zeros == values.Often && !b.options.OverrideZeros) {
 			return b.ternaryLayer(v, in, lists, channels, zeros)
 		}
 	}
@@ -297,8 +298,8 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
 	}
 	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, in)
-	if ternary && zeros != never && b.err == nil {
-		b.Zeros = append(b.Zeros, Zero{v.Node, zeros == often, out.Layer})
+	if ternary && zeros != values.Never && b.err == nil {
+		b.Zeros = append(b.Zeros, Zero{v.Node, zeros == values.Often, out.Layer})
 	}
 	return b.scaled(v.Node, out, scale, shift), nil
 }
@@ -371,7 +372,7 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.
-func (b *Builder) zeroRule(lo, mid, hi float64, zeros frequency) (above bool, err error) {
+func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above bool, err error) {
 	switch {
 	case mid == hi && lo != hi:
 		return true, nil
@@ -379,7 +380,7 @@ func (b *Builder) zeroRule(lo, mid, hi float64, zeros frequency) (above bool, er
 		return false, nil
 	case lo == hi:
 		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
-	case zeros == never:
+	case zeros == values.Never:
 		return true, nil
 	}
 	return b.options.SignOfZero == bcnn.ZeroIsPlus, nil

@@ -1,36 +1,27 @@
-package build
+package values
 
 import (
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 )
 
 // What a step makes of its threshold matters as often as its input is there. Real
 // numbers behind real weights hardly ever are. Integer sums are, and what a ReLU
 // has cut off.
 
-// frequency is how often values are at a threshold.
-type frequency uint8
+// Frequency is how often values are at a threshold.
+type Frequency uint8
 
 const (
-	never  frequency = iota // as far as it can be shown
-	seldom                  // a coincidence of real numbers
-	often
+	Never  Frequency = iota // as far as it can be shown
+	Seldom                  // a coincidence of real numbers
+	Often
 )
 
-// chainDepth is how many layers zeros walks back.
+// chainDepth is how many layers Meets walks back.
 const chainDepth = 16
-
-// made returns a layer; ok is false for the input and for holes.
-func (b *Builder) made(layer int) (l bcnn.Layer, ok bool) {
-	if _, hole := b.holes[layer]; hole || layer < 0 || layer >= len(b.Net.Layers) {
-		return l, false
-	}
-	return b.Net.Layers[layer], true
-}
 
 // link is a function of one value per channel: a ReLU, a clip, a PReLU, or
 // (x − mean)·scale + shift, each with one number per channel, one for all or none.
@@ -88,92 +79,45 @@ func evaluate(links []link, c int, x float64) float64 {
 	return x
 }
 
-// zeroUnits is what zeros costs, apart from channels.
-const zeroUnits = 8192
+// meetUnits is what Meets costs, apart from channels.
+const meetUnits = 8192
 
-// zeros returns how often a value is at its thresholds, one for all channels or one
-// each.
-func (b *Builder) zeros(in *Value, thresholds []float32) (frequency, error) {
-	if err := b.budget.Charge(zeroUnits); err != nil {
-		return often, err
+// Meets returns how often the values of a layer, or of an input, are at thresholds, one for
+// all channels or one each.
+func (a *Analysis) Meets(layer int, thresholds []float32) (Frequency, error) {
+	if err := a.budget.Charge(meetUnits); err != nil {
+		return Often, err
 	}
-	links := make([]link, 0, chainDepth) // the last one first
-	layer, channels := in.Layer, len(thresholds)
-	add := func(l link) {
-		links = append(links, l)
+	links, last, of, err := a.linksOf(layer)
+	if err != nil {
+		return Often, err
+	}
+	channels, leaky := len(thresholds), 0
+	for i := range links {
+		l := &links[i]
 		channels = max(channels, len(l.mean), len(l.scale), len(l.shift), len(l.slope))
 	}
-	mean, behind := bcnn.NetworkInput, 0 // the last average pool, and how many links are behind it
-walk:
-	for range chainDepth {
-		l, ok := b.made(layer)
-		if !ok {
-			break
-		}
-		switch op := l.Op.(type) {
-		case bcnn.Affine:
-			add(link{scale: op.Scale, shift: op.Bias})
-		case bcnn.BatchNorm:
-			add(link{mean: op.Mean, scale: op.Gamma, shift: op.Beta, norm: &op})
-		case bcnn.ReLU:
-			add(link{cut: &bcnn.Clip{Max: float32(math.Inf(1))}})
-		case bcnn.Clip:
-			add(link{cut: &op})
-		case bcnn.PReLU:
-			add(link{slope: op.Slope})
-		case bcnn.AvgPool: // of equal values gives the same
-			if mean == bcnn.NetworkInput {
-				mean, behind = layer, len(links)
-			}
-		case bcnn.MaxPool, bcnn.Flatten:
-		case bcnn.Conv2D:
-			add(link{shift: op.Bias})
-			break walk
-		case bcnn.Dense:
-			add(link{shift: op.Bias})
-			break walk
-		default:
-			break walk
-		}
-		layer = l.Inputs[0]
-	}
-	slices.Reverse(links)
-	last := links
-	if mean != bcnn.NetworkInput {
-		layer, last = mean, links[len(links)-behind:]
-	}
-	of, alpha, err := b.values.Sums(layer) // whose bias is one of the links
-	if err != nil {
-		return often, err
-	}
-	if alpha != nil {
-		factors := link{scale: alpha}
-		links = slices.Insert(links, len(links)-len(last), factors)
-		last = links[len(links)-len(last)-1:]
-		channels = max(channels, len(alpha))
-	}
-	found := never
-	if !of.Only {
-		found = seldom
-	}
-	leaky := 0
 	for i := range last {
 		if len(last[i].slope) > 0 {
 			leaky++
 		}
 	}
 	if leaky > mostLeaky {
-		return often, nil
+		return Often, nil
+	}
+	found := Never
+	if !of.Only {
+		found = Seldom
 	}
 	for c := range channels {
-		if err := b.budget.Charge(8 * int64(1+len(links)) << leaky); err != nil {
-			return often, err
+		if err := a.budget.Charge(8 * int64(1+len(links)) << leaky); err != nil {
+			return Often, err
 		}
 		t := number(thresholds, c, 0)
 		for i := range links { // what a ReLU cuts off is 0
 			for _, x := range links[i].bounds(c) {
 				if evaluate(links[i+1:], c, x) == t {
-					return often, nil
+					return Often, nil
 				}
 			}
 		}
@@ -186,12 +130,62 @@ walk:
 	return found, nil
 }
 
+// linksOf returns the functions of single values that end in a layer, and of these the last
+// ones, of values that are those of a set: sums of a layer with weights, means, or whatever
+// stands in front of the functions.
+func (a *Analysis) linksOf(layer int) (links, last []link, of Set, err error) {
+	links = make([]link, 0, chainDepth)  // the last one first
+	mean, behind := bcnn.NetworkInput, 0 // the last average pool, and how many links are behind it
+walk:
+	for range chainDepth {
+		if layer <= bcnn.NetworkInput {
+			break
+		}
+		l := a.net.Layers[layer]
+		switch op := l.Op.(type) {
+		case bcnn.Affine:
+			links = append(links, link{scale: op.Scale, shift: op.Bias})
+		case bcnn.BatchNorm:
+			links = append(links, link{mean: op.Mean, scale: op.Gamma, shift: op.Beta, norm: &op})
+		case bcnn.ReLU:
+			links = append(links, link{cut: &bcnn.Clip{Max: float32(math.Inf(1))}})
+		case bcnn.Clip:
+			links = append(links, link{cut: &op})
+		case bcnn.PReLU:
+			links = append(links, link{slope: op.Slope})
+		case bcnn.AvgPool: // of equal values gives the same
+			if mean == bcnn.NetworkInput {
+				mean, behind = layer, len(links)
+			}
+		case bcnn.MaxPool, bcnn.Flatten:
+		case bcnn.Conv2D, bcnn.Dense:
+			_, bias, _ := weighted(op)
+			links = append(links, link{shift: bias})
+			break walk
+		default:
+			break walk
+		}
+		layer = l.Inputs[0]
+	}
+	slices.Reverse(links)
+	last = links
+	if mean != bcnn.NetworkInput {
+		layer, last = mean, links[len(links)-behind:]
+	}
+	of, alpha, err := a.Sums(layer) // whose bias is one of the links
+	if alpha != nil {
+		links = slices.Insert(links, len(links)-len(last), link{scale: alpha})
+		last = links[len(links)-len(last)-1:]
+	}
+	return links, last, of, err
+}
+
 // mostLeaky is how many PReLUs in a row are looked at.
 const mostLeaky = 3
 
 // meet returns how often the value of a channel, of multiples, is at t. The bits of branch tell which
 // PReLUs get a value below 0.
-func meet(s values.Multiples, links []link, c int, t float64, branch int) frequency {
+func meet(s Multiples, links []link, c int, t float64, branch int) Frequency {
 	slope, shift, size := 1.0, 0.0, s.Most // size bounds what is added up
 	for i := range links {
 		switch l := &links[i]; {
@@ -210,11 +204,11 @@ func meet(s values.Multiples, links []link, c int, t float64, branch int) freque
 	}
 	if slope == 0 {
 		if evaluate(links, c, 0) == t {
-			return often
+			return Often
 		}
-		return never
+		return Never
 	}
-	found := never
+	found := Never
 	near := math.Round((t - shift) / slope / s.Unit)
 	for i := -2.0; i <= 2; i++ { // near may be so large that it plus 1 is near
 		k := near + i
@@ -224,9 +218,9 @@ func meet(s values.Multiples, links []link, c int, t float64, branch int) freque
 		}
 		switch off := math.Abs(evaluate(links, c, k*s.Unit) - t); {
 		case off == 0, s.Rounded && off <= size*1e-6:
-			return often
+			return Often
 		case off <= size*1e-6: // float32 may take it for 0
-			found = seldom
+			found = Seldom
 		}
 	}
 	return found
