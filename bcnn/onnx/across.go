@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -14,35 +15,24 @@ import (
 // is the channels of one pixel, as efficient channel attention (ECA) has it: they become
 // the columns of an image, and the result channels again.
 func acrossChannels(sequences handler) handler {
-	return func(im *importer, n *pb.Node) (build.Operand, error) {
+	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
 		if v == nil || len(v.View) != 3 || !view.IsBatch(v.View[0]) || len(v.View[1]) != 0 ||
 			v.Shape.C == 1 || v.Shape.Pixels() != 1 || !view.Only(v.View[2], view.C) || view.Product(v.View[2]) != v.Shape.C {
 			return sequences(im, n)
 		}
-		v, err := im.build.Settle(v)
-		if err == nil {
-			v, err = im.build.Ordered(n, v)
-		}
-		if err != nil {
-			return build.Operand{}, err
-		}
-		columns, err := budget.List(im.budget, v.Shape.C, func(i int) int32 { return int32(i) })
-		if err != nil {
-			return build.Operand{}, err
-		}
-		row, err := im.build.Pixels(n, "/row", v, bcnn.Pixels{Rows: []int32{0}, Cols: columns, BlockH: 1, BlockW: v.Shape.C})
-		if err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Settle(v)
+		v = im.build.Ordered(n, v)
+		columns := try.Value(budget.List(im.budget, v.Shape.C, func(i int) int32 { return int32(i) }))
+		row := im.build.Pixels(n, "/row", v, bcnn.Pixels{Rows: []int32{0}, Cols: columns, BlockH: 1, BlockW: v.Shape.C})
 		row.View = view.View{view.Batch, nil, view.Whole(view.W, row.Shape.W)}
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
 		m.Inputs[0] = im.lend(n.Input(0), "as a row", build.Operand{Value: row})
-		r, err := sequences(im, &m)
-		if err != nil || r.Value == nil || r.Value.Shape.C != 1 {
-			return r, err
+		r := sequences(im, &m)
+		if r.Value == nil || r.Value.Shape.C != 1 {
+			return r
 		}
-		return build.Operand{Value: im.build.Flattened(r.Value, n)}, nil
+		return build.Operand{Value: im.build.Flattened(r.Value, n)}
 	}
 }

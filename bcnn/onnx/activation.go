@@ -1,12 +1,11 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -14,87 +13,56 @@ import (
 )
 
 // clipNode imports Clip, with limits in attributes or inputs.
-func (im *importer) clipNode(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) clipNode(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
 	typ := r.Type()
-	limit := func(name string, input int, fallback float64) (float64, error) {
-		f, err := n.Float(name, float32(fallback))
-		if err != nil {
-			return 0, err
-		}
-		t, err := im.constant(n, input)
+	limit := func(name string, input int, fallback float64) float64 {
+		f := n.Float(name, float32(fallback))
+		t := im.constant(n, input)
 		switch {
-		case err != nil:
-			return 0, err
 		case t == nil:
-			return float64(f), nil
+			return float64(f)
 		case t.Len() != 1:
-			return 0, errors.New("a limit is not a single value")
+			try.Failf("a limit is not a single value")
 		}
-		return t.At(0), nil
+		return t.At(0)
 	}
-	lo, err := limit("min", 1, math.Inf(-1))
-	if err != nil {
-		return build.Operand{}, err
-	}
-	hi, err := limit("max", 2, math.Inf(1))
-	if err != nil {
-		return build.Operand{}, err
-	}
-	clamp := func(args []*eval.Tensor) (*eval.Tensor, error) {
-		t, err := args[0], error(nil)
+	lo := limit("min", 1, math.Inf(-1))
+	hi := limit("max", 2, math.Inf(1))
+	clamp := func(args []*eval.Tensor) (t *eval.Tensor, err error) {
+		defer try.Catch(&err)
+		t = args[0]
 		if !math.IsInf(lo, 0) {
-			t, err = im.eval.Binary("Max")([]*eval.Tensor{t, eval.Scalar(typ, lo)})
+			t = try.Value(im.eval.Binary("Max")([]*eval.Tensor{t, eval.Scalar(typ, lo)}))
 		}
-		if err == nil && !math.IsInf(hi, 0) {
-			t, err = im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
+		if !math.IsInf(hi, 0) {
+			t = try.Value(im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)}))
 		}
-		return t, err
+		return t, nil
 	}
-	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, clamp); ok || err != nil {
-		return r, err
+	if r, ok := im.build.Pointwise(n, []build.Operand{r}, clamp); ok {
+		return r
 	}
 	return im.build.Clip(n, r.Value, lo, hi)
 }
 
 // hardSigmoid is Clip(alpha·x + beta, 0, 1).
-func (im *importer) hardSigmoid(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	alpha, err := n.Float("alpha", 0.2)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	beta, err := n.Float("beta", 0.5)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) hardSigmoid(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
+	alpha := n.Float("alpha", 0.2)
+	beta := n.Float("beta", 0.5)
 	v = im.build.Emit(n, "", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{beta}}, v.Shape, v)
 	return im.build.Clip(n, v, 0, 1)
 }
 
-func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) softmax(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
 	fallback := int64(-1)
 	if im.model.Opset < 13 {
 		fallback = 1
 	}
-	a, err := n.Int("axis", fallback)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axis, err := axisIndex(a, len(v.View))
-	if err != nil {
-		return build.Operand{}, err
-	}
+	a := n.Int("axis", fallback)
+	axis := axisIndex(a, len(v.View))
 	axes := []int{axis}
 	if im.model.Opset < 13 { // the tensor counts as a matrix, whose rows are all dimensions from axis on
 		for k := axis + 1; k < len(v.View); k++ {
@@ -106,9 +74,7 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 		d = append(d, v.View[k]...)
 	}
 	op := bcnn.Softmax{Log: n.OpType == "LogSoftmax"}
-	if inside, err := im.continues(n); err != nil {
-		return build.Operand{}, err
-	} else if inside && !op.Log {
+	if inside := im.continues(n); inside && !op.Log {
 		return im.shares(n, v, axes)
 	}
 	size, channels := view.Product(d), view.Only(d, view.C)
@@ -116,17 +82,15 @@ func (im *importer) softmax(n *pb.Node) (build.Operand, error) {
 	case view.IsBatch(v.View[axis]):
 	case size == v.Shape.Values() && slices.ContainsFunc(v.View, func(d []view.Atom) bool { return view.Product(d) == size && !view.IsBatch(d) }): // a vector
 		dims := dimensions(v)
-		if v, err = im.build.Vector(v, n); err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Vector(v, n)
 		y := im.build.Emit(n, "", op, v.Shape, v)
-		y.View, err = v.View.Reshape(dims[1:])
-		return build.Operand{Value: y}, err
+		y.View = try.Value(v.View.Reshape(dims[1:]))
+		return build.Operand{Value: y}
 	case channels && size == v.Shape.C:
-		return im.emit(n, "", op, v), nil
+		return im.emit(n, "", op, v)
 	case !op.Log && (channels || size == v.Shape.Values()): // groups, as of the classes of boxes, or whole images
 		return im.shares(n, v, axes)
 	}
-	return build.Operand{}, fmt.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
-		size, v.Shape.Values())
+	panic(try.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
+		size, v.Shape.Values()))
 }

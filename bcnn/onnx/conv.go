@@ -1,9 +1,8 @@
 package onnx
 
 import (
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -11,28 +10,16 @@ import (
 )
 
 // window reads the geometry of Conv and MaxPool for an image of h×w.
-func window(n *pb.Node, kernel []int, h, w int) (bcnn.Window, error) {
-	strides, err := n.Sizes("strides", 2, 1)
-	if err != nil {
-		return bcnn.Window{}, err
-	}
-	dilations, err := n.Sizes("dilations", 2, 1)
-	if err != nil {
-		return bcnn.Window{}, err
-	}
-	pads, err := n.Sizes("pads", 4, 0)
-	if err != nil {
-		return bcnn.Window{}, err
-	}
+func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
+	strides := n.Sizes("strides", 2, 1)
+	dilations := n.Sizes("dilations", 2, 1)
+	pads := n.Sizes("pads", 4, 0)
 	for _, v := range [][]int{kernel, strides, dilations} {
 		if v[0] < 1 || v[1] < 1 || max(v[0], v[1]) > 1<<16 {
-			return bcnn.Window{}, fmt.Errorf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
+			try.Failf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
 		}
 	}
-	auto, err := n.Text("auto_pad", "NOTSET")
-	if err != nil {
-		return bcnn.Window{}, err
-	}
+	auto := n.Text("auto_pad", "NOTSET")
 	switch auto {
 	case "NOTSET", "":
 	case "VALID":
@@ -47,13 +34,13 @@ func window(n *pb.Node, kernel []int, h, w int) (bcnn.Window, error) {
 			}
 		}
 	default:
-		return bcnn.Window{}, fmt.Errorf("auto_pad %s", text.Quote(auto))
+		try.Failf("auto_pad %s", text.Quote(auto))
 	}
 	return bcnn.Window{
 		KH: kernel[0], KW: kernel[1], StrideH: strides[0], StrideW: strides[1],
 		DilationH: dilations[0], DilationW: dilations[1],
 		Pad: bcnn.Padding{Top: pads[0], Left: pads[1], Bottom: pads[2], Right: pads[3]},
-	}, nil
+	}
 }
 
 // outputSize returns the size of the result along one axis, 0 if the window
@@ -66,65 +53,33 @@ func outputSize(in, pad, kernel, dilation, stride int) int {
 	return rest/stride + 1
 }
 
-func (im *importer) conv(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if v, err = im.build.Settle(v); err != nil {
-		return build.Operand{}, err
-	}
-	if err := v.CheckReal(); err != nil {
-		return build.Operand{}, err
-	}
-	if err := v.CheckImage(); err != nil {
-		return build.Operand{}, err
-	}
-	w, err := im.required(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) conv(n *pb.Node) build.Operand {
+	v := im.build.Settle(im.value(n, 0))
+	try.Check(v.CheckReal())
+	try.Check(v.CheckImage())
+	w := im.required(n, 1)
 	if len(w.Dims) != 4 || w.Type != pb.Float {
-		return build.Operand{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.Type, w.Dims)
+		try.Failf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.Type, w.Dims)
 	}
-	groups, err := n.Int("group", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	groups := n.Int("group", 1)
 	if groups > 1 {
-		if v, err = im.build.Ordered(n, v); err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Ordered(n, v)
 	}
 	out, channels, kernel := w.Dims[0], w.Dims[1], w.Dims[2:]
 	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.Shape.C) || out == 0 {
-		return build.Operand{}, fmt.Errorf("weights %v in %d groups for %d channels", w.Dims, groups, v.Shape.C)
+		try.Failf("weights %v in %d groups for %d channels", w.Dims, groups, v.Shape.C)
 	}
-	if given, err := n.Ints("kernel_shape"); err != nil {
-		return build.Operand{}, err
-	} else if given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
-		return build.Operand{}, fmt.Errorf("kernel_shape %v, but weights %v", given[:min(len(given), pb.MaxRank)], w.Dims)
+	if given := n.Ints("kernel_shape"); given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
+		try.Failf("kernel_shape %v, but weights %v", given[:min(len(given), pb.MaxRank)], w.Dims)
 	}
-	win, err := window(n, kernel, v.Shape.H, v.Shape.W)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	bias, err := im.bias(n, 2, out)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	win := window(n, kernel, v.Shape.H, v.Shape.W)
+	bias := im.bias(n, 2, out)
 	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
 	taps := kernel[0] * kernel[1]
-	rows, err := im.build.Floats(w.Len())
-	if err != nil {
-		return build.Operand{}, err
-	}
-	order, err := im.build.Channels(v, v.View[1])
-	if err != nil {
-		return build.Operand{}, err
-	}
+	rows := im.build.Floats(w.Len())
+	order := im.build.Channels(v, v.View[1])
 	o, c, k := 0, 0, 0 // of value i
-	err = im.budget.Loop(len(rows), func(lo, hi int) {
+	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			to := c
 			if order != nil {
@@ -138,34 +93,27 @@ func (im *importer) conv(n *pb.Node) (build.Operand, error) {
 				o, c = o+1, 0
 			}
 		}
-	})
-	if err != nil {
-		return build.Operand{}, err
-	}
+	}))
 	shape := bcnn.Shape{
 		H: outputSize(v.Shape.H, win.Pad.Top+win.Pad.Bottom, win.KH, win.DilationH, win.StrideH),
 		W: outputSize(v.Shape.W, win.Pad.Left+win.Pad.Right, win.KW, win.DilationW, win.StrideW),
 		C: out,
 	}
-	if err := im.build.CheckShape(shape); err != nil {
-		return build.Operand{}, err
-	}
-	r, err := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	try.Check(im.build.CheckShape(shape))
+	r := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: out, Groups: int(groups), Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
 	r.View = view.NCHW(shape)
-	return build.Operand{Value: r}, nil
+	return build.Operand{Value: r}
 }
 
 // bias returns a vector of n values, or nil if the input is left out.
-func (im *importer) bias(n *pb.Node, input, size int) ([]float32, error) {
-	t, err := im.constant(n, input)
-	if err != nil || t == nil {
-		return nil, err
+func (im *importer) bias(n *pb.Node, input, size int) []float32 {
+	t := im.constant(n, input)
+	if t == nil {
+		return nil
 	}
 	if t.Type != pb.Float || len(t.Dims) != 1 || t.Dims[0] != size {
-		return nil, fmt.Errorf("input %d is a constant of %v %v, want %d FLOAT values", input, t.Type, t.Dims, size)
+		try.Failf("input %d is a constant of %v %v, want %d FLOAT values", input, t.Type, t.Dims, size)
 	}
-	return t.F32, im.budget.Charge(4 * int64(size))
+	try.Check(im.budget.Charge(4 * int64(size)))
+	return t.F32
 }

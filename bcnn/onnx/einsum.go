@@ -1,10 +1,10 @@
 package onnx
 
 import (
-	"fmt"
 	"slices"
 	"strings"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -15,24 +15,18 @@ const mostEquation = 64
 
 // einsum imports sums of products of a value and a constant, over one dimension or none of
 // both: a dense layer of every pixel, or a product with broadcasting.
-func (im *importer) einsum(n *pb.Node) (build.Operand, error) {
-	equation, err := n.Text("equation", "")
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) einsum(n *pb.Node) build.Operand {
+	equation := n.Text("equation", "")
 	equation = strings.ReplaceAll(equation, " ", "")
-	refuse := func() (build.Operand, error) {
-		return build.Operand{}, fmt.Errorf("the equation %s is supported for a computed and a constant tensor that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)]))
+	refuse := func() build.Operand {
+		panic(try.Errorf("the equation %s is supported for a computed and a constant tensor that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)])))
 	}
 	in, to, explicit := strings.Cut(equation, "->")
 	first, second, two := strings.Cut(in, ",")
 	if !explicit || !two || len(equation) > mostEquation || strings.ContainsAny(equation, ".") || len(n.Inputs) != 2 {
 		return refuse()
 	}
-	operands, err := im.operands(n, 2)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	operands := im.operands(n, 2)
 	v, t := operands[0].Value, operands[1].Constant
 	labels, of := first, second
 	if v == nil {
@@ -61,19 +55,11 @@ func (im *importer) einsum(n *pb.Node) (build.Operand, error) {
 			perm = append(perm, i)
 		}
 	}
-	turned, err := im.permute(n, build.Operand{Value: v}, append(perm, joined))
-	if err != nil {
-		return build.Operand{}, err
-	}
+	turned := im.permute(n, build.Operand{Value: v}, append(perm, joined))
 	if of[0] != c {
-		if t, err = im.eval.Transpose(t, []int{1, 0}); err != nil {
-			return build.Operand{}, err
-		}
+		t = try.Value(im.eval.Transpose(t, []int{1, 0}))
 	}
-	r, err := im.multiplied(n, turned.Value, t)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	r := im.multiplied(n, turned.Value, t)
 	back := make([]int, len(to))
 	for i := range back {
 		if back[i] = strings.IndexByte(have, to[i]); back[i] < 0 {
@@ -84,7 +70,7 @@ func (im *importer) einsum(n *pb.Node) (build.Operand, error) {
 }
 
 // einsumProduct imports a product with broadcasting.
-func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, labels, of, to string, refuse func() (build.Operand, error)) (build.Operand, error) {
+func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, labels, of, to string, refuse func() build.Operand) build.Operand {
 	if len(to) != len(labels) || to[0] != labels[0] {
 		return refuse()
 	}
@@ -106,14 +92,8 @@ func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, label
 	if t == nil {
 		t = im.env[n.Input(1)].Constant
 	}
-	t, err := im.eval.Transpose(t, order)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	r, err := im.permute(n, build.Operand{Value: v}, perm)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	t = try.Value(im.eval.Transpose(t, order))
+	r := im.permute(n, build.Operand{Value: v}, perm)
 	return im.compute(n, "Mul", r, build.Operand{Constant: t.Redim(dims)})
 }
 

@@ -1,27 +1,21 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // compare imports the comparisons.
-func (im *importer) compare(n *pb.Node) (build.Operand, error) {
-	operands, err := im.operands(n, 2)
-	if err == nil {
-		err = checkRanks(operands...)
-	}
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok || err != nil {
-		return r, err
+func (im *importer) compare(n *pb.Node) build.Operand {
+	operands := im.operands(n, 2)
+	checkRanks(operands...)
+	if r, ok := im.build.Pointwise(n, operands, im.eval.Binary(n.OpType)); ok {
+		return r
 	}
 	f := eval.BinaryOps[n.OpType]
 	v, t := operands[0].Value, operands[1].Constant
@@ -35,33 +29,21 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 	}
 	// The difference of two float32 values is 0 only where they are equal.
 	if v == nil || t == nil {
-		r, err := im.operate(n, "Sub", operands[0], operands[1])
-		if err != nil {
-			return build.Operand{}, err
-		}
+		r := im.operate(n, "Sub", operands[0], operands[1])
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
 	if v.Step == nil && v.Stairs == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
-		if v, t, err = im.numbers(n, v, t); err != nil {
-			return build.Operand{}, err
-		}
+		v, t = im.numbers(n, v, t)
 	}
-	if v, err = im.across(n, v, t); err != nil {
-		return build.Operand{}, err
-	}
+	v = im.across(n, v, t)
 	if v.Type == pb.Float && !v.Hole {
-		if pixels, err := im.build.OverPixels(v, t); err != nil {
-			return build.Operand{}, err
-		} else if pixels {
-			r, err := im.compute(n, "Sub", build.Operand{Value: v}, build.Operand{Constant: t})
-			if err != nil {
-				return build.Operand{}, err
-			}
+		if pixels := im.build.OverPixels(v, t); pixels {
+			r := im.compute(n, "Sub", build.Operand{Value: v}, build.Operand{Constant: t})
 			v, t = r.Value, eval.Scalar(pb.Float, 0)
 		}
 	}
-	if r, ok, err := im.comparedChoice(n, v, t, f); ok || err != nil {
-		return r, err
+	if r, ok := im.comparedChoice(n, v, t, f); ok {
+		return r
 	}
 	return im.comparison(n, v, t, f)
 }
@@ -70,70 +52,54 @@ func (im *importer) compare(n *pb.Node) (build.Operand, error) {
 const mostNumber = 1 << 24
 
 // numbers returns numbers of channels, and integers that they are compared with, as FLOAT.
-func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, *eval.Tensor, error) {
+func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, *eval.Tensor) {
 	large := false
-	err := im.budget.Loop(t.Len(), func(lo, hi int) {
+	try.Check(im.budget.Loop(t.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			large = large || math.Abs(t.At(i)) > mostNumber
 		}
-	})
-	switch {
-	case err != nil:
-		return nil, nil, err
-	case large || t.HasBatch():
-		return nil, nil, errors.New("numbers of channels are compared with others than small integers")
+	}))
+	if large || t.HasBatch() {
+		try.Failf("numbers of channels are compared with others than small integers")
 	}
-	if t, err = im.eval.Cast(pb.Float)([]*eval.Tensor{t}); err != nil {
-		return nil, nil, err
-	}
+	t = try.Value(im.eval.Cast(pb.Float)([]*eval.Tensor{t}))
 	v = v.With(n)
 	v.Type = pb.Float
-	return v, t, nil
+	return v, t
 }
 
 // comparison makes a step of a value at a constant.
-func (im *importer) comparison(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) (build.Operand, error) {
+func (im *importer) comparison(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) build.Operand {
 	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 
 // unaryNode imports Sign, Round, Not, Neg, Abs, Relu and others.
-func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
-	operands, err := im.operands(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Unary(n.OpType)); ok || err != nil {
-		return r, err
+func (im *importer) unaryNode(n *pb.Node) build.Operand {
+	operands := im.operands(n, 1)
+	if r, ok := im.build.Pointwise(n, operands, im.eval.Unary(n.OpType)); ok {
+		return r
 	}
 	v := operands[0].Value
-	if err := v.CheckReal(); err != nil {
-		return build.Operand{}, err
-	}
+	try.Check(v.CheckReal())
 	switch n.OpType {
 	case "Sign":
 		return im.build.Threshold(n, v, eval.Scalar(v.Type, 0), eval.Scalar(v.Type, -1), eval.Scalar(v.Type, 0), eval.Scalar(v.Type, 1))
 	case "Relu":
 		return im.build.Clip(n, v, 0, math.Inf(1))
 	case "Abs":
-		if v, err = im.build.Settle(v); err != nil {
-			return build.Operand{}, err
-		}
-		return build.Operand{Value: im.build.Emit(n, "", bcnn.PReLU{Slope: []float32{-1}}, v.Shape, v)}, nil
+		v = im.build.Settle(v)
+		return build.Operand{Value: im.build.Emit(n, "", bcnn.PReLU{Slope: []float32{-1}}, v.Shape, v)}
 	case "Erf", "Exp", "Sigmoid", "Tanh":
 		return im.function(n, v)
 	case "Neg":
-		if v, err = im.build.Settle(v); err != nil {
-			return build.Operand{}, err
-		}
-		return build.Operand{Value: im.build.Emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)}, nil
+		v = im.build.Settle(v)
+		return build.Operand{Value: im.build.Emit(n, "", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)}
 	case "Reciprocal", "Sqrt":
-		if v, err = im.build.Settle(v); err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Settle(v)
 		if n.OpType == "Sqrt" {
-			return build.Operand{Value: im.sqrt(n, v)}, nil
+			return build.Operand{Value: im.sqrt(n, v)}
 		}
-		return build.Operand{Value: im.reciprocal(n, v)}, nil
+		return build.Operand{Value: im.reciprocal(n, v)}
 	case "Ceil", "Floor", "Round":
 		if n.OpType != "Round" {
 			return im.round(n, v)
@@ -148,58 +114,49 @@ func (im *importer) unaryNode(n *pb.Node) (build.Operand, error) {
 		}
 		return im.round(n, v)
 	}
-	return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
+	panic(try.Errorf("%w on anything but constants", errUnsupported))
 }
 
 // round imports Ceil, Floor and Round.
-func (im *importer) round(n *pb.Node, v *build.Value) (build.Operand, error) {
+func (im *importer) round(n *pb.Node, v *build.Value) build.Operand {
 	f := eval.UnaryOps[n.OpType]
 	return im.build.Round(n, v, v.Type, 1, func(_ int, x float32) float64 { return f(float64(x)) })
 }
 
 // castNode imports Cast. Values are computed in float32; bytes become float
 // exactly.
-func (im *importer) castNode(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	to, err := n.Int("to", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) castNode(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
+	to := n.Int("to", 0)
 	return im.cast(n, r, pb.DataType(to))
 }
 
-func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) (build.Operand, error) {
+func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Operand {
 	if r.Value != nil {
 		typ = computedIn(typ)
 	}
-	if r, ok, err := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok || err != nil {
-		return r, err
+	if r, ok := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok {
+		return r
 	}
 	v := r.Value
 	if out, ok := v.Converted(n, typ); ok {
-		return build.Operand{Value: out}, nil
+		return build.Operand{Value: out}
 	}
 	number := v.Type == pb.Int64 || v.Type == pb.Int32 // of a channel
 	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) && !(number && (typ == pb.Int32 || typ == pb.Int64 || typ == pb.Float)) {
-		return build.Operand{}, fmt.Errorf("conversion of computed %v to %v is not supported", v.Type, typ)
+		try.Failf("conversion of computed %v to %v is not supported", v.Type, typ)
 	}
 	out := v.With(n)
 	out.Type = typ
-	return build.Operand{Value: out}, nil
+	return build.Operand{Value: out}
 }
 
 // identity imports Identity and Dropout, which does nothing at inference.
-func (im *importer) identity(n *pb.Node) (build.Operand, error) {
+func (im *importer) identity(n *pb.Node) build.Operand {
 	if n.OpType == "Dropout" {
-		training, err := im.constant(n, 2)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		training := im.constant(n, 2)
 		if training != nil && (training.Len() != 1 || training.At(0) != 0) {
-			return build.Operand{}, errors.New("it is in training mode")
+			try.Failf("it is in training mode")
 		}
 	}
 	return im.operand(n, 0)

@@ -30,10 +30,7 @@ func TestFolding(t *testing.T) {
 			require.NoError(t, im.node(n))
 			require.True(t, im.folded[n.Index])
 			for _, name := range n.Outputs {
-				got, err := im.lookup(name)
-				require.NoError(t, err)
-				want, err := im.lookup("want " + name)
-				require.NoError(t, err)
+				got, want := im.lookup(name), im.lookup("want "+name)
 				requireSame(t, want.Constant, got.Constant, strings.HasPrefix(n.Name, "~"))
 			}
 		})

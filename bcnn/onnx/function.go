@@ -1,10 +1,10 @@
 package onnx
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -17,20 +17,14 @@ var functions = map[string]bcnn.FunctionName{
 }
 
 // functionNode imports an operator of functions.
-func (im *importer) functionNode(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) functionNode(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
 	return im.function(n, v)
 }
 
-func (im *importer) function(n *pb.Node, v *build.Value) (build.Operand, error) {
-	v, err := im.build.Settle(v)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	return im.emit(n, "", bcnn.Function{Name: functions[n.OpType]}, v), nil
+func (im *importer) function(n *pb.Node, v *build.Value) build.Operand {
+	v = im.build.Settle(v)
+	return im.emit(n, "", bcnn.Function{Name: functions[n.OpType]}, v)
 }
 
 // emit appends a layer of the shape of its input.
@@ -40,37 +34,29 @@ func (im *importer) emit(n *pb.Node, suffix string, op bcnn.Op, v *build.Value) 
 
 // elu imports Elu, x where x > 0, else α·(e^x − 1); Celu, in which x is divided by α
 // first; and Selu, γ times Elu.
-func (im *importer) elu(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) elu(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
 	fallback, gamma := float32(1), float32(1)
 	if n.OpType == "Selu" {
 		fallback = 1.67326319217681884765625
-		if gamma, err = n.Float("gamma", 1.05070102214813232421875); err != nil {
-			return build.Operand{}, err
-		}
+		gamma = n.Float("gamma", 1.05070102214813232421875)
 	}
-	alpha, err := n.Float("alpha", fallback)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	alpha := n.Float("alpha", fallback)
 	if n.OpType == "Celu" {
 		if alpha == 0 {
-			return build.Operand{}, fmt.Errorf("alpha is 0")
+			try.Failf("alpha is 0")
 		}
-		return im.scaled(n, bcnn.ELU, v, 1/alpha, alpha), nil
+		return im.scaled(n, bcnn.ELU, v, 1/alpha, alpha)
 	}
 	op := bcnn.Function{Name: bcnn.ELU}
 	if alpha == 1 && gamma == 1 {
-		return im.emit(n, "", op, v), nil
+		return im.emit(n, "", op, v)
 	}
 	v = im.emit(n, "/elu", op, v).Value
 	if gamma != 1 {
 		v = im.emit(n, "/gamma", bcnn.Affine{Scale: []float32{gamma}}, v).Value
 	}
-	return im.emit(n, "", bcnn.PReLU{Slope: []float32{alpha}}, v), nil
+	return im.emit(n, "", bcnn.PReLU{Slope: []float32{alpha}}, v)
 }
 
 // scaled makes after·f(before·x).
@@ -87,37 +73,25 @@ func (im *importer) scaled(n *pb.Node, f bcnn.FunctionName, v *build.Value, befo
 }
 
 // swish imports x·sigmoid(α·x).
-func (im *importer) swish(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	alpha, err := n.Float("alpha", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) swish(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
+	alpha := n.Float("alpha", 1)
 	if alpha == 0 || math.IsInf(float64(1/alpha), 0) {
-		return im.emit(n, "", bcnn.Affine{Scale: []float32{0.5}}, v), nil
+		return im.emit(n, "", bcnn.Affine{Scale: []float32{0.5}}, v)
 	}
-	return im.scaled(n, bcnn.SiLU, v, alpha, 1/alpha), nil
+	return im.scaled(n, bcnn.SiLU, v, alpha, 1/alpha)
 }
 
-func (im *importer) gelu(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	form, err := n.Text("approximate", "none")
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) gelu(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
+	form := n.Text("approximate", "none")
 	switch form {
 	case "none":
-		return im.emit(n, "", bcnn.Function{Name: bcnn.GELU}, v), nil
+		return im.emit(n, "", bcnn.Function{Name: bcnn.GELU}, v)
 	case "tanh":
-		return im.emit(n, "", bcnn.Function{Name: bcnn.GELUTanh}, v), nil
+		return im.emit(n, "", bcnn.Function{Name: bcnn.GELUTanh}, v)
 	}
-	return build.Operand{}, fmt.Errorf("approximate is %s, want none or tanh", text.Quote(form))
+	panic(try.Errorf("approximate is %s, want none or tanh", text.Quote(form)))
 }
 
 // scale returns the factor of a layer that does nothing but multiply by one number.
@@ -135,7 +109,7 @@ const longestGate = 4
 // gate recognises the product of a value and a function of it: x·sigmoid(x), which is
 // SiLU, also with a factor before the function; x·(1 + erf(x/√2)), GELU; and
 // x·tanh(softplus(x)), Mish. Factors may stand anywhere.
-func (im *importer) gate(n *pb.Node, a, b *build.Value) (r build.Operand, ok bool, err error) {
+func (im *importer) gate(n *pb.Node, a, b *build.Value) (r build.Operand, ok bool) {
 	for range 2 {
 		a, b = b, a
 		if a.Shape != b.Shape || !a.View.Equal(b.View) || a.Settled() == nil || b.Settled() == nil {
@@ -148,9 +122,9 @@ func (im *importer) gate(n *pb.Node, a, b *build.Value) (r build.Operand, ok boo
 		}
 		x := a.With(n)
 		x.Layer = layer
-		return im.scaled(n, f, x, before, after), true, nil
+		return im.scaled(n, f, x, before, after), true
 	}
-	return build.Operand{}, false, nil
+	return build.Operand{}, false
 }
 
 // gateOf tells of which layer the product of the layers x and g is after·f(before·…).

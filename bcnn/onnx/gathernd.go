@@ -1,11 +1,10 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -14,59 +13,38 @@ import (
 
 // gatherND imports GatherND of positions of the first dimension, as PyTorch writes
 // x[:, list] between two Transposes, and of rows and columns.
-func (im *importer) gatherND(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	indices, err := im.required(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	batch, err := n.Int("batch_dims", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) gatherND(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
+	indices := im.required(n, 1)
+	batch := n.Int("batch_dims", 0)
 	d := indices.Dims
 	switch last := len(d) - 1; {
 	case batch != 0 || last < 0:
 	case last == 1 && d[last] == 1:
-		positions, err := im.positions(v, indices.Redim(d[:1]), 0)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		out, err := im.pick(n, v, 0, v.AxisOf(0), positions)
-		return build.Operand{Value: out}, err
+		positions := im.positions(v, indices.Redim(d[:1]), 0)
+		return build.Operand{Value: im.pick(n, v, 0, v.AxisOf(0), positions)}
 	case d[last] == 2 && len(v.View) == 4 && last+2 <= pb.MaxRank:
-		out, err := im.gatherPixels(n, v, indices)
-		return build.Operand{Value: out}, err
+		return build.Operand{Value: im.gatherPixels(n, v, indices)}
 	}
-	return build.Operand{}, fmt.Errorf("indices of dimensions %v, want a list of positions of the first dimension, or rows and columns of an image", d)
+	panic(try.Errorf("indices of dimensions %v, want a list of positions of the first dimension, or rows and columns of an image", d))
 }
 
 // gatherPixels picks rows and columns, the first two dimensions of v, by indices of which each
 // dimension moves along one of them, or none: the windows of an adaptive pool in PyTorch.
-func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tensor) (*build.Value, error) {
+func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tensor) *build.Value {
 	image := v.With(n)
 	image.View = view.View{v.View[2], v.View[3], v.View[0], v.View[1]}
-	if err := image.CheckImage(); err != nil {
-		return nil, err
-	}
+	try.Check(image.CheckImage())
 	if !view.IsBatch(v.View[2]) {
-		return nil, errors.New("the third dimension is not the batch")
+		try.Failf("the third dimension is not the batch")
 	}
-	list, err := indices.Integers()
-	if err != nil {
-		return nil, err
-	}
+	list := try.Value(indices.Integers())
 	dims := indices.Dims[:len(indices.Dims)-1]
 	if len(list) == 0 {
-		return nil, errors.New("nothing is left")
+		try.Failf("nothing is left")
 	}
 	const work = 16 // for each index and dimension
-	if err := im.budget.Charge(work * int64(len(list)*len(dims))); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(work * int64(len(list)*len(dims))))
 	// A step along a dimension moves to other rows, to other columns, or nowhere.
 	moves := make([]int, len(dims))
 	stride := 2
@@ -78,7 +56,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 				continue
 			}
 			if by := 1 + i%2; moves[k] != 0 && moves[k] != by {
-				return nil, fmt.Errorf("dimension %d of the indices moves along rows and columns", k)
+				try.Failf("dimension %d of the indices moves along rows and columns", k)
 			}
 			moves[k] = 1 + i%2
 		}
@@ -110,17 +88,10 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 			}
 		}
 		for _, at := range offsets {
-			p, err := axisIndex(list[at+way], size)
-			if err != nil {
-				return nil, fmt.Errorf("index %d of %d", list[at+way], size)
-			}
-			picked[way] = append(picked[way], int32(p))
+			picked[way] = append(picked[way], int32(position(list[at+way], size)))
 		}
 	}
-	out, err := im.build.Pixels(n, "", image, bcnn.Pixels{Rows: picked[0], Cols: picked[1]})
-	if err != nil {
-		return nil, err
-	}
+	out := im.build.Pixels(n, "", image, bcnn.Pixels{Rows: picked[0], Cols: picked[1]})
 	out.View = slices.Concat(seen, view.View{image.View[0], image.View[1]})
-	return out, nil
+	return out
 }

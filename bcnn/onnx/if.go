@@ -1,10 +1,10 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"maps"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -19,45 +19,36 @@ var branches = [2]string{"then_branch", "else_branch"}
 // ifNode imports If with a constant condition: PyTorch's older exporter asks a shape
 // whether a dimension is 1 before it squeezes it. The nodes of the branch become part of
 // the graph.
-func (im *importer) ifNode(n *pb.Node) (build.Operand, error) {
-	cond, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) ifNode(n *pb.Node) build.Operand {
+	cond := im.operand(n, 0)
 	t := cond.Constant
 	if t == nil {
-		return build.Operand{}, errors.New("its condition is computed, and a network has one way: export the model with the branch that is meant")
+		try.Failf("its condition is computed, and a network has one way: export the model with the branch that is meant")
 	}
 	if t.Type != pb.Bool || t.Len() != 1 {
-		return build.Operand{}, fmt.Errorf("its condition is a constant of %v %v", t.Type, t.Dims)
+		try.Failf("its condition is a constant of %v %v", t.Type, t.Dims)
 	}
 	name := branches[1-t.I64[0]]
-	g, err := n.Graph(name, im.budget)
-	switch {
-	case err != nil:
-		return build.Operand{}, err
-	case g == nil || len(g.Outputs) != len(n.Outputs):
-		return build.Operand{}, fmt.Errorf("%s does not give its %d outputs", name, len(n.Outputs))
+	g := try.Value(n.Graph(name, im.budget))
+	if g == nil || len(g.Outputs) != len(n.Outputs) {
+		try.Failf("%s does not give its %d outputs", name, len(n.Outputs))
 	}
-	results, err := im.branch(g)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	results := im.branch(g)
 	for i, out := range n.Outputs {
 		if out != "" {
 			im.env[out] = results[i]
 		}
 	}
-	return results[0], nil
+	return results[0]
 }
 
 // branch imports the nodes of a branch and returns its outputs. The names of its tensors
 // are forgotten, since those in another branch may be the same.
-func (im *importer) branch(g *pb.Graph) ([]build.Operand, error) {
+func (im *importer) branch(g *pb.Graph) []build.Operand {
 	initializers := im.model.Graph.Initializers
 	for name := range g.Initializers {
 		if initializers[name] != nil {
-			return nil, fmt.Errorf("two initialisers %s", text.Quote(name))
+			try.Failf("two initialisers %s", text.Quote(name))
 		}
 	}
 	maps.Copy(initializers, g.Initializers)
@@ -75,20 +66,15 @@ func (im *importer) branch(g *pb.Graph) ([]build.Operand, error) {
 	}()
 	for _, m := range g.Nodes {
 		if len(m.Outputs) == 0 || m.Outputs[0] == "" {
-			return nil, fmt.Errorf("%v has no output", m)
+			try.Failf("%v has no output", m)
 		}
-		if err := im.node(m); err != nil {
-			return nil, err
-		}
+		try.Check(im.node(m))
 	}
 	results := make([]build.Operand, len(g.Outputs))
 	for i, out := range g.Outputs {
-		var err error
-		if results[i], err = im.lookup(out.Name); err != nil {
-			return nil, err
-		}
+		results[i] = im.lookup(out.Name)
 	}
-	return results, nil
+	return results
 }
 
 // reads lists the tensors that a node reads: its inputs, and those of the nodes in the

@@ -1,11 +1,11 @@
 package onnx
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -111,11 +111,7 @@ func (im *importer) run(inputs []layout) error {
 	}
 	var outputs []int
 	for _, out := range g.Outputs {
-		var layer int
-		r, failed := im.lookup(out.Name)
-		if failed == nil {
-			layer, failed = im.output(out.Name, r, outputs)
-		}
+		layer, failed := try.Do(func() int { return im.output(out.Name, im.lookup(out.Name), outputs) })
 		if failed != nil {
 			err = fmt.Errorf("output %s: %w", text.Quote(out.Name), failed)
 			outputs = nil
@@ -181,20 +177,17 @@ func (im *importer) reached(outputs []pb.ValueInfo) ([]bool, error) {
 }
 
 // lookup returns a tensor of the graph by its name.
-func (im *importer) lookup(name string) (build.Operand, error) {
+func (im *importer) lookup(name string) build.Operand {
 	if r, ok := im.env[name]; ok {
-		return r, nil
+		return r
 	}
 	p := im.model.Graph.Initializers[name]
 	if p == nil {
-		return build.Operand{}, fmt.Errorf("%s %w", text.Quote(name), errMissing)
+		try.Failf("%s %w", text.Quote(name), errMissing)
 	}
-	t, err := im.eval.Tensor(p)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	t := try.Value(im.eval.Tensor(p))
 	im.env[name] = build.Operand{Constant: t}
-	return im.env[name], nil
+	return im.env[name]
 }
 
 // lend gives what stands for a tensor, in a node that is made of another one, a name: one that
@@ -206,121 +199,104 @@ func (im *importer) lend(name, as string, r build.Operand) string {
 }
 
 // operand returns an input of a node.
-func (im *importer) operand(n *pb.Node, i int) (build.Operand, error) {
+func (im *importer) operand(n *pb.Node, i int) build.Operand {
 	name := n.Input(i)
 	if name == "" {
-		return build.Operand{}, fmt.Errorf("input %d is missing", i)
+		try.Failf("input %d is missing", i)
 	}
-	r, err := im.lookup(name)
-	if err == nil && r.Parts != nil {
-		err = fmt.Errorf("input %d (%s) is a sequence", i, text.Quote(name))
+	r := im.lookup(name)
+	if r.Parts != nil {
+		try.Failf("input %d (%s) is a sequence", i, text.Quote(name))
 	}
-	return r, err
+	return r
 }
 
 // operands returns the first k inputs.
-func (im *importer) operands(n *pb.Node, k int) ([]build.Operand, error) {
+func (im *importer) operands(n *pb.Node, k int) []build.Operand {
 	if len(n.Inputs) != k {
-		return nil, fmt.Errorf("%d inputs, want %d", len(n.Inputs), k)
+		try.Failf("%d inputs, want %d", len(n.Inputs), k)
 	}
 	list := make([]build.Operand, k)
 	for i := range list {
-		var err error
-		if list[i], err = im.operand(n, i); err != nil {
-			return nil, err
-		}
+		list[i] = im.operand(n, i)
 	}
-	return list, nil
+	return list
 }
 
 // constant returns an input that must be constant, or nil if it is left out.
-func (im *importer) constant(n *pb.Node, i int) (*eval.Tensor, error) {
+func (im *importer) constant(n *pb.Node, i int) *eval.Tensor {
 	if n.Input(i) == "" {
-		return nil, nil
+		return nil
 	}
-	r, err := im.operand(n, i)
-	if err == nil && r.Constant == nil {
-		err = fmt.Errorf("input %d (%s) must be constant", i, text.Quote(n.Input(i)))
+	r := im.operand(n, i)
+	if r.Constant == nil {
+		try.Failf("input %d (%s) must be constant", i, text.Quote(n.Input(i)))
 	}
-	return r.Constant, err
+	return r.Constant
 }
 
 // required is constant for an input that must be there.
-func (im *importer) required(n *pb.Node, i int) (*eval.Tensor, error) {
-	t, err := im.constant(n, i)
-	if err == nil && t == nil {
-		err = fmt.Errorf("input %d is missing", i)
+func (im *importer) required(n *pb.Node, i int) *eval.Tensor {
+	t := im.constant(n, i)
+	if t == nil {
+		try.Failf("input %d is missing", i)
 	}
-	return t, err
+	return t
 }
 
 // value returns an input that must be computed, with nothing pending but what
 // its layer can take in.
-func (im *importer) value(n *pb.Node, i int) (*build.Value, error) {
-	r, err := im.operand(n, i)
-	if err == nil && r.Value == nil {
-		err = fmt.Errorf("input %d (%s) is constant", i, text.Quote(n.Input(i)))
+func (im *importer) value(n *pb.Node, i int) *build.Value {
+	r := im.operand(n, i)
+	if r.Value == nil {
+		try.Failf("input %d (%s) is constant", i, text.Quote(n.Input(i)))
 	}
-	return r.Value, err
+	return r.Value
 }
 
 // settled is value as real numbers with nothing pending.
-func (im *importer) settled(n *pb.Node, i int) (*build.Value, error) {
-	v, err := im.value(n, i)
-	if err == nil {
-		err = v.CheckReal()
-	}
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) settled(n *pb.Node, i int) *build.Value {
+	v := im.value(n, i)
+	try.Check(v.CheckReal())
 	return im.build.Settle(v)
 }
 
 // output returns the layer that computes an output of the graph, and says which that is.
 // It is none of the layers that others are.
-func (im *importer) output(name string, r build.Operand, others []int) (layer int, err error) {
+func (im *importer) output(name string, r build.Operand, others []int) (layer int) {
 	if r.Parts != nil {
-		return bcnn.NetworkInput, errors.New("it is a sequence of tensors")
+		try.Failf("it is a sequence of tensors")
 	}
 	if r.Value == nil {
-		return bcnn.NetworkInput, errors.New("it is constant")
+		try.Failf("it is constant")
 	}
 	if r.Value.View == nil { // a hole
-		return r.Value.Layer, nil
+		return r.Value.Layer
 	}
 	form := bcnn.SourceValues
 	if s := r.Value.Step; s != nil { // truth values, and integers
-		if exact, err := im.build.Within(s, mostNumber); err != nil {
-			return bcnn.NetworkInput, err
-		} else if exact {
+		if exact := im.build.Within(s, mostNumber); exact {
 			form = map[pb.DataType]bcnn.SourceType{
 				pb.Bool: bcnn.SourceUint8, pb.Uint8: bcnn.SourceUint8, pb.Int8: bcnn.SourceInt8, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64,
 			}[r.Value.Type]
 		}
 	}
 	if form != bcnn.SourceValues {
-		if r, err = im.cast(r.Value.Node, r, pb.Float); err != nil {
-			return bcnn.NetworkInput, err
-		}
+		r = im.cast(r.Value.Node, r, pb.Float)
 	}
-	v, err := im.build.Settle(r.Value)
-	if err != nil {
-		return bcnn.NetworkInput, err
-	}
+	v := im.build.Settle(r.Value)
 	types := map[pb.DataType]bcnn.SourceType{pb.Float: form, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64}
 	form, ok := types[v.Type]
 	if !ok || form != bcnn.SourceValues && im.build.Bytes(v.Layer) {
-		return v.Layer, fmt.Errorf("it is %v, want FLOAT", v.Type)
+		try.Failf("it is %v, want FLOAT", v.Type)
 	}
 	if !view.IsBatch(v.View[0]) {
-		return v.Layer, errors.New("its first dimension is not the batch")
+		try.Failf("its first dimension is not the batch")
 	}
 	// Feature maps stay NHWC, however their dimensions are grouped; anything else becomes a
 	// vector.
 	if v.CheckImage() == nil {
-		if v, err = im.build.Ordered(v.Node, v); err != nil {
-			return r.Value.Layer, err
-		}
+		v = im.build.Ordered(v.Node, v)
 	}
 	seen := v.View
 	values := v.Shape.Values()
@@ -328,30 +304,21 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		return seen.InOrder(values, view.FlatStride(v.Shape)) || seen.InOrder(values, view.PlanarStride(v.Shape))
 	}
 	if len(seen) == 4 && !inOrder() {
-		if v, err = im.build.Arranged(v.Node, v, 1, 2, 3); err != nil {
-			return r.Value.Layer, err
-		}
+		v = im.build.Arranged(v.Node, v, 1, 2, 3)
 		seen = v.View
 	}
 	if len(seen) < 3 || !inOrder() {
-		if v, err = im.build.Vector(v, v.Node); err != nil {
-			return r.Value.Layer, err
-		}
+		v = im.build.Vector(v, v.Node)
 		seen = view.View{view.Batch, view.Whole(view.C, v.Shape.C)}
 	}
 	if v.Layer <= bcnn.NetworkInput {
-		return v.Layer, errors.New("no layer computes it")
+		try.Failf("no layer computes it")
 	}
 	if slices.Contains(others, v.Layer) { // a copy
 		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)
-		if err := im.build.Err(); err != nil {
-			return bcnn.NetworkInput, err
-		}
+		try.Check(im.build.Err())
 	}
-	s, err := im.source(name, v.Shape, seen)
-	if err != nil {
-		return v.Layer, err
-	}
+	s := try.Value(im.source(name, v.Shape, seen))
 	if s != nil && !v.Hole {
 		s.Dims = s.Dims[:0]
 		for i := range r.Value.View[1:] {
@@ -360,5 +327,5 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		s.Type = form
 		im.build.Net.Layers[v.Layer].Source = s
 	}
-	return v.Layer, nil
+	return v.Layer
 }

@@ -1,11 +1,10 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -16,76 +15,48 @@ import (
 
 // largest returns the first input of a node that looks for values along an axis, negated
 // where it looks for the smallest ones.
-func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.Value, int, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return nil, 0, err
-	}
-	a, err := n.Int("axis", fallback)
-	if err != nil {
-		return nil, 0, err
-	}
-	axis, err := axisIndex(a, len(v.View))
-	if err != nil {
-		return nil, 0, err
-	}
+func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.Value, int) {
+	v := im.value(n, 0)
+	a := n.Int("axis", fallback)
+	axis := axisIndex(a, len(v.View))
 	if smallest {
-		if v, err = im.build.Settle(v); err == nil {
-			err = v.CheckReal()
-		}
-		if err != nil {
-			return nil, 0, err
-		}
+		v = im.build.Settle(v)
+		try.Check(v.CheckReal())
 		v = im.build.Emit(n, "/negated", bcnn.Affine{Scale: []float32{-1}}, v.Shape, v)
 	}
-	v, err = im.overChannelsOf(n, v, axis)
-	return v, axis, err
+	v = im.overChannelsOf(n, v, axis)
+	return v, axis
 }
 
 // topK imports TopK over channels: values and numbers of channels, largest first.
-func (im *importer) topK(n *pb.Node) (build.Operand, error) {
-	largest, err := n.Int("largest", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	k, err := n.Int("k", -1) // before opset 10
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) topK(n *pb.Node) build.Operand {
+	largest := n.Int("largest", 1)
+	k := n.Int("k", -1) // before opset 10
 	if !n.Has("k") {
-		t, err := im.required(n, 1)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		t := im.required(n, 1)
 		if t.Type != pb.Int64 || t.Len() != 1 {
-			return build.Operand{}, fmt.Errorf("K is a constant of %v %v", t.Type, t.Dims)
+			try.Failf("K is a constant of %v %v", t.Type, t.Dims)
 		}
 		k = t.I64[0]
 	}
-	if r, err := im.operand(n, 0); err == nil && r.Constant != nil {
+	if r := im.operand(n, 0); r.Constant != nil {
 		return im.topKConstant(n, r.Constant, k, largest == 0)
 	}
-	v, axis, err := im.largest(n, -1, largest == 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	v, axis := im.largest(n, -1, largest == 0)
 	op := bcnn.TopK{K: int(max(-1, min(k, pb.MaxSize)))}
 	var values build.Operand
 	if len(n.Outputs) > 1 && n.Outputs[1] != "" {
-		out, err := im.build.TopK(n, "/indices", v, axis, op)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		out := im.build.TopK(n, "/indices", v, axis, op)
 		im.env[n.Outputs[1]] = build.Operand{Value: out}
 	}
 	if name := n.Outputs[0]; name == "" || !im.read(name) {
-		return im.env[n.Outputs[1]], nil
+		return im.env[n.Outputs[1]]
 	}
 	op.Values = true
-	if values.Value, err = im.build.TopK(n, "", v, axis, op); err == nil && largest == 0 {
+	if values.Value = im.build.TopK(n, "", v, axis, op); largest == 0 {
 		values.Value = im.build.Emit(n, "/values", bcnn.Affine{Scale: []float32{-1}}, values.Value.Shape, values.Value)
 	}
-	return values, err
+	return values
 }
 
 // read reports whether a node or the graph's outputs read a tensor.
@@ -102,10 +73,10 @@ func (im *importer) read(name string) bool {
 
 // overChannelsOf returns a value as an image whose channels are a dimension of it, and its
 // rows and columns the others.
-func (im *importer) overChannelsOf(n *pb.Node, v *build.Value, dim int) (*build.Value, error) {
+func (im *importer) overChannelsOf(n *pb.Node, v *build.Value, dim int) *build.Value {
 	d := v.View[dim]
 	if view.IsBatch(d) || view.Only(d, view.C) && view.Product(d) == v.Shape.C || view.Product(d) == v.Shape.Values() || len(v.View) > 4 || v.Hole {
-		return v, nil
+		return v
 	}
 	others := []int{-1, -1} // rows and columns
 	for i := len(v.View) - 1; i > 0; i-- {
@@ -121,39 +92,22 @@ func (im *importer) overChannelsOf(n *pb.Node, v *build.Value, dim int) (*build.
 }
 
 // argMax imports ArgMax and ArgMin.
-func (im *importer) argMax(n *pb.Node) (build.Operand, error) {
-	if r, err := im.operand(n, 0); err == nil && r.Constant != nil {
+func (im *importer) argMax(n *pb.Node) build.Operand {
+	if r := im.operand(n, 0); r.Constant != nil {
 		return im.argMaxConstant(n, r.Constant)
 	}
-	v, axis, err := im.largest(n, 0, n.OpType == "ArgMin")
-	if err != nil {
-		return build.Operand{}, err
-	}
-	last, err := n.Int("select_last_index", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	keep, err := n.Int("keepdims", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	v, axis := im.largest(n, 0, n.OpType == "ArgMin")
+	last := n.Int("select_last_index", 0)
+	keep := n.Int("keepdims", 1)
 	size := view.Product(v.View[axis])
 	if last != 0 { // the first one from the end
 		if view.IsBatch(v.View[axis]) {
-			return build.Operand{}, errors.New("it would compare images of the batch")
+			try.Failf("it would compare images of the batch")
 		}
-		reversed, err := budget.List(im.budget, size, func(i int) int { return size - 1 - i })
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if v, err = im.build.Pick(n, "/reversed", v, axis, reversed); err != nil {
-			return build.Operand{}, err
-		}
+		reversed := try.Value(budget.List(im.budget, size, func(i int) int { return size - 1 - i }))
+		v = im.build.Pick(n, "/reversed", v, axis, reversed)
 	}
-	out, err := im.build.TopK(n, "", v, axis, bcnn.TopK{K: 1})
-	if err != nil {
-		return build.Operand{}, err
-	}
+	out := im.build.TopK(n, "", v, axis, bcnn.TopK{K: 1})
 	if last != 0 {
 		from := im.build.Emit(n, "/position", bcnn.Affine{Scale: []float32{-1}, Bias: []float32{float32(size - 1)}}, out.Shape, out)
 		from.Type, out = out.Type, from
@@ -161,5 +115,5 @@ func (im *importer) argMax(n *pb.Node) (build.Operand, error) {
 	if keep == 0 {
 		out.View = edit(out.View, []int{axis}, false, nil)
 	}
-	return build.Operand{Value: out}, nil
+	return build.Operand{Value: out}
 }

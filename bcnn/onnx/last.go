@@ -12,23 +12,15 @@ import (
 // dimension, and those of a convolution's weights. The second input of the other operators
 // is a vector, which stays as it is.
 func channelsLast(images handler) handler {
-	return func(im *importer, n *pb.Node) (build.Operand, error) {
+	return func(im *importer, n *pb.Node) build.Operand {
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
 		for i := range min(len(n.Inputs), 2) {
-			r, err := im.operand(n, i)
-			if err != nil {
-				return build.Operand{}, err
-			}
-			if r, err = im.permute(n, r, lastFirst(rankOf(r))); err != nil {
-				return build.Operand{}, err
-			}
+			r := im.operand(n, i)
+			r = im.permute(n, r, lastFirst(rankOf(r)))
 			m.Inputs[i] = im.lend(n.Input(i), "with the channels first", r)
 		}
-		r, err := images(im, &m)
-		if err != nil {
-			return r, err
-		}
+		r := images(im, &m)
 		perm := make([]int, rankOf(r)) // back again
 		for i, p := range lastFirst(len(perm)) {
 			perm[p] = i

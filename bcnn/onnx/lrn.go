@@ -1,10 +1,10 @@
 package onnx
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -15,63 +15,39 @@ import (
 
 // lrn imports LRN, x / (bias + alpha·mean(x²))^beta with the mean over size neighbouring
 // channels, of which those outside count as 0.
-func (im *importer) lrn(n *pb.Node) (build.Operand, error) {
-	v, err := im.settledImage(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if v, err = im.build.Settle(v); err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) lrn(n *pb.Node) build.Operand {
+	v := im.settledImage(n)
+	v = im.build.Settle(v)
 	var parameters [3]float32
 	for i, p := range []struct {
 		name     string
 		fallback float32
 	}{{"alpha", 0.0001}, {"beta", 0.75}, {"bias", 1}} {
-		if parameters[i], err = n.Float(p.name, p.fallback); err != nil {
-			return build.Operand{}, err
-		}
+		parameters[i] = n.Float(p.name, p.fallback)
 	}
 	alpha, beta, bias := parameters[0], parameters[1], parameters[2]
-	size, err := n.Int("size", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	size := n.Int("size", 0)
 	if size < 1 || size > pb.MaxSize || size%2 == 0 {
-		return build.Operand{}, fmt.Errorf("a size of %d, which must be odd", size)
+		try.Failf("a size of %d, which must be odd", size)
 	}
 	square := im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
-	mean, err := im.meanAcross(n, square, int(size), int(size-1)/2, int(size)/2, true)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	mean := im.meanAcross(n, square, int(size), int(size-1)/2, int(size)/2, true)
 	base := im.emit(n, "/base", bcnn.Affine{Scale: []float32{alpha}, Bias: []float32{bias}}, mean)
-	divisor, err := im.power(n, base.Value, eval.Scalar(pb.Float, float64(-beta)))
-	if err != nil {
-		return build.Operand{}, err
-	}
+	divisor := im.power(n, base.Value, eval.Scalar(pb.Float, float64(-beta)))
 	return im.ofValues(n, "Mul", v, divisor.Value)
 }
 
 // meanAcross is the mean of every k neighbouring channels of an image, with so many zeros
 // before and after them, which count or not: a product with a band of weights.
-func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int, count bool) (*build.Value, error) {
+func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int, count bool) *build.Value {
 	shape := v.Shape
 	shape.C += before + after - k + 1
 	if shape.C < 1 || before >= k || after >= k {
-		return nil, fmt.Errorf("%d of %d channels between %d and %d of zeros", k, v.Shape.C, before, after)
+		try.Failf("%d of %d channels between %d and %d of zeros", k, v.Shape.C, before, after)
 	}
-	if err := im.build.CheckShape(shape); err != nil {
-		return nil, err
-	}
-	size, err := eval.Count([]int{shape.C, v.Shape.C})
-	if err != nil {
-		return nil, err
-	}
-	weights, err := im.build.Floats(size)
-	if err != nil {
-		return nil, err
-	}
+	try.Check(im.build.CheckShape(shape))
+	size := try.Value(eval.Count([]int{shape.C, v.Shape.C}))
+	weights := im.build.Floats(size)
 	for c := range shape.C {
 		first, end := max(c-before, 0), min(c-before+k, v.Shape.C)
 		number := k
@@ -85,21 +61,18 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	y := im.build.Emit(n, "/mean", bcnn.Conv2D{Window: tiles(1, 1), Out: shape.C, Groups: 1, Weights: bcnn.Weights{F32: weights}}, shape, v)
 	y.View = slices.Clone(v.View)
 	y.View[1] = view.Whole(view.C, shape.C)
-	return y, nil
+	return y
 }
 
 // poolAcross lets the handler of AveragePool import one over the channels of images that
 // have become the depth of volumes, as PyTorch writes local response normalisation.
 func poolAcross(images handler) handler {
-	return func(im *importer, n *pb.Node) (build.Operand, error) {
+	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
 		if v == nil || v.Hole || len(v.View) != 5 || len(v.View[1]) != 0 {
 			return images(im, n)
 		}
-		v, err := im.build.Settle(v)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Settle(v)
 		const depth = 1 // the dimension that an image lacks
 		image := v.With(n)
 		image.View = edit(v.View, []int{depth}, false, nil)
@@ -108,37 +81,23 @@ func poolAcross(images handler) handler {
 		}
 		lists := make(map[string][]int64)
 		for _, name := range []string{"kernel_shape", "strides", "dilations", "pads"} {
-			if lists[name], err = n.Ints(name); err != nil {
-				return build.Operand{}, err
-			}
+			lists[name] = n.Ints(name)
 		}
-		ceil, err := n.Int("ceil_mode", 0)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		count, err := n.Int("count_include_pad", 0)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		ceil := n.Int("ceil_mode", 0)
+		count := n.Int("count_include_pad", 0)
 		kernel, pads := lists["kernel_shape"], lists["pads"]
 		if pads == nil {
 			pads = make([]int64, 6)
 		}
-		auto, err := n.Text("auto_pad", "NOTSET")
-		if err != nil {
-			return build.Operand{}, err
-		}
+		auto := n.Text("auto_pad", "NOTSET")
 		other := func(v int64) bool { return v != 1 }
 		if len(kernel) != 3 || kernel[0] < 1 || kernel[0] > pb.MaxSize || kernel[1] != 1 || kernel[2] != 1 || len(pads) != 6 ||
 			min(pads[0], pads[3]) < 0 || max(pads[0], pads[3]) > pb.MaxSize || pads[1]|pads[2]|pads[4]|pads[5] != 0 ||
 			slices.ContainsFunc(lists["strides"], other) || slices.ContainsFunc(lists["dilations"], other) || ceil != 0 || auto != "NOTSET" {
 			return images(im, n)
 		}
-		y, err := im.meanAcross(n, image, int(kernel[0]), int(pads[0]), int(pads[3]), count != 0)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		y := im.meanAcross(n, image, int(kernel[0]), int(pads[0]), int(pads[3]), count != 0)
 		y.View = edit(y.View, []int{depth}, true, nil)
-		return build.Operand{Value: y}, nil
+		return build.Operand{Value: y}
 	}
 }

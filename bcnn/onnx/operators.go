@@ -1,16 +1,17 @@
 package onnx
 
 import (
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // handlers are the operators, by domain.
-var handlers = map[string]map[string]func(*importer, *pb.Node) (build.Operand, error){}
+var handlers = map[string]map[string]func(*importer, *pb.Node) build.Operand{}
 
 func init() {
-	onnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
+	onnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"ArgMax":                    (*importer).argMax,
 		"ArgMin":                    (*importer).argMax,
 		"AveragePool":               poolAcross(arranged(alongRows((*importer).averagePool))),
@@ -83,13 +84,13 @@ func init() {
 		"SpaceToDepth":              arranged((*importer).spaceToDepth),
 		"Split":                     (*importer).split,
 		"SplitToSequence":           (*importer).splitToSequence,
-		"Squeeze":                   func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, false) },
+		"Squeeze":                   func(im *importer, n *pb.Node) build.Operand { return im.squeeze(n, false) },
 		"Sum":                       (*importer).sumNode,
 		"Swish":                     (*importer).swish,
 		"Tile":                      (*importer).tile,
 		"TopK":                      (*importer).topK,
 		"Transpose":                 (*importer).transpose,
-		"Unsqueeze":                 func(im *importer, n *pb.Node) (build.Operand, error) { return im.squeeze(n, true) },
+		"Unsqueeze":                 func(im *importer, n *pb.Node) build.Operand { return im.squeeze(n, true) },
 		"Upsample":                  arranged(alongRows((*importer).resize)),
 		"Where":                     (*importer).whereNode,
 	}
@@ -108,7 +109,7 @@ func init() {
 	}
 	delete(onnx, "BipolarQuant")
 	delete(onnx, "FMod")
-	qonnx := map[string]func(*importer, *pb.Node) (build.Operand, error){
+	qonnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"BipolarQuant":   (*importer).bipolarQuant,
 		"Im2Col":         (*importer).im2col,
 		"IntQuant":       (*importer).quantNode,
@@ -120,12 +121,12 @@ func init() {
 	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		handlers[domain] = qonnx
 	}
-	last := map[string]func(*importer, *pb.Node) (build.Operand, error){}
+	last := map[string]func(*importer, *pb.Node) build.Operand{}
 	for _, op := range []string{"BatchNormalization", "Conv", "MaxPool"} {
 		last[op] = channelsLast(onnx[op])
 	}
 	handlers["qonnx.custom_op.channels_last"] = last
-	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) (build.Operand, error){"Binarize": (*importer).binarize}
+	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) build.Operand{"Binarize": (*importer).binarize}
 }
 
 // node imports a node. What no layer can be made of leaves a hole, see
@@ -143,7 +144,7 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	r, err := build.Operand{}, im.checkTypes(n)
 	if err == nil {
-		r, err = im.inFloat(n, handler)
+		r, err = try.Do(func() build.Operand { return im.inFloat(n, handler) })
 	}
 	if over := im.build.Err(); over != nil { // and what came of it
 		return over

@@ -1,9 +1,8 @@
 package onnx
 
 import (
-	"errors"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -11,40 +10,22 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-func (im *importer) maxPool(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) maxPool(n *pb.Node) build.Operand {
+	v := im.value(n, 0)
 	clip := v.Clip
 	if clip != nil {
 		v = v.With(v.Node)
 		v.Clip = nil
 	}
-	if v, err = im.build.Settle(v); err != nil {
-		return build.Operand{}, err
-	}
-	if err := v.CheckReal(); err != nil {
-		return build.Operand{}, err
-	}
-	turned, err := v.CheckPooled()
-	if err != nil {
-		return build.Operand{}, err
-	}
-	win, _, err := poolWindow(n, v.Shape, turned)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if v, win, err = im.apart(n, v, win); err != nil {
-		return build.Operand{}, err
-	}
-	out, err := im.maximum(n, v, win)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	v = im.build.Settle(v)
+	try.Check(v.CheckReal())
+	turned := try.Value(v.CheckPooled())
+	win, _ := poolWindow(n, v.Shape, turned)
+	v, win = im.apart(n, v, win)
+	out := im.maximum(n, v, win)
 	out.Clip = clip // with which the maximum commutes
 	out.View = pooledView(v, out.Shape, turned)
-	return build.Operand{Value: out}, nil
+	return build.Operand{Value: out}
 }
 
 // pooledView is the view on what a pool makes of an image.
@@ -57,27 +38,18 @@ func pooledView(v *build.Value, s bcnn.Shape, turned bool) view.View {
 }
 
 // maximum emits a max-pool; the caller sets the view.
-func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	shape := pooled(v.Shape, win)
-	if err := im.build.CheckShape(shape); err != nil {
-		return nil, err
-	}
-	out := im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
-	return out, nil
+	try.Check(im.build.CheckShape(shape))
+	return im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
 }
 
 // globalMaxPool imports GlobalMaxPool.
-func (im *importer) globalMaxPool(n *pb.Node) (build.Operand, error) {
-	v, err := im.imageOf(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	out, err := im.maximum(n, v, tiles(v.Shape.H, v.Shape.W))
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) globalMaxPool(n *pb.Node) build.Operand {
+	v := im.imageOf(n)
+	out := im.maximum(n, v, tiles(v.Shape.H, v.Shape.W))
 	out.View = pooledView(v, out.Shape, false)
-	return build.Operand{Value: out}, nil
+	return build.Operand{Value: out}
 }
 
 // tiles returns windows that lie side by side.
@@ -87,81 +59,58 @@ func tiles(h, w int) bcnn.Window {
 
 // apart puts the taps of the windows of a dilated pool side by side. A tap in the padding is
 // one of its window inside the image, which changes no maximum.
-func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window, error) {
+func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window) {
 	if win.DilationH == 1 && win.DilationW == 1 {
-		return v, win, nil
+		return v, win
 	}
-	taps := func(size, before, after, k, dilation, stride int) ([]int32, error) {
+	taps := func(size, before, after, k, dilation, stride int) []int32 {
 		outs := outputSize(size, before+after, k, dilation, stride)
-		count, err := eval.Count([]int{outs, k})
-		if err != nil {
-			return nil, err
-		}
+		count := try.Value(eval.Count([]int{outs, k}))
 		empty := false
-		list, err := budget.List(im.budget, count, func(i int) int32 {
+		list := try.Value(budget.List(im.budget, count, func(i int) int32 {
 			first := i/k*stride - before
 			from := max(0, (-first+dilation-1)/dilation) // the first tap inside
 			to := min(k-1, (size-1-first)/dilation)      // the last one
 			empty = empty || from > to || first > size-1 // there is none
 			return int32(first + max(from, min(i%k, to))*dilation)
-		})
-		if err == nil && empty {
-			err = errors.New("a window lies in the padding")
+		}))
+		if empty {
+			try.Failf("a window lies in the padding")
 		}
-		return list, err
+		return list
 	}
-	rows, err := taps(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.DilationH, win.StrideH)
-	if err != nil {
-		return nil, win, err
-	}
-	cols, err := taps(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.DilationW, win.StrideW)
-	if err != nil {
-		return nil, win, err
-	}
-	v, err = im.build.Pixels(n, "/taps", v, bcnn.Pixels{Rows: rows, Cols: cols})
-	return v, tiles(win.KH, win.KW), err
+	rows := taps(v.Shape.H, win.Pad.Top, win.Pad.Bottom, win.KH, win.DilationH, win.StrideH)
+	cols := taps(v.Shape.W, win.Pad.Left, win.Pad.Right, win.KW, win.DilationW, win.StrideW)
+	v = im.build.Pixels(n, "/taps", v, bcnn.Pixels{Rows: rows, Cols: cols})
+	return v, tiles(win.KH, win.KW)
 }
 
 // ones returns so many weights of 1.
-func (im *importer) ones(n int) (bcnn.Weights, error) {
-	ones, err := im.build.Floats(n)
-	if err != nil {
-		return bcnn.Weights{}, err
-	}
-	err = im.budget.Loop(n, func(lo, hi int) {
+func (im *importer) ones(n int) bcnn.Weights {
+	ones := im.build.Floats(n)
+	try.Check(im.budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			ones[i] = 1
 		}
-	})
-	return bcnn.Weights{F32: ones}, err
+	}))
+	return bcnn.Weights{F32: ones}
 }
 
 // sum emits sums over windows: a convolution of each channel with ones.
-func (im *importer) sum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+func (im *importer) sum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	shape := pooled(v.Shape, win)
-	if err := im.build.CheckShape(shape); err != nil {
-		return nil, err
-	}
-	size, err := eval.Count([]int{v.Shape.C, win.KH, win.KW})
-	if err != nil {
-		return nil, err
-	}
-	ones, err := im.ones(size)
-	if err != nil {
-		return nil, err
-	}
-	return im.build.Emit(n, "", bcnn.Conv2D{Window: win, Out: v.Shape.C, Groups: v.Shape.C, Weights: ones}, shape, v), nil
+	try.Check(im.build.CheckShape(shape))
+	size := try.Value(eval.Count([]int{v.Shape.C, win.KH, win.KW}))
+	ones := im.ones(size)
+	return im.build.Emit(n, "", bcnn.Conv2D{Window: win, Out: v.Shape.C, Groups: v.Shape.C, Weights: ones}, shape, v)
 }
 
 // minimum emits the minimum over windows, the maximum of what is negated.
-func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	negate := bcnn.Affine{Scale: []float32{-1}}
 	v = im.build.Emit(n, "/negative", negate, v.Shape, v)
-	y, err := im.maximum(n, v, win)
-	if err != nil {
-		return nil, err
-	}
-	return im.build.Emit(n, "/minimum", negate, y.Shape, y), nil
+	y := im.maximum(n, v, win)
+	return im.build.Emit(n, "/minimum", negate, y.Shape, y)
 }
 
 // pooled returns the shape of what a pool makes of an image.
@@ -175,21 +124,13 @@ func pooled(in bcnn.Shape, win bcnn.Window) bcnn.Shape {
 
 // poolWindow returns the window of a pool over an image, which may be turned in memory.
 // Its last positions may reach beyond the padding that the node asks for, which is around.
-func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around bcnn.Padding, err error) {
+func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around bcnn.Padding) {
 	if turned {
 		in.H, in.W = in.W, in.H
 	}
-	kernel, err := n.Sizes("kernel_shape", 2, 0)
-	if err != nil {
-		return win, around, err
-	}
-	if win, err = window(n, kernel, in.H, in.W); err != nil {
-		return win, around, err
-	}
-	ceil, err := n.Int("ceil_mode", 0)
-	if err != nil {
-		return win, around, err
-	}
+	kernel := n.Sizes("kernel_shape", 2, 0)
+	win = window(n, kernel, in.H, in.W)
+	ceil := n.Int("ceil_mode", 0)
 	around = win.Pad
 	if ceil != 0 {
 		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.DilationH*(win.KH-1)+1, win.StrideH)
@@ -202,7 +143,7 @@ func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around
 			p.Top, p.Left, p.Bottom, p.Right = p.Left, p.Top, p.Right, p.Bottom
 		}
 	}
-	return win, around, nil
+	return win, around
 }
 
 // ceilPad returns the padding to add at the end so that a last, partial window

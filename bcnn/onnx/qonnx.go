@@ -1,14 +1,13 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 	"sort"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -18,81 +17,54 @@ import (
 // The operators of QONNX, which Brevitas and FINN write.
 
 // bipolarQuant imports the QONNX operator.
-func (im *importer) bipolarQuant(n *pb.Node) (build.Operand, error) {
-	operands, err := im.operands(n, 2)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) bipolarQuant(n *pb.Node) build.Operand {
+	operands := im.operands(n, 2)
 	return im.bipolar(n, operands[0], operands[1].Constant)
 }
 
-func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) (build.Operand, error) {
+func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) build.Operand {
 	if scale == nil {
-		return build.Operand{}, errors.New("the scale must be constant")
+		try.Failf("the scale must be constant")
 	}
-	if r, ok, err := im.build.Pointwise(n, []build.Operand{x, {Constant: scale}}, im.eval.Binary("BipolarQuant")); ok || err != nil {
-		return r, err
+	if r, ok := im.build.Pointwise(n, []build.Operand{x, {Constant: scale}}, im.eval.Binary("BipolarQuant")); ok {
+		return r
 	}
-	minus, err := im.eval.Unary("Neg")([]*eval.Tensor{scale})
-	if err != nil {
-		return build.Operand{}, err
-	}
+	minus := try.Value(im.eval.Unary("Neg")([]*eval.Tensor{scale}))
 	return im.build.Threshold(n, x.Value, eval.Scalar(x.Value.Type, 0), minus, scale, scale)
 }
 
 // quantNode imports the QONNX operator Quant. One signed bit is bipolar.
-func (im *importer) quantNode(n *pb.Node) (build.Operand, error) {
-	operands, err := im.operands(n, 4)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) quantNode(n *pb.Node) build.Operand {
+	operands := im.operands(n, 4)
 	var c [4]*eval.Tensor
 	for i, o := range operands {
 		c[i] = o.Constant
 		if i > 0 && (c[i] == nil || c[i].Type != pb.Float) {
-			return build.Operand{}, fmt.Errorf("input %d must be a FLOAT constant", i)
+			try.Failf("input %d must be a FLOAT constant", i)
 		}
 	}
-	signed, err := n.Int("signed", 1)
-	if err != nil {
-		return build.Operand{}, err
+	signed := n.Int("signed", 1)
+	narrow := n.Int("narrow", 1)
+	rounding := roundingMode(n, "ROUND")
+	if r, ok := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, rounding)); ok {
+		return r
 	}
-	narrow, err := n.Int("narrow", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	rounding, err := roundingMode(n, "ROUND")
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if r, ok, err := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, rounding)); ok || err != nil {
-		return r, err
-	}
-	zero, err := zeroPoint(c[2])
-	if err != nil {
-		return build.Operand{}, err
-	}
+	zero := zeroPoint(c[2])
 	if signed != 0 && c[3].Len() == 1 && c[3].At(0) == 1 {
 		if zero != 0 {
-			return build.Operand{}, errors.New("a zero point of ±1 is not supported")
+			try.Failf("a zero point of ±1 is not supported")
 		}
 		return im.bipolar(n, operands[0], c[1])
 	}
-	least, most, err := eval.QuantLimits(c[3], signed != 0, narrow != 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	least, most := try.Values(eval.QuantLimits(c[3], signed != 0, narrow != 0))
 	return im.quantValue(n, operands[0].Value, c[1], c[1], func(x float32) float64 {
 		return rounding(max(least, min(float64(x+zero), most))) - float64(zero)
 	})
 }
 
 // roundingMode is the attribute of QONNX.
-func roundingMode(n *pb.Node, fallback string) (func(float64) float64, error) {
-	mode, err := n.Text("rounding_mode", fallback)
-	if err != nil {
-		return nil, err
-	}
+func roundingMode(n *pb.Node, fallback string) func(float64) float64 {
+	mode := n.Text("rounding_mode", fallback)
 	away := func(round func(float64) float64) func(float64) float64 { // from 0
 		return func(x float64) float64 { return math.Copysign(round(math.Abs(x)), x) }
 	}
@@ -103,124 +75,94 @@ func roundingMode(n *pb.Node, fallback string) (func(float64) float64, error) {
 		"HALF_DOWN": away(func(x float64) float64 { return math.Ceil(x - 0.5) }),
 	}[strings.ToUpper(mode)]
 	if f == nil {
-		return nil, fmt.Errorf("rounding mode %s is not supported", text.Quote(mode))
+		try.Failf("rounding mode %s is not supported", text.Quote(mode))
 	}
-	return f, nil
+	return f
 }
 
 // zeroPoint is the whole number that a quantisation adds.
-func zeroPoint(t *eval.Tensor) (float32, error) {
+func zeroPoint(t *eval.Tensor) float32 {
 	if t.Len() != 1 {
-		return 0, errors.New("a zero point of each channel is not supported")
+		try.Failf("a zero point of each channel is not supported")
 	}
 	z := t.At(0)
 	if z != math.Trunc(z) || math.Abs(z) > bcnn.MaxLevels {
-		return 0, fmt.Errorf("a zero point of %v, which is no whole number up to %d", z, bcnn.MaxLevels)
+		try.Failf("a zero point of %v, which is no whole number up to %d", z, bcnn.MaxLevels)
 	}
-	return float32(z), nil
+	return float32(z)
 }
 
 // divisors returns the scales of a value, one or one for each of its channels in memory.
-func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*build.Value, []float32, error) {
+func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*build.Value, []float32) {
 	if scale.Type != pb.Float || scale.Len() == 0 {
-		return nil, nil, fmt.Errorf("scales of %v %v, want FLOAT", scale.Type, scale.Dims)
+		try.Failf("scales of %v %v, want FLOAT", scale.Type, scale.Dims)
 	}
 	scales := scale.F32
 	if scale.Len() > 1 {
-		var err error
-		if v, err = im.build.Settle(v); err != nil {
-			return nil, nil, err
-		}
-		if v, scales, err = im.build.Broadcast(v, scale, n); err != nil {
-			return nil, nil, err
-		}
+		v = im.build.Settle(v)
+		v, scales = im.build.Broadcast(v, scale, n)
 	}
 	positive := true
-	err := im.budget.Loop(len(scales), func(lo, hi int) {
+	try.Check(im.budget.Loop(len(scales), func(lo, hi int) {
 		for _, s := range scales[lo:hi] {
 			positive = positive && s > 0
 		}
-	})
-	if err == nil && !positive {
-		err = errors.New("a scale is not more than 0")
+	}))
+	if !positive {
+		try.Failf("a scale is not more than 0")
 	}
-	return v, scales, err
+	return v, scales
 }
 
 // quantValue divides a value by a scale, rounds it, and multiplies it by another one.
-func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) (build.Operand, error) {
-	v, scales, err := im.divisors(n, v, scale)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	r, err := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) build.Operand {
+	v, scales := im.divisors(n, v, scale)
+	r := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
 	if len(scales) == 1 {
 		if out, ok := r.Value.Scaled(n, by.At(0)); ok {
-			return build.Operand{Value: out}, nil
+			return build.Operand{Value: out}
 		}
 	}
-	if v, err = im.build.Settle(r.Value); err != nil {
-		return build.Operand{}, err
-	}
+	v = im.build.Settle(r.Value)
 	if by != scale {
 		scales = by.F32
 	}
-	return build.Operand{Value: im.build.Emit(n, "/values", bcnn.Affine{Scale: scales}, v.Shape, v)}, nil
+	return build.Operand{Value: im.build.Emit(n, "/values", bcnn.Affine{Scale: scales}, v.Shape, v)}
 }
 
 // truncNode imports Trunc: whole numbers of a scale divided by a power of two, within
 // the limits of so many bits. Version 1 of the operator has no scale of its result, and
 // no limits.
-func (im *importer) truncNode(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) truncNode(n *pb.Node) build.Operand {
+	v := im.value(n, 0)
 	var c []*eval.Tensor
 	for i := 1; i < len(n.Inputs); i++ {
-		t, err := im.required(n, i)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		t := im.required(n, i)
 		if t.Type != pb.Float || t.Len() != 1 {
-			return build.Operand{}, fmt.Errorf("input %d must be one FLOAT value", i)
+			try.Failf("input %d must be one FLOAT value", i)
 		}
 		c = append(c, t)
 	}
 	if len(c) != 4 && len(c) != 5 {
-		return build.Operand{}, fmt.Errorf("%d inputs", len(n.Inputs))
+		try.Failf("%d inputs", len(n.Inputs))
 	}
-	signed, err := n.Int("signed", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	narrow, err := n.Int("narrow", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	rounding, err := roundingMode(n, "FLOOR")
-	if err != nil {
-		return build.Operand{}, err
-	}
+	signed := n.Int("signed", 1)
+	narrow := n.Int("narrow", 0)
+	rounding := roundingMode(n, "FLOOR")
 	scale, by := c[0], c[0]
 	shift, least, most := c[2].At(0)-c[3].At(0), math.Inf(-1), math.Inf(1)
 	if len(c) == 5 {
 		by = c[3]
 		shift = math.Log2(by.At(0) / scale.At(0))
-		if least, most, err = eval.QuantLimits(c[4], signed != 0, narrow != 0); err != nil {
-			return build.Operand{}, err
-		}
+		least, most = try.Values(eval.QuantLimits(c[4], signed != 0, narrow != 0))
 	}
 	switch {
 	case !(scale.At(0) > 0) || !(by.At(0) > 0):
-		return build.Operand{}, errors.New("a scale is not more than 0")
+		try.Failf("a scale is not more than 0")
 	case c[1].At(0) != 0:
-		return build.Operand{}, errors.New("a zero point is not supported")
+		try.Failf("a zero point is not supported")
 	case !(math.Abs(shift) <= 32):
-		return build.Operand{}, fmt.Errorf("a division by 2 to the power of %v", shift)
+		try.Failf("a division by 2 to the power of %v", shift)
 	}
 	power := math.Exp2(math.RoundToEven(shift))
 	return im.quantValue(n, v, scale, by, func(x float32) float64 {
@@ -230,29 +172,14 @@ func (im *importer) truncNode(n *pb.Node) (build.Operand, error) {
 
 // multiThreshold imports MultiThreshold: how many of its thresholds, [channel][n] or
 // [1][n], a value reaches, times a scale, plus a bias.
-func (im *importer) multiThreshold(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	t, err := im.required(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	scale, err := n.Float("out_scale", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	bias, err := n.Float("out_bias", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	layout, err := n.Text("data_layout", "")
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) multiThreshold(n *pb.Node) build.Operand {
+	v := im.value(n, 0)
+	t := im.required(n, 1)
+	scale := n.Float("out_scale", 1)
+	bias := n.Float("out_bias", 0)
+	layout := n.Text("data_layout", "")
 	if t.Type != pb.Float || len(t.Dims) != 2 || t.Len() == 0 {
-		return build.Operand{}, fmt.Errorf("thresholds of %v %v, want FLOAT values of each channel", t.Type, t.Dims)
+		try.Failf("thresholds of %v %v, want FLOAT values of each channel", t.Type, t.Dims)
 	}
 	channels, each := t.Dims[0], t.Dims[1]
 	dims := slices.Repeat([]int{1}, len(v.View)) // of a constant with a value for each channel
@@ -261,7 +188,7 @@ func (im *importer) multiThreshold(n *pb.Node) (build.Operand, error) {
 		at = strings.IndexByte(layout, 'C')
 	}
 	if at < 0 || at >= len(dims) || len(layout) > 0 && len(layout) != len(dims) {
-		return build.Operand{}, fmt.Errorf("data layout %s of %d dimensions", text.Quote(layout), len(dims))
+		try.Failf("data layout %s of %d dimensions", text.Quote(layout), len(dims))
 	}
 	dims[at] = channels
 	if each == 1 { // two values
@@ -270,35 +197,27 @@ func (im *importer) multiThreshold(n *pb.Node) (build.Operand, error) {
 		return im.build.Threshold(n, v, first, low, high, high)
 	}
 	// Ascending, as a search wants them: 64 units for each, sorted and looked for.
-	if err := im.budget.Charge(64 * int64(t.Len())); err != nil {
-		return build.Operand{}, err
-	}
+	try.Check(im.budget.Charge(64 * int64(t.Len())))
 	sorted := slices.Clone(t.F32)
-	row, err := im.eval.NewTensor(pb.Float, dims)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	row := try.Value(im.eval.NewTensor(pb.Float, dims))
 	for c := range channels {
 		list := sorted[c*each:][:each]
 		slices.Sort(list)
 		if list[0] != list[0] {
-			return build.Operand{}, errors.New("a threshold is not a number")
+			try.Failf("a threshold is not a number")
 		}
 		row.F32[c] = float32(c)
 	}
-	v, rows, err := im.build.Broadcast(v, row, n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	r, err := im.build.Round(n, v, pb.Float, len(rows), func(c int, x float32) float64 {
+	v, rows := im.build.Broadcast(v, row, n)
+	r := im.build.Round(n, v, pb.Float, len(rows), func(c int, x float32) float64 {
 		list := sorted[int(rows[c])*each:][:each]
 		return float64(sort.Search(each, func(i int) bool { return !(x >= list[i]) }))
 	})
-	if err == nil && scale != 1 {
-		r, err = im.compute(n, "Mul", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(scale))})
+	if scale != 1 {
+		r = im.compute(n, "Mul", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(scale))})
 	}
-	if err == nil && bias != 0 {
-		r, err = im.compute(n, "Add", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(bias))})
+	if bias != 0 {
+		r = im.compute(n, "Add", r, build.Operand{Constant: eval.Scalar(pb.Float, float64(bias))})
 	}
-	return r, err
+	return r
 }

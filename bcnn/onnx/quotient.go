@@ -1,11 +1,10 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -48,26 +47,20 @@ func (im *importer) sqrt(n *pb.Node, v *build.Value) *build.Value {
 }
 
 // ratio makes a/b.
-func (im *importer) ratio(n *pb.Node, a, b *build.Value) (build.Operand, error) {
-	b, err := im.build.Settle(b)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) ratio(n *pb.Node, a, b *build.Value) build.Operand {
+	b = im.build.Settle(b)
 	if r, ok := im.repeated[b.Layer]; ok && r.seen.Equal(b.View) && len(r.of.View) == len(b.View) {
 		b = r.of
 	}
 	if c := b.Shape; c.Values() > a.Shape.Values() {
-		return build.Operand{}, errors.New("a quotient is supported where the divisor has the dimensions of the dividend, or 1 for some of them")
+		try.Failf("a quotient is supported where the divisor has the dimensions of the dividend, or 1 for some of them")
 	}
 	return im.ofValues(n, "Mul", a, im.reciprocal(n, b))
 }
 
 // softsign imports x/(1 + |x|).
-func (im *importer) softsign(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) softsign(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
 	b := im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value
 	b = im.emit(n, "/one", bcnn.Affine{Bias: []float32{1}}, b).Value
 	return im.ratio(n, v, b)
@@ -82,13 +75,13 @@ const nearQuarter = 1e-6
 
 // power imports powers by a constant that is a multiple of ¼: products of the value, or of
 // 1/x, and of roots of them.
-func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) (build.Operand, error) {
+func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) build.Operand {
 	quarters := 0.0
 	if exponent.Len() == 1 {
 		quarters = math.Round(4 * exponent.At(0))
 	}
 	if quarters == 0 || math.Abs(quarters) > 4*mostPower || !(math.Abs(exponent.At(0)-quarters/4) <= nearQuarter) {
-		return build.Operand{}, fmt.Errorf("a power of a computed tensor is supported for multiples of ¼ from −%d to %d", mostPower, mostPower)
+		try.Failf("a power of a computed tensor is supported for multiples of ¼ from −%d to %d", mostPower, mostPower)
 	}
 	k := int(math.Abs(quarters))
 	whole, root := v, func() *build.Value { return im.sqrt(n, v) }
@@ -115,77 +108,48 @@ func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) (bu
 	for _, f := range factors[1:] {
 		y = im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, f)
 	}
-	return build.Operand{Value: y}, nil
+	return build.Operand{Value: y}
 }
 
 // distance imports the norms of vectors: ReduceL1, ReduceL2 and ReduceSumSquare.
-func (im *importer) distance(n *pb.Node, v *build.Value) (build.Operand, error) {
-	v, err := im.settledValue(v)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) distance(n *pb.Node, v *build.Value) build.Operand {
+	v = im.settledValue(v)
 	if n.OpType == "ReduceL1" {
 		v = im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value
 	} else {
 		v = im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
 	}
-	sum, err := im.reduceOver(n, "ReduceSum", v)
-	if err == nil && n.OpType == "ReduceL2" {
+	sum := im.reduceOver(n, "ReduceSum", v)
+	if n.OpType == "ReduceL2" {
 		sum = im.sqrt(n, sum)
 	}
-	return build.Operand{Value: sum}, err
+	return build.Operand{Value: sum}
 }
 
 // normed makes (v − mean)/√(variance + epsilon) of a value, with the mean and the variance
 // over some of its dimensions; or without the mean, where it is not centred.
-func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float64, centred bool) (*build.Value, error) {
-	v, err := im.settledValue(v)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float64, centred bool) *build.Value {
+	v = im.settledValue(v)
 	if centred {
-		mean, err := im.reduced(n, "ReduceMean", v, axes)
-		if err != nil {
-			return nil, err
-		}
-		r, err := im.ofValues(n, "Sub", v, mean)
-		if err != nil {
-			return nil, err
-		}
+		mean := im.reduced(n, "ReduceMean", v, axes)
+		r := im.ofValues(n, "Sub", v, mean)
 		v = r.Value
 	}
-	variance, err := im.reduced(n, "ReduceMean", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), axes)
-	if err != nil {
-		return nil, err
-	}
+	variance := im.reduced(n, "ReduceMean", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), axes)
 	variance = im.emit(n, "/epsilon", bcnn.Affine{Bias: []float32{float32(epsilon)}}, variance).Value
-	r, err := im.ofValues(n, "Mul", v, im.rsqrt(n, variance))
-	return r.Value, err
+	r := im.ofValues(n, "Mul", v, im.rsqrt(n, variance))
+	return r.Value
 }
 
 // norm imports the operators that normalise with the mean and the variance of each image.
-func (im *importer) norm(n *pb.Node) (build.Operand, error) {
-	if r, err := im.operand(n, 0); err != nil {
-		return build.Operand{}, err
-	} else if r.Constant != nil {
+func (im *importer) norm(n *pb.Node) build.Operand {
+	if r := im.operand(n, 0); r.Constant != nil {
 		return im.standardised(n, r.Constant)
 	}
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	epsilon, err := n.Float("epsilon", 1e-5)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	scale, err := im.constant(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	shift, err := im.constant(n, 2)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	v := im.settled(n, 0)
+	epsilon := n.Float("epsilon", 1e-5)
+	scale := im.constant(n, 1)
+	shift := im.constant(n, 2)
 	rank := len(v.View)
 	seen := v.View
 	from := 2 // the first dimension that is joined
@@ -193,50 +157,38 @@ func (im *importer) norm(n *pb.Node) (build.Operand, error) {
 	switch n.OpType {
 	case "InstanceNormalization":
 	case "GroupNormalization":
-		if groups, err = n.Int("num_groups", 0); err != nil {
-			return build.Operand{}, err
-		}
+		groups = n.Int("num_groups", 0)
 		size := int64(0)
 		if rank > 2 {
 			size = int64(v.Size(1))
 		}
 		if groups < 1 || size%groups != 0 || size == 0 {
-			return build.Operand{}, errors.New("its groups do not divide its channels")
+			try.Failf("its groups do not divide its channels")
 		}
 		rest := v.Shape.Values() / int(groups)
 		v = v.With(n)
-		if v.View, err = seen.Reshape([]int{int(groups), rest}); err != nil {
-			return build.Operand{}, err
-		}
+		v.View = try.Value(seen.Reshape([]int{int(groups), rest}))
 	default: // LayerNormalization, RMSNormalization
-		axis, err := n.Int("axis", -1)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if from, err = axisIndex(axis, rank); err != nil {
-			return build.Operand{}, err
-		}
+		axis := n.Int("axis", -1)
+		from = axisIndex(axis, rank)
 	}
 	var axes []int
 	for a := from; a < len(v.View); a++ {
 		axes = append(axes, a)
 	}
 	if from < 1 || len(axes) == 0 {
-		return build.Operand{}, errors.New("it would join the images of the batch, or nothing")
+		try.Failf("it would join the images of the batch, or nothing")
 	}
-	y, err := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
-	if err != nil {
-		return build.Operand{}, err
-	}
+	y := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
 	// Numbers of the groups come before what they are made of, those of channels behind.
-	affine := func() error {
+	affine := func() {
 		for i, t := range []*eval.Tensor{scale, shift} {
 			if t == nil {
 				continue
 			}
 			if n.OpType == "InstanceNormalization" || n.OpType == "GroupNormalization" {
 				if len(t.Dims) != 1 || t.Dims[0] != y.Size(1) {
-					return errors.New("it has other numbers of channels than its input")
+					try.Failf("it has other numbers of channels than its input")
 				}
 				dims := make([]int, len(y.View)-1)
 				for k := range dims {
@@ -245,72 +197,47 @@ func (im *importer) norm(n *pb.Node) (build.Operand, error) {
 				dims[0] = t.Dims[0]
 				t = t.Redim(dims)
 			}
-			r, err := im.withConstant(n, []string{"Mul", "Add"}[i], y, t, false)
-			if err != nil {
-				return err
-			}
+			r := im.withConstant(n, []string{"Mul", "Add"}[i], y, t, false)
 			y = r.Value
 		}
-		return nil
+		return
 	}
 	perGroup := groups > 0 && scale != nil && len(scale.Dims) == 1 && int64(scale.Dims[0]) == groups
 	if perGroup {
-		err = affine()
+		affine()
 	}
 	y = y.With(n)
 	y.View = seen
-	if err == nil && !perGroup {
-		err = affine()
+	if !perGroup {
+		affine()
 	}
-	return build.Operand{Value: y}, err
+	return build.Operand{Value: y}
 }
 
 // meanVariance imports MeanVarianceNormalization.
-func (im *importer) meanVariance(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axes, given, err := im.axes(n, 1, len(v.View))
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) meanVariance(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
+	axes, given := im.axes(n, 1, len(v.View))
 	if !given {
-		return build.Operand{}, errors.New("without axes it would join the batch")
+		try.Failf("without axes it would join the batch")
 	}
-	y, err := im.normed(n, v, axes, math.Pow(1e-9, 2), true)
-	return build.Operand{Value: y}, err
+	return build.Operand{Value: im.normed(n, v, axes, math.Pow(1e-9, 2), true)}
 }
 
 // lpNormalization imports LpNormalization: v divided by its L1 or L2 norm.
-func (im *importer) lpNormalization(n *pb.Node) (build.Operand, error) {
-	v, err := im.settled(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	p, err := n.Int("p", 2)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	a, err := n.Int("axis", -1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axis, err := axisIndex(a, len(v.View))
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) lpNormalization(n *pb.Node) build.Operand {
+	v := im.settled(n, 0)
+	p := n.Int("p", 2)
+	a := n.Int("axis", -1)
+	axis := axisIndex(a, len(v.View))
 	var sum *build.Value
 	switch p {
 	case 1:
-		sum, err = im.reduced(n, "ReduceSum", im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value, []int{axis})
+		sum = im.reduced(n, "ReduceSum", im.emit(n, "/magnitude", bcnn.PReLU{Slope: []float32{-1}}, v).Value, []int{axis})
 	case 2:
-		sum, err = im.reduced(n, "ReduceSum", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), []int{axis})
+		sum = im.reduced(n, "ReduceSum", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), []int{axis})
 	default:
-		err = errors.New("a norm of this order is not supported")
-	}
-	if err != nil {
-		return build.Operand{}, err
+		try.Failf("a norm of this order is not supported")
 	}
 	if p == 2 {
 		sum = im.rsqrt(n, sum)

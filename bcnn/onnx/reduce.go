@@ -1,11 +1,10 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -15,58 +14,48 @@ import (
 // Sums, means, maxima and minima over dimensions of a value.
 
 // reduceValue imports the reductions of values.
-func (im *importer) reduceValue(n *pb.Node, v *build.Value) (build.Operand, error) {
+func (im *importer) reduceValue(n *pb.Node, v *build.Value) build.Operand {
 	switch n.OpType {
 	case "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum":
-		y, err := im.reduceOver(n, n.OpType, v)
-		return build.Operand{Value: y}, err
+		return build.Operand{Value: im.reduceOver(n, n.OpType, v)}
 	case "ReduceL1", "ReduceL2", "ReduceSumSquare":
 		return im.distance(n, v)
 	}
-	return build.Operand{}, fmt.Errorf("%w on anything but constants", errUnsupported)
+	panic(try.Errorf("%w on anything but constants", errUnsupported))
 }
 
 // reduceOver is reduced over the dimensions that the node names.
-func (im *importer) reduceOver(n *pb.Node, op string, v *build.Value) (*build.Value, error) {
-	keep, err := n.Int("keepdims", 1)
-	if err != nil {
-		return nil, err
-	}
-	axes, _, err := im.axes(n, 1, len(v.View))
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) reduceOver(n *pb.Node, op string, v *build.Value) *build.Value {
+	keep := n.Int("keepdims", 1)
+	axes, _ := im.axes(n, 1, len(v.View))
 	if len(axes) == 0 {
-		return nil, errors.New("without axes it would join the batch")
+		try.Failf("without axes it would join the batch")
 	}
 	slices.Sort(axes)
-	y, err := im.reduced(n, op, v, axes)
-	if err == nil && keep == 0 {
+	y := im.reduced(n, op, v, axes)
+	if keep == 0 {
 		y = y.With(n)
 		y.View = edit(y.View, axes, false, nil)
 	}
-	return y, err
+	return y
 }
 
 // reduced is a sum, a mean, a maximum or a minimum of a value over dimensions that run over
 // heights and widths, of images or of the windows that a Reshape has made of them, and over
 // channels or groups of them. The dimensions stay, as 1.
-func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) (*build.Value, error) {
-	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) (*build.Value, error){
+func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) *build.Value {
+	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) *build.Value{
 		"ReduceMax": im.maximum, "ReduceMin": im.minimum, "ReduceSum": im.sum,
-		"ReduceMean": func(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, error) {
+		"ReduceMean": func(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 			return im.mean(n, v, bcnn.AvgPool{Window: win})
 		},
 	}[op]
-	v, err := im.settledValue(v)
-	if err != nil {
-		return nil, err
-	}
+	v = im.settledValue(v)
 	size := map[view.Axis]int{view.H: 1, view.W: 1, view.C: 1}
 	for _, a := range axes {
 		for _, atom := range v.View[a] {
 			if size[atom.Axis] == 0 {
-				return nil, fmt.Errorf("%s over dimension %d, which is not a height, a width or the channels, is not supported", op, a)
+				try.Failf("%s over dimension %d, which is not a height, a width or the channels, is not supported", op, a)
 			}
 			size[atom.Axis] *= atom.Size
 		}
@@ -78,7 +67,7 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) (
 		if slices.Contains(axes, i) {
 			for _, atom := range d {
 				if atom.Axis != view.C && atom.Stride*atom.Size > size[atom.Axis] {
-					return nil, errors.New("the values that it joins are not windows of an image")
+					try.Failf("the values that it joins are not windows of an image")
 				}
 			}
 			continue
@@ -92,18 +81,14 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) (
 	}
 	y := v
 	if win := tiles(size[view.H], size[view.W]); size[view.C] == 1 || win.KH > 1 || win.KW > 1 {
-		if y, err = over(n, v, win); err != nil {
-			return nil, err
-		}
+		y = over(n, v, win)
 	}
 	if size[view.C] > 1 {
-		if y, err = im.overChannels(n, op, y, kept); err != nil {
-			return nil, err
-		}
+		y = im.overChannels(n, op, y, kept)
 	}
 	y = y.With(n)
 	y.View = out
-	return y, nil
+	return y
 }
 
 // mostMembers is how many channels of a group the largest or the smallest is taken of.
@@ -111,7 +96,7 @@ const mostMembers = 64
 
 // overChannels joins the channels that agree in the atoms that are kept. A sum is a
 // convolution with ones, a mean one that is divided by their number.
-func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []view.Atom) (*build.Value, error) {
+func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []view.Atom) *build.Value {
 	groups := view.Product(kept)
 	size := v.Shape.C / groups
 	extreme := op == "ReduceMax" || op == "ReduceMin"
@@ -119,23 +104,18 @@ func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []v
 		return im.extreme(n, op, v)
 	}
 	if extreme && size > mostMembers {
-		return nil, fmt.Errorf("%s over groups of more than %d channels is not supported", op, mostMembers)
+		try.Failf("%s over groups of more than %d channels is not supported", op, mostMembers)
 	}
 	if groups > 1 {
-		order, err := im.grouped(v.Shape.C, groups, kept)
+		order := im.grouped(v.Shape.C, groups, kept)
 		switch {
-		case err != nil:
-			return nil, err
 		case extreme:
 			return im.pairwise(n, op, v, order, groups)
 		case !slices.IsSorted(order):
 			v = im.build.Emit(n, "/groups", bcnn.Channels{Index: order}, v.Shape, v)
 		}
 	}
-	ones, err := im.ones(v.Shape.C)
-	if err != nil {
-		return nil, err
-	}
+	ones := im.ones(v.Shape.C)
 	suffix := ""
 	if op == "ReduceMean" {
 		suffix = "/sum"
@@ -143,21 +123,16 @@ func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []v
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: groups}
 	y := im.build.Emit(n, suffix, bcnn.Conv2D{Window: tiles(1, 1), Out: groups, Groups: groups, Weights: ones}, shape, v)
 	if op == "ReduceMean" {
-		divided, err := im.quotient(y, []float32{float32(size)})
-		if err != nil {
-			return nil, err
-		}
+		divided := im.quotient(y, []float32{float32(size)})
 		y = im.build.Emit(n, "", divided, shape, y)
 	}
-	return y, nil
+	return y
 }
 
 // grouped lists channels by the groups that atoms of them tell apart.
-func (im *importer) grouped(channels, groups int, kept []view.Atom) ([]int32, error) {
+func (im *importer) grouped(channels, groups int, kept []view.Atom) []int32 {
 	const perChannel, perGroup = 8, 8 // of the lists
-	if err := im.budget.Charge(int64(channels)*int64(perChannel+4*len(kept)) + perGroup*int64(groups)); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(int64(channels)*int64(perChannel+4*len(kept)) + perGroup*int64(groups)))
 	order, filled := make([]int32, channels), make([]int, groups)
 	for c := range channels {
 		g := 0
@@ -167,19 +142,16 @@ func (im *importer) grouped(channels, groups int, kept []view.Atom) ([]int32, er
 		order[g*(channels/groups)+filled[g]] = int32(c)
 		filled[g]++
 	}
-	return order, nil
+	return order
 }
 
 // pairwise is the largest or the smallest of the channels of each group.
-func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, order []int32, groups int) (*build.Value, error) {
+func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, order []int32, groups int) *build.Value {
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: groups}
 	var y *build.Value
 	size := len(order) / groups
 	for k := range size {
-		index, err := budget.List(im.budget, groups, func(g int) int32 { return order[g*size+k] })
-		if err != nil {
-			return nil, err
-		}
+		index := try.Value(budget.List(im.budget, groups, func(g int) int32 { return order[g*size+k] }))
 		x := im.build.Emit(n, "/channels", bcnn.Channels{Index: index}, shape, v)
 		switch {
 		case y == nil:
@@ -190,11 +162,11 @@ func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, order []int3
 			y = im.build.Emit(n, "", bcnn.Min{}, shape, y, x)
 		}
 	}
-	return y, nil
+	return y
 }
 
 // extreme is the largest or the smallest value of the channels.
-func (im *importer) extreme(n *pb.Node, op string, v *build.Value) (*build.Value, error) {
+func (im *importer) extreme(n *pb.Node, op string, v *build.Value) *build.Value {
 	negate := bcnn.Affine{Scale: []float32{-1}}
 	smallest := op == "ReduceMin"
 	if smallest {
@@ -205,5 +177,5 @@ func (im *importer) extreme(n *pb.Node, op string, v *build.Value) (*build.Value
 	if smallest {
 		y = im.build.Emit(n, "/minimum", negate, y.Shape, y)
 	}
-	return y, nil
+	return y
 }

@@ -1,10 +1,9 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -16,48 +15,37 @@ import (
 
 // axes returns a list of axes, from an attribute or, in later operator sets,
 // an input; ok is false if neither is there. They are normalised to 0 ≤ a < rank.
-func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool, err error) {
-	values, err := n.Ints("axes")
-	if err != nil {
-		return nil, false, err
-	}
+func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool) {
+	values := n.Ints("axes")
 	if values == nil {
-		t, err := im.constant(n, input)
-		if err != nil || t == nil {
-			return nil, false, err
+		t := im.constant(n, input)
+		if t == nil {
+			return nil, false
 		}
-		if values, err = t.Integers(); err != nil {
-			return nil, false, err
-		}
+		values = try.Value(t.Integers())
 	}
 	for _, v := range values {
-		a, err := axisIndex(v, rank)
-		if err != nil {
-			return nil, false, err
-		}
+		a := axisIndex(v, rank)
 		if slices.Contains(list, a) {
-			return nil, false, fmt.Errorf("axis %d twice", a)
+			try.Failf("axis %d twice", a)
 		}
 		list = append(list, a)
 	}
-	return list, true, nil
+	return list, true
 }
 
-func axisIndex(v int64, rank int) (int, error) {
+func axisIndex(v int64, rank int) int {
 	if v < 0 {
 		v += int64(rank)
 	}
 	if v < 0 || v >= int64(rank) {
-		return 0, fmt.Errorf("an axis lies outside the %d dimensions", rank)
+		try.Failf("an axis lies outside the %d dimensions", rank)
 	}
-	return int(v), nil
+	return int(v)
 }
 
-func (im *importer) shape(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) shape(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
 	var sizes []int64
 	var batch []bool
 	if r.Constant != nil {
@@ -74,48 +62,35 @@ func (im *importer) shape(n *pb.Node) (build.Operand, error) {
 		}
 	}
 	rank := len(sizes)
-	bound := func(name string, fallback int) (int, error) {
-		v, err := n.Int(name, int64(fallback))
+	bound := func(name string, fallback int) int {
+		v := n.Int(name, int64(fallback))
 		if v < 0 {
 			v += int64(rank)
 		}
-		return int(max(0, min(v, int64(rank)))), err
+		return int(max(0, min(v, int64(rank))))
 	}
-	start, err := bound("start", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	end, err := bound("end", rank)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	start := bound("start", 0)
+	end := bound("end", rank)
 	end = max(start, end)
-	t := eval.Sizes(append([]int64{}, sizes[start:end]...), batch[start:end])
-	return build.Operand{Constant: t}, nil
+	return build.Operand{Constant: eval.Sizes(append([]int64{}, sizes[start:end]...), batch[start:end])}
 }
 
-func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) transpose(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
 	rank := rankOf(r)
 	perm := make([]int, rank)
 	for i := range perm {
 		perm[i] = rank - 1 - i
 	}
-	list, err := n.Ints("perm")
-	if err != nil {
-		return build.Operand{}, err
-	}
+	list := n.Ints("perm")
 	if n.Has("perm") {
 		if len(list) != rank {
-			return build.Operand{}, fmt.Errorf("a permutation of %d dimensions for %d", len(list), rank)
+			try.Failf("a permutation of %d dimensions for %d", len(list), rank)
 		}
 		seen := make([]bool, rank)
 		for i, v := range list {
 			if v < 0 || v >= int64(rank) || seen[v] {
-				return build.Operand{}, fmt.Errorf("%v is not a permutation", list)
+				try.Failf("%v is not a permutation", list)
 			}
 			seen[v] = true
 			perm[i] = int(v)
@@ -125,18 +100,13 @@ func (im *importer) transpose(n *pb.Node) (build.Operand, error) {
 }
 
 // permute makes dimension perm[i] of an operand dimension i.
-func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) (build.Operand, error) {
+func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) build.Operand {
 	if r.Constant != nil {
-		t, err := im.eval.Transpose(r.Constant, perm)
-		return build.Operand{Constant: t}, err
+		return build.Operand{Constant: try.Value(im.eval.Transpose(r.Constant, perm))}
 	}
 	v := r.Value
-	var err error
 	if v.Windows == nil { // settling may make a vector of it, which has another view
-		v, err = im.build.Settle(v)
-	}
-	if err != nil {
-		return build.Operand{}, err
+		v = im.build.Settle(v)
 	}
 	from := v.View
 	v = v.With(n)
@@ -144,46 +114,31 @@ func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) (build.Oper
 	for i, p := range perm {
 		v.View[i] = from[p]
 	}
-	return build.Operand{Value: v}, nil
+	return build.Operand{Value: v}
 }
 
-func (im *importer) reshape(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	shape, err := im.required(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	allowZero, err := n.Int("allowzero", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) reshape(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
+	shape := im.required(n, 1)
+	allowZero := n.Int("allowzero", 0)
 	if len(shape.Dims) != 1 || shape.I64 == nil || shape.Len() > pb.MaxRank {
-		return build.Operand{}, fmt.Errorf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
+		try.Failf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
 	}
 	if r.Constant != nil {
 		return im.reshapeConstant(r.Constant, shape, allowZero != 0)
 	}
-	v, err := im.build.Movable(r.Value)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	v := im.build.Movable(r.Value)
 	total := v.Shape.Values()
 	want := shape.I64
 	if len(want) == 0 {
-		return build.Operand{}, errors.New("a scalar shape")
+		try.Failf("a scalar shape")
 	}
 	if len(want) == 1 && im.batch == 1 && (want[0] == -1 || want[0] == int64(total)) && view.IsBatch(v.View[0]) {
-		line, err := im.build.Vector(v, n)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		line := im.build.Vector(v, n)
 		line = line.With(n)
 		line.View = view.Vector(total)
 		im.lines[n.Outputs[0]] = true
-		return build.Operand{Value: line}, nil
+		return build.Operand{Value: line}
 	}
 	dims := make([]int, len(want)-1)
 	known, free := 1, -1
@@ -191,17 +146,17 @@ func (im *importer) reshape(n *pb.Node) (build.Operand, error) {
 		d := want[i+1]
 		switch {
 		case shape.Batch != nil && shape.Batch[i+1]:
-			return build.Operand{}, errors.New("the batch must stay the first dimension")
+			try.Failf("the batch must stay the first dimension")
 		case d == 0 && allowZero == 0:
 			if i+1 >= len(v.View) {
-				return build.Operand{}, errors.New("it copies a dimension that is not there")
+				try.Failf("it copies a dimension that is not there")
 			}
 			d = int64(view.Product(v.View[i+1]))
 		case d == -1 && free < 0:
 			free, d = i, 1
 		}
 		if d < 1 || d > int64(total) || known > total/int(d) {
-			return build.Operand{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+			try.Failf("shape %v for %d values and the batch", want, total)
 		}
 		dims[i] = int(d)
 		known *= int(d)
@@ -216,20 +171,19 @@ func (im *importer) reshape(n *pb.Node) (build.Operand, error) {
 	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && allowZero == 0 ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
-		return build.Operand{}, fmt.Errorf("shape %v for %d values and the batch", want, total)
+		try.Failf("shape %v for %d values and the batch", want, total)
 	}
 	out := v.With(n)
-	if out.View, err = v.View.Reshape(dims); err != nil {
-		return build.Operand{}, fmt.Errorf("shape %v: %w", want, err)
+	seen, err := v.View.Reshape(dims)
+	if err != nil {
+		try.Failf("shape %v: %w", want, err)
 	}
-	return build.Operand{Value: out}, nil
+	out.View = seen
+	return build.Operand{Value: out}
 }
 
-func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (build.Operand, error) {
-	want, err := shape.Integers()
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) build.Operand {
+	want := try.Value(shape.Integers())
 	dims := make([]int, len(want))
 	known, free := 1, -1
 	for i, d := range want {
@@ -240,11 +194,11 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (buil
 			free, d = i, 1
 		}
 		if d < 0 || d > pb.MaxSize {
-			return build.Operand{}, fmt.Errorf("shape %v", want)
+			try.Failf("shape %v", want)
 		}
 		dims[i] = int(d)
 		if known *= int(d); known > pb.MaxSize {
-			return build.Operand{}, fmt.Errorf("shape %v", want)
+			try.Failf("shape %v", want)
 		}
 	}
 	if free >= 0 && known > 0 {
@@ -252,27 +206,21 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) (buil
 		known *= dims[free]
 	}
 	if known != t.Len() {
-		return build.Operand{}, fmt.Errorf("shape %v for %d values", want, t.Len())
+		try.Failf("shape %v for %d values", want, t.Len())
 	}
-	return build.Operand{Constant: t.Redim(dims)}, nil
+	return build.Operand{Constant: t.Redim(dims)}
 }
 
-func (im *importer) flatten(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	a, err := n.Int("axis", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) flatten(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
+	a := n.Int("axis", 1)
 	if t := r.Constant; t != nil {
 		rank := int64(len(t.Dims))
 		if a < 0 {
 			a += rank
 		}
 		if a < 0 || a > rank {
-			return build.Operand{}, fmt.Errorf("axis %d of %d dimensions", a, rank)
+			try.Failf("axis %d of %d dimensions", a, rank)
 		}
 		dims := []int{1, 1}
 		for i, d := range t.Dims {
@@ -282,42 +230,33 @@ func (im *importer) flatten(n *pb.Node) (build.Operand, error) {
 				dims[1] *= d
 			}
 		}
-		return build.Operand{Constant: t.Redim(dims)}, nil
+		return build.Operand{Constant: t.Redim(dims)}
 	}
-	v, err := im.build.Movable(r.Value)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	v := im.build.Movable(r.Value)
 	if a < 0 {
 		a += int64(len(v.View))
 	}
 	if a < 1 || a > int64(len(v.View)) {
-		return build.Operand{}, fmt.Errorf("axis %d would flatten the batch", a)
+		try.Failf("axis %d would flatten the batch", a)
 	}
 	var atoms []view.Atom
 	for i, d := range v.View[1:] {
 		if i+1 < int(a) && len(d) > 0 {
-			return build.Operand{}, fmt.Errorf("axis %d would join other dimensions with the batch", a)
+			try.Failf("axis %d would join other dimensions with the batch", a)
 		}
 		atoms = append(atoms, d...)
 	}
 	out := v.With(n)
 	out.View = view.View{view.Batch, view.Merge(atoms)}
-	return build.Operand{Value: out}, nil
+	return build.Operand{Value: out}
 }
 
 // squeeze is Squeeze and, with insert, Unsqueeze.
-func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
+	r := im.operand(n, 0)
 	v := r.Value
 	if v != nil {
-		v, err = im.build.Movable(v)
-	}
-	if err != nil {
-		return build.Operand{}, err
+		v = im.build.Movable(v)
 	}
 	rank := 0
 	ones := []int{} // dimensions of size 1
@@ -339,30 +278,22 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
 	space := rank
 	if insert {
 		// The axes are those of the result.
-		list, err := n.Ints("axes")
-		if err != nil {
-			return build.Operand{}, err
-		}
+		list := n.Ints("axes")
 		space += len(list)
 		if list == nil {
-			t, err := im.required(n, 1)
-			if err != nil {
-				return build.Operand{}, err
-			}
+			t := im.required(n, 1)
 			space += t.Len()
 		}
 		if space > pb.MaxRank {
-			return build.Operand{}, fmt.Errorf("more than %d dimensions", pb.MaxRank)
+			try.Failf("more than %d dimensions", pb.MaxRank)
 		}
 	}
-	list, given, err := im.axes(n, 1, space)
+	list, given := im.axes(n, 1, space)
 	switch {
-	case err != nil:
-		return build.Operand{}, err
 	case !given && insert:
-		return build.Operand{}, errors.New("it has no axes")
+		try.Failf("it has no axes")
 	case !given && v != nil && im.batch <= 1:
-		return build.Operand{}, errors.New("without axes it may drop the batch")
+		try.Failf("without axes it may drop the batch")
 	case !given:
 		list = ones
 	}
@@ -370,20 +301,20 @@ func (im *importer) squeeze(n *pb.Node, insert bool) (build.Operand, error) {
 	if !insert {
 		for _, a := range list {
 			if !slices.Contains(ones, a) {
-				return build.Operand{}, fmt.Errorf("dimension %d is not 1, or is the batch", a)
+				try.Failf("dimension %d is not 1, or is the batch", a)
 			}
 		}
 	}
 	if v == nil {
 		dims := edit(r.Constant.Dims, list, insert, 1)
-		return build.Operand{Constant: r.Constant.Redim(dims)}, nil
+		return build.Operand{Constant: r.Constant.Redim(dims)}
 	}
 	out := v.With(n)
 	out.View = edit(v.View, list, insert, nil)
 	if !view.IsBatch(out.View[0]) {
-		return build.Operand{}, errors.New("the batch must stay the first dimension")
+		try.Failf("the batch must stay the first dimension")
 	}
-	return build.Operand{Value: out}, nil
+	return build.Operand{Value: out}
 }
 
 // edit removes the entries of a list at the sorted positions, or inserts one so

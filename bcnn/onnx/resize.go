@@ -1,11 +1,10 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -21,61 +20,37 @@ type resizing struct {
 }
 
 // resize imports Resize and its predecessor Upsample.
-func (im *importer) resize(n *pb.Node) (build.Operand, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if v, err = im.build.Settle(v); err != nil {
-		return build.Operand{}, err
-	}
-	if err := v.CheckReal(); err != nil {
-		return build.Operand{}, err
-	}
-	if err := v.CheckImage(); err != nil {
-		return build.Operand{}, err
-	}
-	how, err := im.resizing(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	sizes, scales, err := im.resized(n, v)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if err := im.build.CheckShape(bcnn.Shape{H: sizes[0], W: sizes[1], C: v.Shape.C}); err != nil {
-		return build.Operand{}, err
-	}
-	if err := im.budget.Charge(64 * int64(sizes[0]+sizes[1])); err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) resize(n *pb.Node) build.Operand {
+	v := im.build.Settle(im.value(n, 0))
+	try.Check(v.CheckReal())
+	try.Check(v.CheckImage())
+	how := im.resizing(n)
+	sizes, scales := im.resized(n, v)
+	try.Check(im.build.CheckShape(bcnn.Shape{H: sizes[0], W: sizes[1], C: v.Shape.C}))
+	try.Check(im.budget.Charge(64 * int64(sizes[0]+sizes[1])))
 	if how.mode == "nearest" {
 		if im.model.Opset < 11 && (how.between(v.Shape.H, sizes[0], scales[0]) || how.between(v.Shape.W, sizes[1], scales[1])) {
-			return build.Operand{}, errors.New("it picks pixels from between others of a larger image: before operator set 11 ONNX does not say which")
+			try.Failf("it picks pixels from between others of a larger image: before operator set 11 ONNX does not say which")
 		}
-		out, err := im.build.Pixels(n, "", v, bcnn.Pixels{
+		out := im.build.Pixels(n, "", v, bcnn.Pixels{
 			Rows: how.positions(v.Shape.H, sizes[0], scales[0]), Cols: how.positions(v.Shape.W, sizes[1], scales[1]),
 		})
-		return build.Operand{Value: out}, err
+		return build.Operand{Value: out}
 	}
-	if v, err = im.build.Settle(v); err != nil {
-		return build.Operand{}, err
-	}
+	v = im.build.Settle(v)
 	taps := how.taps
 	if how.antialias {
-		if err := im.budget.Charge(64 * int64(v.Shape.H+v.Shape.W)); err != nil { // each is a tap of some
-			return build.Operand{}, err
-		}
+		try.Check(im.budget.Charge(64 * int64(v.Shape.H+v.Shape.W)))
 		taps = how.filtered
 	}
-	out, err := im.build.Resample(n, v, bcnn.Resample{
+	out := im.build.Resample(n, v, bcnn.Resample{
 		Rows: taps(v.Shape.H, sizes[0], scales[0]), Cols: taps(v.Shape.W, sizes[1], scales[1]),
 	})
-	return build.Operand{Value: out}, err
+	return build.Operand{Value: out}
 }
 
 // resizing reads the attributes.
-func (im *importer) resizing(n *pb.Node) (r resizing, err error) {
+func (im *importer) resizing(n *pb.Node) (r resizing) {
 	transform, nearest := "half_pixel", "round_prefer_floor"
 	if n.OpType == "Upsample" || im.model.Opset < 11 {
 		transform, nearest = "asymmetric", "floor"
@@ -90,53 +65,36 @@ func (im *importer) resizing(n *pb.Node) (r resizing, err error) {
 			[]string{"half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric", "tf_half_pixel_for_nn"}},
 		{&r.nearest, "nearest_mode", nearest, []string{"round_prefer_floor", "round_prefer_ceil", "floor", "ceil"}},
 	} {
-		if *a.to, err = n.Text(a.name, a.fallback); err != nil {
-			return r, err
-		}
+		*a.to = n.Text(a.name, a.fallback)
 		known := false
 		for _, name := range a.allowed {
 			known = known || *a.to == name
 		}
 		if !known {
-			return r, fmt.Errorf("%s %s is not supported", a.name, text.Quote(*a.to))
+			try.Failf("%s %s is not supported", a.name, text.Quote(*a.to))
 		}
 	}
-	antialias, err := n.Int("antialias", 0)
-	if err != nil {
-		return r, err
-	}
+	antialias := n.Int("antialias", 0)
 	if r.antialias = antialias != 0; r.antialias && r.mode != "nearest" && r.coordinates != "half_pixel" && r.coordinates != "pytorch_half_pixel" {
-		return r, fmt.Errorf("antialias with coordinate_transformation_mode %s is not supported", r.coordinates)
+		try.Failf("antialias with coordinate_transformation_mode %s is not supported", r.coordinates)
 	}
-	a, err := n.Float("cubic_coeff_a", -0.75)
-	if err != nil {
-		return r, err
-	}
+	a := n.Float("cubic_coeff_a", -0.75)
 	r.cubic = float64(a)
-	exclude, err := n.Int("exclude_outside", 0)
+	exclude := n.Int("exclude_outside", 0)
 	r.exclude = exclude != 0
-	return r, err
+	return r
 }
 
 // resized returns height and width of the result, and by how much they grow.
-func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2]float32, err error) {
-	policy, err := n.Text("keep_aspect_ratio_policy", "stretch")
-	if err != nil {
-		return sizes, scales, err
-	}
+func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2]float32) {
+	policy := n.Text("keep_aspect_ratio_policy", "stretch")
 	if policy != "stretch" {
-		return sizes, scales, fmt.Errorf("keep_aspect_ratio_policy %s is not supported", text.Quote(policy))
+		try.Failf("keep_aspect_ratio_policy %s is not supported", text.Quote(policy))
 	}
-	axes, ok, err := im.axes(n, len(n.Inputs), len(v.View))
-	if err != nil {
-		return sizes, scales, err
-	}
+	axes, ok := im.axes(n, len(n.Inputs), len(v.View))
 	in := [2]int{v.Shape.H, v.Shape.W}
 	sizes, scales = in, [2]float32{1, 1}
-	given, wanted, err := im.scales(n)
-	if err != nil {
-		return sizes, scales, err
-	}
+	given, wanted := im.scales(n)
 	if !ok {
 		axes = []int{0, 1, 2, 3}
 		if max(len(given), len(wanted)) == 3 { // of a sequence
@@ -144,13 +102,13 @@ func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2
 		}
 	}
 	if max(len(given), len(wanted)) != len(axes) {
-		return sizes, scales, fmt.Errorf("%d scales or sizes for %d dimensions", max(len(given), len(wanted)), len(axes))
+		try.Failf("%d scales or sizes for %d dimensions", max(len(given), len(wanted)), len(axes))
 	}
 	for i, a := range axes {
 		k := a - 2 // of sizes
 		if k < 0 {
 			if given != nil && given[i] != 1 || given == nil && !view.IsBatch(v.View[a]) && wanted[i] != int64(v.Shape.C) {
-				return sizes, scales, errors.New("it resizes more than height and width")
+				try.Failf("it resizes more than height and width")
 			}
 			continue
 		}
@@ -158,54 +116,46 @@ func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2
 			scales[k] = given[i]
 			size := math.Floor(float64(float32(in[k]) * given[i]))
 			if !(given[i] > 0) || !(size >= 1) || size > pb.MaxSize {
-				return sizes, scales, fmt.Errorf("scale %v of a size of %d", given[i], in[k])
+				try.Failf("scale %v of a size of %d", given[i], in[k])
 			}
 			sizes[k] = int(size)
 			continue
 		}
 		if wanted[i] < 1 || wanted[i] > pb.MaxSize {
-			return sizes, scales, fmt.Errorf("sizes %v", wanted)
+			try.Failf("sizes %v", wanted)
 		}
 		sizes[k] = int(wanted[i])
 		scales[k] = float32(sizes[k]) / float32(in[k])
 	}
-	return sizes, scales, nil
+	return sizes, scales
 }
 
 // scales reads the scales, or else the sizes.
-func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64, err error) {
-	if a, err := n.Attr("scales", pb.AttrFloats); err != nil || a != nil { // Upsample before opset 9
-		if err != nil {
-			return nil, nil, err
-		}
-		return a.Fs, nil, nil
+func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
+	if a := try.Value(n.Attr("scales", pb.AttrFloats)); a != nil { // Upsample before opset 9
+		return a.Fs, nil
 	}
 	at := 2 // behind the region of interest
 	if n.OpType == "Upsample" || im.model.Opset < 11 {
 		at = 1
 	}
-	t, err := im.constant(n, at)
-	if err != nil {
-		return nil, nil, err
-	}
+	t := im.constant(n, at)
 	if t != nil && t.Len() > 0 {
 		if t.Type != pb.Float {
-			return nil, nil, fmt.Errorf("scales of %v, want FLOAT", t.Type)
+			try.Failf("scales of %v, want FLOAT", t.Type)
 		}
-		return t.F32, nil, nil
+		return t.F32, nil
 	}
-	if t, err = im.required(n, 3); err != nil {
-		return nil, nil, err
-	}
+	t = im.required(n, 3)
 	if t.Type != pb.Int64 {
-		return nil, nil, fmt.Errorf("sizes of %v, want INT64", t.Type)
+		try.Failf("sizes of %v, want INT64", t.Type)
 	}
 	for i, batch := range t.Batch {
 		if batch && i > 0 {
-			return nil, nil, errors.New("its size depends on the number of images")
+			try.Failf("its size depends on the number of images")
 		}
 	}
-	return nil, t.I64, nil
+	return nil, t.I64
 }
 
 // at returns where pixel i of the result lies in the image. It is computed as ONNX

@@ -1,9 +1,7 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
-
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -11,92 +9,52 @@ import (
 )
 
 // allConstant returns the inputs of an operator that is supported on constants only.
-func (im *importer) allConstant(n *pb.Node, count int) ([]*eval.Tensor, error) {
-	operands, err := im.operands(n, count)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) allConstant(n *pb.Node, count int) []*eval.Tensor {
+	operands := im.operands(n, count)
 	list := make([]*eval.Tensor, count)
 	for i, o := range operands {
 		if list[i] = o.Constant; o.Constant == nil {
-			return nil, fmt.Errorf("%w on anything but constants", errUnsupported)
+			try.Failf("%w on anything but constants", errUnsupported)
 		}
 	}
-	return list, nil
+	return list
 }
 
 // axisOf is the attribute of that name, a dimension of a tensor.
-func axisOf(n *pb.Node, t *eval.Tensor) (int, error) {
-	a, err := n.Int("axis", 0)
-	if err != nil {
-		return 0, err
-	}
+func axisOf(n *pb.Node, t *eval.Tensor) int {
+	a := n.Int("axis", 0)
 	return axisIndex(a, len(t.Dims))
 }
 
 // scatter imports ScatterND and ScatterElements of constants: weights of which a part is
 // replaced.
-func (im *importer) scatter(n *pb.Node) (build.Operand, error) {
-	c, err := im.allConstant(n, 3)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	how, err := n.Text("reduction", "none")
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) scatter(n *pb.Node) build.Operand {
+	c := im.allConstant(n, 3)
+	how := n.Text("reduction", "none")
 	if how != "none" {
-		return build.Operand{}, fmt.Errorf("reduction %s is not supported", text.Quote(how))
+		try.Failf("reduction %s is not supported", text.Quote(how))
 	}
 	if n.OpType == "ScatterND" {
-		t, err := im.eval.ScatterND(c[0], c[1], c[2])
-		return build.Operand{Constant: t}, err
+		return build.Operand{Constant: try.Value(im.eval.ScatterND(c[0], c[1], c[2]))}
 	}
-	axis, err := axisOf(n, c[0])
-	if err != nil {
-		return build.Operand{}, err
-	}
-	t, err := im.eval.ScatterElements(c[0], c[1], c[2], axis)
-	return build.Operand{Constant: t}, err
+	axis := axisOf(n, c[0])
+	return build.Operand{Constant: try.Value(im.eval.ScatterElements(c[0], c[1], c[2], axis))}
 }
 
-func (im *importer) gatherElements(n *pb.Node) (build.Operand, error) {
-	c, err := im.allConstant(n, 2)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axis, err := axisOf(n, c[0])
-	if err != nil {
-		return build.Operand{}, err
-	}
-	t, err := im.eval.GatherElements(c[0], c[1], axis)
-	return build.Operand{Constant: t}, err
+func (im *importer) gatherElements(n *pb.Node) build.Operand {
+	c := im.allConstant(n, 2)
+	axis := axisOf(n, c[0])
+	return build.Operand{Constant: try.Value(im.eval.GatherElements(c[0], c[1], axis))}
 }
 
-func (im *importer) cumSum(n *pb.Node) (build.Operand, error) {
-	c, err := im.allConstant(n, 2)
-	if err != nil {
-		return build.Operand{}, err
+func (im *importer) cumSum(n *pb.Node) build.Operand {
+	c := im.allConstant(n, 2)
+	list := try.Value(c[1].Integers())
+	if len(list) != 1 {
+		try.Failf("its axis is not one number")
 	}
-	list, err := c[1].Integers()
-	if err == nil && len(list) != 1 {
-		err = errors.New("its axis is not one number")
-	}
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axis, err := axisIndex(list[0], len(c[0].Dims))
-	if err != nil {
-		return build.Operand{}, err
-	}
-	exclusive, err := n.Int("exclusive", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	reverse, err := n.Int("reverse", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	t, err := im.eval.CumSum(c[0], axis, exclusive != 0, reverse != 0)
-	return build.Operand{Constant: t}, err
+	axis := axisIndex(list[0], len(c[0].Dims))
+	exclusive := n.Int("exclusive", 0)
+	reverse := n.Int("reverse", 0)
+	return build.Operand{Constant: try.Value(im.eval.CumSum(c[0], axis, exclusive != 0, reverse != 0))}
 }

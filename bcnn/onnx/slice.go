@@ -1,10 +1,9 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -15,45 +14,30 @@ import (
 // Operators that take tensors apart, and repeat them.
 
 // slice takes bounds in attributes or inputs.
-func (im *importer) slice(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) slice(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
 	sizes := sizesOf(r)
-	bounds := func(name string, input int) ([]int64, error) {
-		if list, err := n.Ints(name); err != nil || list != nil {
-			return list, err
+	bounds := func(name string, input int) []int64 {
+		if list := n.Ints(name); list != nil {
+			return list
 		}
-		c, err := im.constant(n, input)
-		if err != nil || c == nil {
-			return nil, err
+		c := im.constant(n, input)
+		if c == nil {
+			return nil
 		}
-		return c.Integers()
+		return try.Value(c.Integers())
 	}
-	begins, err := bounds("starts", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	ends, err := bounds("ends", 2)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	given, err := bounds("steps", 4)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	axes, ok, err := im.axes(n, 3, len(sizes))
-	if err != nil {
-		return build.Operand{}, err
-	}
+	begins := bounds("starts", 1)
+	ends := bounds("ends", 2)
+	given := bounds("steps", 4)
+	axes, ok := im.axes(n, 3, len(sizes))
 	if !ok {
 		for i := range min(len(begins), len(sizes)) {
 			axes = append(axes, i)
 		}
 	}
 	if len(begins) != len(ends) || len(axes) != len(begins) || given != nil && len(given) != len(begins) {
-		return build.Operand{}, fmt.Errorf("%d starts, %d ends, %d steps, %d axes", len(begins), len(ends), len(given), len(axes))
+		try.Failf("%d starts, %d ends, %d steps, %d axes", len(begins), len(ends), len(given), len(axes))
 	}
 	starts, steps, dims := make([]int, len(sizes)), make([]int, len(sizes)), slices.Clone(sizes)
 	for i := range steps {
@@ -65,15 +49,14 @@ func (im *importer) slice(n *pb.Node) (build.Operand, error) {
 			step = given[i]
 		}
 		if step == 0 {
-			return build.Operand{}, errors.New("a step of 0")
+			try.Failf("a step of 0")
 		}
 		starts[axis], steps[axis], dims[axis] = stretch(begins[i], ends[i], step, int64(sizes[axis]))
 	}
 	if r.Value != nil {
 		return im.sliceValue(n, r.Value, starts, steps, dims)
 	}
-	out, err := im.eval.Slice(r.Constant, starts, steps, dims)
-	return build.Operand{Constant: out}, err
+	return build.Operand{Constant: try.Value(im.eval.Slice(r.Constant, starts, steps, dims))}
 }
 
 // stretch returns where a slice of a dimension begins, how it moves and how many
@@ -104,38 +87,22 @@ func stretch(begin, end, step, size int64) (start, move, n int) {
 }
 
 // alongAxis returns the first input of a node, its dimensions, and which the attribute axis is.
-func (im *importer) alongAxis(n *pb.Node) (r build.Operand, whole []int, axis int, err error) {
-	if r, err = im.operand(n, 0); err != nil {
-		return r, nil, 0, err
-	}
-	a, err := n.Int("axis", 0)
-	if err != nil {
-		return r, nil, 0, err
-	}
+func (im *importer) alongAxis(n *pb.Node) (r build.Operand, whole []int, axis int) {
+	r = im.operand(n, 0)
+	a := n.Int("axis", 0)
 	whole = sizesOf(r)
-	axis, err = axisIndex(a, len(whole))
-	return r, whole, axis, err
+	axis = axisIndex(a, len(whole))
+	return r, whole, axis
 }
 
 // split cuts a constant, or the channels of a value, into one part for each output.
-func (im *importer) split(n *pb.Node) (build.Operand, error) {
-	r, whole, axis, err := im.alongAxis(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	sizes, err := n.Ints("split")
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) split(n *pb.Node) build.Operand {
+	r, whole, axis := im.alongAxis(n)
+	sizes := n.Ints("split")
 	if sizes == nil {
-		c, err := im.constant(n, 1)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		c := im.constant(n, 1)
 		if c != nil {
-			if sizes, err = c.Integers(); err != nil {
-				return build.Operand{}, err
-			}
+			sizes = try.Value(c.Integers())
 		}
 	}
 	if sizes == nil { // equal parts, of which the last may be smaller
@@ -147,16 +114,13 @@ func (im *importer) split(n *pb.Node) (build.Operand, error) {
 		}
 	}
 	if len(sizes) != len(n.Outputs) {
-		return build.Operand{}, fmt.Errorf("%d parts for %d outputs", len(sizes), len(n.Outputs))
+		try.Failf("%d parts for %d outputs", len(sizes), len(n.Outputs))
 	}
-	parts, err := im.parts(n, r, axis, sizes)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	parts := im.parts(n, r, axis, sizes)
 	for i, part := range parts[1:] {
 		im.env[n.Outputs[i+1]] = part
 	}
-	return parts[0], nil
+	return parts[0]
 }
 
 // sizesOf returns the dimensions of an operand.
@@ -168,70 +132,54 @@ func sizesOf(r build.Operand) []int {
 }
 
 // parts takes an operand apart along an axis, into parts of the given sizes.
-func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) ([]build.Operand, error) {
+func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) []build.Operand {
 	whole := sizesOf(r)
 	starts, steps := make([]int, len(whole)), slices.Repeat([]int{1}, len(whole))
 	var parts []build.Operand
 	for _, size := range sizes {
 		if size < 0 || size > int64(whole[axis]-starts[axis]) {
-			return nil, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+			try.Failf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 		}
-		if err := im.budget.Charge(partUnits); err != nil {
-			return nil, err
-		}
+		try.Check(im.budget.Charge(partUnits))
 		dims := slices.Clone(whole)
 		dims[axis] = int(size)
 		var part build.Operand
-		var err error
 		if r.Value != nil {
-			part, err = im.sliceValue(n, r.Value, starts, steps, dims)
+			part = im.sliceValue(n, r.Value, starts, steps, dims)
 		} else {
-			part.Constant, err = im.eval.Slice(r.Constant, starts, steps, dims)
-		}
-		if err != nil {
-			return nil, err
+			part.Constant = try.Value(im.eval.Slice(r.Constant, starts, steps, dims))
 		}
 		starts[axis] += int(size)
 		parts = append(parts, part)
 	}
 	if starts[axis] != whole[axis] || len(parts) == 0 {
-		return nil, fmt.Errorf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+		try.Failf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 	}
-	return parts, nil
+	return parts
 }
 
-func (im *importer) tile(n *pb.Node) (build.Operand, error) {
-	r, err := im.operand(n, 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	repeats, err := im.shapeInput(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) tile(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
+	repeats := im.shapeInput(n, 1)
 	if r.Value != nil {
 		return im.tileValue(n, r.Value, repeats)
 	}
 	t := r.Constant
 	if len(repeats) != len(t.Dims) {
-		return build.Operand{}, fmt.Errorf("%d repeats for %d dimensions", len(repeats), len(t.Dims))
+		try.Failf("%d repeats for %d dimensions", len(repeats), len(t.Dims))
 	}
-	out, err := im.eval.Tile(t, repeats)
-	return build.Operand{Constant: out}, err
+	return build.Operand{Constant: try.Value(im.eval.Tile(t, repeats))}
 }
 
 // expandValue repeats a value along dimensions of 1, to sizes of which 1 leaves a
 // dimension as it is.
-func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) (build.Operand, error) {
-	v, err := im.settledValue(v)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) build.Operand {
+	v = im.settledValue(v)
 	for len(sizes) > 0 && len(sizes) > len(v.View) && sizes[0] == 1 {
 		sizes = sizes[1:]
 	}
 	if len(sizes) > len(v.View) {
-		return build.Operand{}, fmt.Errorf("%d dimensions for %d", len(sizes), len(v.View))
+		try.Failf("%d dimensions for %d", len(sizes), len(v.View))
 	}
 	lead, small := len(v.View)-len(sizes), v
 	for k, size := range sizes {
@@ -240,88 +188,67 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) (build.
 			continue
 		}
 		if len(v.View[i]) != 0 || size < 1 {
-			return build.Operand{}, fmt.Errorf("dimension %d has %d positions, not %d", i, view.Product(v.View[i]), size)
+			try.Failf("dimension %d has %d positions, not %d", i, view.Product(v.View[i]), size)
 		}
-		if v, err = im.stretched(n, v, i, size); err != nil {
-			return build.Operand{}, err
-		}
+		v = im.stretched(n, v, i, size)
 	}
 	if v != small {
 		im.repeated[v.Layer] = repetition{small, v.View}
 	}
-	return build.Operand{Value: v.With(n)}, nil
+	return build.Operand{Value: v.With(n)}
 }
 
 // tileValue repeats the channels of a value, or dimensions of 1.
-func (im *importer) tileValue(n *pb.Node, v *build.Value, repeats []int) (build.Operand, error) {
-	v, err := im.settledValue(v)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) tileValue(n *pb.Node, v *build.Value, repeats []int) build.Operand {
+	v = im.settledValue(v)
 	if len(repeats) != len(v.View) {
-		return build.Operand{}, fmt.Errorf("%d repeats for %d dimensions", len(repeats), len(v.View))
+		try.Failf("%d repeats for %d dimensions", len(repeats), len(v.View))
 	}
 	for i, k := range repeats {
 		switch {
 		case k == 1:
 		case k < 1 || view.IsBatch(v.View[i]):
-			return build.Operand{}, fmt.Errorf("repeats %v", repeats)
+			try.Failf("repeats %v", repeats)
 		case len(v.View[i]) == 0:
-			v, err = im.stretched(n, v, i, k)
+			v = im.stretched(n, v, i, k)
 		default:
 			size := v.Size(i)
-			v, err = im.copied(n, v, i, size, k, func(p int) int { return p % size })
-		}
-		if err != nil {
-			return build.Operand{}, err
+			v = im.copied(n, v, i, size, k, func(p int) int { return p % size })
 		}
 	}
-	return build.Operand{Value: v.With(n)}, nil
+	return build.Operand{Value: v.With(n)}
 }
 
 // settledValue is settled for a value.
-func (im *importer) settledValue(v *build.Value) (*build.Value, error) {
-	if err := v.CheckReal(); err != nil {
-		return nil, err
-	}
+func (im *importer) settledValue(v *build.Value) *build.Value {
+	try.Check(v.CheckReal())
 	return im.build.Settle(v)
 }
 
 // across returns a value repeated along those of its dimensions of 1 along which a constant
 // beside it has more numbers, as thresholds of several levels for one value have.
-func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, error) {
+func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) *build.Value {
 	lead := len(v.View) - len(t.Dims)
 	for i, size := range t.Dims {
 		if lead < 0 || size <= 1 || len(v.View[lead+i]) > 0 || v.Size(lead+i) == size {
 			continue
 		}
-		r, err := im.settledValue(v)
-		if err == nil {
-			v, err = im.stretched(n, r, lead+i, size)
-		}
-		if err != nil {
-			return nil, err
-		}
+		r := im.settledValue(v)
+		v = im.stretched(n, r, lead+i, size)
 	}
-	return v, nil
+	return v
 }
 
 // copied picks size·times channels, over which dimension dim runs.
-func (im *importer) copied(n *pb.Node, v *build.Value, dim, size, times int, of func(p int) int) (*build.Value, error) {
-	count, err := eval.Count([]int{size, times})
-	if err != nil {
-		return nil, err
-	}
-	positions, err := budget.List(im.budget, count, of)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) copied(n *pb.Node, v *build.Value, dim, size, times int, of func(p int) int) *build.Value {
+	count := try.Value(eval.Count([]int{size, times}))
+	positions := try.Value(budget.List(im.budget, count, of))
 	return im.build.Pick(n, "", v, dim, positions)
 }
 
 // stretched repeats a value along a dimension of 1: of an image, or one that has been
 // put beside that of the channels.
-func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) (*build.Value, error) {
+func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) *build.Value {
 	if v.CheckImage() == nil {
 		like := v.With(n)
 		like.View = append(view.View{}, v.View...)
@@ -333,18 +260,14 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) (*build
 		case 3:
 			like.Shape.W, like.View[dim] = size, view.Whole(view.W, size)
 		}
-		if err := im.build.CheckShape(like.Shape); err != nil {
-			return nil, err
-		}
+		try.Check(im.build.CheckShape(like.Shape))
 		return im.build.Repeated(n, v, like)
 	}
 	if v.Shape.Values() == 1 {
 		like := v.With(n)
 		like.Shape.C, like.View = size, slices.Clone(v.View)
 		like.View[dim] = view.Whole(view.C, size)
-		if err := im.build.CheckShape(like.Shape); err != nil {
-			return nil, err
-		}
+		try.Check(im.build.CheckShape(like.Shape))
 		return im.build.Repeated(n, v, like)
 	}
 	for i, d := range v.View {
@@ -352,13 +275,10 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) (*build
 			continue
 		}
 		channels := v.Shape.C
-		out, err := im.copied(n, v, i, channels, size, func(p int) int { return p / size })
-		if err != nil {
-			return nil, err
-		}
+		out := im.copied(n, v, i, channels, size, func(p int) int { return p / size })
 		out.View[i] = []view.Atom{{Axis: view.C, Stride: size, Size: channels}}
 		out.View[dim] = []view.Atom{{Axis: view.C, Stride: 1, Size: size}}
-		return out, nil
+		return out
 	}
-	return nil, fmt.Errorf("dimension %d cannot be repeated (%v in memory)", dim, v.Shape)
+	panic(try.Errorf("dimension %d cannot be repeated (%v in memory)", dim, v.Shape))
 }

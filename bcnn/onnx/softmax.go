@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
@@ -14,15 +15,13 @@ var atEnd = map[string]bool{
 }
 
 // continues reports whether the network computes with what a node gives.
-func (im *importer) continues(n *pb.Node) (bool, error) {
+func (im *importer) continues(n *pb.Node) bool {
 	if im.inside == nil {
 		im.inside = map[string]bool{}
 		nodes := im.model.Graph.Nodes
 		for i := len(nodes) - 1; i >= 0; i-- {
 			m := nodes[i]
-			if err := im.budget.Charge(nameUnits * int64(1+len(m.Inputs)+len(m.Outputs))); err != nil {
-				return false, err
-			}
+			try.Check(im.budget.Charge(nameUnits * int64(1+len(m.Inputs)+len(m.Outputs))))
 			if !im.needed[m.Index] {
 				continue
 			}
@@ -30,10 +29,7 @@ func (im *importer) continues(n *pb.Node) (bool, error) {
 			for _, out := range m.Outputs {
 				inside = inside || im.inside[out]
 			}
-			names, err := im.reads(m)
-			if err != nil {
-				return false, err
-			}
+			names := try.Value(im.reads(m))
 			for k, in := range names {
 				if inside && (k == 0 || !atEnd[m.OpType]) {
 					im.inside[in] = true
@@ -41,23 +37,14 @@ func (im *importer) continues(n *pb.Node) (bool, error) {
 			}
 		}
 	}
-	return im.inside[n.Outputs[0]], nil
+	return im.inside[n.Outputs[0]]
 }
 
 // shares makes a softmax of what layers do: e^(x − the largest), divided by the sum.
-func (im *importer) shares(n *pb.Node, v *build.Value, axes []int) (build.Operand, error) {
-	most, err := im.reduced(n, "ReduceMax", v, axes)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	r, err := im.ofValues(n, "Sub", v, most)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) shares(n *pb.Node, v *build.Value, axes []int) build.Operand {
+	most := im.reduced(n, "ReduceMax", v, axes)
+	r := im.ofValues(n, "Sub", v, most)
 	e := im.emit(n, "/exp", bcnn.Function{Name: bcnn.Exp}, r.Value).Value
-	sum, err := im.reduced(n, "ReduceSum", e, axes)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	sum := im.reduced(n, "ReduceSum", e, axes)
 	return im.ofValues(n, "Mul", e, im.reciprocal(n, sum))
 }

@@ -1,10 +1,10 @@
 package onnx
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -13,43 +13,34 @@ import (
 )
 
 // handler imports a node.
-type handler = func(*importer, *pb.Node) (build.Operand, error)
+type handler = func(*importer, *pb.Node) build.Operand
 
 // alongRows lets the handler of an operator on images import that on sequences, of
 // batch, channels and positions: they are images of one row.
 func alongRows(images handler) handler {
-	return func(im *importer, n *pb.Node) (build.Operand, error) {
+	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
 		if v == nil || len(v.View) != 3 || !view.IsBatch(v.View[0]) || v.Shape.H != 1 || !slices.Equal(v.View[2], view.Whole(view.W, v.Shape.W)) {
 			return images(im, n)
 		}
 		const row = 2 // the new dimension
-		v, err := im.build.Settle(v)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Settle(v)
 		m := widened(n)
 		image := v.With(v.Node)
 		image.View = edit(v.View, []int{row}, true, nil)
 		m.Inputs[0] = im.lend(n.Input(0), "as images", build.Operand{Value: image})
 		if n.OpType == "Conv" || n.OpType == "ConvTranspose" {
-			w, err := im.constant(n, 1)
-			if err != nil {
-				return build.Operand{}, err
-			}
+			w := im.constant(n, 1)
 			if w != nil && len(w.Dims) == 3 {
 				wide := *w
 				wide.Dims = slices.Insert(slices.Clone(w.Dims), row, 1)
 				m.Inputs[1] = im.lend(n.Input(1), "of images", build.Operand{Constant: &wide})
 			}
 		}
-		r, err := images(im, m)
-		if err != nil {
-			return r, err
-		}
+		r := images(im, m)
 		out := r.Value.With(n)
 		out.View = edit(out.View, []int{row}, false, nil)
-		return build.Operand{Value: out}, nil
+		return build.Operand{Value: out}
 	}
 }
 
@@ -57,7 +48,7 @@ func alongRows(images handler) handler {
 // dimensions lie in memory in another way, such as a vector that a Reshape has made an
 // image of.
 func arranged(images handler) handler {
-	return func(im *importer, n *pb.Node) (build.Operand, error) {
+	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
 		if v == nil || v.Hole || len(v.View) < 3 || len(v.View) > 4 || !view.IsBatch(v.View[0]) || v.Type != pb.Float {
 			return images(im, n)
@@ -75,10 +66,7 @@ func arranged(images handler) handler {
 		if row {
 			rows, cols = -1, 2
 		}
-		v, err := im.build.Arranged(n, v, 1, rows, cols)
-		if err != nil {
-			return build.Operand{}, err
-		}
+		v = im.build.Arranged(n, v, 1, rows, cols)
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
 		m.Inputs[0] = im.lend(n.Input(0), "as an image", build.Operand{Value: v})
@@ -128,28 +116,28 @@ func widened(n *pb.Node) *pb.Node {
 // cropped, one; −1 for those that are filled. Where one side is cropped and the other
 // one padded, ONNX does not say whether the pixels that are repeated are those of what the
 // crop leaves, as in ONNX Runtime, or of the image: where that matters it is an error.
-func (im *importer) padPositions(mode string, size, begin, end int) ([]int32, error) {
-	list, err := im.paddedPositions(mode, size, begin, end)
-	if err != nil || min(begin, end) >= 0 || max(begin, end) <= 0 {
-		return list, err
+func (im *importer) padPositions(mode string, size, begin, end int) []int32 {
+	list := im.paddedPositions(mode, size, begin, end)
+	if min(begin, end) >= 0 || max(begin, end) <= 0 {
+		return list
 	}
-	cropped, err := im.paddedPositions(mode, size+min(begin, end), max(begin, 0), max(end, 0))
+	cropped := im.paddedPositions(mode, size+min(begin, end), max(begin, 0), max(end, 0))
 	for i := range cropped {
 		if cropped[i] >= 0 {
 			cropped[i] -= int32(min(begin, 0))
 		}
 	}
-	if err != nil || !slices.Equal(list, cropped) {
-		return nil, fmt.Errorf("pads of %d and %d of a size of %d repeat pixels that are cropped, mode %s", begin, end, size, text.Quote(mode))
+	if !slices.Equal(list, cropped) {
+		try.Failf("pads of %d and %d of a size of %d repeat pixels that are cropped, mode %s", begin, end, size, text.Quote(mode))
 	}
-	return list, nil
+	return list
 }
 
 // paddedPositions is padPositions for pads that repeat pixels of the whole image.
-func (im *importer) paddedPositions(mode string, size, begin, end int) ([]int32, error) {
+func (im *importer) paddedPositions(mode string, size, begin, end int) []int32 {
 	n := begin + size + end
 	if n < 1 {
-		return nil, fmt.Errorf("pads of %d and %d leave nothing of %d", begin, end, size)
+		try.Failf("pads of %d and %d leave nothing of %d", begin, end, size)
 	}
 	at := map[string]func(p int) int{
 		"constant": func(p int) int {
@@ -169,11 +157,11 @@ func (im *importer) paddedPositions(mode string, size, begin, end int) ([]int32,
 	}[mode]
 	switch {
 	case at == nil:
-		return nil, fmt.Errorf("mode %s is not supported, want constant, edge, reflect or wrap", text.Quote(mode))
+		try.Failf("mode %s is not supported, want constant, edge, reflect or wrap", text.Quote(mode))
 	case mode == "reflect" && max(begin, end) >= size:
-		return nil, fmt.Errorf("pads of %d and %d reflect a size of %d more than once", begin, end, size)
+		try.Failf("pads of %d and %d reflect a size of %d more than once", begin, end, size)
 	}
-	return budget.List(im.budget, n, func(i int) int32 { return int32(at(i - begin)) })
+	return try.Value(budget.List(im.budget, n, func(i int) int32 { return int32(at(i - begin)) }))
 }
 
 // whole lists all positions of a dimension.
@@ -186,112 +174,66 @@ func whole(size int) []int32 {
 }
 
 // depthToSpace imports DepthToSpace.
-func (im *importer) depthToSpace(n *pb.Node) (build.Operand, error) {
-	v, err := im.settledImage(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	b, err := n.Int("blocksize", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	mode, err := n.Text("mode", "DCR")
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) depthToSpace(n *pb.Node) build.Operand {
+	v := im.settledImage(n)
+	b := n.Int("blocksize", 0)
+	mode := n.Text("mode", "DCR")
 	if b < 1 || b > pb.MaxSize || int64(v.Shape.C)%(b*b) != 0 || mode != "DCR" && mode != "CRD" {
-		return build.Operand{}, fmt.Errorf("blocks of %d, mode %s, for %d channels", b, text.Quote(mode), v.Shape.C)
+		try.Failf("blocks of %d, mode %s, for %d channels", b, text.Quote(mode), v.Shape.C)
 	}
 	block := int(b)
-	if err := im.budget.Charge(16 * int64(v.Shape.C+block*(v.Shape.H+v.Shape.W))); err != nil {
-		return build.Operand{}, err
-	}
+	try.Check(im.budget.Charge(16 * int64(v.Shape.C+block*(v.Shape.H+v.Shape.W))))
 	if mode == "CRD" { // the pixels of a channel side by side
 		of := v.Shape.C / (block * block)
-		order, err := budget.List(im.budget, v.Shape.C, func(c int) int { return c%of*block*block + c/of })
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if v, err = im.build.Pick(n, "/order", v, 1, order); err != nil {
-			return build.Operand{}, err
-		}
+		order := try.Value(budget.List(im.budget, v.Shape.C, func(c int) int { return c%of*block*block + c/of }))
+		v = im.build.Pick(n, "/order", v, 1, order)
 	}
-	out, err := im.build.Pixels(n, "", v, bcnn.Pixels{Rows: whole(block * v.Shape.H), Cols: whole(block * v.Shape.W), BlockH: block, BlockW: block})
-	return build.Operand{Value: out}, err
+	return build.Operand{Value: im.build.Pixels(n, "", v, bcnn.Pixels{Rows: whole(block * v.Shape.H), Cols: whole(block * v.Shape.W), BlockH: block, BlockW: block})}
 }
 
 // spaceToDepth imports SpaceToDepth: every so many rows and columns are channels.
-func (im *importer) spaceToDepth(n *pb.Node) (build.Operand, error) {
-	v, err := im.settledImage(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	b, err := n.Int("blocksize", 0)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) spaceToDepth(n *pb.Node) build.Operand {
+	v := im.settledImage(n)
+	b := n.Int("blocksize", 0)
 	block := int(max(-1, min(b, pb.MaxSize)))
 	if block < 1 || v.Shape.H%block != 0 || v.Shape.W%block != 0 {
-		return build.Operand{}, fmt.Errorf("blocks of %d pixels for %v", b, v.Shape)
+		try.Failf("blocks of %d pixels for %v", b, v.Shape)
 	}
 	every := func(first, size int) []int32 {
-		list, over := budget.List(im.budget, size/block, func(i int) int32 { return int32(first + i*block) })
-		if err == nil {
-			err = over
-		}
-		return list
+		return try.Value(budget.List(im.budget, size/block, func(i int) int32 { return int32(first + i*block) }))
 	}
 	var parts []*build.Value
 	for y := range block {
 		for x := range block {
 			op := bcnn.Pixels{Rows: every(y, v.Shape.H), Cols: every(x, v.Shape.W)}
-			if err != nil {
-				return build.Operand{}, err
-			}
-			part, err := im.build.Pixels(n, "/pixels", v, op)
-			if err != nil {
-				return build.Operand{}, err
-			}
+			part := im.build.Pixels(n, "/pixels", v, op)
 			parts = append(parts, part)
 		}
 	}
-	out, err := im.build.Concat(n, parts, 1)
-	return build.Operand{Value: out}, err
+	return build.Operand{Value: im.build.Concat(n, parts, 1)}
 }
 
 // settledImage returns the first input of a node, a batch of images whose channels are
 // in order; ±1 values keep their gain.
-func (im *importer) settledImage(n *pb.Node) (*build.Value, error) {
-	v, err := im.value(n, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) settledImage(n *pb.Node) *build.Value {
+	v := im.value(n, 0)
 	return im.settledImageOf(n, v)
 }
 
 // settledImageOf is settledImage for a value that a node reads.
-func (im *importer) settledImageOf(n *pb.Node, v *build.Value) (*build.Value, error) {
-	v, err := im.build.Settle(v)
-	if err == nil {
-		err = v.CheckReal()
-	}
-	if err == nil {
-		err = v.CheckImage()
-	}
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) settledImageOf(n *pb.Node, v *build.Value) *build.Value {
+	v = im.build.Settle(v)
+	try.Check(v.CheckReal())
+	try.Check(v.CheckImage())
 	return im.build.Ordered(n, v)
 }
 
 // picked picks rows and columns of a value; nil for all.
-func (im *importer) picked(n *pb.Node, v *build.Value, op bcnn.Pixels) (*build.Value, error) {
+func (im *importer) picked(n *pb.Node, v *build.Value, op bcnn.Pixels) *build.Value {
 	if op.Rows == nil && op.Cols == nil {
-		return v, nil
+		return v
 	}
-	if err := im.budget.Charge(4 * int64(v.Shape.H+v.Shape.W)); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(4 * int64(v.Shape.H+v.Shape.W)))
 	if op.Rows == nil {
 		op.Rows = whole(v.Shape.H)
 	}

@@ -1,9 +1,8 @@
 package onnx
 
 import (
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -16,42 +15,27 @@ import (
 
 // transposedWindow reads the geometry of ConvTranspose: what is cut off at the beginning
 // of height and width, and what is left.
-func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, cut, wanted []int, err error) {
-	if strides, err = n.Sizes("strides", 2, 1); err != nil {
-		return nil, nil, nil, nil, err
-	}
-	if dilations, err = n.Sizes("dilations", 2, 1); err != nil {
-		return nil, nil, nil, nil, err
-	}
-	pads, err := n.Sizes("pads", 4, 0)
-	if err != nil {
-		return nil, nil, nil, nil, err
-	}
-	more, err := n.Sizes("output_padding", 2, 0)
-	if err != nil {
-		return nil, nil, nil, nil, err
-	}
+func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, cut, wanted []int) {
+	strides = n.Sizes("strides", 2, 1)
+	dilations = n.Sizes("dilations", 2, 1)
+	pads := n.Sizes("pads", 4, 0)
+	more := n.Sizes("output_padding", 2, 0)
 	var sizes []int
 	if n.Has("output_shape") {
-		if sizes, err = n.Sizes("output_shape", 2, 0); err != nil {
-			return nil, nil, nil, nil, err
-		}
+		sizes = n.Sizes("output_shape", 2, 0)
 	}
-	auto, err := n.Text("auto_pad", "NOTSET")
-	if err != nil {
-		return nil, nil, nil, nil, err
-	}
+	auto := n.Text("auto_pad", "NOTSET")
 	cut, wanted = make([]int, 2), make([]int, 2)
 	for i, size := range in {
 		if min(kernel[i], strides[i], dilations[i]) < 1 || max(kernel[i], strides[i], dilations[i]) > 1<<16 {
-			return nil, nil, nil, nil, fmt.Errorf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
+			try.Failf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
 		}
 		if more[i] >= max(strides[i], dilations[i]) {
-			return nil, nil, nil, nil, fmt.Errorf("output_padding %v, which must be less than strides %v or dilations %v", more, strides, dilations)
+			try.Failf("output_padding %v, which must be less than strides %v or dilations %v", more, strides, dilations)
 		}
 		whole := strides[i]*(size-1) + (kernel[i]-1)*dilations[i] + 1 + more[i]
 		if whole > pb.MaxSize {
-			return nil, nil, nil, nil, fmt.Errorf("%d rows or columns", whole)
+			try.Failf("%d rows or columns", whole)
 		}
 		cut[i], wanted[i] = pads[i], whole-pads[i]-pads[2+i]
 		switch {
@@ -66,117 +50,74 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 				cut[i] = total / 2
 			}
 		case auto != "NOTSET" && auto != "":
-			return nil, nil, nil, nil, fmt.Errorf("auto_pad %s", text.Quote(auto))
+			try.Failf("auto_pad %s", text.Quote(auto))
 		}
 		if wanted[i] < 1 {
-			return nil, nil, nil, nil, fmt.Errorf("pads %v leave nothing", pads)
+			try.Failf("pads %v leave nothing", pads)
 		}
 	}
-	return strides, dilations, cut, wanted, nil
+	return strides, dilations, cut, wanted
 }
 
 // convTranspose imports ConvTranspose.
-func (im *importer) convTranspose(n *pb.Node) (build.Operand, error) {
-	v, err := im.settledImage(n)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	w, err := im.required(n, 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+func (im *importer) convTranspose(n *pb.Node) build.Operand {
+	v := im.settledImage(n)
+	w := im.required(n, 1)
 	if len(w.Dims) != 4 || w.Type != pb.Float || w.Len() == 0 {
-		return build.Operand{}, fmt.Errorf("weights of %v %v, want four dimensions of FLOAT", w.Type, w.Dims)
+		try.Failf("weights of %v %v, want four dimensions of FLOAT", w.Type, w.Dims)
 	}
-	g, err := n.Int("group", 1)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	g := n.Int("group", 1)
 	if g < 1 || g > pb.MaxSize || w.Dims[0] != v.Shape.C || v.Shape.C%int(g) != 0 {
-		return build.Operand{}, fmt.Errorf("weights %v in %d groups for %d channels", w.Dims, g, v.Shape.C)
+		try.Failf("weights %v in %d groups for %d channels", w.Dims, g, v.Shape.C)
 	}
 	groups, each, kernel := int(g), w.Dims[1], w.Dims[2:]
-	strides, dilations, cut, wanted, err := transposedWindow(n, kernel, [2]int{v.Shape.H, v.Shape.W})
-	if err != nil {
-		return build.Operand{}, err
-	}
-	bias, err := im.bias(n, 2, groups*each)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	if err := im.build.CheckShape(bcnn.Shape{H: wanted[0], W: wanted[1], C: groups * each}); err != nil {
-		return build.Operand{}, err
-	}
-	y, err := transposed.New(im.budget, v.Shape.H, kernel[0], strides[0], dilations[0], cut[0], wanted[0])
-	if err != nil {
-		return build.Operand{}, err
-	}
-	x, err := transposed.New(im.budget, v.Shape.W, kernel[1], strides[1], dilations[1], cut[1], wanted[1])
-	if err != nil {
-		return build.Operand{}, err
-	}
+	strides, dilations, cut, wanted := transposedWindow(n, kernel, [2]int{v.Shape.H, v.Shape.W})
+	bias := im.bias(n, 2, groups*each)
+	try.Check(im.build.CheckShape(bcnn.Shape{H: wanted[0], W: wanted[1], C: groups * each}))
+	y := try.Value(transposed.New(im.budget, v.Shape.H, kernel[0], strides[0], dilations[0], cut[0], wanted[0]))
+	x := try.Value(transposed.New(im.budget, v.Shape.W, kernel[1], strides[1], dilations[1], cut[1], wanted[1]))
 	blocks := y.Stride * x.Stride
 	win := bcnn.Window{
 		KH: y.Window, KW: x.Window, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1,
 		Pad: bcnn.Padding{Top: y.Before, Left: x.Before, Bottom: y.After, Right: x.After},
 	}
 	shape := bcnn.Shape{H: y.Output(v.Shape.H), W: x.Output(v.Shape.W), C: num.Product(groups, blocks, each)}
-	if err := im.build.CheckShape(shape); err != nil {
-		return build.Operand{}, err
-	}
-	rows, biases, err := im.transposedWeights(w, groups, y, x, bias)
-	if err != nil {
-		return build.Operand{}, err
-	}
-	out, err := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: shape.C, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: biases}, shape)
-	if err != nil {
-		return build.Operand{}, err
-	}
+	try.Check(im.build.CheckShape(shape))
+	rows, biases := im.transposedWeights(w, groups, y, x, bias)
+	out := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: shape.C, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: biases}, shape)
 	out.View = view.NCHW(shape)
 	if groups > 1 && blocks > 1 { // the groups of a pixel side by side
-		index, err := budget.List(im.budget, shape.C, func(i int) int {
+		index := try.Value(budget.List(im.budget, shape.C, func(i int) int {
 			b, o := i/(groups*each), i%(groups*each)
 			return (o/each*blocks+b)*each + o%each
-		})
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if out, err = im.build.Pick(n, "/order", out, 1, index); err != nil {
-			return build.Operand{}, err
-		}
+		}))
+		out = im.build.Pick(n, "/order", out, 1, index)
 	}
 	if y.InOrder(v.Shape.H) && x.InOrder(v.Shape.W) {
-		return build.Operand{Value: out}, nil
+		return build.Operand{Value: out}
 	}
-	out, err = im.build.Pixels(n, "/pixels", out, bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride})
-	return build.Operand{Value: out}, err
+	return build.Operand{Value: im.build.Pixels(n, "/pixels", out, bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride})}
 }
 
 // transposedWeights puts weights [channel][out][ky][kx] in the order of transposed.Fill,
 // and repeats the biases for every pixel of a block.
-func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *transposed.Phases, bias []float32) (rows, biases []float32, err error) {
+func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *transposed.Phases, bias []float32) (rows, biases []float32) {
 	channels, each := w.Dims[0]/groups, w.Dims[1]
 	taps, blocks := num.Product(y.Window, x.Window), num.Product(y.Stride, x.Stride)
-	if _, err := eval.Count([]int{groups * each, blocks, taps, channels}); err != nil {
-		return nil, nil, err
-	}
-	if rows, err = im.build.Floats(num.Product(groups, blocks, each, taps, channels)); err != nil {
-		return nil, nil, err
-	}
+	try.Value(eval.Count([]int{groups * each, blocks, taps, channels}))
+	rows = im.build.Floats(num.Product(groups, blocks, each, taps, channels))
 	area := y.Kernel * x.Kernel
-	err = transposed.Fill(im.budget, rows, groups, each, channels, y, x, func(group, m, ky, kx, c int) float32 {
+	try.Check(transposed.Fill(im.budget, rows, groups, each, channels, y, x, func(group, m, ky, kx, c int) float32 {
 		return w.F32[((group*channels+c)*each+m)*area+ky*x.Kernel+kx]
-	})
-	if err != nil || bias == nil {
-		return rows, nil, err
+	}))
+	if bias == nil {
+		return rows, nil
 	}
-	if biases, err = im.build.Floats(groups * blocks * each); err != nil {
-		return nil, nil, err
-	}
-	err = im.budget.Loop(len(biases), func(lo, hi int) {
+	biases = im.build.Floats(groups * blocks * each)
+	try.Check(im.budget.Loop(len(biases), func(lo, hi int) {
 		for o := lo; o < hi; o++ {
 			biases[o] = bias[o/(blocks*each)*each+o%each]
 		}
-	})
-	return rows, biases, err
+	}))
+	return rows, biases
 }

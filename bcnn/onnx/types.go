@@ -5,6 +5,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -29,7 +30,7 @@ func computedIn(typ pb.DataType) pb.DataType {
 
 // inFloat calls the handler of a node with real constants beside values as FLOAT, and
 // remembers which tensors are of other real types in the file.
-func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
+func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	typ := pb.Float
 	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
 	if im.build.Rounding = 0; !exact {
@@ -43,10 +44,7 @@ func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
 		if _, made := im.env[name]; !made && im.model.Graph.Initializers[name] == nil {
 			continue // which the handler reports
 		}
-		r, err := im.lookup(name)
-		if err != nil {
-			return r, err
-		}
+		r := im.lookup(name)
 		of, ok := im.types[name]
 		if r.Constant != nil {
 			of = r.Constant.Type
@@ -64,26 +62,23 @@ func (im *importer) inFloat(n *pb.Node, f handler) (build.Operand, error) {
 		if of != pb.Double && !exact {
 			im.build.Rounding = math.Ldexp(1, -fractionBits[of])
 		}
-		t, err := im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant})
-		if err != nil {
-			return build.Operand{}, err
-		}
+		t := try.Value(im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant}))
 		im.env[name] = build.Operand{Constant: t}
 		defer func() { im.env[name] = r }()
 	}
-	r, err := f(im, n)
+	r := f(im, n)
 	if n.OpType == "Cast" && r.Value != nil {
-		to, _ := n.Int("to", 0) // which castNode has read
+		to := n.Int("to", 0) // which castNode has read
 		typ = pb.DataType(to)
 	}
-	if err == nil && fractionBits[typ] > 0 {
+	if fractionBits[typ] > 0 {
 		for _, name := range n.Outputs {
 			if v := im.env[name].Value; name == n.Outputs[0] && r.Value != nil && r.Value.Type == pb.Float || v != nil && v.Type == pb.Float {
 				im.types[name] = typ
 			}
 		}
 	}
-	return r, err
+	return r
 }
 
 // rounded says what the network does not round as the file does.

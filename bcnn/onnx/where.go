@@ -1,12 +1,11 @@
 package onnx
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -14,42 +13,37 @@ import (
 
 // whereNode imports Where: of constants as a step; as the clip, the softplus or the
 // function that it writes out; and else as the sum of two products, of which one is 0.
-func (im *importer) whereNode(n *pb.Node) (build.Operand, error) {
-	operands, err := im.operands(n, 3)
-	if err == nil {
-		err = checkRanks(operands...)
+func (im *importer) whereNode(n *pb.Node) build.Operand {
+	operands := im.operands(n, 3)
+	checkRanks(operands...)
+	r, ok := im.build.Pointwise(n, operands, im.eval.Where)
+	if ok {
+		return r
 	}
-	if err != nil {
-		return build.Operand{}, err
-	}
-	r, ok, err := im.build.Pointwise(n, operands, im.eval.Where)
-	if ok || err != nil {
-		return r, err
-	}
-	if r, ok, err := im.twice(n, operands); ok || err != nil {
-		return r, err
+	if r, ok := im.twice(n, operands); ok {
+		return r
 	}
 	if im.linearSoftplus(operands) {
-		return operands[2], nil
+		return operands[2]
 	}
 	cond := operands[0].Value
 	if c := operands[0].Constant; c != nil && c.Type == pb.Bool {
 		return im.choose(n, operands)
 	}
 	if cond == nil || cond.Step == nil || cond.Type != pb.Bool {
-		return build.Operand{}, errors.New("only a choice by a comparison is supported")
+		try.Failf("only a choice by a comparison is supported")
 	}
-	if r, ok, err := im.limited(n, cond, operands[1], operands[2]); ok || err != nil {
-		return r, err
+	if r, ok := im.limited(n, cond, operands[1], operands[2]); ok {
+		return r
 	}
 	if r, ok := im.eluOf(n, cond, operands[1], operands[2]); ok {
-		return r, nil
+		return r
 	}
-	r, err = im.choose(n, operands)
-	if err == nil && r.Value != nil && r.Value.Settled() == r.Value {
+	r = im.choose(n, operands)
+	if r.Value != nil && r.Value.Settled() == r.Value {
 		im.choices[r.Value.Layer] = choice{operands, r.Value.View}
 	}
-	return r, err
+	return r
 }
 
 // choice returns the condition and the two operands that a value was chosen of, or nil.
@@ -66,7 +60,7 @@ func (im *importer) choice(v *build.Value) []build.Operand {
 
 // twice recognises a choice between constants that is made in two: x[x ≥ 0] = 1 and then
 // x[x < 0] = −1 leave nothing of x.
-func (im *importer) twice(n *pb.Node, operands []build.Operand) (r build.Operand, ok bool, err error) {
+func (im *importer) twice(n *pb.Node, operands []build.Operand) (r build.Operand, ok bool) {
 	chosen := slices.Clone(operands)
 	for i, o := range operands[1:] {
 		first := im.choice(o.Value)
@@ -78,26 +72,26 @@ func (im *importer) twice(n *pb.Node, operands []build.Operand) (r build.Operand
 			if o.Value == nil {
 				continue
 			}
-			reached, ok, err := im.both(n, operands[0], i == 0, first[0], k == 0)
-			if !ok || err != nil {
-				return r, false, err
+			reached, ok := im.both(n, operands[0], i == 0, first[0], k == 0)
+			if !ok {
+				return r, false
 			}
 			if reached.Value != nil && !reached.Value.Step.Never() {
-				return r, false, nil
+				return r, false
 			}
 			first[1+k] = build.Operand{Constant: eval.Scalar(pb.Float, 0)}
 		}
-		if chosen[1+i], ok, err = im.build.Pointwise(n, first, im.eval.Where); !ok || err != nil {
-			return r, false, err
+		if chosen[1+i], ok = im.build.Pointwise(n, first, im.eval.Where); !ok {
+			return r, false
 		}
 		return im.build.Pointwise(n, chosen, im.eval.Where)
 	}
-	return r, false, nil
+	return r, false
 }
 
 // both is true where two conditions have the given values. ok is false where they are not
 // comparisons of the same value with the same numbers.
-func (im *importer) both(n *pb.Node, a build.Operand, is bool, b build.Operand, too bool) (r build.Operand, ok bool, err error) {
+func (im *importer) both(n *pb.Node, a build.Operand, is bool, b build.Operand, too bool) (r build.Operand, ok bool) {
 	for _, c := range []struct {
 		cond *build.Operand
 		is   bool
@@ -105,8 +99,8 @@ func (im *importer) both(n *pb.Node, a build.Operand, is bool, b build.Operand, 
 		if c.is {
 			continue
 		}
-		if *c.cond, ok, err = im.build.Pointwise(n, []build.Operand{*c.cond}, im.eval.Unary("Not")); !ok || err != nil {
-			return r, false, err
+		if *c.cond, ok = im.build.Pointwise(n, []build.Operand{*c.cond}, im.eval.Unary("Not")); !ok {
+			return r, false
 		}
 	}
 	return im.build.Pointwise(n, []build.Operand{a, b}, im.eval.Binary("And"))
@@ -114,14 +108,14 @@ func (im *importer) both(n *pb.Node, a build.Operand, is bool, b build.Operand, 
 
 // comparedChoice compares a value with a number that was chosen of a constant and of what
 // the choice is about, by the same number: x[x < 0] where x was ±1 or x already.
-func (im *importer) comparedChoice(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) (r build.Operand, ok bool, err error) {
+func (im *importer) comparedChoice(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) (r build.Operand, ok bool) {
 	first := im.choice(v)
 	if first == nil || t.Len() != 1 {
-		return r, false, nil
+		return r, false
 	}
 	base, _, _, ok := first[0].Value.Step.Side()
 	if !ok {
-		return r, false, nil
+		return r, false
 	}
 	parts := slices.Clone(first)
 	for i, o := range parts[1:] {
@@ -129,11 +123,9 @@ func (im *importer) comparedChoice(n *pb.Node, v *build.Value, t *eval.Tensor, f
 		case o.Constant != nil && o.Constant.Len() == 1:
 			parts[1+i].Constant = eval.Scalar(pb.Bool, f(o.Constant.At(0), t.At(0)))
 		case o.Value != nil && o.Value.Windows == nil && o.Value.Limits(base) && o.Value.Clip == nil:
-			if parts[1+i], err = im.comparison(n, base, t, f); err != nil {
-				return r, false, err
-			}
+			parts[1+i] = im.comparison(n, base, t, f)
 		default:
-			return r, false, nil
+			return r, false
 		}
 	}
 	return im.build.Pointwise(n, parts, im.eval.Where)
@@ -141,40 +133,40 @@ func (im *importer) comparedChoice(n *pb.Node, v *build.Value, t *eval.Tensor, f
 
 // limited recognises a clip: Where(x < t, t, y), Where(x > t, y, t) and their like, of
 // which y is x, or x with other limits.
-func (im *importer) limited(n *pb.Node, cond *build.Value, a, b build.Operand) (r build.Operand, ok bool, err error) {
+func (im *importer) limited(n *pb.Node, cond *build.Value, a, b build.Operand) (r build.Operand, ok bool) {
 	base, t, above, ok := cond.Step.Side()
 	if !ok {
-		return r, false, nil
+		return r, false
 	}
 	limit, rest := a, b // of which the limit is there above t
 	if a.Value != nil {
 		limit, rest, above = b, a, !above
 	}
 	if limit.Constant == nil || rest.Value == nil || rest.Value.Windows != nil || !rest.Value.Limits(base) {
-		return r, false, nil
+		return r, false
 	}
 	same := limit.Constant.Len() > 0
 	lead := len(base.View) - len(limit.Constant.Dims)
 	for i, size := range limit.Constant.Dims {
 		same = same && lead >= 0 && (size == 1 || size == base.Size(lead+i))
 	}
-	err = im.budget.Loop(limit.Constant.Len(), func(lo, hi int) {
+	try.Check(im.budget.Loop(limit.Constant.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			same = same && limit.Constant.At(i) == t // also where an exporter has expanded it
 		}
-	})
-	if err != nil || !same {
-		return r, false, err
+	}))
+	if !same {
+		return r, false
 	}
 	lo, hi := t, math.Inf(1)
 	if above {
 		lo, hi = math.Inf(-1), t
 	}
 	if c := rest.Value.Clip; c != nil && (c.Lo > t || c.Hi < t) {
-		return r, false, nil
+		return r, false
 	}
-	r, err = im.build.Clip(n, rest.Value, lo, hi)
-	return r, true, err
+	r = im.build.Clip(n, rest.Value, lo, hi)
+	return r, true
 }
 
 // eluOf recognises Where(x > 0, x, α·(exp(x) − 1)).
@@ -217,55 +209,38 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 
 // choose makes c·a + (1 − c)·b of a condition c, of 0 and 1. The products and their sum
 // are exact: one of them is 0, if the other is finite.
-func (im *importer) choose(n *pb.Node, operands []build.Operand) (build.Operand, error) {
+func (im *importer) choose(n *pb.Node, operands []build.Operand) build.Operand {
 	var sum build.Operand
 	none := true
 	for i, o := range operands[1:] {
 		if o.Type() != pb.Float {
-			return build.Operand{}, fmt.Errorf("a choice between values of %v is not supported", o.Type())
+			try.Failf("a choice between values of %v is not supported", o.Type())
 		}
 		if o.Constant != nil && o.Constant.Len() == 1 && o.Constant.At(0) == 0 {
 			continue
 		}
 		if o.Constant != nil {
-			var wrong error
-			err := im.budget.Loop(o.Constant.Len(), func(lo, hi int) {
+			try.Check(im.budget.Loop(o.Constant.Len(), func(lo, hi int) {
 				for k := lo; k < hi; k++ {
 					if x := o.Constant.At(k); math.IsInf(x, 0) || math.IsNaN(x) {
-						wrong = fmt.Errorf("a choice of %v is not supported", x)
+						try.Failf("a choice of %v is not supported", x)
 					}
 				}
-			})
-			if err == nil {
-				err = wrong
-			}
-			if err != nil {
-				return build.Operand{}, err
-			}
+			}))
 		} else if im.build.Overflows(o.Value) {
-			return build.Operand{}, errors.New("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")
+			try.Failf("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")
 		}
 		c := operands[0]
 		if i == 1 {
-			var err error
-			if c, _, err = im.build.Pointwise(n, []build.Operand{c}, im.eval.Unary("Not")); err != nil {
-				return build.Operand{}, err
-			}
+			c, _ = im.build.Pointwise(n, []build.Operand{c}, im.eval.Unary("Not"))
 		}
-		c, err := im.cast(n, c, pb.Float)
-		if err != nil {
-			return build.Operand{}, err
-		}
-		if c, err = im.compute(n, "Mul", c, o); err != nil {
-			return build.Operand{}, err
-		}
+		c = im.cast(n, c, pb.Float)
+		c = im.compute(n, "Mul", c, o)
 		if none {
 			sum, none = c, false
 			continue
 		}
-		if sum, err = im.compute(n, "Add", sum, c); err != nil {
-			return build.Operand{}, err
-		}
+		sum = im.compute(n, "Add", sum, c)
 	}
-	return sum, nil
+	return sum
 }

@@ -1,18 +1,17 @@
 package build
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // Arranged returns a value as an image whose channels, rows and columns are three of its
 // dimensions, or −1 for one of size 1.
-func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) (*Value, error) {
+func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) *Value {
 	seen := make(view.View, len(v.View))
 	seen[0] = view.Batch
 	size := [3]int{1, 1, 1}
@@ -28,43 +27,29 @@ func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) (*Val
 // rearranged returns a value in another order in memory: its values are lined up, put in
 // the order of an image of the given shape of which its dimensions are seen in the given
 // way, and spread over the pixels. ±1 and levels stay such.
-func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View) (*Value, error) {
+func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View) *Value {
 	if !b.Rearranges {
 		b.Refused = true
-		return nil, errors.New("its values are in an order that would need a transposition")
+		try.Failf("its values are in an order that would need a transposition")
 	}
-	v, err := b.Settle(v)
-	if err == nil {
-		v, err = b.Movable(v)
-	}
-	if err != nil {
-		return nil, err
-	}
-	if err := v.CheckReal(); err != nil {
-		return nil, err
-	}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
+	v = b.Settle(v)
+	v = b.Movable(v)
+	try.Check(v.CheckReal())
+	try.Check(b.CheckShape(shape))
 	total := 1
 	for i, d := range v.View[1:] {
 		if view.Product(d) != view.Product(seen[i+1]) {
-			return nil, fmt.Errorf("%d positions for %d", view.Product(seen[i+1]), view.Product(d))
+			try.Failf("%d positions for %d", view.Product(seen[i+1]), view.Product(d))
 		}
 		total *= view.Product(d)
 	}
 	if total != v.Shape.Values() || total != shape.Values() {
-		return nil, errors.New("its dimensions do not run over all of its values")
+		try.Failf("its dimensions do not run over all of its values")
 	}
-	index, err := b.indices(total)
-	if err != nil {
-		return nil, err
-	}
+	index := b.indices(total)
 	// The places of all positions, dimension by dimension.
 	const lists = 4 * 8
-	if err := b.budget.Charge(lists * int64(total)); err != nil {
-		return nil, err
-	}
+	try.Check(b.budget.Charge(lists * int64(total)))
 	from, to := []int{0}, []int{0}
 	for i, d := range v.View[1:] {
 		from = combined(from, view.Offsets(d, view.FlatStride(v.Shape)))
@@ -78,22 +63,13 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 		out = b.Emit(n, "/order", bcnn.Channels{Index: index}, bcnn.Shape{H: 1, W: 1, C: total}, out)
 	}
 	if shape.Pixels() > 1 {
-		rows, err := b.span(0, 1, shape.H)
-		if err != nil {
-			return nil, err
-		}
-		cols, err := b.span(0, 1, shape.W)
-		if err != nil {
-			return nil, err
-		}
-		out, err = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W})
-		if err != nil {
-			return nil, err
-		}
+		rows := b.span(0, 1, shape.H)
+		cols := b.span(0, 1, shape.W)
+		out = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W})
 	}
 	out = out.With(n)
 	out.View = seen
-	return out, nil
+	return out
 }
 
 // combined returns the sums of each of a and each of b.

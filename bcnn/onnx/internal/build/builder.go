@@ -13,6 +13,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -136,11 +137,8 @@ func (b *Builder) layerName(name string) string {
 }
 
 // Vector returns the values of all dimensions, one after the other, as one dimension.
-func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
-	v, err := b.Settle(v)
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) Vector(v *Value, n *pb.Node) *Value {
+	v = b.Settle(v)
 	var all []view.Atom
 	for _, d := range v.View.Flatten(v.Shape)[1:] {
 		all = append(all, d...)
@@ -149,7 +147,7 @@ func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 	case slices.Equal(all, view.Whole(view.C, v.Shape.Values())):
 		out := b.Flattened(v, n).With(n)
 		out.View = view.Vector(out.Shape.C)
-		return out, nil
+		return out
 	case v.Shape.Pixels() == 1:
 		out := v.With(n)
 		out.View = view.View{view.Batch, all}
@@ -166,12 +164,9 @@ func (b *Builder) Vector(v *Value, n *pb.Node) (*Value, error) {
 		}
 		seen = append(seen, atoms)
 	}
-	out, err := b.rearranged(n, v, shape, seen)
-	if err != nil {
-		return nil, err
-	}
+	out := b.rearranged(n, v, shape, seen)
 	out.View = view.Vector(shape.C)
-	return out, nil
+	return out
 }
 
 // Flattened returns the value with all its pixels lined up as channels.
@@ -205,24 +200,18 @@ func (b *Builder) CheckShape(s bcnn.Shape) error {
 }
 
 // Floats allocates numbers for a layer.
-func (b *Builder) Floats(n int) ([]float32, error) {
-	if err := b.budget.Charge(4 * int64(n)); err != nil {
-		return nil, err
-	}
-	return make([]float32, n), nil
+func (b *Builder) Floats(n int) []float32 {
+	try.Check(b.budget.Charge(4 * int64(n)))
+	return make([]float32, n)
 }
 
 // Movable returns a value whose dimensions may be regrouped. Windows stay pending.
-func (b *Builder) Movable(v *Value) (*Value, error) {
-	var err error
+func (b *Builder) Movable(v *Value) *Value {
 	if v.Windows == nil {
-		v, err = b.Settle(v)
+		v = b.Settle(v)
 	}
-	switch {
-	case err != nil:
-		return nil, err
-	case !view.IsBatch(v.View[0]):
-		return nil, errors.New("the first dimension of its input is not the batch")
+	if !view.IsBatch(v.View[0]) {
+		try.Failf("the first dimension of its input is not the batch")
 	}
-	return v, nil
+	return v
 }

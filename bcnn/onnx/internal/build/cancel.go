@@ -4,6 +4,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 )
 
@@ -42,10 +43,8 @@ const sumUnits = 512
 
 // Cancel returns what is left of a sum whose other parts cancel, if that is one
 // operand of the dimensions of the sum.
-func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool, err error) {
-	if err := b.budget.Charge(sumUnits); err != nil {
-		return rest, false, err
-	}
+func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool) {
+	try.Check(b.budget.Charge(sumUnits))
 	constants := sum.Constant != nil
 	var buffer [4]term
 	for k := 1; k < 4; k++ { // a sum of two that are none themselves leaves nothing
@@ -53,39 +52,36 @@ func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool, err error)
 		if left && s.A.Sum == nil || right && s.B.Sum == nil {
 			continue
 		}
-		terms, err := b.remaining(s.B.terms(s.A.terms(buffer[:0], false, left), s.Minus, right), constants)
-		if err != nil {
-			return rest, false, err
-		}
+		terms := b.remaining(s.B.terms(s.A.terms(buffer[:0], false, left), s.Minus, right), constants)
 		if len(terms) == 1 && !terms[0].minus && terms[0].fits(sum) {
-			near, err := b.near(terms[0].Operand, sum)
-			if near || err != nil {
-				return terms[0].Operand, near, err
+			near := b.near(terms[0].Operand, sum)
+			if near {
+				return terms[0].Operand, near
 			}
 		}
 	}
-	return rest, false, nil
+	return rest, false
 }
 
 // near reports whether a constant is the sum that it shall stand for, up to the tolerance for
 // weights as a fraction of the largest; a value always is.
-func (b *Builder) near(rest, sum Operand) (bool, error) {
+func (b *Builder) near(rest, sum Operand) bool {
 	if rest.Constant == nil {
-		return true, nil
+		return true
 	}
 	largest, off := 0.0, 0.0
-	err := b.budget.Loop(rest.Constant.Len(), func(lo, hi int) {
+	try.Check(b.budget.Loop(rest.Constant.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			x := rest.Constant.At(i)
 			largest = max(largest, math.Abs(x))
 			off = max(off, math.Abs(x-sum.Constant.At(i)))
 		}
-	})
-	return off <= max(b.options.WeightTolerance, 2*b.Rounding)*largest, err
+	}))
+	return off <= max(b.options.WeightTolerance, 2*b.Rounding)*largest
 }
 
 // remaining removes pairs of terms that cancel: of values, or of constants where all are.
-func (b *Builder) remaining(terms []term, constants bool) ([]term, error) {
+func (b *Builder) remaining(terms []term, constants bool) []term {
 	for i := 0; i < len(terms); i++ {
 		for k := i + 1; k < len(terms); k++ {
 			if terms[i].minus == terms[k].minus {
@@ -94,10 +90,7 @@ func (b *Builder) remaining(terms []term, constants bool) ([]term, error) {
 			if !constants && (terms[i].Constant != nil || terms[k].Constant != nil) {
 				continue
 			}
-			same, err := b.same(terms[i].Operand, terms[k].Operand)
-			if err != nil {
-				return nil, err
-			}
+			same := b.same(terms[i].Operand, terms[k].Operand)
 			if same {
 				terms = slices.Delete(slices.Delete(terms, k, k+1), i, i+1)
 				i--
@@ -105,7 +98,7 @@ func (b *Builder) remaining(terms []term, constants bool) ([]term, error) {
 			}
 		}
 	}
-	return terms, nil
+	return terms
 }
 
 // fits reports whether an operand has the dimensions of a sum that it is part of.
@@ -117,45 +110,43 @@ func (r Operand) fits(sum Operand) bool {
 }
 
 // same reports whether two operands are the same tensor.
-func (b *Builder) same(x, y Operand) (bool, error) {
+func (b *Builder) same(x, y Operand) bool {
 	if x.Constant != nil || y.Constant != nil {
 		if x.Constant == nil || y.Constant == nil {
-			return false, nil
+			return false
 		}
 		return b.equal(x.Constant, y.Constant)
 	}
 	v, w := x.Value, y.Value
 	if v == w {
-		return true, nil
+		return true
 	}
 	if v.Layer != w.Layer || v.Type != w.Type || v.Windows != nil || w.Windows != nil ||
 		!v.View.Equal(w.View) || (v.Clip == nil) != (w.Clip == nil) || (v.Step == nil) != (w.Step == nil) || v.Stairs != w.Stairs {
-		return false, nil
+		return false
 	}
 	if c, d := v.Clip, w.Clip; c != nil && (c.Lo != d.Lo || c.Hi != d.Hi) {
-		return false, nil
+		return false
 	}
 	if s, r := v.Step, w.Step; s != nil {
 		if len(s.t) != len(r.t) {
-			return false, nil
+			return false
 		}
 		other := slices.Concat(r.t, r.values)
 		for i, t := range slices.Concat(s.t, s.values) {
-			if equal, err := b.equal(t, other[i]); !equal || err != nil {
-				return false, err
+			if equal := b.equal(t, other[i]); !equal {
+				return false
 			}
 		}
 	}
-	return true, nil
+	return true
 }
 
 // equal is Tensor.Equal, charged.
-func (b *Builder) equal(x, y *eval.Tensor) (bool, error) {
+func (b *Builder) equal(x, y *eval.Tensor) bool {
 	if x == y {
-		return true, nil
+		return true
 	}
-	if err := b.budget.Charge(int64(x.Len())); err != nil {
-		return false, err
-	}
-	return x.Equal(y), nil
+	try.Check(b.budget.Charge(int64(x.Len())))
+	return x.Equal(y)
 }

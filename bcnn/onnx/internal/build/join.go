@@ -2,11 +2,10 @@ package build
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -16,55 +15,39 @@ import (
 
 // channelled returns a value with a dimension that runs over all its channels, as a
 // vector if it has to become one for that.
-func (b *Builder) channelled(v *Value, dim int, n *pb.Node) (*Value, error) {
-	v, err := b.Settle(v)
-	if err != nil {
-		return nil, err
-	}
-	if err := v.CheckReal(); err != nil {
-		return nil, err
-	}
+func (b *Builder) channelled(v *Value, dim int, n *pb.Node) *Value {
+	v = b.Settle(v)
+	try.Check(v.CheckReal())
 	if !view.IsBatch(v.View[dim]) && view.Product(v.View[dim]) == v.Shape.Values() {
 		v = b.Flattened(v, n)
 	}
 	if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
-		return nil, fmt.Errorf("dimension %d of its input does not run over the channels (%v in memory)", dim, v.Shape)
+		try.Failf("dimension %d of its input does not run over the channels (%v in memory)", dim, v.Shape)
 	}
-	return v, nil
+	return v
 }
 
 // Whole is channelled for constants that are to have the form of a value.
-func (b *Builder) Whole(n *pb.Node, v *Value, dim int) (*Value, error) {
-	v, err := b.Settle(v)
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) Whole(n *pb.Node, v *Value, dim int) *Value {
+	v = b.Settle(v)
 	return b.channelled(v, dim, n)
 }
 
 // Pick returns a value whose dimension dim, which must run over all channels, has the
 // given positions of it, and zeros where one is −1.
-func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
+func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) *Value {
 	if d := v.View[dim]; len(d) > 0 && view.Only(d, view.C) && view.Product(d) < v.Shape.C && v.Shape.Values() > view.Product(d) {
 		return b.pickGroups(n, suffix, v, dim, positions)
 	}
-	v, err := b.channelled(v, dim, n)
-	if err != nil {
-		return nil, err
-	}
+	v = b.channelled(v, dim, n)
 	if len(positions) == 0 {
-		return nil, errors.New("it has no channels")
+		try.Failf("it has no channels")
 	}
-	order, err := b.Channels(v, v.View[dim])
-	if err != nil {
-		return nil, err
-	}
-	if err := b.budget.Charge(4 * int64(len(positions))); err != nil {
-		return nil, err
-	}
+	order := b.Channels(v, v.View[dim])
+	try.Check(b.budget.Charge(4 * int64(len(positions))))
 	index := make([]int32, len(positions))
 	same := len(positions) == v.Shape.C
-	err = b.budget.Loop(len(index), func(lo, hi int) {
+	try.Check(b.budget.Loop(len(index), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			p := positions[i]
 			if p >= 0 && order != nil {
@@ -73,52 +56,31 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 			index[i] = int32(p)
 			same = same && p == i
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
+	}))
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: len(index)}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
 	out := v.With(n)
 	if !same {
 		out = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
 	}
 	out.View = slices.Clone(v.View)
 	out.View[dim] = view.Whole(view.C, len(index))
-	return out, nil
+	return out
 }
 
 // pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
-func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) (*Value, error) {
-	v, err := b.Settle(v)
-	if err == nil {
-		err = v.CheckReal()
-	}
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) *Value {
+	v = b.Settle(v)
+	try.Check(v.CheckReal())
 	rest, seen := b.Inner(v.View, view.C, func(i int) bool { return i != dim })
 	if size := view.Product(rest) * view.Product(v.View[dim]); size != v.Shape.C || len(positions) == 0 {
-		return nil, fmt.Errorf("dimension %d of its input does not run over groups of the channels (%v in memory)", dim, v.Shape)
+		try.Failf("dimension %d of its input does not run over groups of the channels (%v in memory)", dim, v.Shape)
 	}
-	group, err := b.Offsets(rest, view.ChannelStride)
-	if err != nil {
-		return nil, err
-	}
-	of, err := b.Offsets(v.View[dim], view.ChannelStride)
-	if err != nil {
-		return nil, err
-	}
+	group := b.Offsets(rest, view.ChannelStride)
+	of := b.Offsets(v.View[dim], view.ChannelStride)
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: len(group) * len(positions)}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
-	index, err := b.indices(shape.C)
-	if err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
+	index := b.indices(shape.C)
 	for i := range index {
 		index[i] = -1
 		if p := positions[i/len(group)]; p >= 0 {
@@ -133,7 +95,7 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	if y.View[dim] = nil; len(positions) > 1 {
 		y.View[dim] = []view.Atom{{Axis: view.C, Stride: len(group), Size: len(positions)}}
 	}
-	return y, nil
+	return y
 }
 
 // Inner returns the atoms of an axis of some dimensions, the outermost first, and the view
@@ -169,36 +131,28 @@ func (b *Builder) Inner(v view.View, axis view.Axis, of func(dim int) bool) (ato
 
 // Ordered returns a value whose channels are in the order in which a dimension runs
 // over them.
-func (b *Builder) Ordered(n *pb.Node, v *Value) (*Value, error) {
+func (b *Builder) Ordered(n *pb.Node, v *Value) *Value {
 	for i, d := range v.View {
 		if len(d) < 2 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
 			continue
 		}
-		all, err := budget.List(b.budget, v.Shape.C, func(c int) int { return c })
-		if err != nil {
-			return nil, err
-		}
+		all := try.Value(budget.List(b.budget, v.Shape.C, func(c int) int { return c }))
 		return b.Pick(n, "/order", v, i, all)
 	}
-	return v, nil
+	return v
 }
 
 // Concat joins values along their channels, over which dimension dim runs, or images
 // along their rows or columns.
-func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
-	if err := b.budget.Charge(64 * int64(len(values))); err != nil {
-		return nil, err
-	}
+func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
+	try.Check(b.budget.Charge(64 * int64(len(values))))
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
 		return b.stack(n, values, dim)
 	}
 	if dim == 1 && slices.ContainsFunc(values, func(v *Value) bool { return len(v.View) > 2 && !view.Only(v.View[1], view.C) }) {
 		return b.joinLines(n, values)
 	}
-	values, err := b.alike(n, values, dim)
-	if err != nil {
-		return nil, err
-	}
+	values = b.alike(n, values, dim)
 	if len(values) > 1 && slices.ContainsFunc(values, func(v *Value) bool {
 		return dim < len(v.View) && view.Only(v.View[dim], view.C) && view.Product(v.View[dim]) < min(v.Shape.C, v.Shape.Values())
 	}) {
@@ -207,15 +161,10 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	parts := make([]*Value, len(values))
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) {
-			return nil, errors.New("the tensors have different numbers of dimensions")
+			try.Failf("the tensors have different numbers of dimensions")
 		}
-		p, err := b.channelled(v, dim, n)
-		if err == nil {
-			p, err = b.Ordered(n, p)
-		}
-		if err != nil {
-			return nil, err
-		}
+		p := b.channelled(v, dim, n)
+		p = b.Ordered(n, p)
 		parts[i] = p
 	}
 	first := parts[0]
@@ -223,29 +172,27 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) (*Value, error) {
 	for _, p := range parts {
 		for d := range p.View {
 			if d != dim && !slices.Equal(p.View[d], first.View[d]) {
-				return nil, errors.New("the tensors must have the same height and width, in the same order in memory")
+				try.Failf("the tensors must have the same height and width, in the same order in memory")
 			}
 		}
 		if p.Shape.H != shape.H || p.Shape.W != shape.W {
-			return nil, fmt.Errorf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
+			try.Failf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
 		}
 		shape.C += p.Shape.C
-		if err := b.CheckShape(shape); err != nil {
-			return nil, err
-		}
+		try.Check(b.CheckShape(shape))
 	}
 	if len(parts) == 1 {
-		return parts[0].With(n), nil
+		return parts[0].With(n)
 	}
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(first.View)
 	out.View[dim] = view.Whole(view.C, shape.C)
-	return out, nil
+	return out
 }
 
 // alike returns values of the same dimensions but for one, over which the channels of an
 // image run, in the order in memory of that image.
-func (b *Builder) alike(n *pb.Node, values []*Value, dim int) ([]*Value, error) {
+func (b *Builder) alike(n *pb.Node, values []*Value, dim int) []*Value {
 	var image *Value // with the most pixels
 	for _, v := range values {
 		d := v.View[min(dim, len(v.View)-1)]
@@ -254,7 +201,7 @@ func (b *Builder) alike(n *pb.Node, values []*Value, dim int) ([]*Value, error) 
 		}
 	}
 	if image == nil || image.Shape.Pixels() == 1 {
-		return values, nil
+		return values
 	}
 	out := slices.Clone(values)
 	for i, v := range values {
@@ -271,32 +218,23 @@ func (b *Builder) alike(n *pb.Node, values []*Value, dim int) ([]*Value, error) 
 		shape := bcnn.Shape{H: image.Shape.H, W: image.Shape.W, C: v.Size(dim)}
 		seen := slices.Clone(image.View)
 		seen[dim] = view.Whole(view.C, shape.C)
-		var err error
-		if out[i], err = b.rearranged(n, v, shape, seen); err != nil {
-			return nil, err
-		}
+		out[i] = b.rearranged(n, v, shape, seen)
 	}
-	return out, nil
+	return out
 }
 
 // beside joins values along a dimension that runs over groups of channels, or is 1.
-func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
+func (b *Builder) beside(n *pb.Node, values []*Value, dim int) *Value {
 	parts := make([]*Value, len(values))
 	shape := bcnn.Shape{}
 	group, size := 0, 0
 	for i, v := range values {
 		if len(v.View) != len(values[0].View) || view.IsBatch(v.View[dim]) {
-			return nil, errors.New("the tensors have different numbers of dimensions")
+			try.Failf("the tensors have different numbers of dimensions")
 		}
 		k := view.Product(v.View[dim])
-		all, err := budget.List(b.budget, k, func(i int) int { return i })
-		if err != nil {
-			return nil, err
-		}
-		p, err := b.pickGroups(n, "/groups", v, dim, all)
-		if err != nil {
-			return nil, err
-		}
+		all := try.Value(budget.List(b.budget, k, func(i int) int { return i }))
+		p := b.pickGroups(n, "/groups", v, dim, all)
 		if i == 0 {
 			shape, group = bcnn.Shape{H: p.Shape.H, W: p.Shape.W}, p.Shape.C/k
 		}
@@ -307,44 +245,37 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) (*Value, error) {
 			same = same && (d == dim || i == 0 || slices.Equal(p.View[d], parts[0].View[d]))
 		}
 		if !same {
-			return nil, errors.New("the tensors must have the same dimensions, in the same order in memory")
+			try.Failf("the tensors must have the same dimensions, in the same order in memory")
 		}
 		parts[i] = p
 	}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(out.View)
 	out.View[dim] = []view.Atom{{Axis: view.C, Stride: group, Size: size}}
-	return out, nil
+	return out
 }
 
 // Same returns two values with nothing pending and the channels of both in order, if
 // they lie in memory in different orders; the second in the order of the first, if they
 // have the same dimensions.
-func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value, error) {
-	x, err := b.Settle(x)
-	if err != nil {
-		return nil, nil, err
+func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value) {
+	x = b.Settle(x)
+	if y = b.Settle(y); x.View.Equal(y.View) {
+		return x, y
 	}
-	if y, err = b.Settle(y); err != nil || x.View.Equal(y.View) {
-		return x, y, err
-	}
-	if x, err = b.Ordered(n, x); err != nil {
-		return nil, nil, err
-	}
-	y, err = b.Ordered(n, y)
-	if err != nil || x.View.Equal(y.View) || len(x.View) != len(y.View) || !view.IsBatch(x.View[0]) {
-		return x, y, err
+	x = b.Ordered(n, x)
+	y = b.Ordered(n, y)
+	if x.View.Equal(y.View) || len(x.View) != len(y.View) || !view.IsBatch(x.View[0]) {
+		return x, y
 	}
 	for i, d := range x.View[1:] {
 		if view.Product(d) != view.Product(y.View[i+1]) { // one of them may be repeated
-			return x, y, nil
+			return x, y
 		}
 	}
-	y, err = b.rearranged(n, y, x.Shape, x.View)
-	return x, y, err
+	y = b.rearranged(n, y, x.Shape, x.View)
+	return x, y
 }
 
 var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum"}
@@ -361,11 +292,8 @@ func truth(yes bool) float64 {
 
 // Pair combines two values by a layer whose second input may have dimensions of 1 along
 // which it is repeated. It may be either of them.
-func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) (*Value, error) {
-	x, y, err := b.Same(n, x, y)
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) *Value {
+	x, y = b.Same(n, x, y)
 	if x.Shape.Values() < y.Shape.Values() {
 		x, y = y, x
 	}
@@ -375,11 +303,12 @@ func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) (*Value, error) {
 	}
 	pixels := y.Shape.H == x.Shape.H && y.Shape.W == x.Shape.W || y.Shape.Pixels() == 1
 	if !fits || !pixels || y.Shape.C != x.Shape.C && y.Shape.C != 1 {
-		shape := y.Shape
-		if y, err = b.Repeated(n, y, x); err != nil {
-			return nil, fmt.Errorf("the %s of %v and %v (in memory) is not supported: "+
-				"the second must have the dimensions of the first, or 1 for some of them", pairNames[op.Kind()], x.Shape, shape)
+		repeated, err := try.Do(func() *Value { return b.Repeated(n, y, x) })
+		if err != nil {
+			try.Failf("the %s of %v and %v (in memory) is not supported: "+
+				"the second must have the dimensions of the first, or 1 for some of them", pairNames[op.Kind()], x.Shape, y.Shape)
 		}
+		y = repeated
 	}
-	return b.Emit(n, "", op, x.Shape, x, y), nil
+	return b.Emit(n, "", op, x.Shape, x, y)
 }

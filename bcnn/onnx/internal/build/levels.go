@@ -1,11 +1,11 @@
 package build
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -35,10 +35,8 @@ type Stairs struct {
 const mostStairs = 1 << 20
 
 // Round makes stairs of a value. The result has the given type.
-func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, level func(channel int, x float32) float64) (Operand, error) {
-	if err := v.CheckReal(); err != nil {
-		return Operand{}, err
-	}
+func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, level func(channel int, x float32) float64) Operand {
+	try.Check(v.CheckReal())
 	lo, hi := math.Inf(-1), math.Inf(1)
 	base := v
 	if v.Clip != nil {
@@ -46,27 +44,19 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 		base = v.With(v.Node)
 		base.Clip = nil
 	}
-	base, err := b.Settle(base)
-	if err != nil {
-		return Operand{}, err
-	}
-	of, err := b.values.Of(base.Layer)
-	if err != nil {
-		return Operand{}, err
-	}
+	base = b.Settle(base)
+	of := try.Value(b.values.Of(base.Layer))
 	// What the limits make of the range of the values behind them, which may lie outside.
 	lo, hi = max(lo, min(of.Min, hi)), max(lo, min(of.Max, hi))
 	s := &Stairs{base: base, level: level, channels: channels, lo: math.Inf(1), hi: math.Inf(-1), gain: 1}
 	for c := range channels {
-		if err := b.budget.Charge(4); err != nil {
-			return Operand{}, err
-		}
+		try.Check(b.budget.Charge(4))
 		s.lo = min(s.lo, level(c, float32(max(lo, -math.MaxFloat32))))
 		s.hi = max(s.hi, level(c, float32(min(hi, math.MaxFloat32))))
 	}
 	out := base.With(n)
 	out.Stairs, out.Type = s, typ
-	return Operand{Value: out}, nil
+	return Operand{Value: out}
 }
 
 // bounded narrows stairs to the whole numbers of a range of values; ok is false where
@@ -159,17 +149,17 @@ func (v *Value) Shifted(n *pb.Node, by float64) *Value {
 
 // OneStep is stairs of two whole numbers as a step, whose values may be anything: 2q − 1
 // is ±1 where q is 0 or 1. ok is false for other values.
-func (b *Builder) OneStep(v *Value) (out *Value, ok bool, err error) {
+func (b *Builder) OneStep(v *Value) (out *Value, ok bool) {
 	s := v.Stairs
 	if s == nil || s.hi-s.lo != 1 || s.channels != 1 || v.Type != pb.Float {
-		return nil, false, nil
+		return nil, false
 	}
 	t := f32.Least(func(x float32) bool { return s.level(0, x) > s.lo })
 	value := func(k float64) *eval.Tensor {
 		return eval.Scalar(pb.Float, float64(f32.FMA(float32(k+s.shift), s.gain, s.offset)))
 	}
-	r, err := b.Threshold(v.Node, s.base, eval.Scalar(pb.Float, float64(t)), value(s.lo), value(s.hi), value(s.hi))
-	return r.Value, err == nil, err
+	r := b.Threshold(v.Node, s.base, eval.Scalar(pb.Float, float64(t)), value(s.lo), value(s.hi), value(s.hi))
+	return r.Value, true
 }
 
 // Converted is stairs as another type that holds all of their whole numbers; ok is
@@ -195,68 +185,59 @@ func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 }
 
 // stairsLayer emits the layer of stairs.
-func (b *Builder) stairsLayer(v *Value) (*Value, error) {
+func (b *Builder) stairsLayer(v *Value) *Value {
 	s := v.Stairs
 	if !(s.hi-s.lo < mostStairs) {
-		return nil, errors.New("it rounds to whole numbers without bounds: a Clip must stand before or behind it")
+		try.Failf("it rounds to whole numbers without bounds: a Clip must stand before or behind it")
 	}
 	low, levels := s.lo+s.shift, int(s.hi-s.lo)+1
 	if levels > bcnn.MaxLevels || math.Abs(low) > bcnn.MaxLevels || math.Abs(s.hi+s.shift) > bcnn.MaxLevels {
-		return nil, fmt.Errorf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, s.hi+s.shift, bcnn.MaxLevels)
+		try.Failf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, s.hi+s.shift, bcnn.MaxLevels)
 	}
 	if levels < 2 { // a constant
-		return b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{f32.FMA(float32(low), s.gain, s.offset)}}, s.base.Shape, s.base), nil
+		return b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{f32.FMA(float32(low), s.gain, s.offset)}}, s.base.Shape, s.base)
 	}
 	q := bcnn.Quantize{Low: int(low), Levels: levels}
 	for c := range s.channels {
-		if err := b.budget.Charge(64 * int64(levels)); err != nil {
-			return nil, err
-		}
+		try.Check(b.budget.Charge(64 * int64(levels)))
 		for k := 1; k < levels; k++ {
 			q.Thresholds = append(q.Thresholds, f32.Least(func(x float32) bool { return s.level(c, x) >= s.lo+float64(k) }))
 		}
 	}
-	return b.scaled(v.Node, b.Emit(v.Node, "", q, s.base.Shape, s.base), []float32{s.gain}, []float32{s.offset}), nil
+	return b.scaled(v.Node, b.Emit(v.Node, "", q, s.base.Shape, s.base), []float32{s.gain}, []float32{s.offset})
 }
 
 // ternaryLayer emits the layers of a step that has a value of its own at the threshold
 // of some channel: the difference to the threshold, negated where the step falls, its
 // sign of three values, and the scale of the result.
-func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, zeros values.Frequency) (*Value, error) {
+func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, zeros values.Frequency) *Value {
 	at := func(k, c int) float64 {
 		if len(lists[k]) == 1 {
 			return float64(lists[k][0])
 		}
 		return float64(lists[k][c])
 	}
-	if err := b.budget.Charge(signUnits * int64(channels)); err != nil {
-		return nil, err
-	}
+	try.Check(b.budget.Charge(signUnits * int64(channels)))
 	direction, offset := make([]float32, channels), make([]float32, channels)
 	scale, shift := make([]float32, channels), make([]float32, channels)
 	const tiny = math.SmallestNonzeroFloat32
 	rules := make([]float32, 0, 2*channels) // thresholds
 	plain, same, uniform := true, true, true
 	for c := range channels {
-		if err := b.budget.Charge(signUnits); err != nil {
-			return nil, err
-		}
+		try.Check(b.budget.Charge(signUnits))
 		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
 		rule := []float32{0, tiny}
 		switch {
 		case lo == hi && mid == lo: // a constant: the sign of ±1
 			offset[c], scale[c] = float32(math.Copysign(1, lo)), float32(math.Abs(lo))
 		case lo == hi:
-			return nil, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
+			try.Failf("it is %v at its threshold and %v elsewhere", mid, lo)
 		default:
 			direction[c], offset[c] = 1, float32(-t)
 			if lo > hi {
 				direction[c], offset[c], lo, hi = -1, float32(t), hi, lo
 			}
-			var err error
-			if scale[c], shift[c], err = b.halves(lo, mid, hi); err != nil {
-				return nil, err
-			}
+			scale[c], shift[c] = b.halves(lo, mid, hi)
 			switch mid {
 			case hi:
 				rule = []float32{0, 0}
@@ -268,7 +249,7 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 				if b.options.SignOfZero != 0 {
 					option = "OverrideZeros"
 				}
-				return nil, &Choice{option, fmt.Errorf("it gives %v at its threshold, which is not in the middle of %v and %v", mid, lo, hi)}
+				try.Fail(&Choice{option, fmt.Errorf("it gives %v at its threshold, which is not in the middle of %v and %v", mid, lo, hi)})
 			}
 		}
 		rules = append(rules, rule...)
@@ -291,5 +272,5 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 	if b.err == nil {
 		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == values.Often, out.Layer})
 	}
-	return b.scaled(v.Node, out, scale, shift), nil
+	return b.scaled(v.Node, out, scale, shift)
 }

@@ -1,11 +1,11 @@
 package build
 
 import (
-	"errors"
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -23,17 +23,14 @@ type pieces struct {
 // piecesLayer emits the layers of a step of several thresholds, or whose value at its only
 // threshold is none between the others: levels where it rises or falls in equal steps, a sign
 // where it has two values, and else a sum of the values, each times 1 or 0.
-func (b *Builder) piecesLayer(v *Value) (*Value, error) {
-	p, err := b.piecesOf(v.Step)
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) piecesLayer(v *Value) *Value {
+	p := b.piecesOf(v.Step)
 	if slices.ContainsFunc(p.lists, func(l []float32) bool { return l == nil }) {
 		return b.chosen(v, p)
 	}
-	for _, form := range []func(*Value, *pieces) (*Value, error){b.twoValued, b.levelled} {
-		if out, err := form(v, p); out != nil || err != nil {
-			return out, err
+	for _, form := range []func(*Value, *pieces) *Value{b.twoValued, b.levelled} {
+		if out := form(v, p); out != nil {
+			return out
 		}
 	}
 	return b.chosen(v, p)
@@ -43,30 +40,19 @@ func (b *Builder) piecesLayer(v *Value) (*Value, error) {
 func above(t float32) float32 { return math.Nextafter32(t, math.MaxFloat32) }
 
 // piecesOf takes a step apart. A threshold at which it has a value of its own becomes two.
-func (b *Builder) piecesOf(s *Step) (*pieces, error) {
+func (b *Builder) piecesOf(s *Step) *pieces {
 	p := &pieces{in: s.base, values: s.values[:1:1]}
-	var err error
 	for i, t := range s.t {
 		var list []float32
-		if p.in, list, err = b.list(p.in, t); err != nil {
-			return nil, err
-		}
+		p.in, list = b.Broadcast(p.in, b.inFloat(t), p.in.Node)
 		lo, mid, hi := s.values[2*i], s.values[2*i+1], s.values[2*i+2]
-		if err := b.budget.Charge(pieceUnits + int64(mid.Len())); err != nil {
-			return nil, err
-		}
+		try.Check(b.budget.Charge(pieceUnits + int64(mid.Len())))
 		own := !mid.Equal(lo) && !mid.Equal(hi)
 		if own {
-			zeros, err := b.values.Meets(p.in.Layer, list)
-			if err != nil {
-				return nil, err
-			}
+			zeros := try.Value(b.values.Meets(p.in.Layer, list))
 			own = zeros != values.Never
 		}
-		next, err := b.Floats(len(list))
-		if err != nil {
-			return nil, err
-		}
+		next := b.Floats(len(list))
 		for c, t := range list {
 			next[c] = above(t)
 		}
@@ -80,16 +66,13 @@ func (b *Builder) piecesOf(s *Step) (*pieces, error) {
 		}
 	}
 	for _, t := range p.values {
-		in, list, err := b.list(p.in, t)
-		if err != nil && !errors.Is(err, ErrPixels) {
-			return nil, err
-		}
-		if err == nil {
+		in, list, ok := b.PerChannel(p.in, b.inFloat(t), p.in.Node)
+		if ok {
 			p.in = in
 		}
 		p.lists = append(p.lists, list)
 	}
-	return p, nil
+	return p
 }
 
 // pick returns the number of a channel.
@@ -110,35 +93,29 @@ func (p *pieces) channels() int {
 }
 
 // sign emits the sign of the difference to a threshold.
-func (b *Builder) sign(v *Value, p *pieces, k int) (*Value, error) {
-	offset, err := b.Floats(len(p.thresholds[k]))
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) sign(v *Value, p *pieces, k int) *Value {
+	offset := b.Floats(len(p.thresholds[k]))
 	for c, t := range p.thresholds[k] {
 		offset[c] = -t
 	}
 	d := b.Emit(v.Node, "/threshold", bcnn.Affine{Bias: offset}, p.in.Shape, p.in)
-	return b.Emit(v.Node, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, p.in.Shape, d), nil
+	return b.Emit(v.Node, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, p.in.Shape, d)
 }
 
 // twoValued emits the sign of the sum of signs, of which every second one is negative: it is
 // nil where the function has more than two values, or other ones for some channels.
-func (b *Builder) twoValued(v *Value, p *pieces) (*Value, error) {
+func (b *Builder) twoValued(v *Value, p *pieces) *Value {
 	for k, l := range p.lists {
 		if len(l) != 1 || k > 0 && l[0] == p.lists[k-1][0] || k > 1 && l[0] != p.lists[k-2][0] {
-			return nil, nil
+			return nil
 		}
 	}
 	if len(p.lists) < 2 {
-		return nil, nil
+		return nil
 	}
 	var sum *Value
 	for k := range p.thresholds {
-		s, err := b.sign(v, p, k)
-		if err != nil {
-			return nil, err
-		}
+		s := b.sign(v, p, k)
 		if k%2 == 1 {
 			s = b.Emit(v.Node, "/negative", bcnn.Affine{Scale: []float32{-1}}, s.Shape, s)
 		}
@@ -149,20 +126,15 @@ func (b *Builder) twoValued(v *Value, p *pieces) (*Value, error) {
 		}
 	}
 	t := eval.Scalar(v.Type, float64(1-len(p.thresholds)%2)) // of 0 and 2, or of −1 and 1
-	r, err := b.Threshold(v.Node, sum, t, p.values[0], p.values[1], p.values[1])
-	if err != nil {
-		return nil, err
-	}
+	r := b.Threshold(v.Node, sum, t, p.values[0], p.values[1], p.values[1])
 	return b.signLayer(r.Value)
 }
 
 // levelled emits levels, of which the channels may have scales and offsets of their own: it
 // is nil where the function rises and falls, or in steps that are no multiples of one.
-func (b *Builder) levelled(v *Value, p *pieces) (*Value, error) {
+func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	channels, m := p.channels(), len(p.thresholds)
-	if err := b.budget.Charge(signUnits * int64(channels) * int64(m+1)); err != nil {
-		return nil, err
-	}
+	try.Check(b.budget.Charge(signUnits * int64(channels) * int64(m+1)))
 	direction, scale, shift := make([]float32, channels), make([]float32, channels), make([]float32, channels)
 	thresholds, numbers := make([][]float32, channels), make([][]int, channels)
 	levels, uniform, plain, same := 2, true, true, true
@@ -186,16 +158,14 @@ func (b *Builder) levelled(v *Value, p *pieces) (*Value, error) {
 		}
 		var ok bool
 		if numbers[c], scale[c], shift[c], ok = equalSteps(values); !ok {
-			return nil, nil
+			return nil
 		}
 		thresholds[c] = limits
 		levels = max(levels, numbers[c][m]+1)
 		uniform = uniform && scale[c] == scale[0] && shift[c] == shift[0]
 		plain = plain && direction[c] == 1
 	}
-	if err := b.budget.Charge(4 * int64(channels) * int64(levels)); err != nil {
-		return nil, err
-	}
+	try.Check(b.budget.Charge(4 * int64(channels) * int64(levels)))
 	q := bcnn.Quantize{Levels: levels}
 	for c := range channels {
 		for k, t := range thresholds[c] {
@@ -220,7 +190,7 @@ func (b *Builder) levelled(v *Value, p *pieces) (*Value, error) {
 		q.Low = int(low)
 		clear(shift)
 	}
-	return b.scaled(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift), nil
+	return b.scaled(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift)
 }
 
 // exact reports whether whole numbers from low on, times a scale, are those from 0 on times
@@ -266,13 +236,10 @@ func equalSteps(values []float32) (numbers []int, scale, shift float32, ok bool)
 }
 
 // chosen emits the sum of all values, each times 1 or 0, which is exact.
-func (b *Builder) chosen(v *Value, p *pieces) (*Value, error) {
+func (b *Builder) chosen(v *Value, p *pieces) *Value {
 	signs := make([]*Value, len(p.thresholds))
 	for k := range signs {
-		var err error
-		if signs[k], err = b.sign(v, p, k); err != nil {
-			return nil, err
-		}
+		signs[k] = b.sign(v, p, k)
 	}
 	var sum *Value
 	for k, list := range p.lists {
@@ -294,17 +261,9 @@ func (b *Builder) chosen(v *Value, p *pieces) (*Value, error) {
 		if list != nil {
 			piece = b.Emit(v.Node, "/value", bcnn.Affine{Scale: list}, p.in.Shape, piece)
 		} else {
-			t, err := b.inFloat(p.values[k])
-			if err != nil {
-				return nil, err
-			}
-			c, err := b.Constant(v.Node, t, p.in, -1)
-			if err == nil {
-				piece, err = b.Pair(v.Node, bcnn.Mul{}, piece, c)
-			}
-			if err != nil {
-				return nil, err
-			}
+			t := b.inFloat(p.values[k])
+			c := b.Constant(v.Node, t, p.in, -1)
+			piece = b.Pair(v.Node, bcnn.Mul{}, piece, c)
 		}
 		if sum == nil {
 			sum = piece
@@ -315,5 +274,5 @@ func (b *Builder) chosen(v *Value, p *pieces) (*Value, error) {
 	if sum == nil { // nothing but zeros
 		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
 	}
-	return sum, nil
+	return sum
 }

@@ -1,11 +1,10 @@
 package build
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -15,24 +14,20 @@ import (
 // Values that are repeated along dimensions of 1, and constants as values.
 
 // indices allocates n indices of a layer.
-func (b *Builder) indices(n int) ([]int32, error) {
-	if err := b.budget.Charge(8 * int64(n)); err != nil { // and for the loop that sets them
-		return nil, err
-	}
-	return make([]int32, n), nil
+func (b *Builder) indices(n int) []int32 {
+	try.Check(b.budget.Charge(8 * int64(n)))
+	return make([]int32, n)
 }
 
 // span returns the positions from start on, each step after the one before.
-func (b *Builder) span(start, step, n int) ([]int32, error) {
-	return budget.List(b.budget, n, func(i int) int32 { return int32(start + i*step) })
+func (b *Builder) span(start, step, n int) []int32 {
+	return try.Value(budget.List(b.budget, n, func(i int) int32 { return int32(start + i*step) }))
 }
 
 // Repeated returns a value of the shape and the view of another, of which it has some
 // dimensions, and 1 for the others.
-func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
-	if v, err := b.Grouped(n, v, like); err != nil {
-		return nil, err
-	} else if v != nil {
+func (b *Builder) Repeated(n *pb.Node, v, like *Value) *Value {
+	if v := b.Grouped(n, v, like); v != nil {
 		return b.Repeated(n, v, like)
 	}
 	fits := len(v.View) == len(like.View)
@@ -41,13 +36,10 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
 	}
 	s, to := v.Shape, like.Shape
 	if !fits || s.C != to.C && s.C != 1 || s.H != to.H && s.H != 1 || s.W != to.W && s.W != 1 {
-		return nil, fmt.Errorf("%v cannot be repeated to %v (in memory)", s, to)
+		try.Failf("%v cannot be repeated to %v (in memory)", s, to)
 	}
 	if s.C != to.C {
-		index, err := b.indices(to.C)
-		if err != nil {
-			return nil, err
-		}
+		index := b.indices(to.C)
 		v = b.Emit(n, "/channels", bcnn.Channels{Index: index}, bcnn.Shape{H: s.H, W: s.W, C: to.C}, v)
 	}
 	if s.H != to.H || s.W != to.W {
@@ -58,29 +50,21 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) (*Value, error) {
 		if s.W == 1 {
 			step[1] = 0
 		}
-		rows, err := b.span(0, step[0], to.H)
-		if err != nil {
-			return nil, err
-		}
-		cols, err := b.span(0, step[1], to.W)
-		if err != nil {
-			return nil, err
-		}
-		if v, err = b.Pixels(n, "/pixels", v, bcnn.Pixels{Rows: rows, Cols: cols}); err != nil {
-			return nil, err
-		}
+		rows := b.span(0, step[0], to.H)
+		cols := b.span(0, step[1], to.W)
+		v = b.Pixels(n, "/pixels", v, bcnn.Pixels{Rows: rows, Cols: cols})
 	}
 	out := v.With(n)
 	out.View = like.View
-	return out, nil
+	return out
 }
 
 // Grouped returns a value that has one channel for each group of the channels of another
 // with the channels of that: dimensions that run over some of the atoms of its channels
 // run over all channels of the value. It is nil where there are no groups.
-func (b *Builder) Grouped(n *pb.Node, v, like *Value) (*Value, error) {
+func (b *Builder) Grouped(n *pb.Node, v, like *Value) *Value {
 	if len(v.View) != len(like.View) || v.Shape.C == like.Shape.C || v.Shape.C == 1 {
-		return nil, nil
+		return nil
 	}
 	type pair struct{ from, to view.Atom }
 	var pairs []pair
@@ -94,11 +78,11 @@ func (b *Builder) Grouped(n *pb.Node, v, like *Value) (*Value, error) {
 			continue
 		}
 		if len(d) != len(whole) {
-			return nil, nil
+			return nil
 		}
 		for k, a := range d {
 			if w := whole[k]; a.Axis != w.Axis || a.Size != w.Size || a.Axis != view.C && a != w {
-				return nil, nil
+				return nil
 			}
 			if a.Axis == view.C {
 				pairs = append(pairs, pair{a, whole[k]})
@@ -111,15 +95,10 @@ func (b *Builder) Grouped(n *pb.Node, v, like *Value) (*Value, error) {
 		size *= p.from.Size
 	}
 	if size != v.Shape.C {
-		return nil, nil
+		return nil
 	}
-	index, err := b.indices(like.Shape.C)
-	if err == nil {
-		err = b.budget.Charge(8 * int64(len(index)*len(pairs)))
-	}
-	if err != nil {
-		return nil, err
-	}
+	index := b.indices(like.Shape.C)
+	try.Check(b.budget.Charge(8 * int64(len(index)*len(pairs))))
 	for c := range index {
 		for _, p := range pairs {
 			index[c] += int32(c / p.to.Stride % p.to.Size * p.from.Stride)
@@ -127,19 +106,16 @@ func (b *Builder) Grouped(n *pb.Node, v, like *Value) (*Value, error) {
 	}
 	y := b.Emit(n, "/channels", bcnn.Channels{Index: index}, bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: like.Shape.C}, v)
 	y.View = out
-	return y, nil
+	return y
 }
 
 // Single returns the first pixel of a value: what is repeated over an image, or the vector
 // that the value is.
-func (b *Builder) Single(n *pb.Node, v *Value) (*Value, error) {
+func (b *Builder) Single(n *pb.Node, v *Value) *Value {
 	if v.Shape.Pixels() == 1 {
-		return v, nil
+		return v
 	}
-	out, err := b.Pixels(n, "/pixel", v, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}})
-	if err != nil {
-		return nil, err
-	}
+	out := b.Pixels(n, "/pixel", v, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}})
 	out = out.With(n)
 	out.View = slices.Clone(v.View)
 	for i, d := range out.View {
@@ -147,48 +123,43 @@ func (b *Builder) Single(n *pb.Node, v *Value) (*Value, error) {
 			out.View[i] = nil
 		}
 	}
-	return out, nil
+	return out
 }
 
 // Constant returns a constant as a value of the height, the width and the view of
 // another, and with its channels, or where dim is no dimension of the batch or of pixels
 // with so many as the constant has there.
-func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*Value, error) {
+func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Value {
 	shape, seen := like.Shape, slices.Clone(like.View)
 	lead := len(seen) - len(t.Dims)
 	if lead < 0 || t.Type != pb.Float {
-		return nil, fmt.Errorf("a constant of %v %v for %v", t.Type, t.Dims, like.Shape)
+		try.Failf("a constant of %v %v for %v", t.Type, t.Dims, like.Shape)
 	}
 	if dim >= 0 {
 		if dim < lead {
-			return nil, fmt.Errorf("a constant of dimensions %v", t.Dims)
+			try.Failf("a constant of dimensions %v", t.Dims)
 		}
 		shape.C = t.Dims[dim-lead]
 		seen[dim] = view.Whole(view.C, shape.C)
 	}
 	if shape.C < 1 {
-		return nil, errors.New("an empty constant")
+		try.Failf("an empty constant")
 	}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
 	across := make([]bool, len(t.Dims)) // along which it may not vary: the batch, and pixels
 	for i, size := range t.Dims {
 		d := seen[lead+i]
 		across[i] = view.IsBatch(d) || !view.Only(d, view.C)
 		if !view.IsBatch(d) && size != 1 && size != view.Product(d) {
-			return nil, fmt.Errorf("a constant of dimensions %v does not fit", t.Dims)
+			try.Failf("a constant of dimensions %v does not fit", t.Dims)
 		}
 	}
 	given := t.Dims
-	t, err := b.eval.Collapse(t, across)
-	if err != nil {
-		return nil, err
-	}
+	t = try.Value(b.eval.Collapse(t, across))
 	pixels := false
 	for i, size := range t.Dims {
 		if size != 1 && view.IsBatch(seen[lead+i]) {
-			return nil, fmt.Errorf("a constant of dimensions %v, which differs by image", given)
+			try.Failf("a constant of dimensions %v, which differs by image", given)
 		}
 		pixels = pixels || size != 1 && across[i]
 	}
@@ -196,16 +167,11 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*V
 	if pixels {
 		values = shape.Values()
 	}
-	list, err := b.Floats(values)
-	if err != nil {
-		return nil, err
-	}
+	list := b.Floats(values)
 	zeros := true
 	for i := range list {
 		const work = 16 // for the place of one number
-		if err := b.budget.Charge(work * int64(len(t.Dims)+1)); err != nil {
-			return nil, err
-		}
+		try.Check(b.budget.Charge(work * int64(len(t.Dims)+1)))
 		at := map[view.Axis]int{view.H: i / shape.C / shape.W, view.W: i / shape.C % shape.W, view.C: i % shape.C}
 		from := 0
 		for k, size := range t.Dims {
@@ -219,7 +185,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*V
 		}
 		x := t.At(from)
 		if x-x != 0 {
-			return nil, fmt.Errorf("the constant holds %v", x)
+			try.Failf("the constant holds %v", x)
 		}
 		list[i] = float32(x)
 		zeros = zeros && x == 0
@@ -227,14 +193,9 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*V
 	// Zeros of what there is, so that nothing of it is left.
 	from := like
 	if pixels && like.Shape.Pixels() > 1 {
-		if from, err = b.Pixels(n, "/pixel", like, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}); err != nil {
-			return nil, err
-		}
+		from = b.Pixels(n, "/pixel", like, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}})
 	}
-	none, err := b.indices(values)
-	if err != nil {
-		return nil, err
-	}
+	none := b.indices(values)
 	for i := range none {
 		none[i] = -1
 	}
@@ -243,18 +204,10 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) (*V
 		out = b.Emit(n, "/constant", bcnn.Affine{Bias: list}, out.Shape, out)
 	}
 	if pixels && shape.Pixels() > 1 {
-		rows, err := b.span(0, 1, shape.H)
-		if err != nil {
-			return nil, err
-		}
-		cols, err := b.span(0, 1, shape.W)
-		if err != nil {
-			return nil, err
-		}
-		if out, err = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W}); err != nil {
-			return nil, err
-		}
+		rows := b.span(0, 1, shape.H)
+		cols := b.span(0, 1, shape.W)
+		out = b.Pixels(n, "/image", out, bcnn.Pixels{Rows: rows, Cols: cols, BlockH: shape.H, BlockW: shape.W})
 	}
 	out.View = seen
-	return out, nil
+	return out
 }

@@ -1,11 +1,11 @@
 package build
 
 import (
-	"errors"
 	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -58,19 +58,16 @@ func (s *Step) Side() (base *Value, t float64, above, ok bool) {
 }
 
 // Within reports whether all values of a step are numbers of at most a magnitude.
-func (b *Builder) Within(s *Step, most float64) (ok bool, err error) {
+func (b *Builder) Within(s *Step, most float64) (ok bool) {
 	ok = true
 	for _, part := range s.values {
-		err := b.budget.Loop(part.Len(), func(lo, hi int) {
+		try.Check(b.budget.Loop(part.Len(), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				ok = ok && math.Abs(part.At(i)) <= most
 			}
-		})
-		if err != nil {
-			return false, err
-		}
+		}))
 	}
-	return ok, nil
+	return ok
 }
 
 // Never reports whether the step is 0, or false, everywhere.
@@ -90,29 +87,24 @@ func (v *Value) Limits(base *Value) bool {
 }
 
 // Threshold makes a step of a value at t.
-func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (Operand, error) {
+func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Operand {
 	if t.Type != v.Type {
-		return Operand{}, fmt.Errorf("operands of %v and %v", v.Type, t.Type)
+		try.Failf("operands of %v and %v", v.Type, t.Type)
 	}
 	base := v
 	if c := v.Clip; c != nil {
 		base = v.With(v.Node)
 		base.Clip = nil
 		inside := t.Len() > 0
-		err := b.budget.Loop(t.Len(), func(lo, hi int) {
+		try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				inside = inside && c.Lo < t.At(i) && t.At(i) < c.Hi
 			}
-		})
-		if err != nil {
-			return Operand{}, err
-		}
+		}))
 		switch {
 		case inside:
 		case t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi: // the clip counts
-			if base, err = b.Settle(v); err != nil {
-				return Operand{}, err
-			}
+			base = b.Settle(v)
 		default: // at a bound, below or above it does not exist
 			if t.At(0) == c.Lo {
 				lo = at
@@ -122,15 +114,9 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 			}
 		}
 	}
-	base, err := b.Settle(base)
-	if err != nil {
-		return Operand{}, err
-	}
+	base = b.Settle(base)
 	if t.Len() == 1 { // likewise at a bound of what the layers can give
-		of, err := b.values.Of(base.Layer)
-		if err != nil {
-			return Operand{}, err
-		}
+		of := try.Value(b.values.Of(base.Layer))
 		if t.At(0) == of.Min {
 			lo = at
 		}
@@ -141,43 +127,39 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) (O
 	out := base.With(n)
 	out.Type = lo.Type
 	out.Step = &Step{base: base, t: []*eval.Tensor{t}, values: []*eval.Tensor{lo, at, hi}}
-	return Operand{Value: out}, nil
+	return Operand{Value: out}
 }
 
 // Settle returns a value with nothing pending: it makes a Sign layer of a step, a Clip layer of
 // a clip, and pixels of windows.
-func (b *Builder) Settle(v *Value) (*Value, error) {
+func (b *Builder) Settle(v *Value) *Value {
 	switch {
 	case v.Clip == nil && v.Step == nil && v.Stairs == nil && v.Windows == nil:
-		return v, nil
+		return v
 	case v.settled != nil:
-		return v.settled, nil
+		return v.settled
 	case v.Windows != nil:
 		return b.spread(v)
 	}
 	if v.Clip != nil {
 		v.settled = b.clipLayer(v)
-		return v.settled, nil
+		return v.settled
 	}
-	if err := v.CheckReal(); err != nil {
-		return nil, err
-	}
+	try.Check(v.CheckReal())
 	layer, what := b.signLayer, "as a binarisation"
 	if v.Stairs != nil {
 		layer, what = b.stairsLayer, "as a quantisation"
 	}
-	out, err := layer(v)
+	out, err := try.Do(func() *Value { return layer(v) })
 	if err == nil {
 		v.settled = out
-		return out, nil
+		return out
 	}
-	if over := b.budget.Charge(0); over != nil {
-		return nil, over
-	}
+	try.Check(b.budget.Charge(0))
 	like := v.With(v.Node)
 	like.Step, like.Stairs, like.Type = nil, nil, pb.Float
 	v.settled = b.Hole(v.Node, fmt.Errorf("%s: %w", what, err), like, []*Value{v})
-	return v.settled, nil
+	return v.settled
 }
 
 // Settled returns what Settle has made of the value, nil if it has not been asked.
@@ -197,17 +179,14 @@ const signUnits = 32
 
 // signLayer emits the layers of a step: the difference to the threshold,
 // negated where the step falls, its sign, and the scale of the result.
-func (b *Builder) signLayer(v *Value) (*Value, error) {
+func (b *Builder) signLayer(v *Value) *Value {
 	s := v.Step
 	if len(s.t) > 1 {
 		return b.piecesLayer(v)
 	}
-	in, lists, err := b.stepLists(s)
-	if errors.Is(err, ErrPixels) {
+	in, lists, ok := b.stepLists(s)
+	if !ok {
 		return b.piecesLayer(v)
-	}
-	if err != nil {
-		return nil, err
 	}
 	at := func(k, c int) float64 {
 		if len(lists[k]) == 1 {
@@ -223,9 +202,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	// ±1. Where only some do, theirs get a negative scale.
 	falls := true
 	for c := range channels {
-		if err := b.budget.Charge(signUnits); err != nil {
-			return nil, err
-		}
+		try.Check(b.budget.Charge(signUnits))
 		falls = falls && at(1, c) >= at(3, c)
 	}
 	direction, offset := make([]float32, channels), make([]float32, channels)
@@ -243,9 +220,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	}
 	zeros := values.Never
 	if ternary {
-		if zeros, err = b.values.Meets(in.Layer, lists[0]); err != nil {
-			return nil, err
-		}
+		zeros = try.Value(b.values.Meets(in.Layer, lists[0]))
 		if zeros != values.Never && (b.options.SignOfZero == 0 || zeros == values.Often && !b.options.OverrideZeros) {
 			return b.ternaryLayer(v, in, lists, channels, zeros)
 		}
@@ -256,10 +231,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 			direction[c], offset[c] = 0, float32(math.Copysign(1, lo))
 			scale[c] = float32(math.Abs(lo))
 		} else {
-			above, err := b.zeroRule(lo, mid, hi, zeros)
-			if err != nil {
-				return nil, err
-			}
+			above := b.zeroRule(lo, mid, hi, zeros)
 			direction[c], offset[c] = 1, float32(-t)
 			if falls {
 				direction[c], offset[c], lo, hi, above = -1, float32(t), hi, lo, !above
@@ -269,12 +241,10 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 				r = bcnn.ZeroIsPlus
 			}
 			if rule != 0 && r != rule {
-				return nil, errors.New("its channels differ in the rule for 0")
+				try.Failf("its channels differ in the rule for 0")
 			}
 			rule = r
-			if scale[c], shift[c], err = b.halves(lo, mid, hi); err != nil {
-				return nil, err
-			}
+			scale[c], shift[c] = b.halves(lo, mid, hi)
 			exact = exact && float64(shift[c]+scale[c]) == hi && float64(shift[c]-scale[c]) == lo
 		}
 		plainInput = plainInput && direction[c] == 1 && t == 0
@@ -285,12 +255,9 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	if !ternary && !exact {
 		// The two values are none of ±1, to the last place: as levels they may be, and as a
 		// sum of which one part is 0 they are.
-		p, err := b.piecesOf(s)
-		if err != nil {
-			return nil, err
-		}
-		if out, err := b.levelled(v, p); out != nil || err != nil {
-			return out, err
+		p := b.piecesOf(s)
+		if out := b.levelled(v, p); out != nil {
+			return out
 		}
 		return b.chosen(v, p)
 	}
@@ -301,7 +268,7 @@ func (b *Builder) signLayer(v *Value) (*Value, error) {
 	if ternary && zeros != values.Never && b.err == nil {
 		b.Zeros = append(b.Zeros, Zero{v.Node, zeros == values.Often, out.Layer})
 	}
-	return b.scaled(v.Node, out, scale, shift), nil
+	return b.scaled(v.Node, out, scale, shift)
 }
 
 // scaled emits what makes values of a sign or of levels, if they are not just that.
@@ -335,10 +302,10 @@ const searchUnits = 256
 
 // halves returns a scale and a shift with which ±1 become hi and lo, and 0 becomes mid if
 // that is between them: an exporter has rounded all three to float32.
-func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) {
+func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32) {
 	if lo > hi {
-		scale, shift, err = b.halves(hi, mid, lo)
-		return -scale, shift, err
+		scale, shift = b.halves(hi, mid, lo)
+		return -scale, shift
 	}
 	low, high := float32(lo), float32(hi)
 	fits := func(scale, shift float32) bool { return shift+scale == high && shift-scale == low }
@@ -352,15 +319,13 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 			continue
 		}
 		if scale := float32((hi - lo) / 2); fits(scale, shift) {
-			return scale, shift, nil
+			return scale, shift
 		}
-		if err := b.budget.Charge(searchUnits); err != nil {
-			return 0, 0, err
-		}
+		try.Check(b.budget.Charge(searchUnits))
 		// The smallest scale with which both sums are rounded so.
 		scale := max(f32.Least(func(x float32) bool { return shift+x >= high }), f32.Least(func(x float32) bool { return shift-x <= low }))
 		if fits(scale, shift) {
-			return scale, shift, nil
+			return scale, shift
 		}
 	}
 	// Nothing fits: the last place of one of them is another, or 0 becomes another number.
@@ -368,20 +333,20 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32, err error) 
 	if between && math.Abs(mid-float64(shift)) <= weights.OfFloat32*max(-lo, hi) {
 		shift = shifts[0]
 	}
-	return float32((hi - lo) / 2), shift, nil
+	return float32((hi - lo) / 2), shift
 }
 
 // zeroRule reports whether the value at the threshold is the one above it.
-func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above bool, err error) {
+func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above bool) {
 	switch {
 	case mid == hi && lo != hi:
-		return true, nil
+		return true
 	case mid == lo && lo != hi:
-		return false, nil
+		return false
 	case lo == hi:
-		return false, fmt.Errorf("it is %v at its threshold and %v elsewhere", mid, lo)
+		try.Failf("it is %v at its threshold and %v elsewhere", mid, lo)
 	case zeros == values.Never:
-		return true, nil
+		return true
 	}
-	return b.options.SignOfZero == bcnn.ZeroIsPlus, nil
+	return b.options.SignOfZero == bcnn.ZeroIsPlus
 }

@@ -1,32 +1,26 @@
 package build
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // Pixels returns a value of the pixels of another without its padding, if there is any.
-func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*Value, error) {
-	if err := v.CheckReal(); err != nil {
-		return nil, err
-	}
+func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) *Value {
+	try.Check(v.CheckReal())
 	blocks := max(op.BlockH, 1) * max(op.BlockW, 1)
 	shape := bcnn.Shape{H: len(op.Rows), W: len(op.Cols), C: v.Shape.C / blocks}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
-	if err := b.budget.Charge(8 * int64(len(op.Rows)+len(op.Cols))); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
+	try.Check(b.budget.Charge(8 * int64(len(op.Rows)+len(op.Cols))))
 	out := b.Emit(n, suffix, op, shape, v)
 	out.View = slices.Clone(v.View)
 	if blocks > 1 {
 		out.View = view.NCHW(shape)
-		return out, nil
+		return out
 	}
 	for i := range out.View {
 		switch v.AxisOf(i) {
@@ -36,7 +30,7 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) (*
 			out.View[i] = view.Whole(view.W, shape.W)
 		}
 	}
-	return out, nil
+	return out
 }
 
 // PartOf returns the axis of rows or columns of which a dimension is a part; ok is false
@@ -51,52 +45,36 @@ func (b *Builder) PartOf(v *Value, dim int) (x view.Axis, ok bool) {
 }
 
 // PickPart is Pick for a dimension that is a part of the rows or columns of an image.
-func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions []int) (*Value, error) {
-	v, err := b.Movable(v)
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions []int) *Value {
+	v = b.Movable(v)
 	rest, seen := b.Inner(v.View, x, func(i int) bool { return i != dim })
 	size := [2]int{v.Shape.H, v.Shape.W}
 	along := int(x - view.H)
 	if view.Product(rest)*view.Product(v.View[dim]) != size[along] || len(positions) == 0 {
-		return nil, fmt.Errorf("dimension %d of its input does not run over windows of the image (%v in memory)", dim, v.Shape)
+		try.Failf("dimension %d of its input does not run over windows of the image (%v in memory)", dim, v.Shape)
 	}
 	flat := func(a view.Atom) int { return a.Stride }
-	group, err := b.Offsets(rest, flat)
-	if err != nil {
-		return nil, err
-	}
-	of, err := b.Offsets(v.View[dim], flat)
-	if err != nil {
-		return nil, err
-	}
+	group := b.Offsets(rest, flat)
+	of := b.Offsets(v.View[dim], flat)
 	size[along] = len(group) * len(positions)
-	if err := b.CheckShape(bcnn.Shape{H: size[0], W: size[1], C: v.Shape.C}); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(bcnn.Shape{H: size[0], W: size[1], C: v.Shape.C}))
 	var list [2][]int32
 	for i := range list {
-		if list[i], err = b.span(0, 1, size[i]); err != nil {
-			return nil, err
-		}
+		list[i] = b.span(0, 1, size[i])
 	}
 	for i := range list[along] {
 		list[along][i] = int32(of[positions[i/len(group)]] + group[i%len(group)])
 	}
-	out, err := b.Pixels(n, "", v, bcnn.Pixels{Rows: list[0], Cols: list[1]})
-	if err != nil {
-		return nil, err
-	}
+	out := b.Pixels(n, "", v, bcnn.Pixels{Rows: list[0], Cols: list[1]})
 	out.View = seen
 	if out.View[dim] = nil; len(positions) > 1 {
 		out.View[dim] = []view.Atom{{Axis: x, Stride: len(group), Size: len(positions)}}
 	}
-	return out, nil
+	return out
 }
 
 // Padded returns an image with pixels of one value around it.
-func (b *Builder) Padded(n *pb.Node, v *Value, p bcnn.Padding, fill float32) (*Value, error) {
+func (b *Builder) Padded(n *pb.Node, v *Value, p bcnn.Padding, fill float32) *Value {
 	around := func(before, size, after int) []int32 {
 		list := make([]int32, before+size+after)
 		for i := range list {
@@ -106,51 +84,40 @@ func (b *Builder) Padded(n *pb.Node, v *Value, p bcnn.Padding, fill float32) (*V
 		}
 		return list
 	}
-	if err := b.CheckShape(bcnn.Shape{H: p.Top + v.Shape.H + p.Bottom, W: p.Left + v.Shape.W + p.Right, C: v.Shape.C}); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(bcnn.Shape{H: p.Top + v.Shape.H + p.Bottom, W: p.Left + v.Shape.W + p.Right, C: v.Shape.C}))
 	return b.Pixels(n, "", v, bcnn.Pixels{
 		Rows: around(p.Top, v.Shape.H, p.Bottom), Cols: around(p.Left, v.Shape.W, p.Right), Fill: fill,
 	})
 }
 
 // Resample returns a value of weighted pixels of an image with nothing pending.
-func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) (*Value, error) {
+func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) *Value {
 	shape := bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: v.Shape.C}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
 	out := b.Emit(n, "", op, shape, v)
 	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
-	return out, nil
+	return out
 }
 
 // TopK returns the k largest values among the channels, over which dimension dim runs,
 // or the numbers of their channels, which are of type INT64. Those of a softmax of the
 // channels are those of its input.
-func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.TopK) (*Value, error) {
+func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.TopK) *Value {
 	if v.Layer >= 0 && b.Net.Layers[v.Layer].Op == bcnn.Op(bcnn.Softmax{}) {
 		if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
-			return nil, fmt.Errorf("the largest values of a softmax over other dimensions are not supported")
+			try.Failf("the largest values of a softmax over other dimensions are not supported")
 		}
 		if op.Values {
-			return nil, fmt.Errorf("the values of a softmax are not computed by the network")
+			try.Failf("the values of a softmax are not computed by the network")
 		}
 		v = v.With(v.Node)
 		v.Layer = b.Net.Layers[v.Layer].Inputs[0]
 	}
-	v, err := b.channelled(v, dim, n)
-	if err == nil {
-		v, err = b.Ordered(n, v)
-	}
-	if err == nil {
-		v, err = b.Settle(v)
-	}
-	if err != nil {
-		return nil, err
-	}
+	v = b.channelled(v, dim, n)
+	v = b.Ordered(n, v)
+	v = b.Settle(v)
 	if op.K < 1 || op.K > v.Shape.C {
-		return nil, fmt.Errorf("the %d largest of %d values", op.K, v.Shape.C)
+		try.Failf("the %d largest of %d values", op.K, v.Shape.C)
 	}
 	shape := v.Shape
 	shape.C = op.K
@@ -159,5 +126,5 @@ func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.Top
 	if out.View[dim] = view.Whole(view.C, op.K); !op.Values {
 		out.Type = pb.Int64
 	}
-	return out, nil
+	return out
 }

@@ -1,10 +1,10 @@
 package build
 
 import (
-	"errors"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
@@ -22,7 +22,7 @@ const (
 // Pointwise evaluates an operator whose operands are constants, or constants
 // and steps of the same value. ok is false where there is another operand, and where the
 // thresholds of the steps have no order that is the same everywhere.
-func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool, err error) {
+func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool) {
 	var first *Value
 	steps := make([]*Step, len(operands))
 	same := true // base
@@ -31,7 +31,7 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 		case o.Value == nil:
 			continue
 		case o.Value.Step == nil:
-			return Operand{}, false, nil
+			return Operand{}, false
 		case first == nil:
 			first = o.Value
 		}
@@ -43,8 +43,8 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 		for i, o := range operands {
 			args[i] = o.Constant
 		}
-		t, err := f(args)
-		return Operand{Constant: t}, true, err
+		t := try.Value(f(args))
+		return Operand{Constant: t}, true
 	}
 	base := first.Step.base
 	var all []*eval.Tensor // thresholds, ascending
@@ -53,26 +53,22 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 			continue
 		}
 		if !same {
-			if s, err = b.unfolded(s); err != nil {
-				return Operand{}, false, err
-			}
+			s = b.unfolded(s)
 			if all == nil {
 				base = s.base
 			}
 			if steps[i] = s; !s.base.same(base) {
-				return Operand{}, false, nil
+				return Operand{}, false
 			}
 		}
-		if all, ok, err = b.merged(all, s.t); !ok || err != nil {
-			return Operand{}, false, err
+		if all, ok = b.merged(all, s.t); !ok {
+			return Operand{}, false
 		}
 	}
 	s := Step{base: base}
 	below := make([]int, len(operands)) // how many thresholds of an operand a piece is above
 	for k := range 2*len(all) + 1 {
-		if err := b.budget.Charge(pieceUnits); err != nil {
-			return Operand{}, false, err
-		}
+		try.Check(b.budget.Charge(pieceUnits))
 		args := make([]*eval.Tensor, len(operands))
 		for i, o := range operands {
 			at := steps[i]
@@ -85,10 +81,7 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 				args[i] = at.values[2*below[i]-1]
 			}
 		}
-		t, err := f(args)
-		if err != nil {
-			return Operand{}, true, err
-		}
+		t := try.Value(f(args))
 		s.values = append(s.values, t)
 		// Where nothing changes at a threshold there is none.
 		if end := len(s.values); k%2 == 0 && k > 0 {
@@ -100,48 +93,41 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 	}
 	v := first.With(n)
 	v.Step, v.Type = &s, s.values[0].Type
-	return Operand{Value: v}, true, nil
+	return Operand{Value: v}, true
 }
 
 // same reports whether two settled values are the same.
 func (v *Value) same(w *Value) bool { return v.Layer == w.Layer && v.View.Equal(w.View) }
 
 // unfolded is a step of |x| as one of x, and another as it is.
-func (b *Builder) unfolded(s *Step) (*Step, error) {
+func (b *Builder) unfolded(s *Step) *Step {
 	l, ok := b.made(s.base.Layer)
 	if !ok {
-		return s, nil
+		return s
 	}
 	abs, ok := l.Op.(bcnn.PReLU)
 	if !ok || len(abs.Slope) != 1 || abs.Slope[0] != -1 {
-		return s, nil
+		return s
 	}
 	out := &Step{base: s.base.With(s.base.Node)}
 	out.base.Layer = l.Inputs[0]
 	for i, t := range slices.Backward(s.t) {
-		if positive, _, err := b.ordered(eval.Scalar(t.Type, 0), t); !positive || err != nil {
-			return s, err
+		if positive, _ := b.ordered(eval.Scalar(t.Type, 0), t); !positive {
+			return s
 		}
-		t, err := b.eval.Unary("Neg")([]*eval.Tensor{t})
-		if err != nil {
-			return nil, err
-		}
+		t := try.Value(b.eval.Unary("Neg")([]*eval.Tensor{t}))
 		out.t, out.values = append(out.t, t), append(out.values, s.values[2*i+2], s.values[2*i+1])
 	}
 	out.t, out.values = append(out.t, s.t...), append(out.values, s.values...)
-	return out, nil
+	return out
 }
 
 // merged joins lists of thresholds; ok is false where some have no order, or are too many.
-func (b *Builder) merged(x, y []*eval.Tensor) (all []*eval.Tensor, ok bool, err error) {
-	if err := b.budget.Charge(pieceUnits * int64(len(x)+len(y))); err != nil {
-		return nil, false, err
-	}
+func (b *Builder) merged(x, y []*eval.Tensor) (all []*eval.Tensor, ok bool) {
+	try.Check(b.budget.Charge(pieceUnits * int64(len(x)+len(y))))
 	for len(x) > 0 && len(y) > 0 {
-		less, same, err := b.ordered(x[0], y[0])
+		less, same := b.ordered(x[0], y[0])
 		switch {
-		case err != nil:
-			return nil, false, err
 		case same:
 			all, x, y = append(all, x[0]), x[1:], y[1:]
 			continue
@@ -149,8 +135,8 @@ func (b *Builder) merged(x, y []*eval.Tensor) (all []*eval.Tensor, ok bool, err 
 			all, x = append(all, x[0]), x[1:]
 			continue
 		}
-		if less, _, err = b.ordered(y[0], x[0]); !less || err != nil {
-			return nil, false, err
+		if less, _ = b.ordered(y[0], x[0]); !less {
+			return nil, false
 		}
 		all, y = append(all, y[0]), y[1:]
 	}
@@ -159,86 +145,68 @@ func (b *Builder) merged(x, y []*eval.Tensor) (all []*eval.Tensor, ok bool, err 
 	for _, t := range all {
 		numbers += t.Len()
 	}
-	return all, len(all) <= mostThresholds && numbers <= mostNumbers, nil
+	return all, len(all) <= mostThresholds && numbers <= mostNumbers
 }
 
 // ordered reports whether a threshold is below another everywhere, or the same.
-func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool, err error) {
+func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool) {
 	if x.Len() == 1 && y.Len() == 1 && x.Type == y.Type {
-		return x.At(0) < y.At(0), x.Equal(y), nil
+		return x.At(0) < y.At(0), x.Equal(y)
 	}
-	if same, err = b.equal(x, y); same || err != nil {
-		return false, same, err
+	if same = b.equal(x, y); same {
+		return false, same
 	}
 	if x.Type != y.Type {
-		return false, false, nil
+		return false, false
 	}
 	t, err := b.eval.Binary("Less")([]*eval.Tensor{x, y})
 	if err != nil {
-		if over := b.budget.Charge(0); over != nil {
-			return false, false, over
-		}
-		return false, false, nil // they do not fit each other
+		try.Check(b.budget.Charge(0))
+		return false, false // they do not fit each other
 	}
 	less = t.Len() > 0
-	err = b.budget.Loop(t.Len(), func(lo, hi int) {
+	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			less = less && t.At(i) != 0
 		}
-	})
-	return less, false, err
+	}))
+	return less, false
 }
 
 // stepLists returns the threshold and the three values per channel. A value
-// that was flattened to a vector really becomes one if they vary along it.
-func (b *Builder) stepLists(s *Step) (in *Value, lists [4][]float32, err error) {
-	in = s.base
+// that was flattened to a vector really becomes one if they vary along it; ok is false
+// where one varies over the height or width.
+func (b *Builder) stepLists(s *Step) (in *Value, lists [4][]float32, ok bool) {
+	in, ok = s.base, true
 	for k, t := range []*eval.Tensor{s.t[0], s.values[0], s.values[1], s.values[2]} {
-		if in, lists[k], err = b.list(in, t); err != nil {
-			return nil, lists, err
+		if ok {
+			in, lists[k], ok = b.PerChannel(in, b.inFloat(t), in.Node)
 		}
 	}
-	return in, lists, nil
-}
-
-// list is Broadcast for constants of any type.
-func (b *Builder) list(in *Value, t *eval.Tensor) (*Value, []float32, error) {
-	t, err := b.inFloat(t)
-	if err != nil {
-		return nil, nil, err
-	}
-	return b.Broadcast(in, t, in.Node)
+	return in, lists, ok
 }
 
 // inFloat is a constant as FLOAT.
-func (b *Builder) inFloat(t *eval.Tensor) (*eval.Tensor, error) {
+func (b *Builder) inFloat(t *eval.Tensor) *eval.Tensor {
 	if t.Type.Real() {
-		return t, nil
+		return t
 	}
-	return b.eval.Cast(pb.Float)([]*eval.Tensor{t})
+	return try.Value(b.eval.Cast(pb.Float)([]*eval.Tensor{t}))
 }
 
 // Joined is And, Or or Xor of two truth values: steps of different values, or a step and a
 // constant that varies over its pixels. With ±1 for them it is the minimum, the maximum or
 // the negative product.
-func (b *Builder) Joined(n *pb.Node, op string, operands []Operand) (Operand, error) {
+func (b *Builder) Joined(n *pb.Node, op string, operands []Operand) Operand {
 	signs := make([]*Value, len(operands))
 	for i, o := range operands {
 		if o.Value == nil || o.Value.Step == nil || o.Value.Type != pb.Bool {
-			return Operand{}, errors.New("only truth values that are made of comparisons can be joined")
+			try.Failf("only truth values that are made of comparisons can be joined")
 		}
-		r, _, err := b.Pointwise(n, []Operand{o, {Constant: eval.Scalar(pb.Float, 1)}, {Constant: eval.Scalar(pb.Float, -1)}}, b.eval.Where)
-		if err != nil {
-			return Operand{}, err
-		}
-		if signs[i], err = b.Settle(r.Value); err != nil {
-			return Operand{}, err
-		}
+		r, _ := b.Pointwise(n, []Operand{o, {Constant: eval.Scalar(pb.Float, 1)}, {Constant: eval.Scalar(pb.Float, -1)}}, b.eval.Where)
+		signs[i] = b.Settle(r.Value)
 	}
-	y, err := b.Pair(n, pairOps[op], signs[0], signs[1])
-	if err != nil {
-		return Operand{}, err
-	}
+	y := b.Pair(n, pairOps[op], signs[0], signs[1])
 	above := op != "Xor"
 	yes, no := eval.Scalar(pb.Bool, truth(above)), eval.Scalar(pb.Bool, truth(!above))
 	return b.Threshold(n, y, eval.Scalar(pb.Float, 0), no, yes, yes)

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
@@ -108,7 +109,7 @@ func (v *Value) CheckImage() error {
 // CheckPooled reports a value that is no batch of images. turned says that the height of
 // its images runs along the columns in memory, and the width along the rows.
 func (v *Value) CheckPooled() (turned bool, err error) {
-	if err := v.CheckImage(); err == nil {
+	if v.CheckImage() == nil {
 		return false, nil
 	}
 	w := v.With(v.Node)
@@ -123,17 +124,15 @@ func (v *Value) CheckPooled() (turned bool, err error) {
 
 // Channels returns the order of a dimension that runs over all channels, nil
 // if it is that of the memory.
-func (b *Builder) Channels(v *Value, d []view.Atom) ([]int, error) {
+func (b *Builder) Channels(v *Value, d []view.Atom) []int {
 	if slices.Equal(d, view.Whole(view.C, v.Shape.C)) {
-		return nil, nil
+		return nil
 	}
 	return b.Offsets(d, view.ChannelStride)
 }
 
 // Offsets is view.Offsets, charged.
-func (b *Builder) Offsets(d []view.Atom, stride func(view.Atom) int) ([]int, error) {
-	if err := b.budget.Charge(24 * int64(view.Product(d))); err != nil {
-		return nil, err
-	}
-	return view.Offsets(d, stride), nil
+func (b *Builder) Offsets(d []view.Atom, stride func(view.Atom) int) []int {
+	try.Check(b.budget.Charge(24 * int64(view.Product(d))))
+	return view.Offsets(d, stride)
 }

@@ -1,19 +1,15 @@
 package build
 
 import (
-	"errors"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // Weighted emits a layer with real weights. What they are made of, package simplify finds.
-func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) (*Value, error) {
-	v, err := b.Settle(v)
-	if err != nil {
-		return nil, err
-	}
+func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) *Value {
+	v = b.Settle(v)
 	var rows int
 	switch op := op.(type) {
 	case bcnn.Conv2D:
@@ -22,13 +18,13 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) (
 		rows = len(op.Weights.F32)
 	}
 	if rows == 0 {
-		return nil, errors.New("the weights are empty")
+		try.Failf("the weights are empty")
 	}
 	y := b.Emit(n, "", op, shape, v)
 	if b.Rounding != 0 && b.err == nil {
 		b.rounding[y.Layer] = b.Rounding
 	}
-	return y, nil
+	return y
 }
 
 // Tolerance is how far the weights of a layer may be from what they are taken for.

@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
@@ -24,40 +25,29 @@ type Taps struct{ Taps, N, Stride, Dilation int }
 func Unit(size int) Taps { return Taps{Taps: 1, N: size, Stride: 1, Dilation: 1} }
 
 // Over returns the windows over an image, seen as batch, channels, rows and columns.
-func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) (*Value, error) {
+func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) *Value {
 	shape := bcnn.Shape{H: rows.Taps * rows.N, W: cols.Taps * cols.N, C: v.Shape.C}
-	if err := b.CheckShape(shape); err != nil {
-		return nil, err
-	}
+	try.Check(b.CheckShape(shape))
 	out := &Value{Type: v.Type, Node: n, Layer: v.Layer, Shape: shape, Windows: &Windows{v, rows, cols}}
 	out.View = view.NCHW(shape)
 	out.View[1] = v.View[1]
-	return out, nil
+	return out
 }
 
 // spread makes pixels of windows.
-func (b *Builder) spread(v *Value) (*Value, error) {
+func (b *Builder) spread(v *Value) *Value {
 	w := v.Windows
-	places := func(t Taps) ([]int32, error) {
-		list, err := b.indices(t.Taps * t.N)
+	places := func(t Taps) []int32 {
+		list := b.indices(t.Taps * t.N)
 		for k := range list {
 			list[k] = int32(k%t.N*t.Stride + k/t.N*t.Dilation)
 		}
-		return list, err
+		return list
 	}
-	rows, err := places(w.Rows)
-	if err != nil {
-		return nil, err
-	}
-	cols, err := places(w.Cols)
-	if err != nil {
-		return nil, err
-	}
-	out, err := b.Pixels(v.Node, "", w.Of, bcnn.Pixels{Rows: rows, Cols: cols})
-	if err != nil {
-		return nil, err
-	}
+	rows := places(w.Rows)
+	cols := places(w.Cols)
+	out := b.Pixels(v.Node, "", w.Of, bcnn.Pixels{Rows: rows, Cols: cols})
 	out.View = slices.Clone(v.View)
 	v.settled = out
-	return out, nil
+	return out
 }

@@ -7,6 +7,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -66,40 +67,37 @@ func (n *Node) Has(name string) bool {
 }
 
 // Float, Int, Text and Ints return the value of an attribute, or the fallback if
-// there is none. An attribute of another type is an error.
-func (n *Node) Float(name string, fallback float32) (float32, error) {
-	if a, err := n.Attr(name, AttrFloat); a == nil {
-		return fallback, err
-	} else {
-		return a.F, nil
+// there is none. They fail where it has another type: see package try.
+func (n *Node) Float(name string, fallback float32) float32 {
+	if a := try.Value(n.Attr(name, AttrFloat)); a != nil {
+		return a.F
 	}
+	return fallback
 }
 
-func (n *Node) Int(name string, fallback int64) (int64, error) {
-	if a, err := n.Attr(name, AttrInt); a == nil {
-		return fallback, err
-	} else {
-		return a.I, nil
+func (n *Node) Int(name string, fallback int64) int64 {
+	if a := try.Value(n.Attr(name, AttrInt)); a != nil {
+		return a.I
 	}
+	return fallback
 }
 
-func (n *Node) Text(name, fallback string) (string, error) {
-	a, err := n.Attr(name, AttrString)
-	switch {
-	case a == nil:
-		return fallback, err
-	case len(a.S) > maxName:
-		return "", fmt.Errorf("attribute %q has %d bytes, at most %d are allowed", name, len(a.S), maxName)
-	}
-	return string(a.S), nil
-}
-
-func (n *Node) Ints(name string) ([]int64, error) {
-	a, err := n.Attr(name, AttrInts)
+func (n *Node) Text(name, fallback string) string {
+	a := try.Value(n.Attr(name, AttrString))
 	if a == nil {
-		return nil, err
+		return fallback
 	}
-	return a.Is, nil
+	if len(a.S) > maxName {
+		try.Failf("attribute %q has %d bytes, at most %d are allowed", name, len(a.S), maxName)
+	}
+	return string(a.S)
+}
+
+func (n *Node) Ints(name string) []int64 {
+	if a := try.Value(n.Attr(name, AttrInts)); a != nil {
+		return a.Is
+	}
+	return nil
 }
 
 // Graph returns the graph in an attribute, or nil. Its nodes have the index of this one.
@@ -124,28 +122,22 @@ func (n *Node) Graph(name string, b *budget.Budget) (*Graph, error) {
 }
 
 // Sizes returns a list of want non-negative sizes, or the fallback for all.
-func (n *Node) Sizes(name string, want int, fallback int) ([]int, error) {
-	list, err := n.Ints(name)
-	if err != nil {
-		return nil, err
+func (n *Node) Sizes(name string, want int, fallback int) []int {
+	list := n.Ints(name)
+	if list == nil {
+		return slices.Repeat([]int{fallback}, want)
 	}
 	out := make([]int, want)
-	if list == nil {
-		for i := range out {
-			out[i] = fallback
-		}
-		return out, nil
-	}
 	if len(list) != want {
-		return nil, fmt.Errorf("attribute %q has %d values, want %d: only two-dimensional windows are supported", name, len(list), want)
+		try.Failf("attribute %q has %d values, want %d: only two-dimensional windows are supported", name, len(list), want)
 	}
 	for i, v := range list {
 		if v < 0 || v > MaxSize {
-			return nil, fmt.Errorf("attribute %q is %v", name, list)
+			try.Failf("attribute %q is %v", name, list)
 		}
 		out[i] = int(v)
 	}
-	return out, nil
+	return out
 }
 
 // Input returns the name of an input, empty if it is left out.
