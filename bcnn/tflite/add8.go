@@ -1,11 +1,10 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -25,21 +24,15 @@ type table8 [steps8 + 1]int64
 const shiftBits = 20
 
 // newSum8 makes the tables, for blocks of values as vectors make them or for the others.
-func newSum8(v, w, q *value, sign int64, limits clamp, blocks bool) (*sum8, error) {
+func newSum8(v, w, q *value, sign int64, limits clamp, blocks bool) *sum8 {
 	twice := 2 * float64(max(v.scale, w.scale))
 	s := &sum8{zero: int64(q.zero), limits: limits}
-	var err error
-	if s.out, err = newFactor(twice / (float64(int64(1)<<shiftBits) * float64(q.scale))); err != nil {
-		return nil, err
-	}
+	s.out = newFactor(twice / (float64(int64(1)<<shiftBits) * float64(q.scale)))
 	if s.out.exponent > 0 {
-		return nil, errors.New("its output has a scale of almost 0")
+		try.Failf("its output has a scale of almost 0")
 	}
 	for k, in := range []*value{v, w} {
-		f, err := newFactor(float64(in.scale) / twice)
-		if err != nil {
-			return nil, err
-		}
+		f := newFactor(float64(in.scale) / twice)
 		t := &s.first
 		if k > 0 {
 			t = &s.second
@@ -56,7 +49,7 @@ func newSum8(v, w, q *value, sign int64, limits clamp, blocks bool) (*sum8, erro
 			}
 		}
 	}
-	return s, nil
+	return s
 }
 
 func (s *sum8) level(i, j int) int64 {
@@ -65,42 +58,24 @@ func (s *sum8) level(i, j int) int64 {
 
 // add8 is ADD or SUB, with the sign −1, of 8-bit values: a sum of multiples in float32,
 // whose thresholds all pairs of integers tell.
-func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) (*value, error) {
+func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) *value {
 	if w.typ != schema.Int8 || w.shape != v.shape {
-		return nil, fmt.Errorf("sums of %v %v and %v %v are not supported", v.typ, v.shape, w.typ, w.shape)
+		try.Failf("sums of %v %v and %v %v are not supported", v.typ, v.shape, w.typ, w.shape)
 	}
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	limits, err := q.activationRange(act)
-	if err != nil {
-		return nil, err
-	}
+	q := im.output8(o.Outputs[0])
+	limits := q.activationRange(act)
 	n := im.many(v)
 	blocks := sign > 0 && n >= blockSize
-	s, err := newSum8(v, w, q, sign, limits, blocks)
-	if err != nil {
-		return nil, err
-	}
+	s := newSum8(v, w, q, sign, limits, blocks)
 	if rest := n % blockSize; blocks && rest > 0 {
-		other, err := newSum8(v, w, q, sign, limits, false)
-		if err != nil {
-			return nil, err
-		}
-		pairs, most, err := im.differences(s.level, other.level)
-		if err != nil {
-			return nil, err
-		}
+		other := newSum8(v, w, q, sign, limits, false)
+		pairs, most := im.differences(s.level, other.level)
 		if pairs > 0 {
 			im.deviates(o, "the last %d of %d values by at most %d, for %d of the %d pairs of inputs", rest, n, most, pairs, pairs8)
 		}
 	}
-	a, b, thresholds, err := im.separate(s, v, w, sign)
-	if err != nil {
-		return nil, err
-	}
-	pairs, most, err := im.differences(s.level, func(i, j int) int64 {
+	a, b, thresholds := im.separate(s, v, w, sign)
+	pairs, most := im.differences(s.level, func(i, j int) int64 {
 		sum, k := at8(i, v.zero, a)+at8(j, w.zero, b), 0
 		for step := (steps8 + 1) / 2; step > 0; step /= 2 {
 			if sum >= thresholds[k+step-1] {
@@ -109,27 +84,17 @@ func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) (
 		}
 		return int64(k + math.MinInt8)
 	})
-	if err != nil {
-		return nil, err
-	}
 	if pairs > 0 {
 		im.deviates(o, "by at most %d, for %d of the %d pairs of inputs", most, pairs, pairs8)
 	}
-	if v, err = im.multiple(o, "/first", v, a); err != nil {
-		return nil, err
-	}
-	if w, err = im.multiple(o, "/second", w, b); err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "/sum", bcnn.Add{}, v.shape, v, w)
-	if err != nil {
-		return nil, err
-	}
+	v = im.multiple(o, "/first", v, a)
+	w = im.multiple(o, "/second", w, b)
+	y := im.emit(o, "/sum", bcnn.Add{}, v.shape, v, w)
 	return im.integers8(o, y, thresholds, q)
 }
 
 // multiple emits what at8 computes.
-func (im *importer) multiple(o *schema.Operator, suffix string, v *value, factor float32) (*value, error) {
+func (im *importer) multiple(o *schema.Operator, suffix string, v *value, factor float32) *value {
 	if factor == 1 {
 		return im.centred(o, v)
 	}
@@ -139,13 +104,8 @@ func (im *importer) multiple(o *schema.Operator, suffix string, v *value, factor
 		shifted = shifted || affine
 	}
 	if shifted { // a layer that a multiplication would be joined with, which rounds once
-		y, err := im.centred(o, v)
-		if err != nil {
-			return nil, err
-		}
-		if v, err = im.emit(o, suffix+"/integers", bcnn.Clip{Min: -steps8, Max: steps8}, y.shape, y); err != nil {
-			return nil, err
-		}
+		y := im.centred(o, v)
+		v = im.emit(o, suffix+"/integers", bcnn.Clip{Min: -steps8, Max: steps8}, y.shape, y)
 	}
 	return im.affine(o, suffix, v, []float32{factor}, nil)
 }
@@ -163,10 +123,8 @@ const (
 )
 
 // differences counts the pairs for which two functions differ, and tells by how much.
-func (im *importer) differences(f, g func(i, j int) int64) (pairs int, most int64, err error) {
-	if err := im.budget.Charge(pairUnits); err != nil {
-		return 0, 0, err
-	}
+func (im *importer) differences(f, g func(i, j int) int64) (pairs int, most int64) {
+	try.Check(im.budget.Charge(pairUnits))
 	for i := range steps8 + 1 {
 		for j := range steps8 + 1 {
 			if x, y := f(i, j), g(i, j); x != y {
@@ -175,7 +133,7 @@ func (im *importer) differences(f, g func(i, j int) int64) (pairs int, most int6
 			}
 		}
 	}
-	return pairs, most, nil
+	return pairs, most
 }
 
 // attempts is how many multiples are tried.
@@ -184,31 +142,25 @@ const attempts = 12
 // separate finds multiples of two values and thresholds of their float32 sum that tell the
 // levels of a sum of tables apart: all of them, or where rounding mixes levels, in no
 // attempt.
-func (im *importer) separate(s *sum8, v, w *value, sign int64) (a, b float32, thresholds []float32, err error) {
-	if thresholds, err = im.numbers(steps8); err != nil {
-		return 0, 0, nil, err
-	}
+func (im *importer) separate(s *sum8, v, w *value, sign int64) (a, b float32, thresholds []float32) {
+	thresholds = im.numbers(steps8)
 	var best []float32
 	for k := range attempts {
 		// The larger scale is 1, or a little more.
 		unit := 1 + float64(k)/64
 		most := float64(max(v.scale, w.scale))
 		x, y := float32(unit*float64(v.scale)/most), float32(unit*float64(w.scale)/most*float64(sign))
-		if err := im.budget.Charge(pairUnits); err != nil {
-			return 0, 0, nil, err
-		}
+		try.Check(im.budget.Charge(pairUnits))
 		if tell(s, v, w, x, y, thresholds) {
-			return x, y, thresholds, nil
+			return x, y, thresholds
 		}
 		if k == 0 {
 			a, b = x, y
-			if best, err = im.numbers(steps8); err != nil {
-				return 0, 0, nil, err
-			}
+			best = im.numbers(steps8)
 			copy(best, thresholds)
 		}
 	}
-	return a, b, best, nil
+	return a, b, best
 }
 
 // tell sets thresholds for multiples, and reports whether they tell all levels apart.

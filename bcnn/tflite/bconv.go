@@ -1,11 +1,11 @@
 package tflite
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -25,19 +25,10 @@ const maxTaps = 1 << 22
 // bconv is LceBconv2d. With x the sum over ±1, it gives activation(x)·multiplier + bias
 // as FLOAT32, or rounded as INT8, or packed bits: −1 where the number of taps that
 // differ exceeds a threshold.
-func (im *importer) bconv(o *schema.Operator) (*value, error) {
-	v, err := im.bits(o, bconvInput)
-	if err != nil {
-		return nil, err
-	}
-	filter, err := im.required(o, bconvFilter)
-	if err != nil {
-		return nil, err
-	}
-	p, err := im.options(o)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) bconv(o *schema.Operator) *value {
+	v := im.bits(o, bconvInput)
+	filter := im.required(o, bconvFilter)
+	p := im.options(o)
 	const known = 1 << 22 // channels
 	channels := p.int("channels_in", 1, known)
 	act := p.int("fused_activation_function", actNone, actReLU6)
@@ -49,81 +40,61 @@ func (im *importer) bconv(o *schema.Operator) (*value, error) {
 	padValue := p.int("pad_values", 0, 1)
 	switch {
 	case p.err != nil:
-		return nil, p.err
+		try.Fail(p.err)
 	case channels != v.shape.C:
-		return nil, fmt.Errorf("it takes %d channels, its input has %d", channels, v.shape.C)
+		try.Failf("it takes %d channels, its input has %d", channels, v.shape.C)
 	}
-	w, out, groups, err := im.packedFilter(filter, channels)
-	if err != nil {
-		return nil, err
-	}
+	w, out, groups := im.packedFilter(filter, channels)
 	g.kh, g.kw = filter.dims[1], filter.dims[2]
-	window, shape, err := g.window(v)
-	if err != nil {
-		return nil, err
-	}
+	window, shape := g.window(v)
 	shape.C = out
 	taps := g.kh * g.kw * (channels / groups)
 	if taps > maxTaps {
-		return nil, fmt.Errorf("%d taps, at most %d are supported", taps, maxTaps)
+		try.Failf("%d taps, at most %d are supported", taps, maxTaps)
 	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	if window.Pad == (bcnn.Padding{}) {
 		padValue = 0
 	} else if padValue == 0 && channels/groups%2 != 0 && (t.Type != schema.Float32 || act != actNone) {
 		// LCE would count half of the channels of a padded tap as −1.
-		return nil, fmt.Errorf("zero padding of %d channels, an odd number, needs an output of FLOAT32 without activation", channels/groups)
+		try.Failf("zero padding of %d channels, an odd number, needs an output of FLOAT32 without activation", channels/groups)
 	}
 	conv := bcnn.Conv2D{Window: window, Out: out, Groups: groups, PadValue: padValue, Weights: bcnn.Weights{Bits: w}}
 	switch t.Type {
 	case schema.Int32:
-		y, err := im.emit(o, "/sum", conv, shape, v)
-		if err != nil {
-			return nil, err
-		}
+		y := im.emit(o, "/sum", conv, shape, v)
 		return im.bconvBits(o, y, taps)
 	case schema.Int8:
 		return im.bconv8(o, v, conv, shape, t, act)
 	case schema.Float32:
-		y, err := im.emit(o, "/sum", conv, shape, v)
-		if err != nil {
-			return nil, err
-		}
+		y := im.emit(o, "/sum", conv, shape, v)
 		return im.bconvFloats(o, y, act)
 	}
-	return nil, fmt.Errorf("an output of %v is not supported", t.Type)
+	panic(try.Errorf("an output of %v is not supported", t.Type))
 }
 
 // packedFilter returns the weights of a filter [out][kh][kw][words], in which a bit 1
 // is −1, and how many groups of channels it is for.
-func (im *importer) packedFilter(filter *constant, channels int) (w []uint64, out, groups int, err error) {
+func (im *importer) packedFilter(filter *constant, channels int) (w []uint64, out, groups int) {
 	if len(filter.dims) != 4 {
-		return nil, 0, 0, fmt.Errorf("its filter has %d dimensions, want 4", len(filter.dims))
+		try.Failf("its filter has %d dimensions, want 4", len(filter.dims))
 	}
-	words, err := filter.words()
-	if err != nil {
-		return nil, 0, 0, err
-	}
+	words := filter.words()
 	out, per := filter.dims[0], filter.dims[3]
 	switch total := wordsOf(channels); {
 	case total%per != 0 || channels%(total/per) != 0 || out%(total/per) != 0:
-		return nil, 0, 0, fmt.Errorf("filters %v do not fit %d channels", filter.dims, channels)
+		try.Failf("filters %v do not fit %d channels", filter.dims, channels)
 	default:
 		groups = total / per
 	}
 	row := channels / groups
 	if wordsOf(row) != per || groups > 1 && row%wordBits != 0 {
-		return nil, 0, 0, fmt.Errorf("filters %v do not fit %d channels", filter.dims, channels)
+		try.Failf("filters %v do not fit %d channels", filter.dims, channels)
 	}
 	rows, size := words.Len()/per, bits.Words(row)
-	if err := im.budget.Charge(8 * int64(rows) * int64(size)); err != nil {
-		return nil, 0, 0, err
-	}
+	try.Check(im.budget.Charge(8 * int64(rows) * int64(size)))
 	w = make([]uint64, rows*size)
-	err = im.budget.Loop(rows, func(lo, hi int) {
+	try.Check(im.budget.Loop(rows, func(lo, hi int) {
 		for r := lo; r < hi; r++ {
 			to := w[r*size:][:size]
 			for i := range per {
@@ -131,109 +102,71 @@ func (im *importer) packedFilter(filter *constant, channels int) (w []uint64, ou
 			}
 			to[size-1] &= bits.TailMask(row)
 		}
-	})
-	if err == nil {
-		err = im.budget.Charge(int64(rows) * int64(per))
-	}
-	return w, out, groups, err
+	}))
+	try.Check(im.budget.Charge(int64(rows) * int64(per)))
+	return w, out, groups
 }
 
 // bconvBits makes packed bits of sums x of so many taps: −1 where (taps − x)/2, the
 // number of taps that differ, exceeds the threshold of its channel.
-func (im *importer) bconvBits(o *schema.Operator, y *value, taps int) (*value, error) {
-	c, err := im.required(o, bconvThresholds)
-	if err != nil {
-		return nil, err
-	}
-	thresholds, err := c.words()
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) bconvBits(o *schema.Operator, y *value, taps int) *value {
+	c := im.required(o, bconvThresholds)
+	thresholds := c.words()
 	if thresholds.Len() != y.shape.C {
-		return nil, fmt.Errorf("%d thresholds for %d channels", thresholds.Len(), y.shape.C)
+		try.Failf("%d thresholds for %d channels", thresholds.Len(), y.shape.C)
 	}
-	bias, err := im.numbers(y.shape.C)
-	if err != nil {
-		return nil, err
-	}
+	bias := im.numbers(y.shape.C)
 	for i := range bias {
 		// Beyond the ends it is always or never −1.
 		most := min(max(int(thresholds.At(i)), -1), taps)
 		bias[i] = float32(2*most - taps)
 	}
-	if y, err = im.affine(o, "/threshold", y, nil, bias); err != nil {
-		return nil, err
-	}
-	if y, err = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, y.shape, y); err != nil {
-		return nil, err
-	}
+	y = im.affine(o, "/threshold", y, nil, bias)
+	y = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, y.shape, y)
 	y.typ = schema.Int32
-	return y, nil
+	return y
 }
 
 // numbers allocates numbers for a layer.
-func (im *importer) numbers(n int) ([]float32, error) {
-	if err := im.budget.Charge(8 * int64(n)); err != nil { // and for the loop that sets them
-		return nil, err
-	}
-	return make([]float32, n), nil
+func (im *importer) numbers(n int) []float32 {
+	try.Check(im.budget.Charge(8 * int64(n)))
+	return make([]float32, n)
 }
 
 // bconvFactors returns the multipliers and the biases of a binary convolution.
-func (im *importer) bconvFactors(o *schema.Operator, channels int) (multiplier, bias []float32, err error) {
-	if multiplier, err = im.floats(o, bconvMultiplier); err != nil {
-		return nil, nil, err
-	}
-	if bias, err = im.floats(o, bconvBias); err != nil {
-		return nil, nil, err
-	}
+func (im *importer) bconvFactors(o *schema.Operator, channels int) (multiplier, bias []float32) {
+	multiplier = im.floats(o, bconvMultiplier)
+	bias = im.floats(o, bconvBias)
 	if len(multiplier) != channels || len(bias) != channels {
-		err = fmt.Errorf("%d multipliers and %d biases for %d channels", len(multiplier), len(bias), channels)
+		try.Failf("%d multipliers and %d biases for %d channels", len(multiplier), len(bias), channels)
 	}
-	return multiplier, bias, err
+	return multiplier, bias
 }
 
 // bconvFloats makes numbers of sums.
-func (im *importer) bconvFloats(o *schema.Operator, y *value, act int) (*value, error) {
-	multiplier, bias, err := im.bconvFactors(o, y.shape.C)
-	if err != nil {
-		return nil, err
-	}
-	if y, err = im.activation(o, y, act); err != nil {
-		return nil, err
-	}
-	if y, err = im.affine(o, "", y, multiplier, bias); err != nil {
-		return nil, err
-	}
+func (im *importer) bconvFloats(o *schema.Operator, y *value, act int) *value {
+	multiplier, bias := im.bconvFactors(o, y.shape.C)
+	y = im.activation(o, y, act)
+	y = im.affine(o, "", y, multiplier, bias)
 	y.typ = schema.Float32
-	return y, nil
+	return y
 }
 
 // bconv8 emits a binary convolution with an output of INT8: a level for each integer, at
 // the sums from which on LCE gives it. Filters whose integers fall as the sums rise are
 // complemented.
-func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape bcnn.Shape, t *schema.Tensor, act int) (*value, error) {
-	multiplier, bias, err := im.bconvFactors(o, conv.Out)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape bcnn.Shape, t *schema.Tensor, act int) *value {
+	multiplier, bias := im.bconvFactors(o, conv.Out)
 	out := &value{}
-	if err := out.quantized(t); err != nil {
-		return nil, err
-	}
+	try.Check(out.quantized(t))
 	row := v.shape.C / conv.Groups
 	taps := conv.KH * conv.KW * row
-	thresholds, err := im.numbers(conv.Out * steps8)
-	if err != nil {
-		return nil, err
-	}
+	thresholds := im.numbers(conv.Out * steps8)
 	size, words := len(conv.Weights.Bits)/conv.Out, bits.Words(row)
 	for c := range conv.Out {
 		q, falls := lceInteger(multiplier[c], bias[c], out.scale, out.zero, taps, act)
 		if falls {
-			if err := im.budget.Charge(int64(size)); err != nil {
-				return nil, err
-			}
+			try.Check(im.budget.Charge(int64(size)))
 			filter := conv.Weights.Bits[c*size:][:size]
 			for i := range filter {
 				filter[i] = ^filter[i]
@@ -244,12 +177,10 @@ func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape
 		}
 		list := thresholds[c*steps8:][:steps8]
 		const work = 4 // of q
-		if err := im.budget.Charge((work - 1) * int64(taps+1)); err != nil {
-			return nil, err
-		}
+		try.Check(im.budget.Charge((work - 1) * int64(taps+1)))
 		reached := 0 // how many of them
 		// All sums are odd, or even, as the number of taps is.
-		err := im.budget.Loop(taps+1, func(from, to int) {
+		try.Check(im.budget.Loop(taps+1, func(from, to int) {
 			for i := from; i < to; i++ {
 				x := 2*i - taps
 				y := q(x)
@@ -260,18 +191,12 @@ func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape
 					list[reached] = float32(x)
 				}
 			}
-		})
-		if err != nil {
-			return nil, err
-		}
+		}))
 		for ; reached < steps8; reached++ {
 			list[reached] = float32(taps + 1) // never
 		}
 	}
-	y, err := im.emit(o, "/sum", conv, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "/sum", conv, shape, v)
 	out.typ = schema.Int8
 	return im.integers8(o, y, thresholds, out)
 }

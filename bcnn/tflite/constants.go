@@ -1,11 +1,10 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -20,74 +19,71 @@ type constant struct {
 }
 
 // floats returns the numbers of a constant.
-func (c *constant) floats(b *budget.Budget) ([]float32, error) {
+func (c *constant) floats(b *budget.Budget) []float32 {
 	if c.packed {
-		return nil, errors.New("a constant is packed bits")
+		try.Failf("a constant is packed bits")
 	}
 	if c.list == nil {
-		var err error
-		if c.list, err = c.tensor.Floats(b); err != nil {
-			return nil, err
-		}
+		c.list = try.Value(c.tensor.Floats(b))
 	}
-	return c.list, nil
+	return c.list
 }
 
 // weights is floats of the weights of a float layer.
-func (c *constant) weights(b *budget.Budget) ([]float32, error) {
+func (c *constant) weights(b *budget.Budget) []float32 {
 	if c.tensor != nil && (c.tensor.Type == schema.Int8 || c.tensor.Type == schema.Uint8) {
-		return nil, errors.New("8-bit weights, for which TensorFlow Lite rounds the input to 8 bits, are not supported: convert the model without quantising it")
+		try.Failf("8-bit weights, for which TensorFlow Lite rounds the input to 8 bits, are not supported: convert the model without quantising it")
 	}
 	return c.floats(b)
 }
 
 // words returns the packed bits of a constant of the file.
-func (c *constant) words() (flat.Int32s, error) {
+func (c *constant) words() flat.Int32s {
 	if c.tensor == nil {
-		return nil, errors.New("packed bits that are computed are not supported here")
+		try.Failf("packed bits that are computed are not supported here")
 	}
-	return c.tensor.Int32s()
+	return try.Value(c.tensor.Int32s())
 }
 
 // maxIntegers is how many integers an operator takes as dimensions, sizes or positions.
 const maxIntegers = 64
 
 // integers returns the numbers of a constant of a few integers.
-func (c *constant) integers() ([]int64, error) {
+func (c *constant) integers() []int64 {
 	if c.tensor == nil {
-		return nil, errors.New("integers that are computed are not supported")
+		try.Failf("integers that are computed are not supported")
 	}
 	if n := c.tensor.Values(); n > maxIntegers {
-		return nil, fmt.Errorf("%d integers, at most %d are supported", n, maxIntegers)
+		try.Failf("%d integers, at most %d are supported", n, maxIntegers)
 	}
-	return c.tensor.Integers()
+	return try.Value(c.tensor.Integers())
 }
 
 // fold evaluates an operator on constants.
-func (im *importer) fold(o *schema.Operator) ([]operand, error) {
+func (im *importer) fold(o *schema.Operator) []operand {
 	f := folders[o.Name]
 	if f == nil {
-		return nil, errUnsupported
+		try.Fail(errUnsupported)
 	}
-	c, err := f(im, o)
-	return []operand{{constant: c}}, err
+	c := f(im, o)
+	return []operand{{constant: c}}
 }
 
 // folders are the operators on constants.
-var folders map[string]func(*importer, *schema.Operator) (*constant, error)
+var folders map[string]func(*importer, *schema.Operator) *constant
 
 func init() {
-	unary := func(f func(x float32) float32) func(*importer, *schema.Operator) (*constant, error) {
-		return func(im *importer, o *schema.Operator) (*constant, error) { return im.foldUnary(o, f) }
+	unary := func(f func(x float32) float32) func(*importer, *schema.Operator) *constant {
+		return func(im *importer, o *schema.Operator) *constant { return im.foldUnary(o, f) }
 	}
-	binary := func(f func(x, y float32) float32) func(*importer, *schema.Operator) (*constant, error) {
-		return func(im *importer, o *schema.Operator) (*constant, error) { return im.foldBinary(o, f) }
+	binary := func(f func(x, y float32) float32) func(*importer, *schema.Operator) *constant {
+		return func(im *importer, o *schema.Operator) *constant { return im.foldBinary(o, f) }
 	}
 	clip := func(lo, hi float32) func(x float32) float32 {
 		return func(x float32) float32 { return min(max(x, lo), hi) }
 	}
 	same := func(x float32) float32 { return x }
-	folders = map[string]func(*importer, *schema.Operator) (*constant, error){
+	folders = map[string]func(*importer, *schema.Operator) *constant{
 		"ABS":           unary(func(x float32) float32 { return max(x, -x) }),
 		"ADD":           binary(func(x, y float32) float32 { return x + y }),
 		"DEQUANTIZE":    unary(same),
@@ -111,36 +107,31 @@ func init() {
 }
 
 // room makes a constant of n zeros.
-func (im *importer) room(dims []int, n int) (*constant, error) {
+func (im *importer) room(dims []int, n int) *constant {
 	if bytes := 4 * int64(n); bytes > im.limits.TensorBytes {
-		return nil, fmt.Errorf("a constant of %d bytes, at most %d are allowed", bytes, im.limits.TensorBytes)
+		try.Failf("a constant of %d bytes, at most %d are allowed", bytes, im.limits.TensorBytes)
 	}
-	if err := im.budget.Charge(4 * int64(n)); err != nil {
-		return nil, err
-	}
-	return &constant{dims: dims, list: make([]float32, n)}, nil
+	try.Check(im.budget.Charge(4 * int64(n)))
+	return &constant{dims: dims, list: make([]float32, n)}
 }
 
 // each makes a constant of n numbers.
-func (im *importer) each(dims []int, n int, f func(i int) float32) (*constant, error) {
-	c, err := im.room(dims, n)
-	if err != nil {
-		return nil, err
-	}
-	err = im.budget.Loop(n, func(lo, hi int) {
+func (im *importer) each(dims []int, n int, f func(i int) float32) *constant {
+	c := im.room(dims, n)
+	try.Check(im.budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			c.list[i] = f(i)
 		}
-	})
-	return c, err
+	}))
+	return c
 }
 
 // walk calls f for every position of a tensor in order, with the offsets of it that two
 // lists of strides give.
-func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) error {
+func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) {
 	at := make([]int, len(dims))
 	var a, b int
-	return im.budget.Loop(n, func(lo, hi int) {
+	try.Check(im.budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			f(i, a, b)
 			for k := len(dims) - 1; k >= 0; k-- {
@@ -155,66 +146,50 @@ func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) err
 				b -= dims[k] * y[k]
 			}
 		}
-	})
+	}))
+	return
 }
 
-func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) (*constant, error) {
+func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) *constant {
 	if act := int(o.Options.Uint8(0, 0)); act != actNone && o.Name != "DEQUANTIZE" {
-		return nil, errors.New("its options are not supported on constants")
+		try.Failf("its options are not supported on constants")
 	}
-	x, err := im.required(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := x.floats(im.budget)
-	if err != nil {
-		return nil, err
-	}
+	x := im.required(o, 0)
+	list := x.floats(im.budget)
 	return im.each(x.dims, len(list), func(i int) float32 { return f(list[i]) })
 }
 
-func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32) (*constant, error) {
+func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32) *constant {
 	if o.Options.Uint8(0, 0) != actNone {
-		return nil, errors.New("a fused activation is not supported on constants")
+		try.Failf("a fused activation is not supported on constants")
 	}
 	if len(o.Inputs) != 2 {
-		return nil, fmt.Errorf("%d inputs, want 2", len(o.Inputs))
+		try.Failf("%d inputs, want 2", len(o.Inputs))
 	}
 	var c [2]*constant
 	var lists [2][]float32
 	for i := range c {
-		var err error
-		if c[i], err = im.required(o, i); err != nil {
-			return nil, err
-		}
-		if lists[i], err = c[i].floats(im.budget); err != nil {
-			return nil, err
-		}
+		c[i] = im.required(o, i)
+		lists[i] = c[i].floats(im.budget)
 	}
-	dims, err := broadcast(c[0].dims, c[1].dims)
-	if err != nil {
-		return nil, err
-	}
+	dims := broadcast(c[0].dims, c[1].dims)
 	n := 1
 	for _, d := range dims {
 		if n > schema.MaxSize/d {
-			return nil, fmt.Errorf("a constant of %v", dims)
+			try.Failf("a constant of %v", dims)
 		}
 		n *= d
 	}
-	out, err := im.room(dims, n)
-	if err != nil {
-		return nil, err
-	}
-	err = im.walk(dims, n, strides(c[0].dims, dims), strides(c[1].dims, dims), func(i, x, y int) {
+	out := im.room(dims, n)
+	im.walk(dims, n, strides(c[0].dims, dims), strides(c[1].dims, dims), func(i, x, y int) {
 		out.list[i] = f(lists[0][x], lists[1][y])
 	})
-	return out, err
+	return out
 }
 
 // broadcast returns the dimensions of a result of two tensors, lined up at the last
 // ones.
-func broadcast(x, y []int) ([]int, error) {
+func broadcast(x, y []int) []int {
 	out := make([]int, max(len(x), len(y)))
 	for k := range out {
 		at := func(d []int) int {
@@ -225,11 +200,11 @@ func broadcast(x, y []int) ([]int, error) {
 		}
 		a, b := at(x), at(y)
 		if a != b && a != 1 && b != 1 {
-			return nil, fmt.Errorf("constants of %v and %v", x, y)
+			try.Failf("constants of %v and %v", x, y)
 		}
 		out[k] = max(a, b)
 	}
-	return out, nil
+	return out
 }
 
 // strides returns how far apart the values of a tensor are along each dimension of one
@@ -246,78 +221,48 @@ func strides(d, to []int) []int {
 	return out
 }
 
-func (im *importer) foldReshape(o *schema.Operator) (*constant, error) {
-	x, err := im.required(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := x.floats(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) foldReshape(o *schema.Operator) *constant {
+	x := im.required(o, 0)
+	list := x.floats(im.budget)
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	if t.Values() != len(list) {
-		return nil, fmt.Errorf("%d values as %v", len(list), t.Dims)
+		try.Failf("%d values as %v", len(list), t.Dims)
 	}
-	return &constant{dims: t.Dims, list: list}, nil
+	return &constant{dims: t.Dims, list: list}
 }
 
-func (im *importer) foldTranspose(o *schema.Operator) (*constant, error) {
-	x, err := im.required(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := x.floats(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	perm, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) foldTranspose(o *schema.Operator) *constant {
+	x := im.required(o, 0)
+	list := x.floats(im.budget)
+	perm := im.integers(o, 1)
 	if len(perm) != len(x.dims) {
-		return nil, fmt.Errorf("a permutation of %d of %d dimensions", len(perm), len(x.dims))
+		try.Failf("a permutation of %d of %d dimensions", len(perm), len(x.dims))
 	}
 	from := strides(x.dims, x.dims)
 	dims, steps := make([]int, len(perm)), make([]int, len(perm))
 	for i, p := range perm {
 		if p < 0 || p >= int64(len(perm)) || slices.Contains(perm[:i], p) {
-			return nil, fmt.Errorf("dimensions %v", perm)
+			try.Failf("dimensions %v", perm)
 		}
 		dims[i], steps[i] = x.dims[p], from[p]
 	}
-	out, err := im.room(dims, len(list))
-	if err != nil {
-		return nil, err
-	}
-	err = im.walk(dims, len(list), steps, steps, func(i, x, _ int) { out.list[i] = list[x] })
-	return out, err
+	out := im.room(dims, len(list))
+	im.walk(dims, len(list), steps, steps, func(i, x, _ int) { out.list[i] = list[x] })
+	return out
 }
 
 // foldMean is MEAN over all dimensions but some.
-func (im *importer) foldMean(o *schema.Operator) (*constant, error) {
-	x, err := im.required(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := x.floats(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	axes, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) foldMean(o *schema.Operator) *constant {
+	x := im.required(o, 0)
+	list := x.floats(im.budget)
+	axes := im.integers(o, 1)
 	over := make([]bool, len(x.dims))
 	for _, a := range axes {
 		if a < 0 {
 			a += int64(len(over))
 		}
 		if a < 0 || a >= int64(len(over)) {
-			return nil, fmt.Errorf("there is no dimension %d among %d", a, len(over))
+			try.Failf("there is no dimension %d among %d", a, len(over))
 		}
 		over[a] = true
 	}
@@ -335,61 +280,38 @@ func (im *importer) foldMean(o *schema.Operator) (*constant, error) {
 		}
 	}
 	slices.Reverse(dims)
-	if err := im.budget.Charge(8 * int64(n)); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(8 * int64(n)))
 	sums := make([]float64, n)
-	err = im.walk(x.dims, len(list), steps, steps, func(i, at, _ int) { sums[at] += float64(list[i]) })
-	if err != nil {
-		return nil, err
-	}
+	im.walk(x.dims, len(list), steps, steps, func(i, at, _ int) { sums[at] += float64(list[i]) })
 	return im.each(dims, n, func(i int) float32 { return float32(sums[i] / float64(len(list)/n)) })
 }
 
 // foldQuantize is LceQuantize.
-func (im *importer) foldQuantize(o *schema.Operator) (*constant, error) {
-	x, err := im.required(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := x.floats(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	c, err := im.each(x.dims, len(list), func(i int) float32 {
+func (im *importer) foldQuantize(o *schema.Operator) *constant {
+	x := im.required(o, 0)
+	list := x.floats(im.budget)
+	c := im.each(x.dims, len(list), func(i int) float32 {
 		if list[i] < 0 {
 			return -1
 		}
 		return 1
 	})
-	if err != nil {
-		return nil, err
-	}
 	c.packed = true
-	return c, nil
+	return c
 }
 
 // foldDequantize is LceDequantize.
-func (im *importer) foldDequantize(o *schema.Operator) (*constant, error) {
-	x, err := im.required(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) foldDequantize(o *schema.Operator) *constant {
+	x := im.required(o, 0)
 	if x.packed {
-		return &constant{dims: x.dims, list: x.list}, nil
+		return &constant{dims: x.dims, list: x.list}
 	}
 	// Words of the file: the output says how many channels they hold.
-	words, err := x.words()
-	if err != nil {
-		return nil, err
-	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+	words := x.words()
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	d := t.Dims
 	if len(d) == 0 || len(d) != len(x.dims) || !slices.Equal(d[:len(d)-1], x.dims[:len(d)-1]) || wordsOf(d[len(d)-1]) != x.dims[len(d)-1] {
-		return nil, fmt.Errorf("words %v of channels %v", x.dims, d)
+		try.Failf("words %v of channels %v", x.dims, d)
 	}
 	channels := d[len(d)-1]
 	return im.each(d, t.Values(), func(i int) float32 {

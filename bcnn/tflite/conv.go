@@ -1,27 +1,20 @@
 package tflite
 
 import (
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // conv is CONV_2D: filters [out][kh][kw][channels of a group].
-func (im *importer) conv(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	filter, err := im.filter(o)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) conv(o *schema.Operator) *value {
+	v := im.weighable(o, 0)
+	filter := im.filter(o)
 	d := filter.dims
 	groups := v.shape.C / d[3]
 	if groups == 0 || v.shape.C%d[3] != 0 || d[0]%groups != 0 {
-		return nil, fmt.Errorf("filters %v do not fit %d channels", d, v.shape.C)
+		try.Failf("filters %v do not fit %d channels", d, v.shape.C)
 	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
@@ -30,30 +23,18 @@ func (im *importer) conv(o *schema.Operator) (*value, error) {
 	if v.typ == schema.Int8 {
 		return im.conv8(o, v, filter, g, act)
 	}
-	rows, err := filter.weights(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	y, err := im.convolution(o, v, g, rows, d[0], d[3], groups)
-	if err != nil {
-		return nil, err
-	}
+	rows := filter.weights(im.budget)
+	y := im.convolution(o, v, g, rows, d[0], d[3], groups)
 	return im.activation(o, y, act)
 }
 
 // depthwise is DEPTHWISE_CONV_2D: filters [1][kh][kw][out].
-func (im *importer) depthwise(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	filter, err := im.filter(o)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) depthwise(o *schema.Operator) *value {
+	v := im.weighable(o, 0)
+	filter := im.filter(o)
 	d := filter.dims
 	if d[0] != 1 || d[3]%v.shape.C != 0 {
-		return nil, fmt.Errorf("filters %v do not fit %d channels", d, v.shape.C)
+		try.Failf("filters %v do not fit %d channels", d, v.shape.C)
 	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
@@ -62,99 +43,73 @@ func (im *importer) depthwise(o *schema.Operator) (*value, error) {
 	if v.typ == schema.Int8 {
 		return im.depthwise8(o, v, filter, g, act)
 	}
-	taps, err := filter.weights(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := channelsFirst(im.budget, taps, d[3])
-	if err != nil {
-		return nil, err
-	}
-	y, err := im.convolution(o, v, g, rows, d[3], 1, v.shape.C)
-	if err != nil {
-		return nil, err
-	}
+	taps := filter.weights(im.budget)
+	rows := channelsFirst(im.budget, taps, d[3])
+	y := im.convolution(o, v, g, rows, d[3], 1, v.shape.C)
 	return im.activation(o, y, act)
 }
 
 // channelsFirst returns taps [taps][channels] as [channels][taps].
-func channelsFirst[T any](b *budget.Budget, taps []T, channels int) ([]T, error) {
-	if err := b.Charge(8 * int64(len(taps))); err != nil {
-		return nil, err
-	}
+func channelsFirst[T any](b *budget.Budget, taps []T, channels int) []T {
+	try.Check(b.Charge(8 * int64(len(taps))))
 	rows, size := make([]T, len(taps)), len(taps)/channels
-	err := b.Loop(len(rows), func(lo, hi int) {
+	try.Check(b.Loop(len(rows), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			rows[i] = taps[i%size*channels+i/size]
 		}
-	})
-	return rows, err
+	}))
+	return rows
 }
 
 // filter returns the filters of a convolution, which have four dimensions.
-func (im *importer) filter(o *schema.Operator) (*constant, error) {
-	c, err := im.required(o, 1)
-	if err == nil && len(c.dims) != 4 {
-		err = fmt.Errorf("its filters have %d dimensions, want 4", len(c.dims))
+func (im *importer) filter(o *schema.Operator) *constant {
+	c := im.required(o, 1)
+	if len(c.dims) != 4 {
+		try.Failf("its filters have %d dimensions, want 4", len(c.dims))
 	}
-	return c, err
+	return c
 }
 
 // weighable returns an input of a layer with weights: numbers, of which a factor may be
 // pending, or 8-bit values, around which padding may be pending.
-func (im *importer) weighable(o *schema.Operator, i int) (*value, error) {
-	r, err := im.operand(o, i)
-	v, err := checked(r, i, err)
-	if err == nil {
-		err = v.checkBounded()
+func (im *importer) weighable(o *schema.Operator, i int) *value {
+	v := checked(im.operand(o, i), i)
+	try.Check(v.checkBounded())
+	if v.typ != schema.Int8 {
+		try.Check(v.checkReal())
 	}
-	if err == nil && v.typ != schema.Int8 {
-		err = v.checkReal()
-	}
-	return v, err
+	return v
 }
 
 // bias returns the biases of a layer, which are input i, nil if it has none.
-func (im *importer) bias(o *schema.Operator, i, out int) ([]float32, error) {
+func (im *importer) bias(o *schema.Operator, i, out int) []float32 {
 	if !has(o, i) {
-		return nil, nil
+		return nil
 	}
-	bias, err := im.floats(o, i)
-	if err == nil && len(bias) != out {
-		err = fmt.Errorf("%d biases for %d channels", len(bias), out)
+	bias := im.floats(o, i)
+	if len(bias) != out {
+		try.Failf("%d biases for %d channels", len(bias), out)
 	}
-	return bias, err
+	return bias
 }
 
 // convolution emits a convolution with weights [out][kh][kw][rowLen].
-func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows []float32, out, rowLen, groups int) (*value, error) {
-	window, shape, err := g.window(v)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) convolution(o *schema.Operator, v *value, g geometry, rows []float32, out, rowLen, groups int) *value {
+	window, shape := g.window(v)
 	shape.C = out
-	bias, err := im.bias(o, 2, out)
-	if err != nil {
-		return nil, err
-	}
+	bias := im.bias(o, 2, out)
 	return floats(im.emit(o, "", bcnn.Conv2D{Window: window, Out: out, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape, v))
 }
 
 // dense is FULLY_CONNECTED: weights [out][in].
-func (im *importer) dense(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	c, err := im.required(o, 1)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) dense(o *schema.Operator) *value {
+	v := im.weighable(o, 0)
+	c := im.required(o, 1)
 	if len(c.dims) != 2 {
-		return nil, fmt.Errorf("its weights have %d dimensions, want 2", len(c.dims))
+		try.Failf("its weights have %d dimensions, want 2", len(c.dims))
 	}
 	if format := o.Options.Uint8(1, 0); format != 0 {
-		return nil, fmt.Errorf("the format %d of its weights is not supported", format)
+		try.Failf("the format %d of its weights is not supported", format)
 	}
 	out, size := c.dims[0], c.dims[1]
 	shape := bcnn.Shape{H: 1, W: 1, C: out}
@@ -167,23 +122,14 @@ func (im *importer) dense(o *schema.Operator) (*value, error) {
 			return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: w, Bias: bias}
 		}
 	case v.shape.Values() != size:
-		return nil, fmt.Errorf("weights %v do not fit %d values", c.dims, v.shape.Values())
+		try.Failf("weights %v do not fit %d values", c.dims, v.shape.Values())
 	}
 	act := int(o.Options.Uint8(0, 0))
 	if v.typ == schema.Int8 {
 		return im.dense8(o, v, c, shape, act, layer)
 	}
-	rows, err := c.weights(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := im.bias(o, 2, out)
-	if err != nil {
-		return nil, err
-	}
-	y, err := floats(im.emit(o, "", layer(bcnn.Weights{F32: rows}, bias), shape, v))
-	if err != nil {
-		return nil, err
-	}
+	rows := c.weights(im.budget)
+	bias := im.bias(o, 2, out)
+	y := floats(im.emit(o, "", layer(bcnn.Weights{F32: rows}, bias), shape, v))
 	return im.activation(o, y, act)
 }

@@ -1,33 +1,27 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
 // floats marks a value as numbers.
-func floats(v *value, err error) (*value, error) {
-	if err == nil {
-		v.typ = schema.Float32
-	}
-	return v, err
+func floats(v *value) *value {
+	v.typ = schema.Float32
+	return v
 }
 
 // relu is RELU, RELU6 or RELU_N1_TO_1.
-func (im *importer) relu(o *schema.Operator) (*value, error) {
+func (im *importer) relu(o *schema.Operator) *value {
 	limits := map[string][2]float64{"RELU": {0, math.Inf(1)}, "RELU6": {0, 6}, "RELU_N1_TO_1": {-1, 1}}[o.Name]
-	if y, ok, err := im.limited(o, 0, limits[0], limits[1]); ok || err != nil {
-		return y, err
+	if y, ok := im.limited(o, 0, limits[0], limits[1]); ok {
+		return y
 	}
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+	v := im.moved(o, 0)
 	if v.typ == schema.Int8 {
 		return im.relu8(o, v)
 	}
@@ -41,42 +35,30 @@ func (im *importer) relu(o *schema.Operator) (*value, error) {
 }
 
 // slope emits x·slope where x < 0.
-func (im *importer) slope(o *schema.Operator, v *value, slope []float32) (*value, error) {
+func (im *importer) slope(o *schema.Operator, v *value, slope []float32) *value {
 	return floats(im.emit(o, "", bcnn.PReLU{Slope: slope}, v.shape, v))
 }
 
-func (im *importer) leakyReLU(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) leakyReLU(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	if v.typ == schema.Int8 {
 		return im.leakyReLU8(o, v)
 	}
 	return im.slope(o, v, []float32{o.Options.Float32(0, 0)})
 }
 
-func (im *importer) prelu(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) prelu(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	if v.typ == schema.Int8 {
 		return im.prelu8(o, v)
 	}
-	slope, err := im.perChannel(o, 1, v)
-	if err != nil {
-		return nil, err
-	}
+	slope := im.perChannel(o, 1, v)
 	return im.slope(o, v, slope)
 }
 
 // function is an operator that is one function of a value.
-func (im *importer) function(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) function(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	if v.typ == schema.Int8 {
 		return im.function8(o, v)
 	}
@@ -88,11 +70,8 @@ func (im *importer) function(o *schema.Operator) (*value, error) {
 	return floats(im.emit(o, "", bcnn.Function{Name: name}, v.shape, v))
 }
 
-func (im *importer) abs(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) abs(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	if v.typ == schema.Int8 {
 		return im.abs8(o, v)
 	}
@@ -101,62 +80,42 @@ func (im *importer) abs(o *schema.Operator) (*value, error) {
 
 // sign is SIGN, whose value at 0 is 0: {0, 1} of values that are not negative, as
 // ste_heaviside of Larq has it, three values of others.
-func (im *importer) sign(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) sign(o *schema.Operator) *value {
+	v := im.real(o, 0)
 	op := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: []float32{0, math.SmallestNonzeroFloat32}}
-	if positive, err := im.positive(v); err != nil {
-		return nil, err
-	} else if positive {
+	if positive := im.positive(v); positive {
 		op = bcnn.Quantize{Levels: 2, Thresholds: op.Thresholds[1:]}
 	}
 	return floats(im.emit(o, "", op, v.shape, v))
 }
 
-func (im *importer) neg(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) neg(o *schema.Operator) *value {
+	v := im.real(o, 0)
 	return floats(im.affine(o, "", v, []float32{-1}, nil))
 }
 
 // extreme is MAXIMUM or MINIMUM.
-func (im *importer) extreme(o *schema.Operator) (*value, error) {
+func (im *importer) extreme(o *schema.Operator) *value {
 	if v, w := im.both8(o); v != nil {
 		return im.extreme8(o, v, w)
 	}
 	if v, k := im.withConstant8(o); v != nil {
 		return im.extremeConstant8(o, v, k)
 	}
-	if y, ok, err := im.limitedByNumber(o); ok || err != nil {
-		return y, err
+	if y, ok := im.limitedByNumber(o); ok {
+		return y
 	}
-	v, k, err := im.withConstant(o)
-	if err != nil {
-		return nil, err
-	}
+	v, k := im.withConstant(o)
 	if k < 0 {
-		w, err := im.real(o, 1)
-		if err != nil {
-			return nil, err
-		}
+		w := im.real(o, 1)
 		if w.shape.Values() > v.shape.Values() {
 			v, w = w, v
 		}
 		return im.extremeOf(o, v, w)
 	}
-	bound, err := im.perChannel(o, k, v)
-	if err != nil {
-		return nil, err
-	}
+	bound := im.perChannel(o, k, v)
 	if len(bound) != 1 {
-		w, err := im.channelled(o, v, bound)
-		if err != nil {
-			return nil, err
-		}
+		w := im.channelled(o, v, bound)
 		return im.extremeOf(o, v, w)
 	}
 	clip := bcnn.Clip{Min: bound[0], Max: float32(math.Inf(1))}
@@ -167,7 +126,7 @@ func (im *importer) extreme(o *schema.Operator) (*value, error) {
 }
 
 // extremeOf is MAXIMUM or MINIMUM of two values.
-func (im *importer) extremeOf(o *schema.Operator, v, w *value) (*value, error) {
+func (im *importer) extremeOf(o *schema.Operator, v, w *value) *value {
 	op := bcnn.Op(bcnn.Max{})
 	if o.Name == "MINIMUM" {
 		op = bcnn.Min{}
@@ -176,61 +135,44 @@ func (im *importer) extremeOf(o *schema.Operator, v, w *value) (*value, error) {
 }
 
 // channelled returns constants of the channels of a value as a value of one pixel.
-func (im *importer) channelled(o *schema.Operator, like *value, list []float32) (*value, error) {
+func (im *importer) channelled(o *schema.Operator, like *value, list []float32) *value {
 	if like.shape.Pixels() > 1 {
 		shape := bcnn.Shape{H: 1, W: 1, C: like.shape.C}
-		var err error
-		if like, err = im.emit(o, "/pixel", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}, shape, like); err != nil {
-			return nil, err
-		}
+		like = im.emit(o, "/pixel", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}, shape, like)
 	}
-	if err := im.budget.Charge(4 * int64(len(list))); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(4 * int64(len(list))))
 	none := slices.Repeat([]int32{-1}, len(list)) // zeros of what there is, so that nothing of it is left
-	zeros, err := im.emit(o, "/zeros", bcnn.Channels{Index: none}, like.shape, like)
-	if err != nil {
-		return nil, err
-	}
+	zeros := im.emit(o, "/zeros", bcnn.Channels{Index: none}, like.shape, like)
 	return im.affine(o, "/constant", zeros, nil, list)
 }
 
 // withConstant returns the computed operand of an operator on two, and the number of
 // the constant one, or −1 if both are computed.
-func (im *importer) withConstant(o *schema.Operator) (*value, int, error) {
+func (im *importer) withConstant(o *schema.Operator) (*value, int) {
 	if len(o.Inputs) != 2 {
-		return nil, 0, fmt.Errorf("%d inputs, want 2", len(o.Inputs))
+		try.Failf("%d inputs, want 2", len(o.Inputs))
 	}
 	for i := range 2 {
-		r, err := im.operand(o, i)
-		if err != nil {
-			return nil, 0, err
-		}
+		r := im.operand(o, i)
 		if r.constant != nil {
-			v, err := im.real(o, 1-i)
-			return v, i, err
+			v := im.real(o, 1-i)
+			return v, i
 		}
 	}
-	v, err := im.real(o, 0)
-	return v, -1, err
+	v := im.real(o, 0)
+	return v, -1
 }
 
 // perChannel returns the numbers of a constant input that do not differ by pixel: one,
 // or one per channel of a value of whose shape the result is.
-func (im *importer) perChannel(o *schema.Operator, i int, v *value) ([]float32, error) {
-	c, err := im.required(o, i)
-	if err != nil {
-		return nil, err
-	}
-	list, err := c.floats(im.budget)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) perChannel(o *schema.Operator, i int, v *value) []float32 {
+	c := im.required(o, i)
+	list := c.floats(im.budget)
 	return perChannel(im, c.dims, list, v)
 }
 
 // perChannel is that of a list of constants with these dimensions.
-func perChannel[T comparable](im *importer, dims []int, list []T, v *value) ([]T, error) {
+func perChannel[T comparable](im *importer, dims []int, list []T, v *value) []T {
 	// Dimensions are lined up at the last ones.
 	image := [...]int{im.batch, v.shape.H, v.shape.W, v.shape.C}
 	d := dims
@@ -238,73 +180,56 @@ func perChannel[T comparable](im *importer, dims []int, list []T, v *value) ([]T
 		d = d[1:]
 	}
 	if len(d) > v.rank {
-		return nil, fmt.Errorf("a constant of %v for %v", dims, v.shape)
+		try.Failf("a constant of %v for %v", dims, v.shape)
 	}
 	for k := range d {
 		if n := d[len(d)-1-k]; n != 1 && n != image[len(image)-1-k] {
-			return nil, fmt.Errorf("a constant of %v for %v", dims, v.shape)
+			try.Failf("a constant of %v for %v", dims, v.shape)
 		}
 	}
 	if len(d) <= 1 {
-		return list, nil
+		return list
 	}
 	// It may have been expanded without varying.
 	n := d[len(d)-1]
 	varies := false
-	err := im.budget.Loop(len(list), func(lo, hi int) {
+	try.Check(im.budget.Loop(len(list), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			varies = varies || list[i] != list[i%n]
 		}
-	})
-	if err == nil && varies {
-		err = fmt.Errorf("a constant of %v, which differs by pixel, is not supported", dims)
+	}))
+	if varies {
+		try.Failf("a constant of %v, which differs by pixel, is not supported", dims)
 	}
-	return list[:n], err
+	return list[:n]
 }
 
-func (im *importer) add(o *schema.Operator) (*value, error) { return im.sum(o, 1) }
-func (im *importer) sub(o *schema.Operator) (*value, error) { return im.sum(o, -1) }
+func (im *importer) add(o *schema.Operator) *value { return im.sum(o, 1) }
+func (im *importer) sub(o *schema.Operator) *value { return im.sum(o, -1) }
 
 // sum is ADD, or SUB if the sign is −1.
-func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
+func (im *importer) sum(o *schema.Operator, sign float32) *value {
 	if v, w := im.both8(o); v != nil {
 		return im.add8(o, v, w, int64(sign), int(o.Options.Uint8(0, 0)))
 	}
 	if v, k := im.withConstant8(o); v != nil {
 		return im.addConstant8(o, v, k, int64(sign), int(o.Options.Uint8(0, 0)))
 	}
-	v, k, err := im.withConstant(o)
-	if err != nil {
-		return nil, err
-	}
+	v, k := im.withConstant(o)
 	act := int(o.Options.Uint8(0, 0))
 	if k < 0 {
-		w, err := im.real(o, 1)
-		if err != nil {
-			return nil, err
-		}
+		w := im.real(o, 1)
 		if w.shape != v.shape {
-			return nil, fmt.Errorf("sums of %v and %v are not supported", v.shape, w.shape)
+			try.Failf("sums of %v and %v are not supported", v.shape, w.shape)
 		}
 		if sign < 0 {
-			if w, err = im.affine(o, "/minus", w, []float32{-1}, nil); err != nil {
-				return nil, err
-			}
+			w = im.affine(o, "/minus", w, []float32{-1}, nil)
 		}
-		y, err := im.emit(o, "", bcnn.Add{}, v.shape, v, w)
-		if err != nil {
-			return nil, err
-		}
+		y := im.emit(o, "", bcnn.Add{}, v.shape, v, w)
 		return floats(im.activation(o, y, act))
 	}
-	list, err := im.perChannel(o, k, v)
-	if err != nil {
-		return nil, err
-	}
-	bias, err := im.numbers(len(list))
-	if err != nil {
-		return nil, err
-	}
+	list := im.perChannel(o, k, v)
+	bias := im.numbers(len(list))
 	scale := []float32(nil)
 	for i, b := range list {
 		bias[i] = b
@@ -315,14 +240,11 @@ func (im *importer) sum(o *schema.Operator, sign float32) (*value, error) {
 	if k == 0 && sign < 0 {
 		scale = []float32{-1}
 	}
-	y, err := im.affine(o, "", v, scale, bias)
-	if err != nil {
-		return nil, err
-	}
+	y := im.affine(o, "", v, scale, bias)
 	return floats(im.activation(o, y, act))
 }
 
-func (im *importer) mul(o *schema.Operator) (*value, error) {
+func (im *importer) mul(o *schema.Operator) *value {
 	act := int(o.Options.Uint8(0, 0))
 	if v, w := im.both8(o); v != nil {
 		return im.mul8(o, v, w, act)
@@ -330,42 +252,26 @@ func (im *importer) mul(o *schema.Operator) (*value, error) {
 	if v, k := im.withConstant8(o); v != nil {
 		return im.mulConstant8(o, v, k, act)
 	}
-	v, k, err := im.withConstant(o)
-	if err != nil {
-		return nil, err
-	}
+	v, k := im.withConstant(o)
 	var y *value
 	if k < 0 {
-		w, err := im.real(o, 1)
-		if err != nil {
-			return nil, err
-		}
+		w := im.real(o, 1)
 		if w.shape.Values() > v.shape.Values() {
 			v, w = w, v
 		}
-		if y, err = im.emit(o, "", bcnn.Mul{}, v.shape, v, w); err != nil {
-			return nil, err
-		}
+		y = im.emit(o, "", bcnn.Mul{}, v.shape, v, w)
 	} else {
-		list, err := im.perChannel(o, k, v)
-		if err != nil {
-			return nil, err
-		}
-		if y, err = im.affine(o, "", v, list, nil); err != nil {
-			return nil, err
-		}
+		list := im.perChannel(o, k, v)
+		y = im.affine(o, "", v, list, nil)
 	}
 	return floats(im.activation(o, y, act))
 }
 
 // softmax is SOFTMAX over channels, which only stands at the end.
-func (im *importer) softmax(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) softmax(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	if !im.isOutput(o) && !(v.typ == schema.Int8 && im.onlyDequantized(o)) {
-		return nil, errors.New("a softmax that is not the output is not supported")
+		try.Failf("a softmax that is not the output is not supported")
 	}
 	beta := float32(1)
 	if o.Name == "SOFTMAX" {
@@ -375,9 +281,7 @@ func (im *importer) softmax(o *schema.Operator) (*value, error) {
 		return im.softmax8(o, v, beta)
 	}
 	if beta != 1 {
-		if v, err = im.affine(o, "/beta", v, []float32{beta}, nil); err != nil {
-			return nil, err
-		}
+		v = im.affine(o, "/beta", v, []float32{beta}, nil)
 	}
 	return floats(im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v))
 }

@@ -1,11 +1,10 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -14,17 +13,13 @@ import (
 
 // table8 emits functions of 8-bit integers, one for each of so many channels or one for
 // all: f is the 8-bit integer that becomes of q − zero = x.
-func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func(c int, x int64) int64) (*value, error) {
-	if err := im.budget.Charge(tableUnits * int64(channels)); err != nil {
-		return nil, err
-	}
+func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func(c int, x int64) int64) *value {
+	try.Check(im.budget.Charge(tableUnits * int64(channels)))
 	rows := make([]bytes8, channels)
 	rises, falls, both := false, false, false
 	signs := make([]float32, channels)
 	for c := range rows {
-		if err := im.budget.Charge(0); err != nil {
-			return nil, err
-		}
+		try.Check(im.budget.Charge(0))
 		up, down := false, false
 		for i := range rows[c] {
 			y := int8(f(c, v.integer8(i)))
@@ -41,10 +36,7 @@ func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func
 	if both {
 		return im.hills8(o, v, q, rows)
 	}
-	thresholds, err := im.numbers(channels * steps8)
-	if err != nil {
-		return nil, err
-	}
+	thresholds := im.numbers(channels * steps8)
 	for c, row := range rows {
 		k, list := 0, thresholds[c*steps8:][:steps8]
 		for i := range row {
@@ -60,14 +52,9 @@ func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func
 			list[k] = never8
 		}
 	}
-	y, err := im.centred(o, v)
-	if err != nil {
-		return nil, err
-	}
+	y := im.centred(o, v)
 	if falls {
-		if y, err = im.affine(o, "/minus", y, signs, nil); err != nil {
-			return nil, err
-		}
+		y = im.affine(o, "/minus", y, signs, nil)
 	}
 	return im.integers8(o, y, thresholds, q)
 }
@@ -87,18 +74,12 @@ func (v *value) integer8(i int) int64 { return int64(i + math.MinInt8 - v.zero) 
 
 // hills8 emits functions that rise and fall: the sum of all rises up to x, less that of
 // all falls.
-func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) (*value, error) {
+func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) *value {
 	var lists [2][]float32 // thresholds of rises and of falls
-	var err error
 	for k := range lists {
-		if lists[k], err = im.numbers(len(rows) * steps8); err != nil {
-			return nil, err
-		}
+		lists[k] = im.numbers(len(rows) * steps8)
 	}
-	first, err := im.numbers(len(rows))
-	if err != nil {
-		return nil, err
-	}
+	first := im.numbers(len(rows))
 	offset := q.zero
 	if im.isOutput(o) {
 		offset = 0 // as integers8 has it
@@ -112,7 +93,7 @@ func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) (*val
 				k, step = 1, -step
 			}
 			if steps[k]+step > steps8 {
-				return nil, errors.New("a function that rises and falls by more than 255 in all")
+				try.Failf("a function that rises and falls by more than 255 in all")
 			}
 			for range step {
 				lists[k][c*steps8+steps[k]] = float32(v.integer8(i))
@@ -125,34 +106,22 @@ func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) (*val
 			}
 		}
 	}
-	if v, err = im.centred(o, v); err != nil {
-		return nil, err
-	}
+	v = im.centred(o, v)
 	var parts [2]*value
 	for k, name := range []string{"/rises", "/falls"} {
-		if parts[k], err = im.emit(o, name, bcnn.Quantize{Levels: steps8 + 1, Thresholds: lists[k]}, v.shape, v); err != nil {
-			return nil, err
-		}
+		parts[k] = im.emit(o, name, bcnn.Quantize{Levels: steps8 + 1, Thresholds: lists[k]}, v.shape, v)
 	}
-	if parts[1], err = im.affine(o, "/minus", parts[1], []float32{-1}, first); err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "", bcnn.Add{}, v.shape, parts[0], parts[1])
-	if err != nil {
-		return nil, err
-	}
+	parts[1] = im.affine(o, "/minus", parts[1], []float32{-1}, first)
+	y := im.emit(o, "", bcnn.Add{}, v.shape, parts[0], parts[1])
 	y.like(q)
 	y.offset = offset
-	return y, nil
+	return y
 }
 
 // function8 is an operator that is one function of an 8-bit value: the interpreter
 // computes a table of it in float32.
-func (im *importer) function8(o *schema.Operator, v *value) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) function8(o *schema.Operator, v *value) *value {
+	q := im.output8(o.Outputs[0])
 	if o.Name == "HARD_SWISH" {
 		return im.hardSwish8(o, v, q)
 	}
@@ -209,18 +178,12 @@ func functionOf(o *schema.Operator) func(x float64) float64 {
 }
 
 // hardSwish8 is HARD_SWISH of 8-bit values: integers of 16 bits.
-func (im *importer) hardSwish8(o *schema.Operator, v, q *value) (*value, error) {
+func (im *importer) hardSwish8(o *schema.Operator, v, q *value) *value {
 	fine := (1.0 / (1 << 7)) * v.scale // of x·2^7
-	output, err := newFactor(float64(fine / q.scale))
-	if err != nil {
-		return nil, err
-	}
-	gate, err := newFactor(float64(fine / (3.0 / 32768.0)))
-	if err != nil {
-		return nil, err
-	}
+	output := newFactor(float64(fine / q.scale))
+	gate := newFactor(float64(fine / (3.0 / 32768.0)))
 	if output.exponent > 0 || output.exponent < -15 {
-		return nil, fmt.Errorf("scales of %v and %v", v.scale, q.scale)
+		try.Failf("scales of %v and %v", v.scale, q.scale)
 	}
 	short := func(f factor) int64 { // the fraction with 15 bits
 		return min((f.fraction+1<<15)>>16, math.MaxInt16)
@@ -253,22 +216,12 @@ func (im *importer) hardSwish8(o *schema.Operator, v, q *value) (*value, error) 
 
 // slopes8 is LEAKY_RELU or PRELU of 8-bit values: x where it is not negative, else x times
 // the slope of its channel, an integer multiple of unit.
-func (im *importer) slopes8(o *schema.Operator, v *value, slopes []int64, unit float32) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	same, err := newFactor(float64(v.scale / q.scale))
-	if err != nil {
-		return nil, err
-	}
-	below, err := newFactor(float64(float32(v.scale*unit) / q.scale))
-	if err != nil {
-		return nil, err
-	}
-	if err := errors.Join(same.fits(math.MaxUint8), below.fits(math.MaxUint8*math.MaxUint8)); err != nil {
-		return nil, err
-	}
+func (im *importer) slopes8(o *schema.Operator, v *value, slopes []int64, unit float32) *value {
+	q := im.output8(o.Outputs[0])
+	same := newFactor(float64(v.scale / q.scale))
+	below := newFactor(float64(float32(v.scale*unit) / q.scale))
+	same.fits(math.MaxUint8)
+	below.fits(math.MaxUint8 * math.MaxUint8)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	return im.table8(o, v, q, len(slopes), func(c int, x int64) int64 {
 		if x >= 0 {
@@ -279,7 +232,7 @@ func (im *importer) slopes8(o *schema.Operator, v *value, slopes []int64, unit f
 }
 
 // leakyReLU8 is LEAKY_RELU of 8-bit values.
-func (im *importer) leakyReLU8(o *schema.Operator, v *value) (*value, error) {
+func (im *importer) leakyReLU8(o *schema.Operator, v *value) *value {
 	slope := o.Options.Float32(0, 0)
 	if slope < 0 {
 		return im.slopes8(o, v, []int64{-1}, -slope)
@@ -295,38 +248,25 @@ type constant8 struct {
 }
 
 // constant8 returns a constant input of an operator on 8-bit values like v.
-func (im *importer) constant8(o *schema.Operator, i int, v *value) (*constant8, error) {
-	k, err := im.required(o, i)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) constant8(o *schema.Operator, i int, v *value) *constant8 {
+	k := im.required(o, i)
 	if k.tensor == nil || k.tensor.Type != schema.Int8 {
-		return nil, errors.New("its constant is not INT8, as its input is")
+		try.Failf("its constant is not INT8, as its input is")
 	}
 	c := &constant8{size: len(k.tensor.Data)}
-	if err := c.quantized(k.tensor); err != nil {
-		return nil, err
-	}
-	list, err := perChannel(im, k.dims, k.tensor.Data, v)
-	if err != nil {
-		return nil, err
-	}
-	if err := im.budget.Charge(8 * int64(len(list))); err != nil {
-		return nil, err
-	}
+	try.Check(c.quantized(k.tensor))
+	list := perChannel(im, k.dims, k.tensor.Data, v)
+	try.Check(im.budget.Charge(8 * int64(len(list))))
 	c.list = make([]int64, len(list))
 	for i, b := range list {
 		c.list[i] = int64(int8(b)) - int64(c.zero)
 	}
-	return c, nil
+	return c
 }
 
 // prelu8 is PRELU of 8-bit values.
-func (im *importer) prelu8(o *schema.Operator, v *value) (*value, error) {
-	c, err := im.constant8(o, 1, v)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) prelu8(o *schema.Operator, v *value) *value {
+	c := im.constant8(o, 1, v)
 	return im.slopes8(o, v, c.list, c.scale)
 }
 
@@ -337,41 +277,28 @@ func (im *importer) withConstant8(o *schema.Operator) (*value, int) {
 		return nil, 0
 	}
 	for k := range 2 {
-		c, err := im.operand(o, k)
-		if err != nil || c.constant == nil {
+		if im.operand(o, k).constant == nil {
 			continue
 		}
-		r, err := im.operand(o, 1-k)
-		if err == nil && r.value != nil && r.value.typ == schema.Int8 {
-			return r.value, k
+		if v := im.operand(o, 1-k).value; v != nil && v.typ == schema.Int8 {
+			return v, k
 		}
 	}
 	return nil, 0
 }
 
 // addConstant8 is ADD or SUB, with the sign −1, of 8-bit values and input k, a constant.
-func (im *importer) addConstant8(o *schema.Operator, v *value, k int, sign int64, act int) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	limits, err := q.activationRange(act)
-	if err != nil {
-		return nil, err
-	}
-	c, err := im.constant8(o, k, v)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) addConstant8(o *schema.Operator, v *value, k int, sign int64, act int) *value {
+	q := im.output8(o.Outputs[0])
+	limits := q.activationRange(act)
+	c := im.constant8(o, k, v)
 	first, second := v, &c.value
 	if k == 0 {
 		first, second = second, first
 	}
 	var sums [2]*sum8 // of single values, and of blocks
 	for i := range sums {
-		if sums[i], err = newSum8(first, second, q, sign, limits, i == 1); err != nil {
-			return nil, err
-		}
+		sums[i] = newSum8(first, second, q, sign, limits, i == 1)
 	}
 	level := func(s *sum8, channel int, x int64) int64 {
 		i, j := int(x)+v.zero-math.MinInt8, int(c.list[channel%len(c.list)])+c.zero-math.MinInt8
@@ -413,64 +340,38 @@ func (im *importer) addConstant8(o *schema.Operator, v *value, k int, sign int64
 }
 
 // mulConstant8 is MUL of 8-bit values and input k, a constant.
-func (im *importer) mulConstant8(o *schema.Operator, v *value, k, act int) (*value, error) {
-	c, err := im.constant8(o, k, v)
-	if err != nil {
-		return nil, err
-	}
-	q, level, err := im.product8(o, v, &c.value, act)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) mulConstant8(o *schema.Operator, v *value, k, act int) *value {
+	c := im.constant8(o, k, v)
+	q, level := im.product8(o, v, &c.value, act)
 	return im.table8(o, v, q, len(c.list), func(channel int, x int64) int64 { return level(x * c.list[channel]) })
 }
 
 // abs8 is ABS of 8-bit values.
-func (im *importer) abs8(o *schema.Operator, v *value) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	f, err := newFactor(float64(v.scale / q.scale))
-	if err != nil {
-		return nil, err
-	}
-	if err := f.fits(math.MaxUint8); err != nil {
-		return nil, err
-	}
+func (im *importer) abs8(o *schema.Operator, v *value) *value {
+	q := im.output8(o.Outputs[0])
+	f := newFactor(float64(v.scale / q.scale))
+	f.fits(math.MaxUint8)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	return im.table8(o, v, q, 1, func(_ int, x int64) int64 { return limits.of(f.of(max(x, -x), halvesAway) + int64(q.zero)) })
 }
 
 // extreme8 is MAXIMUM or MINIMUM of 8-bit values, of which the interpreter compares the
 // integers.
-func (im *importer) extreme8(o *schema.Operator, v, w *value) (*value, error) {
-	if err := im.alike8(o, v, w); err != nil {
-		return nil, err
-	}
+func (im *importer) extreme8(o *schema.Operator, v, w *value) *value {
+	im.alike8(o, v, w)
 	if w.shape.Values() > v.shape.Values() {
 		v, w = w, v
 	}
-	var err error
-	if v, err = im.centred(o, v); err != nil {
-		return nil, err
-	}
-	if w, err = im.centred(o, w); err != nil {
-		return nil, err
-	}
-	y, err := im.extremeOf(o, v, w)
-	return as(v, y, err)
+	v = im.centred(o, v)
+	w = im.centred(o, w)
+	y := im.extremeOf(o, v, w)
+	return as(v, y)
 }
 
 // extremeConstant8 is MAXIMUM or MINIMUM of 8-bit values and input k, a constant.
-func (im *importer) extremeConstant8(o *schema.Operator, v *value, k int) (*value, error) {
-	c, err := im.constant8(o, k, v)
-	if err != nil {
-		return nil, err
-	}
-	if err := im.alike8(o, v, &c.value); err != nil {
-		return nil, err
-	}
+func (im *importer) extremeConstant8(o *schema.Operator, v *value, k int) *value {
+	c := im.constant8(o, k, v)
+	im.alike8(o, v, &c.value)
 	return im.table8(o, v, v, len(c.list), func(channel int, x int64) int64 {
 		if o.Name == "MINIMUM" {
 			return min(x, c.list[channel]) + int64(v.zero)
@@ -480,13 +381,10 @@ func (im *importer) extremeConstant8(o *schema.Operator, v *value, k int) (*valu
 }
 
 // alike8 tests whether both operands and the output have one scale and zero point.
-func (im *importer) alike8(o *schema.Operator, v, w *value) error {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return err
-	}
+func (im *importer) alike8(o *schema.Operator, v, w *value) {
+	q := im.output8(o.Outputs[0])
 	if v.scale != q.scale || v.zero != q.zero || w.scale != q.scale || w.zero != q.zero {
-		return errors.New("its inputs and its output have different scales or zero points")
+		try.Failf("its inputs and its output have different scales or zero points")
 	}
-	return nil
+	return
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
@@ -186,42 +187,36 @@ func (im *importer) tensor(index int) (operand, error) {
 func has(o *schema.Operator, i int) bool { return i < len(o.Inputs) && o.Inputs[i] >= 0 }
 
 // operand returns an input of an operator.
-func (im *importer) operand(o *schema.Operator, i int) (operand, error) {
+func (im *importer) operand(o *schema.Operator, i int) operand {
 	if !has(o, i) {
-		return operand{}, fmt.Errorf("input %d is missing", i)
+		try.Failf("input %d is missing", i)
 	}
-	return im.tensor(o.Inputs[i])
+	return try.Value(im.tensor(o.Inputs[i]))
 }
 
 // value returns an input that must be computed.
-func (im *importer) value(o *schema.Operator, i int) (*value, error) {
-	r, err := im.operand(o, i)
-	v, err := checked(r, i, err)
-	if err == nil {
-		err = v.checkBounded()
-	}
-	return v, err
+func (im *importer) value(o *schema.Operator, i int) *value {
+	v := checked(im.operand(o, i), i)
+	try.Check(v.checkBounded())
+	return v
 }
 
 // checked returns the value of an input that must be computed.
-func checked(r operand, i int, err error) (*value, error) {
+func checked(r operand, i int) *value {
 	switch {
-	case err != nil:
 	case r.value == nil:
-		err = fmt.Errorf("input %d is constant", i)
+		try.Failf("input %d is constant", i)
 	case r.value.numbers:
-		err = errors.New("numbers of channels are only supported as an output")
+		try.Failf("numbers of channels are only supported as an output")
 	}
-	return r.value, err
+	return r.value
 }
 
 // real returns an input of real numbers.
-func (im *importer) real(o *schema.Operator, i int) (*value, error) {
-	v, err := im.value(o, i)
-	if err == nil {
-		err = v.checkReal()
-	}
-	return v, err
+func (im *importer) real(o *schema.Operator, i int) *value {
+	v := im.value(o, i)
+	try.Check(v.checkReal())
+	return v
 }
 
 var errQuantized = errors.New("8-bit values are not supported here: convert the model without quantising them")
@@ -239,57 +234,49 @@ func (v *value) checkReal() error {
 }
 
 // constant returns an input that must be constant, or nil if it is left out.
-func (im *importer) constant(o *schema.Operator, i int) (*constant, error) {
+func (im *importer) constant(o *schema.Operator, i int) *constant {
 	if !has(o, i) {
-		return nil, nil
+		return nil
 	}
-	r, err := im.operand(o, i)
-	if err == nil && r.constant == nil {
-		err = fmt.Errorf("input %d must be constant", i)
+	r := im.operand(o, i)
+	if r.constant == nil {
+		try.Failf("input %d must be constant", i)
 	}
-	return r.constant, err
+	return r.constant
 }
 
 // required is constant for an input that must be there.
-func (im *importer) required(o *schema.Operator, i int) (*constant, error) {
-	c, err := im.constant(o, i)
-	if err == nil && c == nil {
-		err = fmt.Errorf("input %d is missing", i)
+func (im *importer) required(o *schema.Operator, i int) *constant {
+	c := im.constant(o, i)
+	if c == nil {
+		try.Failf("input %d is missing", i)
 	}
-	return c, err
+	return c
 }
 
 // floats returns the numbers of a constant input.
-func (im *importer) floats(o *schema.Operator, i int) ([]float32, error) {
-	c, err := im.required(o, i)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) floats(o *schema.Operator, i int) []float32 {
+	c := im.required(o, i)
 	return c.floats(im.budget)
 }
 
 // emit appends a layer and returns its output.
-func (im *importer) emit(o *schema.Operator, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) (*value, error) {
-	if err := im.budget.Charge(layerUnits); err != nil {
-		return nil, err
-	}
+func (im *importer) emit(o *schema.Operator, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
+	try.Check(im.budget.Charge(layerUnits))
 	if len(im.net.Layers) == im.limits.Layers {
-		return nil, fmt.Errorf("the network has more than the %d layers that are allowed", im.limits.Layers)
+		try.Failf("the network has more than the %d layers that are allowed", im.limits.Layers)
 	}
 	if bytes := shape.Bytes(bcnn.Float32); bytes > im.limits.TensorBytes {
-		return nil, fmt.Errorf("a feature map of %v takes %d bytes, at most %d are allowed", shape, bytes, im.limits.TensorBytes)
+		try.Failf("a feature map of %v takes %d bytes, at most %d are allowed", shape, bytes, im.limits.TensorBytes)
 	}
 	list := make([]int, len(inputs))
 	for i, in := range inputs {
 		list[i] = in.layer
 	}
-	name, err := im.layerName(o, suffix)
-	if err != nil {
-		return nil, err
-	}
+	name := im.layerName(o, suffix)
 	im.by[name] = o
 	im.values.Append(shape)
-	return &value{layer: im.net.Append(name, op, list...), shape: shape}, nil
+	return &value{layer: im.net.Append(name, op, list...), shape: shape}
 }
 
 // maxLabel is how long the name of an operator may be in that of a layer.
@@ -297,13 +284,10 @@ const maxLabel = 160
 
 // layerName names a layer by the output of its operator: of the names that a converter
 // has joined by semicolons the first.
-func (im *importer) layerName(o *schema.Operator, suffix string) (string, error) {
+func (im *importer) layerName(o *schema.Operator, suffix string) string {
 	name := "input"
 	if o != nil {
-		t, err := im.model.Tensor(o.Outputs[0])
-		if err != nil {
-			return "", err
-		}
+		t := try.Value(im.model.Tensor(o.Outputs[0]))
 		name, _, _ = strings.Cut(t.Name, ";")
 		if name == "" || len(name) > maxLabel {
 			name = fmt.Sprintf("%s_%d", strings.ToLower(o.Name[:min(len(o.Name), maxLabel)]), o.Index)
@@ -315,25 +299,23 @@ func (im *importer) layerName(o *schema.Operator, suffix string) (string, error)
 	last, taken := im.names[name]
 	if !taken {
 		im.names[name] = 1
-		return name, nil
+		return name
 	}
 	for {
 		last++
 		unique := fmt.Sprintf("%s_%d", name, last)
-		if err := im.budget.Charge(int64(len(unique))); err != nil {
-			return "", err
-		}
+		try.Check(im.budget.Charge(int64(len(unique))))
 		if _, taken := im.names[unique]; !taken {
 			im.names[name], im.names[unique] = last, 1
-			return unique, nil
+			return unique
 		}
 	}
 }
 
 // affine emits x·scale + bias.
-func (im *importer) affine(o *schema.Operator, suffix string, v *value, scale, bias []float32) (*value, error) {
+func (im *importer) affine(o *schema.Operator, suffix string, v *value, scale, bias []float32) *value {
 	if len(scale) == 0 && len(bias) == 0 {
-		return v, nil
+		return v
 	}
 	return im.emit(o, suffix, bcnn.Affine{Scale: scale, Bias: bias}, v.shape, v)
 }
@@ -347,11 +329,11 @@ const (
 )
 
 // activation emits a fused activation.
-func (im *importer) activation(o *schema.Operator, v *value, kind int) (*value, error) {
+func (im *importer) activation(o *schema.Operator, v *value, kind int) *value {
 	const suffix = "/activation"
 	switch kind {
 	case actNone:
-		return v, nil
+		return v
 	case actReLU:
 		return im.emit(o, suffix, bcnn.ReLU{}, v.shape, v)
 	case actReLU1:
@@ -359,11 +341,11 @@ func (im *importer) activation(o *schema.Operator, v *value, kind int) (*value, 
 	case actReLU6:
 		return im.emit(o, suffix, bcnn.Clip{Min: 0, Max: 6}, v.shape, v)
 	}
-	return nil, fmt.Errorf("the fused activation %d is not supported", kind)
+	panic(try.Errorf("the fused activation %d is not supported", kind))
 }
 
 // positive reports whether no value is less than 0.
-func (im *importer) positive(v *value) (bool, error) {
-	of, err := im.values.Of(v.layer)
-	return v.typ == schema.Float32 && of.Min >= 0, err
+func (im *importer) positive(v *value) bool {
+	of := try.Value(im.values.Of(v.layer))
+	return v.typ == schema.Float32 && of.Min >= 0
 }

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -36,7 +37,7 @@ func (im *importer) begin() error {
 		}
 		im.net.Inputs = append(im.net.Inputs, bcnn.Input{})
 		in := &im.net.Inputs[i]
-		v, err := im.input(t, in, bcnn.NetworkInput-i)
+		v, err := try.Do(func() *value { return im.input(t, in, bcnn.NetworkInput-i) })
 		if err != nil {
 			return fmt.Errorf("input %s: %w", text.Quote(t.Name), err)
 		}
@@ -48,50 +49,45 @@ func (im *importer) begin() error {
 }
 
 // input describes an input, to which layers refer by a number.
-func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) (*value, error) {
+func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) *value {
 	if len(t.Dims) < 2 {
-		return nil, fmt.Errorf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(t.Dims))
+		try.Failf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(t.Dims))
 	}
 	for i, open := range t.Dynamic[1:] {
 		if open {
-			return nil, fmt.Errorf("dimension %d is dynamic: convert the model with an input of a fixed size", i+1)
+			try.Failf("dimension %d is dynamic: convert the model with an input of a fixed size", i+1)
 		}
 	}
 	if im.batch == 0 {
 		im.batch = t.Dims[0]
 	}
-	s, err := im.shape(t.Dims)
-	if err != nil {
-		return nil, err
-	}
+	s := try.Value(im.shape(t.Dims))
 	v := &value{layer: number, shape: s, rank: len(t.Dims), typ: t.Type}
 	*in = bcnn.Input{Shape: s, DType: bcnn.Float32}
 	if t.Type != schema.Float32 && (im.opts.InputType == bcnn.Uint8 || len(im.opts.Mean)+len(im.opts.Scale) > 0) {
-		return nil, fmt.Errorf("InputType, Mean and Scale are for files that take FLOAT32; this one takes %v", t.Type)
+		try.Failf("InputType, Mean and Scale are for files that take FLOAT32; this one takes %v", t.Type)
 	}
 	switch t.Type {
 	case schema.Float32:
 		if im.opts.InputType != 0 {
 			in.DType = im.opts.InputType
 		}
-		v, err = im.prepared(v)
+		v = im.prepared(v)
 	case schema.Int32: // bits
 		v.shape.C = im.channels(t.Index, s.C)
 		in.Shape = v.shape
-		if v, err = im.emit(nil, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v); err != nil {
-			return nil, err
-		}
+		v = im.emit(nil, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
 		v.rank, v.typ = len(t.Dims), schema.Int32
 	case schema.Int8, schema.Uint8:
 		in.DType = bcnn.Uint8
 		if t.Type == schema.Int8 {
 			v.offset = -128
 		}
-		err = v.quantized(t)
+		try.Check(v.quantized(t))
 	default:
-		err = fmt.Errorf("elements of %v are not supported, want FLOAT32, UINT8, INT8, or INT32 for packed bits", t.Type)
+		try.Failf("elements of %v are not supported, want FLOAT32, UINT8, INT8, or INT32 for packed bits", t.Type)
 	}
-	return v, err
+	return v
 }
 
 // quantized takes what 8-bit values stand for from a tensor.
@@ -112,26 +108,23 @@ func (v *value) quantized(t *schema.Tensor) error {
 }
 
 // prepared puts the scaling of the options behind an input of FLOAT32.
-func (im *importer) prepared(v *value) (*value, error) {
+func (im *importer) prepared(v *value) *value {
 	bias := make([]float32, len(im.opts.Mean))
 	for i, m := range im.opts.Mean {
 		bias[i] = -m
 	}
 	in := v
-	var err error
 	for _, part := range []struct {
 		name, suffix string
 		scale, bias  []float32
 	}{{"Mean", "/mean", nil, bias}, {"Scale", "/scale", im.opts.Scale, nil}} {
 		if n := len(part.scale) + len(part.bias); n > 1 && n != v.shape.C {
-			return nil, fmt.Errorf("%s has %d values, the input has %s", part.name, n, text.Count(v.shape.C, "channel"))
+			try.Failf("%s has %d values, the input has %s", part.name, n, text.Count(v.shape.C, "channel"))
 		}
-		if v, err = im.affine(nil, part.suffix, v, part.scale, part.bias); err != nil {
-			return nil, err
-		}
+		v = im.affine(nil, part.suffix, v, part.scale, part.bias)
 	}
 	v.rank = in.rank
-	return v, nil
+	return v
 }
 
 // finish makes a tensor an output of the network.

@@ -1,12 +1,12 @@
 package tflite
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -24,17 +24,14 @@ func (im *importer) many(v *value) int { return im.batch * v.shape.Values() }
 func (im *importer) vector(v *value) bool { return im.batch*v.shape.Pixels() == 1 }
 
 // centred returns a value whose numbers are q − zero.
-func (im *importer) centred(o *schema.Operator, v *value) (*value, error) {
+func (im *importer) centred(o *schema.Operator, v *value) *value {
 	if v.offset == v.zero {
-		return v, nil
+		return v
 	}
-	y, err := im.affine(o, "/zero", v, nil, []float32{float32(v.offset - v.zero)})
-	if err != nil {
-		return nil, err
-	}
+	y := im.affine(o, "/zero", v, nil, []float32{float32(v.offset - v.zero)})
 	out := *v
 	out.layer, out.offset = y.layer, v.zero
-	return &out, nil
+	return &out
 }
 
 // like gives a value the type of another one, of whose numbers it is made.
@@ -44,55 +41,40 @@ func (v *value) like(from *value) {
 
 // integers8 makes 8-bit integers like those of q: −128 and one more for each threshold
 // that is reached.
-func (im *importer) integers8(o *schema.Operator, y *value, thresholds []float32, q *value) (*value, error) {
+func (im *importer) integers8(o *schema.Operator, y *value, thresholds []float32, q *value) *value {
 	offset := q.zero
 	if im.isOutput(o) {
 		offset = 0 // the integers themselves
 	}
-	out, err := im.emit(o, "", bcnn.Quantize{Low: math.MinInt8 - offset, Levels: steps8 + 1, Thresholds: thresholds}, y.shape, y)
-	if err != nil {
-		return nil, err
-	}
+	out := im.emit(o, "", bcnn.Quantize{Low: math.MinInt8 - offset, Levels: steps8 + 1, Thresholds: thresholds}, y.shape, y)
 	out.like(q)
 	out.offset = offset
-	return out, nil
+	return out
 }
 
 // moved returns an input whose values an operator moves: numbers, or integers that are 0
 // for 0.
-func (im *importer) moved(o *schema.Operator, i int) (*value, error) {
-	v, err := im.value(o, i)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) moved(o *schema.Operator, i int) *value {
+	v := im.value(o, i)
 	if v.typ == schema.Int8 {
 		return im.centred(o, v)
 	}
-	return v, v.checkReal()
+	try.Check(v.checkReal())
+	return v
 }
 
 // as marks a value as one whose numbers are those of another.
-func as(from, v *value, err error) (*value, error) {
-	if err == nil {
-		v.like(from)
-	}
-	return v, err
+func as(from, v *value) *value {
+	v.like(from)
+	return v
 }
 
 // requantize is QUANTIZE of 8-bit values to others.
-func (im *importer) requantize(o *schema.Operator, v *value) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	f, err := newFactor(float64(v.scale) / float64(q.scale))
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) requantize(o *schema.Operator, v *value) *value {
+	q := im.output8(o.Outputs[0])
+	f := newFactor(float64(v.scale) / float64(q.scale))
 	const most = math.MaxUint8
-	if err := f.fits(most); err != nil {
-		return nil, err
-	}
+	f.fits(most)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	level := func(x int64, r rounding) int64 { return limits.of(f.of(x, r) + int64(q.zero)) }
 	n := im.many(v)
@@ -119,36 +101,25 @@ func (im *importer) deviates(o *schema.Operator, format string, args ...any) {
 }
 
 // relu8 is RELU, RELU6 or RELU_N1_TO_1 of 8-bit values.
-func (im *importer) relu8(o *schema.Operator, v *value) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	limits, err := q.activationRange(map[string]int{"RELU": actReLU, "RELU6": actReLU6, "RELU_N1_TO_1": actReLU1}[o.Name])
-	if err != nil {
-		return nil, err
-	}
-	f, err := newFactor(float64(v.scale / q.scale))
-	if err != nil {
-		return nil, err
-	}
-	if err := f.fits(math.MaxUint8); err != nil {
-		return nil, err
-	}
+func (im *importer) relu8(o *schema.Operator, v *value) *value {
+	q := im.output8(o.Outputs[0])
+	limits := q.activationRange(map[string]int{"RELU": actReLU, "RELU6": actReLU6, "RELU_N1_TO_1": actReLU1}[o.Name])
+	f := newFactor(float64(v.scale / q.scale))
+	f.fits(math.MaxUint8)
 	return im.table8(o, v, q, 1, func(_ int, x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) })
 }
 
 // activated8 is the activation of a pool, whose input and output are of one scale.
-func (im *importer) activated8(o *schema.Operator, v *value, kind int) (*value, error) {
-	limits, err := v.activationRange(kind)
-	if err != nil || kind == actNone {
-		return v, err
+func (im *importer) activated8(o *schema.Operator, v *value, kind int) *value {
+	limits := v.activationRange(kind)
+	if kind == actNone {
+		return v
 	}
 	if limits.lo > limits.hi {
-		return nil, fmt.Errorf("the fused activation leaves no integer of zero point %d and scale %v", v.zero, v.scale)
+		try.Failf("the fused activation leaves no integer of zero point %d and scale %v", v.zero, v.scale)
 	}
-	y, err := im.emit(o, "/activation", bcnn.Clip{Min: float32(limits.lo) - float32(v.offset), Max: float32(limits.hi) - float32(v.offset)}, v.shape, v)
-	return as(v, y, err)
+	y := im.emit(o, "/activation", bcnn.Clip{Min: float32(limits.lo) - float32(v.offset), Max: float32(limits.hi) - float32(v.offset)}, v.shape, v)
+	return as(v, y)
 }
 
 // maxMean is how many values a mean of 8-bit values may be of, so that the float32 next to
@@ -157,25 +128,16 @@ const maxMean = 1 << 12
 
 // averagePool8 is AVERAGE_POOL_2D of 8-bit values: the mean of the integers q, rounded,
 // halves away from 0.
-func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) *value {
+	q := im.output8(o.Outputs[0])
 	if window.KH*window.KW > maxMean {
-		return nil, fmt.Errorf("means of %d×%d values of 8 bits, at most %d values are supported", window.KH, window.KW, maxMean)
+		try.Failf("means of %d×%d values of 8 bits, at most %d values are supported", window.KH, window.KW, maxMean)
 	}
 	if q.scale != v.scale || q.zero != v.zero {
-		return nil, errors.New("its output has another scale or zero point than its input")
+		try.Failf("its output has another scale or zero point than its input")
 	}
-	limits, err := q.activationRange(int(o.Options.Uint8(5, 0)))
-	if err != nil {
-		return nil, err
-	}
-	thresholds, err := im.numbers(steps8)
-	if err != nil {
-		return nil, err
-	}
+	limits := q.activationRange(int(o.Options.Uint8(5, 0)))
+	thresholds := im.numbers(steps8)
 	v.nearest8(thresholds)
 	for k := range thresholds {
 		switch level := int64(math.MinInt8 + 1 + k); {
@@ -185,13 +147,8 @@ func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Windo
 			thresholds[k] = maxSum
 		}
 	}
-	if v, err = im.centred(o, v); err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "/mean", bcnn.AvgPool{Window: window}, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	v = im.centred(o, v)
+	y := im.emit(o, "/mean", bcnn.AvgPool{Window: window}, shape, v)
 	return im.integers8(o, y, thresholds, q)
 }
 
@@ -208,111 +165,71 @@ func (v *value) nearest8(thresholds []float32) {
 }
 
 // mean8 is MEAN of 8-bit values over windows of all of a height, a width or both.
-func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) *value {
+	q := im.output8(o.Outputs[0])
 	n := int64(window.KH) * int64(window.KW)
 	if n > maxMean {
-		return nil, fmt.Errorf("means of %d values of 8 bits, at most %d are supported", n, maxMean)
+		try.Failf("means of %d values of 8 bits, at most %d are supported", n, maxMean)
 	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	// Two kernels do this; of images to images of one pixel it is the faster one, unless the
 	// file counts dimensions from the last.
-	listed, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+	listed := im.integers(o, 1)
 	direct := v.rank == 4 && len(t.Dims) == 4 && len(listed) == 2 && slices.Contains(listed, dimH) && slices.Contains(listed, dimW)
 	limits := clamp{math.MinInt8, math.MaxInt8}
 	var level func(c int, sum int64) int64
 	if direct {
-		f, err := newFactor(float64(v.scale / float32(float32(n)*q.scale)))
-		if err != nil {
-			return nil, err
-		}
+		f := newFactor(float64(v.scale / float32(float32(n)*q.scale)))
 		zero := float32(float32(v.zero)*v.scale) / q.scale
 		shift := int64(q.zero) - int64(math.Trunc(float64(zero+float32(math.Copysign(0.5, float64(zero))))))
-		if err := f.fits(n * 128); err != nil {
-			return nil, err
-		}
+		f.fits(n * 128)
 		whole := shape.C / blockSize * blockSize
 		level = func(c int, sum int64) int64 {
 			return limits.of(f.of(sum+n*int64(v.zero), rounding(c >= whole)) + shift)
 		}
 	} else {
-		f, err := newFactor(float64(v.scale) / float64(q.scale))
-		if err != nil {
-			return nil, err
-		}
+		f := newFactor(float64(v.scale) / float64(q.scale))
 		bits := 0
 		for n>>(bits+1) > 0 && bits < 32 && bits < 31+f.exponent {
 			bits++
 		}
 		f.fraction, f.exponent = f.fraction<<bits/n, f.exponent-bits
-		if err := f.fits(n * math.MaxUint8); err != nil {
-			return nil, err
-		}
+		f.fits(n * math.MaxUint8)
 		level = func(_ int, sum int64) int64 { return limits.of(f.of(sum, halvesAway) + int64(q.zero)) }
 	}
 	channels := 1
 	if direct {
 		channels = shape.C
 	}
-	thresholds, err := im.numbers(channels * steps8)
-	if err != nil {
-		return nil, err
-	}
+	thresholds := im.numbers(channels * steps8)
 	lo, hi := n*int64(math.MinInt8-v.zero), n*int64(math.MaxInt8-v.zero)
 	for c := range channels {
 		list := thresholds[c*steps8:][:steps8]
-		if err := im.steps8Of(list, lo, hi, func(x int64) int64 { return level(c, x) }); err != nil {
-			return nil, err
-		}
+		im.steps8Of(list, lo, hi, func(x int64) int64 { return level(c, x) })
 		for k := range list { // of the means
 			list[k] = float32(float64(list[k]) / float64(n))
 		}
 	}
-	if v, err = im.centred(o, v); err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "/mean", bcnn.AvgPool{Window: window}, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	v = im.centred(o, v)
+	y := im.emit(o, "/mean", bcnn.AvgPool{Window: window}, shape, v)
 	return im.integers8(o, y, thresholds, q)
 }
 
 // softmax8 is SOFTMAX of 8-bit values at the end: of the numbers that they stand for.
-func (im *importer) softmax8(o *schema.Operator, v *value, beta float32) (*value, error) {
-	v, err := im.centred(o, v)
-	if err != nil {
-		return nil, err
-	}
-	if v, err = im.affine(o, "/beta", v, []float32{v.scale * beta}, nil); err != nil {
-		return nil, err
-	}
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) softmax8(o *schema.Operator, v *value, beta float32) *value {
+	v = im.centred(o, v)
+	v = im.affine(o, "/beta", v, []float32{v.scale * beta}, nil)
+	q := im.output8(o.Outputs[0])
 	if o.Name == "LOG_SOFTMAX" {
 		im.deviates(o, "gives logarithms as FLOAT32, where the file rounds them to %v: they differ by at most that, or are less than %v, the least that the file gives",
 			q.scale, float32(math.MinInt8-q.zero)*q.scale)
 	} else {
 		im.deviates(o, "gives probabilities as FLOAT32, where the file rounds them to 1/256: they differ by at most 1/256")
 	}
-	y, err := im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v)
-	if err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v)
 	y.like(q)
 	y.probabilities = true
-	return y, nil
+	return y
 }
 
 // both8 returns the operands of an operator on two values of 8 bits, nil if they are not.
@@ -322,8 +239,8 @@ func (im *importer) both8(o *schema.Operator) (v, w *value) {
 	}
 	var list [2]*value
 	for i := range list {
-		r, err := im.operand(o, i)
-		if err != nil || r.value == nil || r.value.typ != schema.Int8 {
+		r := im.operand(o, i)
+		if r.value == nil || r.value.typ != schema.Int8 {
 			return nil, nil
 		}
 		list[i] = r.value
@@ -333,52 +250,27 @@ func (im *importer) both8(o *schema.Operator) (v, w *value) {
 
 // product8 returns what the output of MUL of 8-bit values is like, and its integers as a
 // function of products.
-func (im *importer) product8(o *schema.Operator, v, w *value, act int) (q *value, level func(x int64) int64, err error) {
-	if q, err = im.output8(o.Outputs[0]); err != nil {
-		return nil, nil, err
-	}
-	limits, err := q.activationRange(act)
-	if err != nil {
-		return nil, nil, err
-	}
-	f, err := newFactor(float64(float32(v.scale*w.scale) / q.scale))
-	if err != nil {
-		return nil, nil, err
-	}
-	if err := f.fits(maxProduct8); err != nil {
-		return nil, nil, err
-	}
-	return q, func(x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) }, nil
+func (im *importer) product8(o *schema.Operator, v, w *value, act int) (q *value, level func(x int64) int64) {
+	q = im.output8(o.Outputs[0])
+	limits := q.activationRange(act)
+	f := newFactor(float64(float32(v.scale*w.scale) / q.scale))
+	f.fits(maxProduct8)
+	return q, func(x int64) int64 { return limits.of(f.of(x, halvesAway) + int64(q.zero)) }
 }
 
 // maxProduct8 is the largest product of differences of 8-bit integers.
 const maxProduct8 = math.MaxUint8 * math.MaxUint8
 
 // mul8 is MUL of 8-bit values: thresholds of the product of integers.
-func (im *importer) mul8(o *schema.Operator, v, w *value, act int) (*value, error) {
-	q, level, err := im.product8(o, v, w, act)
-	if err != nil {
-		return nil, err
-	}
-	thresholds, err := im.numbers(steps8)
-	if err != nil {
-		return nil, err
-	}
-	if err := im.steps8Of(thresholds, -maxProduct8, maxProduct8, level); err != nil {
-		return nil, err
-	}
+func (im *importer) mul8(o *schema.Operator, v, w *value, act int) *value {
+	q, level := im.product8(o, v, w, act)
+	thresholds := im.numbers(steps8)
+	im.steps8Of(thresholds, -maxProduct8, maxProduct8, level)
 	if w.shape.Values() > v.shape.Values() {
 		v, w = w, v
 	}
-	if v, err = im.centred(o, v); err != nil {
-		return nil, err
-	}
-	if w, err = im.centred(o, w); err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "/product", bcnn.Mul{}, v.shape, v, w)
-	if err != nil {
-		return nil, err
-	}
+	v = im.centred(o, v)
+	w = im.centred(o, w)
+	y := im.emit(o, "/product", bcnn.Mul{}, v.shape, v, w)
 	return im.integers8(o, y, thresholds, q)
 }

@@ -328,8 +328,7 @@ func TestAddOfInt8(t *testing.T) {
 		require.Equal(t, of(-128, 0, 127), y)
 	}
 	v := &value{typ: schema.Int8, scale: 1}
-	s, err := newSum8(v, v, v, 1, clamp{-128, 127}, false)
-	require.NoError(t, err)
+	s := newSum8(v, v, v, 1, clamp{-128, 127}, false)
 	thresholds := make([]float32, steps8)
 	require.True(t, tell(s, v, v, 1, 1, thresholds))
 	for k, at := range thresholds {

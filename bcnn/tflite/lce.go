@@ -5,79 +5,60 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // quantize is LceQuantize: −1 where x < 0 (q < zero point of 8-bit values), else +1.
-func (im *importer) quantize(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) quantize(o *schema.Operator) *value {
+	v := im.value(o, 0)
 	out := v
 	switch {
 	case v.typ == schema.Float32:
-		out, err = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
+		out = im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
 	case v.typ == schema.Int8:
-		out, err = im.sign8(o, v)
+		out = im.sign8(o, v)
 	default:
-		err = fmt.Errorf("values of %v are not supported", v.typ)
+		try.Failf("values of %v are not supported", v.typ)
 	}
-	if err != nil {
-		return nil, err
-	}
-	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32}, nil
+	return &value{layer: out.layer, shape: v.shape, typ: schema.Int32}
 }
 
 // sign8 emits the sign of q − zero for 8-bit values q.
-func (im *importer) sign8(o *schema.Operator, v *value) (*value, error) {
-	v, err := im.centred(o, v)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) sign8(o *schema.Operator, v *value) *value {
+	v = im.centred(o, v)
 	return im.emit(o, "", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, v.shape, v)
 }
 
 // dequantize is LceDequantize.
-func (im *importer) dequantize(o *schema.Operator) (*value, error) {
-	v, err := im.bits(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) dequantize(o *schema.Operator) *value {
+	v := im.bits(o, 0)
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	switch t.Type {
 	case schema.Float32:
-		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}, nil
+		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}
 	case schema.Int8:
 		// The 8-bit values next to +1 and −1.
 		q := &value{}
-		if err := q.quantized(t); err != nil {
-			return nil, err
-		}
+		try.Check(q.quantized(t))
 		one := math.Round(float64(1 / q.scale)) // of float32, as LCE divides
 		hi, lo := min(127, float64(q.zero)+one), max(-128, float64(q.zero)-one)
-		out, err := im.affine(o, "", v, []float32{float32((hi - lo) / 2)}, []float32{float32((hi + lo) / 2)})
-		if err != nil {
-			return nil, err
-		}
+		out := im.affine(o, "", v, []float32{float32((hi - lo) / 2)}, []float32{float32((hi + lo) / 2)})
 		out.typ, out.scale, out.zero = schema.Int8, q.scale, q.zero
-		return out, nil
+		return out
 	}
-	return nil, fmt.Errorf("an output of %v is not supported", t.Type)
+	panic(try.Errorf("an output of %v is not supported", t.Type))
 }
 
 // bits returns an input of packed bits.
-func (im *importer) bits(o *schema.Operator, i int) (*value, error) {
-	v, err := im.value(o, i)
-	if err == nil && (v.typ != schema.Int32) {
-		err = fmt.Errorf("input %d is %v, want packed bits", i, v.typ)
+func (im *importer) bits(o *schema.Operator, i int) *value {
+	v := im.value(o, i)
+	if v.typ != schema.Int32 {
+		try.Failf("input %d is %v, want packed bits", i, v.typ)
 	}
-	return v, err
+	return v
 }
 
 // options are those of an operator of LCE.
@@ -97,70 +78,47 @@ func (p *options) int(key string, lo, hi int64) int {
 	return int(v)
 }
 
-func (im *importer) options(o *schema.Operator) (*options, error) {
-	if err := im.budget.Charge(int64(len(o.CustomOptions))); err != nil {
-		return nil, err
-	}
-	m, err := flat.ReadMap(o.CustomOptions)
-	return &options{Map: m}, err
+func (im *importer) options(o *schema.Operator) *options {
+	try.Check(im.budget.Charge(int64(len(o.CustomOptions))))
+	m := try.Value(flat.ReadMap(o.CustomOptions))
+	return &options{Map: m}
 }
 
 // bmaxPool is LceBMaxPool2d: the maximum of the signs inside the image.
-func (im *importer) bmaxPool(o *schema.Operator) (*value, error) {
-	v, err := im.bits(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	p, err := im.options(o)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) bmaxPool(o *schema.Operator) *value {
+	v := im.bits(o, 0)
+	p := im.options(o)
 	g := geometry{
 		kh: p.int("filter_height", 1, maxSide), kw: p.int("filter_width", 1, maxSide),
 		sh: p.int("stride_height", 1, maxSide), sw: p.int("stride_width", 1, maxSide),
 		dh: 1, dw: 1, valid: p.int("padding", 0, 1) == padValid,
 	}
 	if p.err != nil {
-		return nil, p.err
+		try.Fail(p.err)
 	}
-	w, shape, err := g.window(v)
-	if err != nil {
-		return nil, err
-	}
-	out, err := im.emit(o, "", bcnn.MaxPool{Window: w}, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	w, shape := g.window(v)
+	out := im.emit(o, "", bcnn.MaxPool{Window: w}, shape, v)
 	out.typ = schema.Int32
-	return out, nil
+	return out
 }
 
 // dequantize8 is DEQUANTIZE of 8-bit values that are computed.
-func (im *importer) dequantize8(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+func (im *importer) dequantize8(o *schema.Operator) *value {
+	v := im.value(o, 0)
 	switch {
-	case err != nil:
-		return nil, err
 	case v.typ != schema.Int8 && v.typ != schema.Uint8:
-		return nil, fmt.Errorf("values of %v are not supported", v.typ)
+		try.Failf("values of %v are not supported", v.typ)
 	case v.probabilities:
-		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}, nil
+		return &value{layer: v.layer, shape: v.shape, typ: schema.Float32}
 	}
-	out, err := im.centred(o, v)
-	if err != nil {
-		return nil, err
-	}
+	out := im.centred(o, v)
 	if out.layer != v.layer { // which limits keep from becoming one fma with the scale, of which q = zero need not be 0
 		clip := bcnn.Clip{Min: -math.MaxUint8, Max: math.MaxUint8}
-		if out, err = im.emit(o, "/integer", clip, v.shape, out); err != nil {
-			return nil, err
-		}
+		out = im.emit(o, "/integer", clip, v.shape, out)
 	}
-	if out, err = im.affine(o, "", out, []float32{v.scale}, nil); err != nil {
-		return nil, err
-	}
+	out = im.affine(o, "", out, []float32{v.scale}, nil)
 	out.typ = schema.Float32
-	return out, nil
+	return out
 }
 
 // quantisedBlock is how many numbers QUANTIZE takes at once; what is left at the end of a
@@ -176,33 +134,23 @@ func oneByOne(x, scale float32) float64 { return math.Round(float64(x) / float64
 
 // quantize8 is QUANTIZE of numbers: round(x/scale) + zero point, as LCE's interpreter
 // rounds, as a level for each integer, at the least float32 from which on it is reached.
-func (im *importer) quantize8(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) quantize8(o *schema.Operator) *value {
+	v := im.value(o, 0)
 	if v.typ == schema.Int8 {
 		return im.requantize(o, v)
 	}
-	if err := v.checkReal(); err != nil {
-		return nil, err
-	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+	try.Check(v.checkReal())
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	least := 0
 	switch t.Type {
 	case schema.Int8:
 		least = math.MinInt8
 	case schema.Uint8:
 	default:
-		return nil, fmt.Errorf("an output of %v is not supported", t.Type)
+		try.Failf("an output of %v is not supported", t.Type)
 	}
 	q := &value{}
-	if err := q.quantized(t); err != nil {
-		return nil, err
-	}
+	try.Check(q.quantized(t))
 	n := im.many(v)
 	whole, channels := n/quantisedBlock*quantisedBlock, 1
 	switch {
@@ -212,10 +160,7 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 	default:
 		im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)
 	}
-	thresholds, err := im.numbers(channels * steps8)
-	if err != nil {
-		return nil, err
-	}
+	thresholds := im.numbers(channels * steps8)
 	for c := range channels {
 		list := thresholds[c*steps8:][:steps8]
 		rounded := inBlocks
@@ -234,10 +179,7 @@ func (im *importer) quantize8(o *schema.Operator) (*value, error) {
 		q.typ = t.Type
 		return im.integers8(o, v, thresholds, q)
 	}
-	out, err := im.emit(o, "", bcnn.Quantize{Low: least, Levels: steps8 + 1, Thresholds: thresholds}, v.shape, v)
-	if err != nil {
-		return nil, err
-	}
+	out := im.emit(o, "", bcnn.Quantize{Low: least, Levels: steps8 + 1, Thresholds: thresholds}, v.shape, v)
 	out.typ, out.scale, out.zero = t.Type, q.scale, q.zero
-	return out, nil
+	return out
 }

@@ -5,6 +5,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
@@ -38,15 +39,9 @@ var roundings = map[string]struct {
 }
 
 // round is ROUND, which rounds halves to even, CEIL or FLOOR.
-func (im *importer) round(o *schema.Operator) (*value, error) {
-	v, err := im.real(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	of, err := im.values.Of(v.layer)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) round(o *schema.Operator) *value {
+	v := im.real(o, 0)
+	of := try.Value(im.values.Of(v.layer))
 	r := roundings[o.Name]
 	out := &value{layer: v.layer, shape: v.shape, typ: v.typ, by: o, stairs: &stairs{r.of(of.Min), r.of(of.Max), r.least}}
 	return im.stepped(out)
@@ -55,33 +50,30 @@ func (im *importer) round(o *schema.Operator) (*value, error) {
 // limited narrows stairs, an input, to the whole numbers from lo to hi, by an operator that
 // limits them; ok is false where the limits are no whole numbers, or the input is none of
 // stairs.
-func (im *importer) limited(o *schema.Operator, i int, lo, hi float64) (y *value, ok bool, err error) {
-	r, err := im.operand(o, i)
+func (im *importer) limited(o *schema.Operator, i int, lo, hi float64) (y *value, ok bool) {
+	r := im.operand(o, i)
 	v := r.value
-	if err != nil || v == nil || v.stairs == nil || lo != math.Trunc(lo) || hi != math.Trunc(hi) {
-		return nil, false, nil // the error is that of who reads the value
+	if v == nil || v.stairs == nil || lo != math.Trunc(lo) || hi != math.Trunc(hi) {
+		return nil, false // the error is that of who reads the value
 	}
 	out, s := *v, *v.stairs
 	s.lo, s.hi = max(lo, min(s.lo, hi)), max(lo, min(s.hi, hi))
 	out.stairs, out.by = &s, o
-	y, err = im.stepped(&out)
-	return y, true, err
+	y = im.stepped(&out)
+	return y, true
 }
 
 // stepped makes levels of stairs with few enough of them; others stay pending.
-func (im *importer) stepped(v *value) (*value, error) {
+func (im *importer) stepped(v *value) *value {
 	s := v.stairs
 	if !(s.hi-s.lo < bcnn.MaxLevels) || max(-s.lo, s.hi) > bcnn.MaxLevels {
-		return v, nil
+		return v
 	}
 	if s.lo == s.hi {
 		return floats(im.affine(v.by, "", v, []float32{0}, []float32{float32(s.lo)}))
 	}
 	op := bcnn.Quantize{Low: int(s.lo), Levels: int(s.hi-s.lo) + 1}
-	var err error
-	if op.Thresholds, err = im.numbers(op.Levels - 1); err != nil {
-		return nil, err
-	}
+	op.Thresholds = im.numbers(op.Levels - 1)
 	for i := range op.Thresholds {
 		op.Thresholds[i] = s.least(s.lo + 1 + float64(i))
 	}
@@ -92,12 +84,12 @@ func (im *importer) stepped(v *value) (*value, error) {
 // is the other one; ok is false for other operators.
 func (im *importer) byNumber(o *schema.Operator) (number float32, other int, ok bool) {
 	for i := range o.Inputs {
-		c, err := im.operand(o, i)
-		if err != nil || c.constant == nil || len(o.Inputs) != 2 {
-			continue // the error is that of who reads the input
+		c := im.operand(o, i).constant
+		if c == nil || len(o.Inputs) != 2 {
+			continue
 		}
-		if n := num.Product(c.constant.dims...); n == 1 {
-			list, err := c.constant.floats(im.budget)
+		if n := num.Product(c.dims...); n == 1 {
+			list, err := try.Do(func() []float32 { return c.floats(im.budget) })
 			if err == nil && len(list) == 1 {
 				return list[0], 1 - i, true
 			}
@@ -107,10 +99,10 @@ func (im *importer) byNumber(o *schema.Operator) (number float32, other int, ok 
 }
 
 // limitedByNumber is limited by MAXIMUM or MINIMUM with a number.
-func (im *importer) limitedByNumber(o *schema.Operator) (y *value, ok bool, err error) {
+func (im *importer) limitedByNumber(o *schema.Operator) (y *value, ok bool) {
 	bound, i, ok := im.byNumber(o)
 	if !ok {
-		return nil, false, nil
+		return nil, false
 	}
 	lo, hi := float64(bound), math.Inf(1)
 	if o.Name == "MINIMUM" {

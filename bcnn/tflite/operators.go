@@ -6,24 +6,25 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // handlers are the operators. Each returns its outputs.
-var handlers map[string]func(*importer, *schema.Operator) ([]operand, error)
+var handlers map[string]func(*importer, *schema.Operator) []operand
 
 // one makes a handler of a function that returns one value.
-func one(f func(*importer, *schema.Operator) (*value, error)) func(*importer, *schema.Operator) ([]operand, error) {
-	return func(im *importer, o *schema.Operator) ([]operand, error) {
-		v, err := f(im, o)
-		return []operand{{value: v}}, err
+func one(f func(*importer, *schema.Operator) *value) func(*importer, *schema.Operator) []operand {
+	return func(im *importer, o *schema.Operator) []operand {
+		v := f(im, o)
+		return []operand{{value: v}}
 	}
 }
 
 func init() {
-	handlers = map[string]func(*importer, *schema.Operator) ([]operand, error){
+	handlers = map[string]func(*importer, *schema.Operator) []operand{
 		"ABS":                     one((*importer).abs),
 		"ADD":                     one((*importer).add),
 		"ARG_MAX":                 one((*importer).argMax),
@@ -97,7 +98,7 @@ func (im *importer) operator(o *schema.Operator) error {
 		return errors.New("it has no output")
 	}
 	before := len(im.net.Layers)
-	outputs, err := im.outputs(o)
+	outputs, err := try.Do(func() []operand { return im.outputs(o) })
 	if len(im.net.Layers) == before {
 		im.report.Folded++
 	}
@@ -130,18 +131,15 @@ func (im *importer) operator(o *schema.Operator) error {
 // obstacle stands in front of it.
 var errBlind = errors.New("behind an obstacle")
 
-func (im *importer) outputs(o *schema.Operator) ([]operand, error) {
+func (im *importer) outputs(o *schema.Operator) []operand {
 	constants := len(o.Inputs) > 0
 	for _, t := range data(o) {
 		if t < 0 {
 			continue
 		}
-		r, err := im.tensor(t)
-		switch {
-		case err != nil:
-			return nil, err
-		case r == operand{}:
-			return nil, errBlind
+		r := try.Value(im.tensor(t))
+		if r == (operand{}) {
+			try.Fail(errBlind)
 		}
 		constants = constants && r.constant != nil
 	}
@@ -150,7 +148,7 @@ func (im *importer) outputs(o *schema.Operator) ([]operand, error) {
 	}
 	handler := handlers[o.Name]
 	if handler == nil {
-		return nil, errUnsupported
+		try.Fail(errUnsupported)
 	}
 	return handler(im, o)
 }

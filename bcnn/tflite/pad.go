@@ -1,113 +1,86 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // pixels completes an operator that picks pixels: without lists, rows and columns in their
 // order from the given ones on, −1 where there is none.
-func (im *importer) pixels(op bcnn.Pixels, top, h, left, w int, s bcnn.Shape) (bcnn.Pixels, error) {
-	at := func(from, size, n int) ([]int32, error) {
-		return budget.List(im.budget, n, func(i int) int32 {
+func (im *importer) pixels(op bcnn.Pixels, top, h, left, w int, s bcnn.Shape) bcnn.Pixels {
+	at := func(from, size, n int) []int32 {
+		return try.Value(budget.List(im.budget, n, func(i int) int32 {
 			if i < from || i >= from+size {
 				return -1
 			}
 			return int32(i - from)
-		})
+		}))
 	}
-	var err error
 	if op.Rows == nil {
-		if op.Rows, err = at(top, h, s.H); err != nil {
-			return op, err
-		}
+		op.Rows = at(top, h, s.H)
 	}
 	if op.Cols == nil {
-		op.Cols, err = at(left, w, s.W)
+		op.Cols = at(left, w, s.W)
 	}
-	return op, err
+	return op
 }
 
 // padNode is PAD or PADV2: of a number around images, or of channels of zeros.
-func (im *importer) padNode(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) padNode(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	fill := float32(0)
 	if o.Name == "PADV2" {
 		if v.typ == schema.Int8 {
-			return nil, errQuantized
+			try.Fail(errQuantized)
 		}
-		list, err := im.floats(o, 2)
-		if err != nil {
-			return nil, err
-		}
+		list := im.floats(o, 2)
 		if len(list) != 1 || math.IsInf(float64(list[0]), 0) || math.IsNaN(float64(list[0])) {
-			return nil, errors.New("padding with what is not one number is not supported")
+			try.Failf("padding with what is not one number is not supported")
 		}
 		fill = list[0]
 	}
-	list, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+	list := im.integers(o, 1)
 	if len(list) != 2*v.rank {
-		return nil, fmt.Errorf("%d sizes for %d dimensions", len(list), v.rank)
+		try.Failf("%d sizes for %d dimensions", len(list), v.rank)
 	}
 	var pads [4][2]int
 	for i, n := range list {
-		d, err := dim(int64(i/2), v.rank)
-		if err != nil {
-			return nil, err
-		}
+		d := dim(int64(i/2), v.rank)
 		if n < 0 || n > maxSide {
-			return nil, fmt.Errorf("padding of %d", n)
+			try.Failf("padding of %d", n)
 		}
 		pads[d][i%2] = int(n)
 	}
 	if pads[dimBatch] != [2]int{} {
-		return nil, errors.New("padding of the batch is not supported")
+		try.Failf("padding of the batch is not supported")
 	}
 	out := *v
 	if c := pads[dimC]; c != [2]int{} {
 		if fill != 0 {
-			return nil, errors.New("channels of what is not 0 are not supported")
+			try.Failf("channels of what is not 0 are not supported")
 		}
 		shape := v.shape
 		shape.C += c[0] + c[1]
-		if err := im.budget.Charge(8 * int64(shape.C)); err != nil {
-			return nil, err
-		}
+		try.Check(im.budget.Charge(8 * int64(shape.C)))
 		index := make([]int32, shape.C)
 		for i := range index {
 			if index[i] = int32(i - c[0]); i < c[0] || i >= c[0]+v.shape.C {
 				index[i] = -1
 			}
 		}
-		y, err := im.emit(o, "", bcnn.Channels{Index: index}, shape, v)
-		if err != nil {
-			return nil, err
-		}
+		y := im.emit(o, "", bcnn.Channels{Index: index}, shape, v)
 		out = *y.moves(v)
 	}
 	h, w := pads[dimH], pads[dimW]
 	if h == [2]int{} && w == [2]int{} {
-		return &out, nil
+		return &out
 	}
 	shape := bcnn.Shape{H: out.shape.H + h[0] + h[1], W: out.shape.W + w[0] + w[1], C: out.shape.C}
-	op, err := im.pixels(bcnn.Pixels{Fill: fill}, h[0], out.shape.H, w[0], out.shape.W, shape)
-	if err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "", op, shape, &out)
-	if err != nil {
-		return nil, err
-	}
-	return y.moves(&out), nil
+	op := im.pixels(bcnn.Pixels{Fill: fill}, h[0], out.shape.H, w[0], out.shape.W, shape)
+	y := im.emit(o, "", op, shape, &out)
+	return y.moves(&out)
 }

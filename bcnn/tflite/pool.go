@@ -1,11 +1,10 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -17,79 +16,52 @@ func pooled(o *schema.Operator) geometry {
 }
 
 // maxPool is MAX_POOL_2D, of numbers or of 8-bit values.
-func (im *importer) maxPool(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
-	switch {
-	case err != nil:
-		return nil, err
-	case v.typ == schema.Int32:
-		return nil, errors.New("its input is packed bits")
+func (im *importer) maxPool(o *schema.Operator) *value {
+	v := im.value(o, 0)
+	if v.typ == schema.Int32 {
+		try.Failf("its input is packed bits")
 	}
-	window, shape, err := pooled(o).window(v)
-	if err != nil {
-		return nil, err
-	}
-	y, err := im.emit(o, "", bcnn.MaxPool{Window: window}, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	window, shape := pooled(o).window(v)
+	y := im.emit(o, "", bcnn.MaxPool{Window: window}, shape, v)
 	y.moves(v)
 	act := int(o.Options.Uint8(5, 0))
 	switch {
 	case v.typ == schema.Int8:
 		return im.activated8(o, y, act)
 	case act != actNone && v.typ != schema.Float32:
-		return nil, errQuantized
+		try.Fail(errQuantized)
 	}
 	return im.activated(o, y, act)
 }
 
 // activated is activation of a value with a type.
-func (im *importer) activated(o *schema.Operator, v *value, kind int) (*value, error) {
+func (im *importer) activated(o *schema.Operator, v *value, kind int) *value {
 	if kind != actNone {
-		var err error
-		if err = v.checkBounded(); err != nil {
-			return nil, err
-		}
+		try.Check(v.checkBounded())
 	}
-	y, err := im.activation(o, v, kind)
-	if err == nil && y != v {
+	y := im.activation(o, v, kind)
+	if y != v {
 		y.typ = v.typ
 	}
-	return y, err
+	return y
 }
 
 // averagePool is AVERAGE_POOL_2D. Padding does not count.
-func (im *importer) averagePool(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	window, shape, err := pooled(o).window(v)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) averagePool(o *schema.Operator) *value {
+	v := im.weighable(o, 0)
+	window, shape := pooled(o).window(v)
 	if v.typ == schema.Int8 {
 		return im.averagePool8(o, v, window, shape)
 	}
-	y, err := im.emit(o, "", bcnn.AvgPool{Window: window}, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "", bcnn.AvgPool{Window: window}, shape, v)
 	y.typ = schema.Float32
 	return im.activated(o, y, int(o.Options.Uint8(5, 0)))
 }
 
 // reduce is MEAN or REDUCE_MAX over heights and widths.
-func (im *importer) reduce(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	axes, err := im.axes(o, 1, v.rank)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) reduce(o *schema.Operator) *value {
+	v := im.moved(o, 0)
+	axes := im.axes(o, 1, v.rank)
 	var over [4]bool
 	for _, a := range axes {
 		over[a] = true
@@ -105,7 +77,7 @@ func (im *importer) reduce(o *schema.Operator) (*value, error) {
 			window.KW, shape.W = size, 1
 		case a == dimC && v.shape.C == 1:
 		default:
-			return nil, fmt.Errorf("a reduction over dimensions %v of %v is not supported, only over heights and widths", axes, v.shape)
+			try.Failf("a reduction over dimensions %v of %v is not supported, only over heights and widths", axes, v.shape)
 		}
 	}
 	window.StrideH, window.StrideW = window.KH, window.KW
@@ -116,12 +88,9 @@ func (im *importer) reduce(o *schema.Operator) (*value, error) {
 	if o.Name == "MEAN" {
 		op = bcnn.AvgPool{Window: window}
 	}
-	y, err := im.emit(o, "", op, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "", op, shape, v)
 	y.like(v)
-	return y, nil
+	return y
 }
 
 // The dimensions of images.
@@ -134,34 +103,28 @@ func (v *value) size(dim int) int {
 
 // dim returns the dimension of images that one of a tensor of so many dimensions is, of
 // which those that are negative count from the last.
-func dim(axis int64, rank int) (int, error) {
+func dim(axis int64, rank int) int {
 	if axis < 0 {
 		axis += int64(rank)
 	}
 	if axis < 0 || axis >= int64(rank) {
-		return 0, fmt.Errorf("there is no dimension %d among %d", axis, rank)
+		try.Failf("there is no dimension %d among %d", axis, rank)
 	}
 	if axis == 0 {
-		return dimBatch, nil
+		return dimBatch
 	}
-	return int(axis) + 4 - rank, nil
+	return int(axis) + 4 - rank
 }
 
 // axes returns the dimensions of images that a constant input lists.
-func (im *importer) axes(o *schema.Operator, i, rank int) ([]int, error) {
-	list, err := im.integers(o, i)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) axes(o *schema.Operator, i, rank int) []int {
+	list := im.integers(o, i)
 	axes := make([]int, 0, len(list))
 	for _, a := range list {
-		d, err := dim(a, rank)
-		if err != nil {
-			return nil, err
-		}
+		d := dim(a, rank)
 		if !slices.Contains(axes, d) {
 			axes = append(axes, d)
 		}
 	}
-	return axes, nil
+	return axes
 }

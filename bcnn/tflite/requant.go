@@ -1,11 +1,10 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"sort"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -30,9 +29,9 @@ type factor struct {
 // maxSum is how large an integer may be so that it is a float32, and with it all below.
 const maxSum = 1 << 24
 
-func newFactor(scale float64) (factor, error) {
+func newFactor(scale float64) factor {
 	if !(scale >= 0) || math.IsInf(scale, 0) {
-		return factor{}, fmt.Errorf("a factor of %v", scale)
+		try.Failf("a factor of %v", scale)
 	}
 	part, exponent := math.Frexp(scale)
 	fraction := int64(math.Round(part * (1 << 31)))
@@ -40,20 +39,19 @@ func newFactor(scale float64) (factor, error) {
 		fraction, exponent = fraction/2, exponent+1
 	}
 	if exponent < -31 {
-		return factor{}, nil
+		return factor{}
 	}
 	if exponent > 30 {
-		return factor{}, fmt.Errorf("a factor of %v", scale)
+		try.Failf("a factor of %v", scale)
 	}
-	return factor{fraction, exponent}, nil
+	return factor{fraction, exponent}
 }
 
-// fits reports an integer that the factor would carry out of 32 bits.
-func (f factor) fits(x int64) error {
+// fits fails at an integer that the factor would carry out of 32 bits.
+func (f factor) fits(x int64) {
 	if shifted := max(x, -x) << max(f.exponent, 0); shifted > math.MaxInt32 {
-		return fmt.Errorf("sums of up to %d, times 2^%d, exceed 32 bits", max(x, -x), max(f.exponent, 0))
+		try.Failf("sums of up to %d, times 2^%d, exceed 32 bits", max(x, -x), max(f.exponent, 0))
 	}
-	return nil
 }
 
 // high is x times the fraction, rounded.
@@ -80,7 +78,7 @@ func shifted(x int64, n int, r rounding) int64 {
 type clamp struct{ lo, hi int64 }
 
 // activationRange returns the range of integers like those of v behind a fused activation.
-func (v *value) activationRange(kind int) (clamp, error) {
+func (v *value) activationRange(kind int) clamp {
 	c := clamp{math.MinInt8, math.MaxInt8}
 	at := func(x float32) int64 {
 		return int64(v.zero) + int64(math.Round(min(max(float64(x/v.scale), -1<<20), 1<<20)))
@@ -94,9 +92,9 @@ func (v *value) activationRange(kind int) (clamp, error) {
 	case actReLU6:
 		c.lo, c.hi = max(c.lo, at(0)), min(c.hi, at(6))
 	default:
-		return c, fmt.Errorf("the fused activation %d is not supported", kind)
+		try.Failf("the fused activation %d is not supported", kind)
 	}
-	return c, nil
+	return c
 }
 
 func (c clamp) of(x int64) int64 { return min(max(x, c.lo), c.hi) }
@@ -106,10 +104,8 @@ const searchUnits = 32
 
 // steps8Of sets thresholds to the least integers from lo to hi from which on q is −127,
 // −126, … or more; q never falls. What is never reached is hi + 1.
-func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64) int64) error {
-	if err := im.budget.Charge(searchUnits * steps8); err != nil {
-		return err
-	}
+func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64) int64) {
+	try.Check(im.budget.Charge(searchUnits * steps8))
 	at, step := lo, int64(0)
 	for k := range thresholds {
 		level := int64(math.MinInt8 + 1 + k)
@@ -126,36 +122,34 @@ func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64)
 		at, step = next, next-at
 		thresholds[k] = float32(next)
 	}
-	return nil
+	return
 }
 
 // output8 returns what the 8-bit output of an operator stands for.
-func (im *importer) output8(index int) (*value, error) {
-	t, err := im.model.Tensor(index)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) output8(index int) *value {
+	t := try.Value(im.model.Tensor(index))
 	if t.Type != schema.Int8 {
-		return nil, fmt.Errorf("an output of %v of INT8 is not supported", t.Type)
+		try.Failf("an output of %v of INT8 is not supported", t.Type)
 	}
 	q := &value{typ: schema.Int8}
-	return q, q.quantized(t)
+	try.Check(q.quantized(t))
+	return q
 }
 
 // scales returns the scales of weights of INT8, one or one for each of so many outputs
 // along a dimension, all of which have the zero point 0.
-func (c *constant) scales(out, axis int) ([]float32, error) {
+func (c *constant) scales(out, axis int) []float32 {
 	t := c.tensor
 	if t == nil || t.Type != schema.Int8 {
-		return nil, errors.New("its weights are not INT8, as its input is")
+		try.Failf("its weights are not INT8, as its input is")
 	}
 	if n := len(t.Scale); n != 1 && (n != out || t.Axis != axis) {
-		return nil, fmt.Errorf("%d scales of dimension %d for %d outputs", n, t.Axis, out)
+		try.Failf("%d scales of dimension %d for %d outputs", n, t.Axis, out)
 	}
 	for i, s := range t.Scale {
 		if t.Zero[i] != 0 || !(s >= 0) || math.IsInf(float64(s), 0) {
-			return nil, fmt.Errorf("weights of scale %v and zero point %d", s, t.Zero[i])
+			try.Failf("weights of scale %v and zero point %d", s, t.Zero[i])
 		}
 	}
-	return t.Scale, nil
+	return t.Scale
 }

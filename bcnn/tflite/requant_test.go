@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -17,17 +18,19 @@ func TestNewFactor(t *testing.T) {
 		0x1p-32:     {1 << 30, -31}, 0x1p-33: {}, 0x1p29: {1 << 30, 30},
 		0.3: {1288490189, -1}, // 0.3·2^32, rounded
 	} {
-		f, err := newFactor(scale)
-		require.NoError(t, err)
-		require.Equal(t, want, f, scale)
+		require.Equal(t, want, newFactor(scale), scale)
 	}
 	for _, scale := range []float64{-1, -1e-300, math.NaN(), math.Inf(1), 0x1p30, 1e30} {
-		_, err := newFactor(scale)
+		_, err := try.Do(func() factor { return newFactor(scale) })
 		require.ErrorContains(t, err, "a factor of", "%v", scale)
 	}
 }
 
 func TestFactorFits(t *testing.T) {
+	fits := func(exponent int, x int64) error {
+		_, err := try.Do(func() int { factor{1 << 30, exponent}.fits(x); return 0 })
+		return err
+	}
 	for _, c := range []struct {
 		exponent int
 		x        int64
@@ -36,10 +39,10 @@ func TestFactorFits(t *testing.T) {
 		{0, math.MaxInt32, true}, {0, -math.MaxInt32, true}, {0, math.MaxInt32 + 1, false}, {0, math.MinInt32, false},
 		{3, 1<<28 - 1, true}, {3, 1 << 28, false}, {-5, math.MaxInt32, true}, {-5, math.MaxInt32 + 1, false}, {1, 1 << 30, false}, {1, 1<<30 - 1, true},
 	} {
-		require.Equal(t, c.ok, factor{1 << 30, c.exponent}.fits(c.x) == nil, "%+v", c)
+		require.Equal(t, c.ok, fits(c.exponent, c.x) == nil, "%+v", c)
 	}
-	require.EqualError(t, factor{1 << 30, 2}.fits(-1<<30), "sums of up to 1073741824, times 2^2, exceed 32 bits")
-	require.EqualError(t, factor{1 << 30, -2}.fits(1<<31), "sums of up to 2147483648, times 2^0, exceed 32 bits")
+	require.EqualError(t, fits(2, -1<<30), "sums of up to 1073741824, times 2^2, exceed 32 bits")
+	require.EqualError(t, fits(-2, 1<<31), "sums of up to 2147483648, times 2^0, exceed 32 bits")
 }
 
 // The first step rounds halves up, the second one as it is told: 9/4 becomes 5/2, and 3.
@@ -55,8 +58,7 @@ func TestFactorRounds(t *testing.T) {
 		{0.125, 12, 2, 2}, {0.125, -12, -1, -2}, {0.125, -4, 0, -1}, {0.125, 4, 1, 1}, {0.125, 3, 1, 1}, {0.125, -3, 0, 0},
 		{3, -5, -15, -15}, {0.75, 3, 2, 2}, {0.75, 2, 2, 2}, {0.75, -2, -1, -1},
 	} {
-		f, err := newFactor(c.scale)
-		require.NoError(t, err)
+		f := newFactor(c.scale)
 		require.Equal(t, c.up, f.of(c.x, halvesUp), "%+v", c)
 		require.Equal(t, c.away, f.of(c.x, halvesAway), "%+v", c)
 	}
@@ -79,11 +81,9 @@ func TestActivationRange(t *testing.T) {
 		{4, 1, actReLU6, clamp{1, 3}}, // 1.5, halves away from 0
 		{1e-30, 5, actReLU1, clamp{-128, 127}},
 	} {
-		got, err := (&value{scale: c.scale, zero: c.zero}).activationRange(c.kind)
-		require.NoError(t, err)
-		require.Equal(t, c.want, got, "%+v", c)
+		require.Equal(t, c.want, (&value{scale: c.scale, zero: c.zero}).activationRange(c.kind), "%+v", c)
 	}
-	_, err := (&value{scale: 1}).activationRange(4)
+	_, err := try.Do(func() clamp { return (&value{scale: 1}).activationRange(4) })
 	require.EqualError(t, err, "the fused activation 4 is not supported")
 	require.Equal(t, []int64{-3, -3, 0, 5, 5}, []int64{clamp{-3, 5}.of(-4), clamp{-3, 5}.of(-3), clamp{-3, 5}.of(0), clamp{-3, 5}.of(5), clamp{-3, 5}.of(9)})
 }
@@ -107,7 +107,7 @@ func TestStepsOfSums(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			im := newTestImporter(t)
 			got := make([]float32, steps8)
-			require.NoError(t, im.steps8Of(got, c.lo, c.hi, c.q))
+			im.steps8Of(got, c.lo, c.hi, c.q)
 			want := make([]float32, steps8)
 			for k := range want {
 				x := c.lo

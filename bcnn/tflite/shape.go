@@ -1,93 +1,64 @@
 package tflite
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // integers returns the numbers of a constant input, at most maxIntegers.
-func (im *importer) integers(o *schema.Operator, i int) ([]int64, error) {
-	c, err := im.required(o, i)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) integers(o *schema.Operator, i int) []int64 {
+	c := im.required(o, i)
 	return c.integers()
 }
 
 // reshape is RESHAPE, SQUEEZE or EXPAND_DIMS to the dimensions that the file gives the
 // output.
-func (im *importer) reshape(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	t, err := im.model.Tensor(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
-	s, err := im.shape(t.Dims)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) reshape(o *schema.Operator) *value {
+	v := im.value(o, 0)
+	t := try.Value(im.model.Tensor(o.Outputs[0]))
+	s := try.Value(im.shape(t.Dims))
 	if v.typ == schema.Int32 {
 		s.C *= wordBits
 		if v.shape.C%wordBits != 0 {
-			return nil, errors.New("its input is packed bits")
+			try.Failf("its input is packed bits")
 		}
 	}
 	return im.reshaped(o, v, s)
 }
 
 // reshaped gives a value another shape.
-func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) (*value, error) {
+func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) *value {
 	out := *v
 	switch {
 	case s == v.shape:
-		return &out, nil
+		return &out
 	case s.Values() != v.shape.Values():
-		return nil, fmt.Errorf("%v has other values than %v", s, v.shape)
+		try.Failf("%v has other values than %v", s, v.shape)
 	}
 	if s.Pixels() == 1 {
-		y, err := im.emit(o, "", bcnn.Flatten{}, s, v)
-		if err != nil {
-			return nil, err
-		}
+		y := im.emit(o, "", bcnn.Flatten{}, s, v)
 		out.layer, out.shape = y.layer, y.shape
-		return &out, nil
+		return &out
 	}
 	// The values in a row are those of one block of pixels.
-	y, err := im.emit(o, "/flat", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: s.Values()}, v)
-	if err != nil {
-		return nil, err
-	}
-	op, err := im.pixels(bcnn.Pixels{BlockH: s.H, BlockW: s.W}, 0, s.H, 0, s.W, s)
-	if err != nil {
-		return nil, err
-	}
-	if y, err = im.emit(o, "", op, s, y); err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "/flat", bcnn.Flatten{}, bcnn.Shape{H: 1, W: 1, C: s.Values()}, v)
+	op := im.pixels(bcnn.Pixels{BlockH: s.H, BlockW: s.W}, 0, s.H, 0, s.W, s)
+	y = im.emit(o, "", op, s, y)
 	out.layer, out.shape = y.layer, y.shape
-	return &out, nil
+	return &out
 }
 
 // transpose is TRANSPOSE that moves no value: of dimensions of 1.
-func (im *importer) transpose(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	perm, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) transpose(o *schema.Operator) *value {
+	v := im.moved(o, 0)
+	perm := im.integers(o, 1)
 	if len(perm) != v.rank {
-		return nil, fmt.Errorf("a permutation of %d of %d dimensions", len(perm), v.rank)
+		try.Failf("a permutation of %d of %d dimensions", len(perm), v.rank)
 	}
 	image := [...]int{im.batch, v.shape.H, v.shape.W, v.shape.C}
 	before := image[len(image)-v.rank:]
@@ -95,64 +66,48 @@ func (im *importer) transpose(o *schema.Operator) (*value, error) {
 	after := make([]int, len(perm))
 	for i, p := range perm {
 		if p < 0 || p >= int64(len(perm)) || slices.Contains(perm[:i], p) {
-			return nil, fmt.Errorf("dimensions %v", perm)
+			try.Failf("dimensions %v", perm)
 		}
 		if after[i] = before[p]; after[i] == 1 {
 			continue
 		}
 		if p < last {
-			return nil, fmt.Errorf("a transposition of %v by %v is not supported", before, perm)
+			try.Failf("a transposition of %v by %v is not supported", before, perm)
 		}
 		last = p
 	}
-	s, err := im.shape(after)
-	if err != nil {
-		return nil, err
-	}
+	s := try.Value(im.shape(after))
 	return im.reshaped(o, v, s)
 }
 
 // concat is CONCATENATION of channels, rows or columns.
-func (im *importer) concat(o *schema.Operator) (*value, error) {
-	first, err := im.value(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	d, err := dim(int64(o.Options.Int32(0, 0)), first.rank)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) concat(o *schema.Operator) *value {
+	first := im.value(o, 0)
+	d := dim(int64(o.Options.Int32(0, 0)), first.rank)
 	if d == dimBatch {
-		return nil, errors.New("a concatenation of batches is not supported")
+		try.Failf("a concatenation of batches is not supported")
 	}
-	if err := im.budget.Charge(tensorUnits * int64(len(o.Inputs))); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(tensorUnits * int64(len(o.Inputs))))
 	list := make([]*value, len(o.Inputs))
 	shape := first.shape
 	shape.C = 0
 	for i := range list {
-		v, err := im.value(o, i)
+		v := im.value(o, i)
 		switch {
-		case err != nil:
-			return nil, err
 		case v.typ != first.typ:
-			return nil, fmt.Errorf("inputs of %v and %v are not supported", first.typ, v.typ)
+			try.Failf("inputs of %v and %v are not supported", first.typ, v.typ)
 		case v.typ == schema.Int8 && (v.scale != first.scale || v.zero != first.zero):
-			err = errors.New("8-bit inputs of several scales or zero points")
+			try.Failf("8-bit inputs of several scales or zero points")
 		case v.typ == schema.Int8:
-			v, err = im.centred(o, v)
+			v = im.centred(o, v)
 		case v.typ != schema.Int32:
-			err = v.checkReal()
+			try.Check(v.checkReal())
 		case d == dimC && shape.C%wordBits != 0:
-			err = errors.New("packed bits of channels that do not fill their words")
-		}
-		if err != nil {
-			return nil, err
+			try.Failf("packed bits of channels that do not fill their words")
 		}
 		for _, other := range []int{dimH, dimW, dimC} {
 			if other != d && v.size(other) != first.size(other) {
-				return nil, fmt.Errorf("inputs of %v and %v are not supported", first.shape, v.shape)
+				try.Failf("inputs of %v and %v are not supported", first.shape, v.shape)
 			}
 		}
 		shape.C += v.shape.C
@@ -160,7 +115,7 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	}
 	act := int(o.Options.Uint8(1, 0))
 	if first.typ != schema.Float32 && act != actNone {
-		return nil, fmt.Errorf("an activation of %v is not supported", first.typ)
+		try.Failf("an activation of %v is not supported", first.typ)
 	}
 	if len(list) == 1 {
 		y := *first
@@ -168,12 +123,9 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 	}
 	var y *value
 	if d == dimC {
-		y, err = im.emit(o, "", bcnn.Concat{}, shape, list...)
+		y = im.emit(o, "", bcnn.Concat{}, shape, list...)
 	} else {
-		y, err = im.stack(o, list, d)
-	}
-	if err != nil {
-		return nil, err
+		y = im.stack(o, list, d)
 	}
 	y.moves(list[0])
 	return im.activated(o, y, act)
@@ -181,22 +133,16 @@ func (im *importer) concat(o *schema.Operator) (*value, error) {
 
 // stack joins images along their rows or columns: as channels, which then are spread over
 // blocks of pixels, of which those are picked that there were.
-func (im *importer) stack(o *schema.Operator, parts []*value, d int) (*value, error) {
+func (im *importer) stack(o *schema.Operator, parts []*value, d int) *value {
 	most, total := 0, 0
 	for _, v := range parts {
 		most, total = max(most, v.size(d)), total+v.size(d)
 	}
 	shape := parts[0].shape
 	// picked are rows or columns in dimension d, and all in the other one.
-	picked := func(v *value, suffix string, n, block int, at func(i int) int) (*value, error) {
-		list, err := budget.List(im.budget, n, func(i int) int32 { return int32(at(i)) })
-		if err != nil {
-			return nil, err
-		}
-		all, err := budget.List(im.budget, parts[0].size(dimH+dimW-d), func(i int) int32 { return int32(i) })
-		if err != nil {
-			return nil, err
-		}
+	picked := func(v *value, suffix string, n, block int, at func(i int) int) *value {
+		list := try.Value(budget.List(im.budget, n, func(i int) int32 { return int32(at(i)) }))
+		all := try.Value(budget.List(im.budget, parts[0].size(dimH+dimW-d), func(i int) int32 { return int32(i) }))
 		op, shape := bcnn.Pixels{Rows: list, Cols: all, BlockH: block, BlockW: 1}, shape
 		if shape.H = n; d == dimW {
 			op = bcnn.Pixels{Rows: all, Cols: list, BlockH: 1, BlockW: block}
@@ -207,10 +153,8 @@ func (im *importer) stack(o *schema.Operator, parts []*value, d int) (*value, er
 	even := slices.Clone(parts)
 	for i, v := range parts {
 		if size := v.size(d); size < most {
-			var err error // the last one again, so that signs stay such
-			if even[i], err = picked(v, "/part", most, 1, func(k int) int { return min(k, size-1) }); err != nil {
-				return nil, err
-			}
+			// The last one again, so that signs stay such.
+			even[i] = picked(v, "/part", most, 1, func(k int) int { return min(k, size-1) })
 		}
 	}
 	joined := shape
@@ -219,10 +163,7 @@ func (im *importer) stack(o *schema.Operator, parts []*value, d int) (*value, er
 	} else {
 		joined.W = most
 	}
-	y, err := im.emit(o, "/parts", bcnn.Concat{}, joined, even...)
-	if err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "/parts", bcnn.Concat{}, joined, even...)
 	part, at := 0, 0 // of position i, where that part begins
 	return picked(y, "", total, len(parts), func(i int) int {
 		for i-at >= parts[part].size(d) {
@@ -234,49 +175,34 @@ func (im *importer) stack(o *schema.Operator, parts []*value, d int) (*value, er
 }
 
 // pick emits the channels from from to from + n − 1 of a value.
-func (im *importer) pick(o *schema.Operator, suffix string, v *value, from, step, n int) (*value, error) {
-	if err := im.budget.Charge(8 * int64(n)); err != nil {
-		return nil, err
-	}
+func (im *importer) pick(o *schema.Operator, suffix string, v *value, from, step, n int) *value {
+	try.Check(im.budget.Charge(8 * int64(n)))
 	index := make([]int32, n)
 	for i := range index {
 		index[i] = int32(from + i*step)
 	}
 	shape := v.shape
 	shape.C = n
-	y, err := im.emit(o, suffix, bcnn.Channels{Index: index}, shape, v)
-	if err != nil {
-		return nil, err
-	}
-	return y.moves(v), nil
+	y := im.emit(o, suffix, bcnn.Channels{Index: index}, shape, v)
+	return y.moves(v)
 }
 
 // split is SPLIT or SPLIT_V of channels.
-func (im *importer) split(o *schema.Operator) ([]operand, error) {
+func (im *importer) split(o *schema.Operator) []operand {
 	data, axis := 1, 0
 	if o.Name == "SPLIT_V" {
 		data, axis = 0, 2
 	}
-	v, err := im.moved(o, data)
-	if err != nil {
-		return nil, err
-	}
-	axes, err := im.axes(o, axis, v.rank)
-	if err != nil {
-		return nil, err
-	}
+	v := im.moved(o, data)
+	axes := im.axes(o, axis, v.rank)
 	n := len(o.Outputs)
 	if len(axes) != 1 || axes[0] != dimC {
-		return nil, errors.New("a split of what is not channels is not supported")
+		try.Failf("a split of what is not channels is not supported")
 	}
-	if err := im.budget.Charge(tensorUnits * int64(n)); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(tensorUnits * int64(n)))
 	sizes := make([]int64, n)
 	if o.Name == "SPLIT_V" {
-		if sizes, err = im.integers(o, 1); err != nil {
-			return nil, err
-		}
+		sizes = im.integers(o, 1)
 	} else {
 		for i := range sizes {
 			sizes[i] = int64(v.shape.C / n)
@@ -285,40 +211,33 @@ func (im *importer) split(o *schema.Operator) ([]operand, error) {
 	rest := int64(v.shape.C)
 	for _, s := range sizes {
 		if s < 1 || s > rest {
-			return nil, fmt.Errorf("parts of %v of %d channels", sizes[:min(len(sizes), maxIntegers)], v.shape.C)
+			try.Failf("parts of %v of %d channels", sizes[:min(len(sizes), maxIntegers)], v.shape.C)
 		}
 		rest -= s
 	}
 	if rest != 0 || len(sizes) != n {
-		return nil, fmt.Errorf("%d parts of %d channels", n, v.shape.C)
+		try.Failf("%d parts of %d channels", n, v.shape.C)
 	}
 	out := make([]operand, n)
 	from := 0
 	for i, s := range sizes {
 		if im.read[o.Outputs[i]] {
-			part, err := im.pick(o, fmt.Sprintf("/%d", i), v, from, 1, int(s))
-			if err != nil {
-				return nil, err
-			}
+			part := im.pick(o, fmt.Sprintf("/%d", i), v, from, 1, int(s))
 			out[i] = operand{value: part}
 		}
 		from += int(s)
 	}
-	return out, nil
+	return out
 }
 
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
-func (im *importer) slice(o *schema.Operator) (*value, error) {
-	v, err := im.value(o, 0)
+func (im *importer) slice(o *schema.Operator) *value {
+	v := im.value(o, 0)
 	switch {
-	case err != nil:
 	case v.typ == schema.Int8:
-		v, err = im.centred(o, v)
+		v = im.centred(o, v)
 	default:
-		err = v.checkReal()
-	}
-	if err != nil {
-		return nil, err
+		try.Check(v.checkReal())
 	}
 	var lists [3][]int64
 	n := 2
@@ -326,24 +245,19 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 		n = 3
 	}
 	for i := range n {
-		if lists[i], err = im.integers(o, 1+i); err != nil {
-			return nil, err
-		}
+		lists[i] = im.integers(o, 1+i)
 		if len(lists[i]) != v.rank {
-			return nil, fmt.Errorf("%d positions for %d dimensions", len(lists[i]), v.rank)
+			try.Failf("%d positions for %d dimensions", len(lists[i]), v.rank)
 		}
 	}
 	masks := o.Options
 	if n == 3 && (masks.Int32(2, 0) != 0 || masks.Int32(3, 0) != 0 || masks.Int32(4, 0) != 0) {
-		return nil, errors.New("an ellipsis, or dimensions that come or go, are not supported")
+		try.Failf("an ellipsis, or dimensions that come or go, are not supported")
 	}
 	out := v
 	thin := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}
 	for i := range v.rank {
-		d, err := dim(int64(i), v.rank)
-		if err != nil {
-			return nil, err
-		}
+		d := dim(int64(i), v.rank)
 		size := int64(v.size(d))
 		if d == dimBatch {
 			size = int64(im.batch)
@@ -356,7 +270,7 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 		} else {
 			to, step = lists[1][i], lists[2][i]
 			if step < 1 || step > size {
-				return nil, fmt.Errorf("a step of %d", step)
+				try.Failf("a step of %d", step)
 			}
 			bound := func(at int64, mask int32, open int64) int64 {
 				switch {
@@ -370,7 +284,7 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 			from, to = bound(from, masks.Int32(0, 0), 0), bound(to, masks.Int32(1, 0), size)
 		}
 		if from < 0 || to > size || from >= to {
-			return nil, fmt.Errorf("positions %d to %d of %d", from, to, size)
+			try.Failf("positions %d to %d of %d", from, to, size)
 		}
 		positions := (to - from + step - 1) / step
 		thinned := from == 0 && positions == (size+step-1)/step
@@ -381,38 +295,25 @@ func (im *importer) slice(o *schema.Operator) (*value, error) {
 		case d == dimW && thinned:
 			thin.StrideW = int(step)
 		case d == dimC:
-			if out, err = im.pick(o, "", out, int(from), int(step), int(positions)); err != nil {
-				return nil, err
-			}
+			out = im.pick(o, "", out, int(from), int(step), int(positions))
 		case d == dimBatch:
-			return nil, errors.New("it would take some images of the batch")
+			try.Failf("it would take some images of the batch")
 		default:
-			list, err := budget.List(im.budget, int(positions), func(i int) int32 { return int32(from + int64(i)*step) })
-			if err != nil {
-				return nil, err
-			}
+			list := try.Value(budget.List(im.budget, int(positions), func(i int) int32 { return int32(from + int64(i)*step) }))
 			op, shape, suffix := bcnn.Pixels{Rows: list}, out.shape, "/rows"
 			if shape.H = len(list); d == dimW {
 				op, suffix = bcnn.Pixels{Cols: list}, "/columns"
 				shape.H, shape.W = out.shape.H, len(list)
 			}
-			if op, err = im.pixels(op, 0, shape.H, 0, shape.W, shape); err != nil {
-				return nil, err
-			}
-			y, err := im.emit(o, suffix, op, shape, out)
-			if err != nil {
-				return nil, err
-			}
+			op = im.pixels(op, 0, shape.H, 0, shape.W, shape)
+			y := im.emit(o, suffix, op, shape, out)
 			out = y.moves(out)
 		}
 	}
 	if thin.StrideH > 1 || thin.StrideW > 1 {
-		y, err := im.emit(o, "/thin", bcnn.MaxPool{Window: thin}, thin.Output(out.shape, out.shape.C), out)
-		if err != nil {
-			return nil, err
-		}
+		y := im.emit(o, "/thin", bcnn.MaxPool{Window: thin}, thin.Output(out.shape, out.shape.C), out)
 		out = y.moves(out)
 	}
 	same := *out
-	return &same, nil
+	return &same
 }

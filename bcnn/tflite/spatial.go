@@ -1,38 +1,29 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
 // Operators that move or resample pixels.
 
 // resize is RESIZE_NEAREST_NEIGHBOR or RESIZE_BILINEAR.
-func (im *importer) resize(o *schema.Operator) (*value, error) {
+func (im *importer) resize(o *schema.Operator) *value {
 	bilinear := o.Name == "RESIZE_BILINEAR"
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	size, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+	v := im.moved(o, 0)
+	size := im.integers(o, 1)
 	if len(size) != 2 || min(size[0], size[1]) < 1 || max(size[0], size[1]) > maxSide {
-		return nil, fmt.Errorf("a size of %v", size)
+		try.Failf("a size of %v", size)
 	}
 	first := 0 // option
 	if bilinear {
 		first = 2
 	}
 	corners, half := o.Options.Uint8(first, 0) != 0, o.Options.Uint8(first+1, 0) != 0
-	if err := im.budget.Charge(32 * (size[0] + size[1])); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(32 * (size[0] + size[1])))
 	shape := bcnn.Shape{H: int(size[0]), W: int(size[1]), C: v.shape.C}
 	var op bcnn.Op
 	if bilinear && v.typ == schema.Int8 {
@@ -43,11 +34,8 @@ func (im *importer) resize(o *schema.Operator) (*value, error) {
 	} else {
 		op = bcnn.Pixels{Rows: nearest(v.shape.H, shape.H, corners, half), Cols: nearest(v.shape.W, shape.W, corners, half)}
 	}
-	y, err := im.emit(o, "", op, shape, v)
-	if err != nil {
-		return nil, err
-	}
-	return y.moves(v), nil
+	y := im.emit(o, "", op, shape, v)
+	return y.moves(v)
 }
 
 // scaling returns how far apart in the image the pixels of the result are. Like all that
@@ -95,13 +83,10 @@ func linear(from, to int, corners, half bool) bcnn.Taps {
 
 // bilinear8 is RESIZE_BILINEAR of 8-bit values: weights are multiples of 1/1024, and what
 // they make of the integers is rounded, halves away from 0.
-func (im *importer) bilinear8(o *schema.Operator, v *value, shape bcnn.Shape, corners, half bool) (*value, error) {
-	q, err := im.output8(o.Outputs[0])
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) bilinear8(o *schema.Operator, v *value, shape bcnn.Shape, corners, half bool) *value {
+	q := im.output8(o.Outputs[0])
 	if q.scale != v.scale || q.zero != v.zero {
-		return nil, errors.New("its output has another scale or zero point than its input")
+		try.Failf("its output has another scale or zero point than its input")
 	}
 	rows, rowUnit := linear8(v.shape.H, shape.H, corners, half)
 	cols, colUnit := linear8(v.shape.W, shape.W, corners, half)
@@ -109,15 +94,9 @@ func (im *importer) bilinear8(o *schema.Operator, v *value, shape bcnn.Shape, co
 	if unit := rowUnit * colUnit; unit < unit8*unit8>>16 {
 		im.deviates(o, "by at most 1, where a pixel is next to the middle of two integers")
 	}
-	thresholds, err := im.numbers(steps8)
-	if err != nil {
-		return nil, err
-	}
+	thresholds := im.numbers(steps8)
 	v.nearest8(thresholds)
-	y, err := im.emit(o, "/weighted", bcnn.Resample{Rows: rows, Cols: cols}, shape, v)
-	if err != nil {
-		return nil, err
-	}
+	y := im.emit(o, "/weighted", bcnn.Resample{Rows: rows, Cols: cols}, shape, v)
 	return im.integers8(o, y, thresholds, q)
 }
 
@@ -153,38 +132,27 @@ func linear8(from, to int, corners, half bool) (t bcnn.Taps, unit int) {
 }
 
 // mirrorPad is MIRROR_PAD of height and width.
-func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := im.integers(o, 1)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) mirrorPad(o *schema.Operator) *value {
+	v := im.moved(o, 0)
+	list := im.integers(o, 1)
 	if len(list) != 2*v.rank {
-		return nil, fmt.Errorf("%d sizes for %d dimensions", len(list), v.rank)
+		try.Failf("%d sizes for %d dimensions", len(list), v.rank)
 	}
 	edge := int(o.Options.Uint8(0, 0)) // 1: the pixel at the edge is repeated, too
 	moved := map[int][]int32{}
 	for i := 0; i < len(list); i += 2 {
-		d, err := dim(int64(i/2), v.rank)
-		if err != nil {
-			return nil, err
-		}
+		d := dim(int64(i/2), v.rank)
 		size := map[int]int{dimH: v.shape.H, dimW: v.shape.W}[d]
 		before, after := list[i], list[i+1]
 		switch most := int64(size - 1 + edge); {
 		case size == 0 && (before != 0 || after != 0):
-			return nil, fmt.Errorf("padding of dimension %d, which is not the height or width of an image, by reflection", i/2)
+			try.Failf("padding of dimension %d, which is not the height or width of an image, by reflection", i/2)
 		case size == 0:
 			continue
 		case edge > 1 || min(before, after) < 0 || max(before, after) > most:
-			return nil, fmt.Errorf("padding of %d and %d around %d by reflection", before, after, size)
+			try.Failf("padding of %d and %d around %d by reflection", before, after, size)
 		}
-		if err := im.budget.Charge(16 * int64(3*size)); err != nil {
-			return nil, err
-		}
+		try.Check(im.budget.Charge(16 * int64(3*size)))
 		for k := -int(before); k < size+int(after); k++ {
 			at := k
 			switch {
@@ -207,30 +175,22 @@ func (im *importer) mirrorPad(o *schema.Operator) (*value, error) {
 		}
 		*side.size = len(*side.list)
 	}
-	y, err := im.emit(o, "", op, shape, v)
-	if err != nil {
-		return nil, err
-	}
-	return y.moves(v), nil
+	y := im.emit(o, "", op, shape, v)
+	return y.moves(v)
 }
 
 // depthToSpace is DEPTH_TO_SPACE.
-func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
-	v, err := im.moved(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) depthToSpace(o *schema.Operator) *value {
+	v := im.moved(o, 0)
 	b := int(o.Options.Int32(0, 0))
 	if b < 1 || b > maxSide || v.shape.C%b != 0 || v.shape.C/b%b != 0 {
-		return nil, fmt.Errorf("blocks of %d for %d channels", b, v.shape.C)
+		try.Failf("blocks of %d for %d channels", b, v.shape.C)
 	}
 	shape := bcnn.Shape{H: v.shape.H * b, W: v.shape.W * b, C: v.shape.C / b / b}
 	if max(shape.H, shape.W) > maxSide {
-		return nil, fmt.Errorf("a feature map of %v", shape)
+		try.Failf("a feature map of %v", shape)
 	}
-	if err := im.budget.Charge(8 * int64(shape.H+shape.W)); err != nil {
-		return nil, err
-	}
+	try.Check(im.budget.Charge(8 * int64(shape.H+shape.W)))
 	all := func(n int) []int32 {
 		list := make([]int32, n)
 		for i := range list {
@@ -238,9 +198,6 @@ func (im *importer) depthToSpace(o *schema.Operator) (*value, error) {
 		}
 		return list
 	}
-	y, err := im.emit(o, "", bcnn.Pixels{Rows: all(shape.H), Cols: all(shape.W), BlockH: b, BlockW: b}, shape, v)
-	if err != nil {
-		return nil, err
-	}
-	return y.moves(v), nil
+	y := im.emit(o, "", bcnn.Pixels{Rows: all(shape.H), Cols: all(shape.W), BlockH: b, BlockW: b}, shape, v)
+	return y.moves(v)
 }

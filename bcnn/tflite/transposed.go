@@ -1,10 +1,8 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -13,36 +11,21 @@ import (
 
 // transposeConv is TRANSPOSE_CONV: the shape of its output, filters [out][kh][kw][in], the
 // image, biases.
-func (im *importer) transposeConv(o *schema.Operator) (*value, error) {
-	v, err := im.weighable(o, 2)
-	if err != nil {
-		return nil, err
-	}
-	filter, err := im.filter(o)
-	if err != nil {
-		return nil, err
-	}
-	size, err := im.integers(o, 0)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) transposeConv(o *schema.Operator) *value {
+	v := im.weighable(o, 2)
+	filter := im.filter(o)
+	size := im.integers(o, 0)
 	d := filter.dims
 	if len(size) != 4 || d[3] != v.shape.C || size[3] != int64(d[0]) || min(size[1], size[2]) < 1 || max(size[1], size[2]) > maxSide {
-		return nil, fmt.Errorf("filters %v of %v for an output of %v", d, v.shape, size)
+		try.Failf("filters %v of %v for an output of %v", d, v.shape, size)
 	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
 	if min(g.sh, g.sw) < 1 || max(g.sh, g.sw, g.kh, g.kw) > maxSide {
-		return nil, fmt.Errorf("kernel %d×%d, stride %d×%d: want values from 1 to %d", g.kh, g.kw, g.sh, g.sw, maxSide)
+		try.Failf("kernel %d×%d, stride %d×%d: want values from 1 to %d", g.kh, g.kw, g.sh, g.sw, maxSide)
 	}
-	y, err := im.phases(v.shape.H, int(size[1]), g.kh, g.sh, g.valid)
-	if err != nil {
-		return nil, err
-	}
-	x, err := im.phases(v.shape.W, int(size[2]), g.kw, g.sw, g.valid)
-	if err != nil {
-		return nil, err
-	}
+	y := im.phases(v.shape.H, int(size[1]), g.kh, g.sh, g.valid)
+	x := im.phases(v.shape.W, int(size[2]), g.kw, g.sw, g.valid)
 	blocks := g.sh * g.sw
 	window := bcnn.Window{
 		KH: y.Window, KW: x.Window, StrideH: 1, StrideW: 1,
@@ -55,24 +38,21 @@ func (im *importer) transposeConv(o *schema.Operator) (*value, error) {
 	act := int(o.Options.Uint8(3, 0))
 	var out *value
 	if v.typ == schema.Int8 {
-		out, err = im.transposeConv8(o, v, filter, shape, y, x, act, build)
+		out = im.transposeConv8(o, v, filter, shape, y, x, act, build)
 	} else {
-		out, err = im.transposeConvFloats(o, v, filter, shape, y, x, act, build)
+		out = im.transposeConvFloats(o, v, filter, shape, y, x, act, build)
 	}
-	if err != nil || y.InOrder(v.shape.H) && x.InOrder(v.shape.W) {
-		return out, err
+	if y.InOrder(v.shape.H) && x.InOrder(v.shape.W) {
+		return out
 	}
 	image := bcnn.Shape{H: int(size[1]), W: int(size[2]), C: d[0]}
-	pixels, err := im.emit(o, "/pixels", bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride}, image, out)
-	if err != nil {
-		return nil, err
-	}
-	return as(out, pixels, nil)
+	pixels := im.emit(o, "/pixels", bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride}, image, out)
+	return as(out, pixels)
 }
 
 // phases divides the taps of one dimension. The padding is that of the convolution from
 // the output, of so many rows, to the image.
-func (im *importer) phases(size, out, kernel, stride int, valid bool) (*transposed.Phases, error) {
+func (im *importer) phases(size, out, kernel, stride int, valid bool) *transposed.Phases {
 	cut, rows := 0, num.CeilDiv(out, stride)
 	if valid {
 		rows = (out-kernel)/stride + 1
@@ -80,71 +60,46 @@ func (im *importer) phases(size, out, kernel, stride int, valid bool) (*transpos
 		cut, _ = same(out, kernel, stride, 1)
 	}
 	if rows != size || valid && out < kernel {
-		return nil, fmt.Errorf("%d rows or columns cannot become %d", size, out)
+		try.Failf("%d rows or columns cannot become %d", size, out)
 	}
-	return transposed.New(im.budget, size, kernel, stride, 1, cut, out)
+	return try.Value(transposed.New(im.budget, size, kernel, stride, 1, cut, out))
 }
 
 // phased puts filters in the order of transposed.Fill.
-func phased[T any](b *budget.Budget, filter []T, d []int, y, x *transposed.Phases) ([]T, error) {
+func phased[T any](b *budget.Budget, filter []T, d []int, y, x *transposed.Phases) []T {
 	n := num.Product(d[0], d[3], y.Window, x.Window, y.Stride, x.Stride)
 	if n > schema.MaxSize {
-		return nil, errors.New("its filters, taken apart by the stride, are too large")
+		try.Failf("its filters, taken apart by the stride, are too large")
 	}
-	if err := b.Charge(4 * int64(n)); err != nil {
-		return nil, err
-	}
+	try.Check(b.Charge(4 * int64(n)))
 	rows := make([]T, n)
-	err := transposed.Fill(b, rows, 1, d[0], d[3], y, x, func(_, m, ky, kx, c int) T {
+	try.Check(transposed.Fill(b, rows, 1, d[0], d[3], y, x, func(_, m, ky, kx, c int) T {
 		return filter[((m*y.Kernel+ky)*x.Kernel+kx)*d[3]+c]
-	})
-	return rows, err
+	}))
+	return rows
 }
 
 func (im *importer) transposeConvFloats(o *schema.Operator, v *value, filter *constant, shape bcnn.Shape, y, x *transposed.Phases, act int,
-	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
-	list, err := filter.weights(im.budget)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := phased(im.budget, list, filter.dims, y, x)
-	if err != nil {
-		return nil, err
-	}
-	of, err := im.bias(o, 3, filter.dims[0])
-	if err != nil {
-		return nil, err
-	}
+	build func(w bcnn.Weights, bias []float32) bcnn.Op) *value {
+	list := filter.weights(im.budget)
+	rows := phased(im.budget, list, filter.dims, y, x)
+	of := im.bias(o, 3, filter.dims[0])
 	var bias []float32
 	if of != nil { // the same for all pixels of a block
-		if bias, err = im.numbers(shape.C); err != nil {
-			return nil, err
-		}
+		bias = im.numbers(shape.C)
 		for i := range bias {
 			bias[i] = of[i%len(of)]
 		}
 	}
-	out, err := floats(im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v))
-	if err != nil {
-		return nil, err
-	}
+	out := floats(im.emit(o, "", build(bcnn.Weights{F32: rows}, bias), shape, v))
 	return floats(im.activation(o, out, act))
 }
 
 func (im *importer) transposeConv8(o *schema.Operator, v *value, filter *constant, shape bcnn.Shape, y, x *transposed.Phases, act int,
-	build func(w bcnn.Weights, bias []float32) bcnn.Op) (*value, error) {
-	scales, err := filter.scales(filter.dims[0], 0)
-	if err != nil {
-		return nil, err
-	}
-	list, err := im.bytes(filter)
-	if err != nil {
-		return nil, err
-	}
-	rows, err := phased(im.budget, list, filter.dims, y, x)
-	if err != nil {
-		return nil, err
-	}
+	build func(w bcnn.Weights, bias []float32) bcnn.Op) *value {
+	scales := filter.scales(filter.dims[0], 0)
+	list := im.bytes(filter)
+	rows := phased(im.budget, list, filter.dims, y, x)
 	const block = 8 // of channels that vectors make; those behind round otherwise
 	out := filter.dims[0]
 	return im.weighted8(o, v, shape, weights8{

@@ -1,10 +1,8 @@
 package tflite
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
 
@@ -29,11 +27,11 @@ func windowed(o *schema.Operator) geometry {
 }
 
 // window returns the window over a value, and the shape of what it makes of it, with the same channels.
-func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape, error) {
+func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape) {
 	w := bcnn.Window{KH: g.kh, KW: g.kw, StrideH: g.sh, StrideW: g.sw, DilationH: g.dh, DilationW: g.dw}
 	for _, n := range []int{g.kh, g.kw, g.sh, g.sw, g.dh, g.dw} {
 		if n < 1 || n > maxSide {
-			return w, bcnn.Shape{}, fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
+			try.Failf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
 				g.kh, g.kw, g.sh, g.sw, g.dh, g.dw, maxSide)
 		}
 	}
@@ -44,9 +42,9 @@ func (g geometry) window(v *value) (bcnn.Window, bcnn.Shape, error) {
 	}
 	out := w.Output(v.shape, v.shape.C)
 	if out.H < 1 || out.W < 1 {
-		return w, out, errors.New("the window is larger than its padded input")
+		try.Failf("the window is larger than its padded input")
 	}
-	return w, out, nil
+	return w, out
 }
 
 // same returns the padding with which a window has ⌈size/stride⌉ positions.
