@@ -29,16 +29,15 @@ func (im *importer) clipNode(n *pb.Node) build.Operand {
 	}
 	lo := limit("min", 1, math.Inf(-1))
 	hi := limit("max", 2, math.Inf(1))
-	clamp := func(args []*eval.Tensor) (t *eval.Tensor, err error) {
-		defer try.Catch(&err)
-		t = args[0]
+	clamp := func(args []*eval.Tensor) *eval.Tensor {
+		t := args[0]
 		if !math.IsInf(lo, 0) {
-			t = try.Value(im.eval.Binary("Max")([]*eval.Tensor{t, eval.Scalar(typ, lo)}))
+			t = im.eval.Binary("Max")([]*eval.Tensor{t, eval.Scalar(typ, lo)})
 		}
 		if !math.IsInf(hi, 0) {
-			t = try.Value(im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)}))
+			t = im.eval.Binary("Min")([]*eval.Tensor{t, eval.Scalar(typ, hi)})
 		}
-		return t, nil
+		return t
 	}
 	if r, ok := im.build.Pointwise(n, []build.Operand{r}, clamp); ok {
 		return r

@@ -187,16 +187,5 @@ func (im *importer) positions(v *build.Value, indices *eval.Tensor, axis int) []
 	if view.IsBatch(v.View[axis]) {
 		try.Failf("it would take some images of the batch")
 	}
-	return try.Value(budget.List(im.budget, len(list), func(i int) int { return position(list[i], v.Size(axis)) }))
-}
-
-// position returns the index of one of size positions, which may count from the end.
-func position(index int64, size int) int {
-	if index < int64(-size) || index >= int64(size) {
-		try.Failf("index %d of %d", index, size)
-	}
-	if index < 0 {
-		index += int64(size)
-	}
-	return int(index)
+	return try.Value(budget.List(im.budget, len(list), func(i int) int { return eval.Position(list[i], v.Size(axis)) }))
 }

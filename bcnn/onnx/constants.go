@@ -29,10 +29,10 @@ func (im *importer) constantNode(n *pb.Node) build.Operand {
 	case "value_int":
 		t = eval.Sizes([]int64{a.I}, nil).Redim([]int{})
 	case "value_floats":
-		t = try.Value(im.eval.NewTensor(pb.Float, []int{len(a.Fs)}))
+		t = im.eval.NewTensor(pb.Float, []int{len(a.Fs)})
 		copy(t.F32, a.Fs)
 	case "value_ints":
-		t = try.Value(im.eval.NewTensor(pb.Int64, []int{len(a.Is)}))
+		t = im.eval.NewTensor(pb.Int64, []int{len(a.Is)})
 		copy(t.I64, a.Is)
 	default:
 		try.Failf("attribute %s is not supported", text.Quote(a.Name))
@@ -72,7 +72,7 @@ func (im *importer) constantOfShape(n *pb.Node) build.Operand {
 			try.Failf("its value is not a single one")
 		}
 	}
-	return build.Operand{Constant: try.Value(im.eval.Expand(fill.Redim([]int{}), dims))}
+	return build.Operand{Constant: im.eval.Expand(fill.Redim([]int{}), dims)}
 }
 
 func (im *importer) expand(n *pb.Node) build.Operand {
@@ -82,7 +82,7 @@ func (im *importer) expand(n *pb.Node) build.Operand {
 		return im.expandValue(n, r.Value, dims)
 	}
 	t := r.Constant
-	return build.Operand{Constant: try.Value(im.eval.Expand(t, dims))}
+	return build.Operand{Constant: im.eval.Expand(t, dims)}
 }
 
 // concat joins constants, or the channels of values.
@@ -102,7 +102,7 @@ func (im *importer) concat(n *pb.Node) build.Operand {
 		try.Failf("nothing to join")
 	}
 	axis := axisIndex(a, len(parts[0].Dims))
-	return build.Operand{Constant: try.Value(im.eval.Concat(parts, axis))}
+	return build.Operand{Constant: im.eval.Concat(parts, axis)}
 }
 
 // gather takes the entries of a list from a dimension of a constant, or channels of a
@@ -116,7 +116,7 @@ func (im *importer) gather(n *pb.Node) build.Operand {
 	indices := im.required(n, 1)
 	a := n.Int("axis", 0)
 	axis := axisIndex(a, len(t.Dims))
-	return build.Operand{Constant: try.Value(im.eval.Gather(t, indices, axis))}
+	return build.Operand{Constant: im.eval.Gather(t, indices, axis)}
 }
 
 func (im *importer) rangeNode(n *pb.Node) build.Operand {
@@ -124,7 +124,7 @@ func (im *importer) rangeNode(n *pb.Node) build.Operand {
 	for i := range bounds {
 		bounds[i] = im.required(n, i)
 	}
-	return build.Operand{Constant: try.Value(im.eval.Range(bounds[0], bounds[1], bounds[2]))}
+	return build.Operand{Constant: im.eval.Range(bounds[0], bounds[1], bounds[2])}
 }
 
 // size is the number of values of a constant.
@@ -149,7 +149,7 @@ func (im *importer) reduce(n *pb.Node) build.Operand {
 			axes = append(axes, i)
 		}
 	}
-	out := try.Value(im.eval.Reduce(n.OpType, t, axes))
+	out := im.eval.Reduce(n.OpType, t, axes)
 	if keep == 0 {
 		slices.Sort(axes)
 		out = out.Redim(edit(out.Dims, axes, false, 1))

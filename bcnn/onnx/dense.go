@@ -33,7 +33,7 @@ func (im *importer) matMul(n *pb.Node) build.Operand {
 	a, b := operands[0], operands[1]
 	switch {
 	case a.Constant != nil && b.Constant != nil:
-		return build.Operand{Constant: try.Value(im.eval.MatMul(a.Constant, b.Constant))}
+		return build.Operand{Constant: im.eval.MatMul(a.Constant, b.Constant)}
 	case a.Value != nil && b.Value != nil:
 		try.Failf("the product of two computed matrices, as attention has it, is not supported: a network has no layer for it")
 	case a.Value != nil:
@@ -51,7 +51,7 @@ func (im *importer) matMul(n *pb.Node) build.Operand {
 		}
 		perm[rank-2], perm[rank-1] = rank-1, rank-2
 		turned := im.permute(n, b, perm)
-		weights := try.Value(im.eval.Transpose(t, []int{1, 0}))
+		weights := im.eval.Transpose(t, []int{1, 0})
 		r := im.multiplied(n, turned.Value, weights)
 		return im.permute(n, r, perm)
 	}

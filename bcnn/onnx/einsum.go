@@ -57,7 +57,7 @@ func (im *importer) einsum(n *pb.Node) build.Operand {
 	}
 	turned := im.permute(n, build.Operand{Value: v}, append(perm, joined))
 	if of[0] != c {
-		t = try.Value(im.eval.Transpose(t, []int{1, 0}))
+		t = im.eval.Transpose(t, []int{1, 0})
 	}
 	r := im.multiplied(n, turned.Value, t)
 	back := make([]int, len(to))
@@ -92,7 +92,7 @@ func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, label
 	if t == nil {
 		t = im.env[n.Input(1)].Constant
 	}
-	t = try.Value(im.eval.Transpose(t, order))
+	t = im.eval.Transpose(t, order)
 	r := im.permute(n, build.Operand{Value: v}, perm)
 	return im.compute(n, "Mul", r, build.Operand{Constant: t.Redim(dims)})
 }

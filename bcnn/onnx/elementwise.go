@@ -62,7 +62,7 @@ func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.
 	if large || t.HasBatch() {
 		try.Failf("numbers of channels are compared with others than small integers")
 	}
-	t = try.Value(im.eval.Cast(pb.Float)([]*eval.Tensor{t}))
+	t = im.eval.Cast(pb.Float)([]*eval.Tensor{t})
 	v = v.With(n)
 	v.Type = pb.Float
 	return v, t

@@ -88,7 +88,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 			}
 		}
 		for _, at := range offsets {
-			picked[way] = append(picked[way], int32(position(list[at+way], size)))
+			picked[way] = append(picked[way], int32(eval.Position(list[at+way], size)))
 		}
 	}
 	out := im.build.Pixels(n, "", image, bcnn.Pixels{Rows: picked[0], Cols: picked[1]})

@@ -68,7 +68,7 @@ func (im *importer) computed(t *eval.Tensor, ops []string, with ...*eval.Tensor)
 		if with[i] == nil {
 			continue
 		}
-		t = try.Value(im.eval.Binary(op)([]*eval.Tensor{t, with[i]}))
+		t = im.eval.Binary(op)([]*eval.Tensor{t, with[i]})
 	}
 	return t
 }
@@ -97,9 +97,9 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 		return build.Operand{Value: scaled}
 	}
 	toFloat := im.eval.Cast(l.scale.Type)
-	y := try.Value(toFloat([]*eval.Tensor{l.x.Constant}))
+	y := toFloat([]*eval.Tensor{l.x.Constant})
 	if l.zero != nil {
-		l.zero = try.Value(toFloat([]*eval.Tensor{l.zero}))
+		l.zero = toFloat([]*eval.Tensor{l.zero})
 	}
 	return build.Operand{Constant: im.computed(y, []string{"Sub", "Mul"}, l.zero, l.scale)}
 }
@@ -131,10 +131,10 @@ func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 		})
 	}
 	y := im.computed(l.x.Constant, []string{"Div"}, l.scale)
-	y = try.Value(im.eval.Unary("Round")([]*eval.Tensor{y}))
+	y = im.eval.Unary("Round")([]*eval.Tensor{y})
 	if l.zero != nil {
-		l.zero = try.Value(im.eval.Cast(y.Type)([]*eval.Tensor{l.zero}))
+		l.zero = im.eval.Cast(y.Type)([]*eval.Tensor{l.zero})
 	}
 	y = im.computed(y, []string{"Add", "Max", "Min"}, l.zero, eval.Scalar(l.scale.Type, lo), eval.Scalar(l.scale.Type, hi))
-	return build.Operand{Constant: try.Value(im.eval.Cast(typ)([]*eval.Tensor{y}))}
+	return build.Operand{Constant: im.eval.Cast(typ)([]*eval.Tensor{y})}
 }

@@ -29,7 +29,7 @@ func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) bui
 	if r, ok := im.build.Pointwise(n, []build.Operand{x, {Constant: scale}}, im.eval.Binary("BipolarQuant")); ok {
 		return r
 	}
-	minus := try.Value(im.eval.Unary("Neg")([]*eval.Tensor{scale}))
+	minus := im.eval.Unary("Neg")([]*eval.Tensor{scale})
 	return im.build.Threshold(n, x.Value, eval.Scalar(x.Value.Type, 0), minus, scale, scale)
 }
 
@@ -199,7 +199,7 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 	// Ascending, as a search wants them: 64 units for each, sorted and looked for.
 	try.Check(im.budget.Charge(64 * int64(t.Len())))
 	sorted := slices.Clone(t.F32)
-	row := try.Value(im.eval.NewTensor(pb.Float, dims))
+	row := im.eval.NewTensor(pb.Float, dims)
 	for c := range channels {
 		list := sorted[c*each:][:each]
 		slices.Sort(list)

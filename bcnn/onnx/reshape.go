@@ -102,7 +102,7 @@ func (im *importer) transpose(n *pb.Node) build.Operand {
 // permute makes dimension perm[i] of an operand dimension i.
 func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) build.Operand {
 	if r.Constant != nil {
-		return build.Operand{Constant: try.Value(im.eval.Transpose(r.Constant, perm))}
+		return build.Operand{Constant: im.eval.Transpose(r.Constant, perm)}
 	}
 	v := r.Value
 	if v.Windows == nil { // settling may make a vector of it, which has another view

@@ -35,16 +35,16 @@ func (im *importer) scatter(n *pb.Node) build.Operand {
 		try.Failf("reduction %s is not supported", text.Quote(how))
 	}
 	if n.OpType == "ScatterND" {
-		return build.Operand{Constant: try.Value(im.eval.ScatterND(c[0], c[1], c[2]))}
+		return build.Operand{Constant: im.eval.ScatterND(c[0], c[1], c[2])}
 	}
 	axis := axisOf(n, c[0])
-	return build.Operand{Constant: try.Value(im.eval.ScatterElements(c[0], c[1], c[2], axis))}
+	return build.Operand{Constant: im.eval.ScatterElements(c[0], c[1], c[2], axis)}
 }
 
 func (im *importer) gatherElements(n *pb.Node) build.Operand {
 	c := im.allConstant(n, 2)
 	axis := axisOf(n, c[0])
-	return build.Operand{Constant: try.Value(im.eval.GatherElements(c[0], c[1], axis))}
+	return build.Operand{Constant: im.eval.GatherElements(c[0], c[1], axis)}
 }
 
 func (im *importer) cumSum(n *pb.Node) build.Operand {
@@ -56,5 +56,5 @@ func (im *importer) cumSum(n *pb.Node) build.Operand {
 	axis := axisIndex(list[0], len(c[0].Dims))
 	exclusive := n.Int("exclusive", 0)
 	reverse := n.Int("reverse", 0)
-	return build.Operand{Constant: try.Value(im.eval.CumSum(c[0], axis, exclusive != 0, reverse != 0))}
+	return build.Operand{Constant: im.eval.CumSum(c[0], axis, exclusive != 0, reverse != 0)}
 }

@@ -1,7 +1,6 @@
 package onnx
 
 import (
-	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -14,7 +13,7 @@ func (im *importer) argMaxConstant(n *pb.Node, t *eval.Tensor) build.Operand {
 	axis := axisIndex(a, len(t.Dims))
 	last := n.Int("select_last_index", 0)
 	keep := n.Int("keepdims", 1)
-	_, positions := try.Values(im.eval.TopK(t, axis, 1, n.OpType == "ArgMin", last != 0))
+	_, positions := im.eval.TopK(t, axis, 1, n.OpType == "ArgMin", last != 0)
 	if keep == 0 {
 		positions = positions.Redim(edit(positions.Dims, []int{axis}, false, 1))
 	}
@@ -24,7 +23,7 @@ func (im *importer) argMaxConstant(n *pb.Node, t *eval.Tensor) build.Operand {
 func (im *importer) topKConstant(n *pb.Node, t *eval.Tensor, k int64, smallest bool) build.Operand {
 	a := n.Int("axis", -1)
 	axis := axisIndex(a, len(t.Dims))
-	values, positions := try.Values(im.eval.TopK(t, axis, int(max(-1, min(k, pb.MaxSize))), smallest, false))
+	values, positions := im.eval.TopK(t, axis, int(max(-1, min(k, pb.MaxSize))), smallest, false)
 	if len(n.Outputs) > 1 {
 		im.env[n.Outputs[1]] = build.Operand{Constant: positions}
 	}
@@ -39,5 +38,5 @@ func (im *importer) oneHot(n *pb.Node) build.Operand {
 	}
 	a := n.Int("axis", -1)
 	axis := axisIndex(a, len(operands[0].Dims)+1)
-	return build.Operand{Constant: try.Value(im.eval.OneHot(operands[0], operands[1], operands[2], axis))}
+	return build.Operand{Constant: im.eval.OneHot(operands[0], operands[1], operands[2], axis)}
 }

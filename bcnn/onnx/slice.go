@@ -56,7 +56,7 @@ func (im *importer) slice(n *pb.Node) build.Operand {
 	if r.Value != nil {
 		return im.sliceValue(n, r.Value, starts, steps, dims)
 	}
-	return build.Operand{Constant: try.Value(im.eval.Slice(r.Constant, starts, steps, dims))}
+	return build.Operand{Constant: im.eval.Slice(r.Constant, starts, steps, dims)}
 }
 
 // stretch returns where a slice of a dimension begins, how it moves and how many
@@ -147,7 +147,7 @@ func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) 
 		if r.Value != nil {
 			part = im.sliceValue(n, r.Value, starts, steps, dims)
 		} else {
-			part.Constant = try.Value(im.eval.Slice(r.Constant, starts, steps, dims))
+			part.Constant = im.eval.Slice(r.Constant, starts, steps, dims)
 		}
 		starts[axis] += int(size)
 		parts = append(parts, part)
@@ -168,7 +168,7 @@ func (im *importer) tile(n *pb.Node) build.Operand {
 	if len(repeats) != len(t.Dims) {
 		try.Failf("%d repeats for %d dimensions", len(repeats), len(t.Dims))
 	}
-	return build.Operand{Constant: try.Value(im.eval.Tile(t, repeats))}
+	return build.Operand{Constant: im.eval.Tile(t, repeats)}
 }
 
 // expandValue repeats a value along dimensions of 1, to sizes of which 1 leaves a

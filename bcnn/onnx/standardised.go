@@ -23,7 +23,7 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 			if *p == nil {
 				continue
 			}
-			*p = try.Value(im.eval.Cast(pb.Float)([]*eval.Tensor{*p}))
+			*p = im.eval.Cast(pb.Float)([]*eval.Tensor{*p})
 		}
 	}
 	dims := t.Dims
@@ -79,15 +79,15 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 	mean := of(c[2], dims)
 	variance := of(c[3], dims)
 	if mean == nil && centred {
-		mean = try.Value(im.eval.Reduce("ReduceMean", t, axes))
+		mean = im.eval.Reduce("ReduceMean", t, axes)
 	}
 	t = im.computed(t, []string{"Sub"}, mean)
 	if variance == nil {
 		square := im.computed(t, []string{"Mul"}, t)
-		variance = try.Value(im.eval.Reduce("ReduceMean", square, axes))
+		variance = im.eval.Reduce("ReduceMean", square, axes)
 	}
 	variance = im.computed(variance, []string{"Add"}, eval.Scalar(variance.Type, float64(epsilon)))
-	deviation := try.Value(im.eval.Unary("Sqrt")([]*eval.Tensor{variance}))
+	deviation := im.eval.Unary("Sqrt")([]*eval.Tensor{variance})
 	t = im.computed(t, []string{"Div"}, deviation)
 	// Numbers of the groups come before what they are made of, those of channels behind.
 	if c[0] == nil || !perChannel || c[0].Len() != t.Dims[1] {
@@ -97,5 +97,5 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 		p := of(c[i], t.Dims)
 		t = im.computed(t, []string{op}, p)
 	}
-	return build.Operand{Constant: try.Value(im.eval.Cast(typ)([]*eval.Tensor{t.Redim(dims)}))}
+	return build.Operand{Constant: im.eval.Cast(typ)([]*eval.Tensor{t.Redim(dims)})}
 }

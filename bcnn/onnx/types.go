@@ -5,7 +5,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -62,7 +61,7 @@ func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 		if of != pb.Double && !exact {
 			im.build.Rounding = math.Ldexp(1, -fractionBits[of])
 		}
-		t := try.Value(im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant}))
+		t := im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant})
 		im.env[name] = build.Operand{Constant: t}
 		defer func() { im.env[name] = r }()
 	}

@@ -143,7 +143,7 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 		return r, false
 	}
 	places := im.build.Offsets(v.View[last], stride)
-	weights := try.Value(im.eval.NewTensor(pb.Float, []int{out, channels, win.Rows.Taps, cols.Taps}))
+	weights := im.eval.NewTensor(pb.Float, []int{out, channels, win.Rows.Taps, cols.Taps})
 	try.Check(im.budget.Loop(w.Len(), func(lo, hi int) {
 		for from := lo; from < hi; from++ {
 			i, o := from/out, from%out

@@ -68,7 +68,7 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool)
 	}
 	given := t.Dims
 	if expanded {
-		t = try.Value(b.eval.Collapse(t, across))
+		t = b.eval.Collapse(t, across)
 	}
 	varies := make([][]view.Atom, len(t.Dims)) // atoms of dimensions along which t varies
 	for i, n := range given {

@@ -155,7 +155,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 		}
 	}
 	given := t.Dims
-	t = try.Value(b.eval.Collapse(t, across))
+	t = b.eval.Collapse(t, across)
 	pixels := false
 	for i, size := range t.Dims {
 		if size != 1 && view.IsBatch(seen[lead+i]) {

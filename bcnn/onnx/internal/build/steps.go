@@ -43,7 +43,7 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 		for i, o := range operands {
 			args[i] = o.Constant
 		}
-		t := try.Value(f(args))
+		t := f(args)
 		return Operand{Constant: t}, true
 	}
 	base := first.Step.base
@@ -81,7 +81,7 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 				args[i] = at.values[2*below[i]-1]
 			}
 		}
-		t := try.Value(f(args))
+		t := f(args)
 		s.values = append(s.values, t)
 		// Where nothing changes at a threshold there is none.
 		if end := len(s.values); k%2 == 0 && k > 0 {
@@ -115,7 +115,7 @@ func (b *Builder) unfolded(s *Step) *Step {
 		if positive, _ := b.ordered(eval.Scalar(t.Type, 0), t); !positive {
 			return s
 		}
-		t := try.Value(b.eval.Unary("Neg")([]*eval.Tensor{t}))
+		t := b.eval.Unary("Neg")([]*eval.Tensor{t})
 		out.t, out.values = append(out.t, t), append(out.values, s.values[2*i+2], s.values[2*i+1])
 	}
 	out.t, out.values = append(out.t, s.t...), append(out.values, s.values...)
@@ -159,7 +159,7 @@ func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool) {
 	if x.Type != y.Type {
 		return false, false
 	}
-	t, err := b.eval.Binary("Less")([]*eval.Tensor{x, y})
+	t, err := try.Do(func() *eval.Tensor { return b.eval.Binary("Less")([]*eval.Tensor{x, y}) })
 	if err != nil {
 		try.Check(b.budget.Charge(0))
 		return false, false // they do not fit each other
@@ -191,7 +191,7 @@ func (b *Builder) inFloat(t *eval.Tensor) *eval.Tensor {
 	if t.Type.Real() {
 		return t
 	}
-	return try.Value(b.eval.Cast(pb.Float)([]*eval.Tensor{t}))
+	return b.eval.Cast(pb.Float)([]*eval.Tensor{t})
 }
 
 // Joined is And, Or or Xor of two truth values: steps of different values, or a step and a

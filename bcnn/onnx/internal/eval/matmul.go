@@ -1,42 +1,36 @@
 package eval
 
 import (
-	"fmt"
 	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 )
 
 // MatMul multiplies matrices, the last two dimensions of a with those of b. One of them may
 // have more, or both the same before them, or b may be one vector. The products are summed in float64 and
 // rounded once.
-func (e *Evaluator) MatMul(a, b *Tensor) (*Tensor, error) {
+func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	na, nb := len(a.Dims), len(b.Dims)
 	if na > 1 && nb == 1 {
-		out, err := e.MatMul(a, b.Redim([]int{b.Dims[0], 1}))
-		if err == nil {
-			out = out.Redim(out.Dims[:na-1])
-		}
-		return out, err
+		out := e.MatMul(a, b.Redim([]int{b.Dims[0], 1}))
+		out = out.Redim(out.Dims[:na-1])
+		return out
 	}
 	if a.Type != b.Type || !a.Type.Real() || na < 2 || nb < 2 || a.Dims[na-1] != b.Dims[nb-2] ||
 		na > 2 && nb > 2 && !slices.Equal(a.Dims[:na-2], b.Dims[:nb-2]) {
-		return nil, fmt.Errorf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
+		try.Failf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
 	}
 	if a.HasBatch() || b.HasBatch() {
-		return nil, errBatch
+		try.Fail(errBatch)
 	}
 	rows, k, cols := a.Dims[na-2], a.Dims[na-1], b.Dims[nb-1]
 	outer := a.Dims[:na-2]
 	if na == 2 {
 		outer = b.Dims[:nb-2]
 	}
-	out, err := e.NewTensor(a.Type, append(slices.Clone(outer), rows, cols))
-	if err != nil {
-		return nil, err
-	}
+	out := e.NewTensor(a.Type, append(slices.Clone(outer), rows, cols))
 	for i := range out.Len() {
-		if err := e.Budget.Charge(lookUnits * int64(k)); err != nil {
-			return nil, err
-		}
+		try.Check(e.Budget.Charge(lookUnits * int64(k)))
 		row, col := i/cols, i%cols
 		from := 0
 		if nb > 2 {
@@ -51,5 +45,5 @@ func (e *Evaluator) MatMul(a, b *Tensor) (*Tensor, error) {
 		}
 		out.Set(i, sum)
 	}
-	return out, nil
+	return out
 }

@@ -1,10 +1,10 @@
 package eval
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -53,15 +53,12 @@ func stretched(from []int, rank int) []int {
 
 // walk calls f with every position in a tensor of dimensions dims, in order, and
 // the positions in operands that start at value 0 and have the given strides.
-func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) error {
-	n, err := Count(dims)
-	if err != nil {
-		return err
-	}
+func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) {
+	n := try.Value(Count(dims))
 	dims, operands = join(dims, operands)
 	at := make([]int, len(operands))
 	index := make([]int, len(dims))
-	return e.Budget.Loop(n, func(lo, hi int) {
+	try.Check(e.Budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			f(i, at)
 			for d := len(dims) - 1; d >= 0; d-- {
@@ -78,7 +75,8 @@ func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) 
 				index[d] = 0
 			}
 		}
-	})
+	}))
+	return
 }
 
 // join leaves out dimensions of size 1 and makes one of neighbours that all
@@ -111,58 +109,47 @@ func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
 
 // like allocates a tensor of the type of t, and marks for the batch size if t
 // has them.
-func (e *Evaluator) like(t *Tensor, marked bool, dims []int) (*Tensor, error) {
+func (e *Evaluator) like(t *Tensor, marked bool, dims []int) *Tensor {
 	if len(dims) > pb.MaxRank {
-		return nil, fmt.Errorf("more than %d dimensions", pb.MaxRank)
+		try.Failf("more than %d dimensions", pb.MaxRank)
 	}
-	out, err := e.NewTensor(t.Type, dims)
-	if err == nil && marked {
-		if err = e.Budget.Charge(2 * int64(out.Len())); err == nil {
-			out.Batch = make([]bool, out.Len())
-		}
+	out := e.NewTensor(t.Type, dims)
+	if marked {
+		try.Check(e.Budget.Charge(2 * int64(out.Len())))
+		out.Batch = make([]bool, out.Len())
 	}
-	return out, err
+	return out
 }
 
 // strided makes a tensor of the values of t from start on, the given strides
 // apart.
-func (e *Evaluator) strided(t *Tensor, dims []int, start int, steps []int) (*Tensor, error) {
+func (e *Evaluator) strided(t *Tensor, dims []int, start int, steps []int) *Tensor {
 	return e.placed(t, dims, dims, start, steps)
 }
 
 // placed is strided for a tensor whose places are counted by other dimensions than
 // its own, each.
-func (e *Evaluator) placed(t *Tensor, dims, each []int, start int, steps []int) (*Tensor, error) {
-	out, err := e.like(t, t.HasBatch(), dims)
-	if err != nil {
-		return nil, err
-	}
-	if err := gather(e, out.F32, t.F32, each, start, steps); err != nil {
-		return nil, err
-	}
-	if err := gather(e, out.F64, t.F64, each, start, steps); err != nil {
-		return nil, err
-	}
-	if err := gather(e, out.I64, t.I64, each, start, steps); err != nil {
-		return nil, err
-	}
-	if err := gather(e, out.Batch, t.Batch, each, start, steps); err != nil {
-		return nil, err
-	}
+func (e *Evaluator) placed(t *Tensor, dims, each []int, start int, steps []int) *Tensor {
+	out := e.like(t, t.HasBatch(), dims)
+	gather(e, out.F32, t.F32, each, start, steps)
+	gather(e, out.F64, t.F64, each, start, steps)
+	gather(e, out.I64, t.I64, each, start, steps)
+	gather(e, out.Batch, t.Batch, each, start, steps)
 	out.trim()
-	return out, nil
+	return out
 }
 
-func gather[T any](e *Evaluator, to, from []T, dims []int, start int, steps []int) error {
+func gather[T any](e *Evaluator, to, from []T, dims []int, start int, steps []int) {
 	if len(to) == 0 {
-		return nil
+		return
 	}
-	return e.walk(dims, [][]int{steps}, func(i int, at []int) { to[i] = from[start+at[0]] })
+	e.walk(dims, [][]int{steps}, func(i int, at []int) { to[i] = from[start+at[0]] })
+	return
 }
 
 // copyRun copies n values.
-func (e *Evaluator) copyRun(out *Tensor, to int, t *Tensor, from, n int) error {
-	return e.Budget.Loop(n, func(lo, hi int) {
+func (e *Evaluator) copyRun(out *Tensor, to int, t *Tensor, from, n int) {
+	try.Check(e.Budget.Loop(n, func(lo, hi int) {
 		switch {
 		case t.F32 != nil:
 			copy(out.F32[to+lo:to+hi], t.F32[from+lo:])
@@ -174,20 +161,18 @@ func (e *Evaluator) copyRun(out *Tensor, to int, t *Tensor, from, n int) error {
 		if out.Batch != nil && t.Batch != nil {
 			copy(out.Batch[to+lo:to+hi], t.Batch[from+lo:])
 		}
-	})
+	}))
+	return
 }
 
 // Expand broadcasts a tensor to dims.
-func (e *Evaluator) Expand(t *Tensor, dims []int) (*Tensor, error) {
-	dims, err := Broadcast(t.Dims, dims)
-	if err != nil {
-		return nil, err
-	}
+func (e *Evaluator) Expand(t *Tensor, dims []int) *Tensor {
+	dims = try.Value(Broadcast(t.Dims, dims))
 	return e.strided(t, dims, 0, stretched(t.Dims, len(dims)))
 }
 
 // Transpose makes dimension perm[i] of a tensor dimension i.
-func (e *Evaluator) Transpose(t *Tensor, perm []int) (*Tensor, error) {
+func (e *Evaluator) Transpose(t *Tensor, perm []int) *Tensor {
 	from := strides(t.Dims)
 	dims, steps := make([]int, len(perm)), make([]int, len(perm))
 	for i, p := range perm {
@@ -198,7 +183,7 @@ func (e *Evaluator) Transpose(t *Tensor, perm []int) (*Tensor, error) {
 
 // Slice takes the part of a tensor that begins at starts, has dimensions dims and
 // moves by steps, which may be negative. It must lie inside.
-func (e *Evaluator) Slice(t *Tensor, starts, steps, dims []int) (*Tensor, error) {
+func (e *Evaluator) Slice(t *Tensor, starts, steps, dims []int) *Tensor {
 	moves, start := strides(t.Dims), 0
 	for i, s := range starts {
 		start += s * moves[i]
@@ -208,25 +193,23 @@ func (e *Evaluator) Slice(t *Tensor, starts, steps, dims []int) (*Tensor, error)
 }
 
 // Tile repeats a tensor so many times along each of its dimensions.
-func (e *Evaluator) Tile(t *Tensor, repeats []int) (*Tensor, error) {
+func (e *Evaluator) Tile(t *Tensor, repeats []int) *Tensor {
 	dims, from := make([]int, len(t.Dims)), strides(t.Dims)
 	var each, steps []int // two dimensions for each: the copy, and the place in it
 	for i, n := range t.Dims {
 		if dims[i] = n * repeats[i]; dims[i] > pb.MaxSize { // of two numbers up to MaxSize
-			return nil, fmt.Errorf("more than %d values along dimension %d", pb.MaxSize, i)
+			try.Failf("more than %d values along dimension %d", pb.MaxSize, i)
 		}
 		each, steps = append(each, repeats[i], n), append(steps, 0, from[i])
 	}
-	out, err := e.placed(t, dims, each, 0, steps)
-	return out, err
+	out := e.placed(t, dims, each, 0, steps)
+	return out
 }
 
 // Concat joins tensors along an axis. Those without values take no part, or
 // many of them would be visited for each row of the others.
-func (e *Evaluator) Concat(parts []*Tensor, axis int) (*Tensor, error) {
-	if err := e.Budget.Charge(16 * int64(len(parts))); err != nil {
-		return nil, err
-	}
+func (e *Evaluator) Concat(parts []*Tensor, axis int) *Tensor {
+	try.Check(e.Budget.Charge(16 * int64(len(parts))))
 	first := parts[0]
 	dims := slices.Clone(first.Dims)
 	dims[axis] = 0
@@ -234,77 +217,61 @@ func (e *Evaluator) Concat(parts []*Tensor, axis int) (*Tensor, error) {
 	var filled []*Tensor // those with values
 	for _, t := range parts {
 		if t.Type != first.Type || len(t.Dims) != len(dims) {
-			return nil, errors.New("tensors of different types or numbers of dimensions")
+			try.Failf("tensors of different types or numbers of dimensions")
 		}
 		for i, d := range t.Dims {
 			if i != axis && d != dims[i] {
-				return nil, fmt.Errorf("dimensions %v and %v", t.Dims, first.Dims)
+				try.Failf("dimensions %v and %v", t.Dims, first.Dims)
 			}
 		}
 		if dims[axis] += t.Dims[axis]; dims[axis] > pb.MaxSize {
-			return nil, fmt.Errorf("more than %d values along dimension %d", pb.MaxSize, axis)
+			try.Failf("more than %d values along dimension %d", pb.MaxSize, axis)
 		}
 		marked = marked || t.HasBatch()
 		if t.Len() > 0 {
 			filled = append(filled, t)
 		}
 	}
-	out, err := e.like(first, marked, dims)
-	if err != nil {
-		return nil, err
-	}
+	out := e.like(first, marked, dims)
 	inner := strides(dims)[axis]
 	for to, outer := 0, 0; to < out.Len(); outer++ {
 		for _, t := range filled {
 			n := t.Dims[axis] * inner
-			if err := e.copyRun(out, to, t, outer*n, n); err != nil {
-				return nil, err
-			}
+			e.copyRun(out, to, t, outer*n, n)
 			to += n
 		}
 	}
 	out.trim()
-	return out, nil
+	return out
 }
 
 // Gather takes the slices of a tensor along an axis that the indices name.
-func (e *Evaluator) Gather(t, indices *Tensor, axis int) (*Tensor, error) {
-	list, err := indices.Integers()
-	if err != nil {
-		return nil, err
-	}
+func (e *Evaluator) Gather(t, indices *Tensor, axis int) *Tensor {
+	list := try.Value(indices.Integers())
 	size := t.Dims[axis]
 	wrong := -1
-	err = e.Budget.Loop(len(list), func(lo, hi int) {
+	try.Check(e.Budget.Loop(len(list), func(lo, hi int) {
 		for i, v := range list[lo:hi] {
 			if v < int64(-size) || v >= int64(size) {
 				wrong = lo + i
 			}
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
+	}))
 	if wrong >= 0 {
-		return nil, fmt.Errorf("index %d of %d", list[wrong], size)
+		try.Failf("index %d of %d", list[wrong], size)
 	}
 	dims := slices.Concat(t.Dims[:axis], indices.Dims, t.Dims[axis+1:])
-	out, err := e.like(t, t.HasBatch(), dims)
-	if err != nil {
-		return nil, err
-	}
+	out := e.like(t, t.HasBatch(), dims)
 	inner := strides(t.Dims)[axis]
 	for to, outer := 0, 0; to < out.Len(); outer += size * inner {
 		for _, v := range list {
 			if v < 0 {
 				v += int64(size)
 			}
-			if err := e.copyRun(out, to, t, outer+int(v)*inner, inner); err != nil {
-				return nil, err
-			}
+			e.copyRun(out, to, t, outer+int(v)*inner, inner)
 			to += inner
 		}
 	}
 	out.trim()
-	return out, nil
+	return out
 }

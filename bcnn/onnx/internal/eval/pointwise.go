@@ -2,9 +2,9 @@ package eval
 
 import (
 	"errors"
-	"fmt"
 	"math"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -13,7 +13,7 @@ import (
 // rounded result.
 
 // PointFunc is an operator that works value by value, with broadcasting.
-type PointFunc func(args []*Tensor) (*Tensor, error)
+type PointFunc func(args []*Tensor) *Tensor
 
 // UnaryOps are the operators with one operand.
 var UnaryOps = map[string]func(float64) float64{
@@ -108,98 +108,85 @@ var slow = map[string]bool{
 }
 
 // chargeOp charges what an operator costs for n values, besides visiting them.
-func (e *Evaluator) chargeOp(op string, n int) error {
+func (e *Evaluator) chargeOp(op string, n int) {
 	if slow[op] {
-		return e.Budget.Charge(8 * int64(n))
+		try.Check(e.Budget.Charge(8 * int64(n)))
+		return
 	}
-	return nil
+	return
 }
 
 // chargeMod charges a remainder, which takes a step for each power of two by which x
 // exceeds y: up to 2,098.
-func (e *Evaluator) chargeMod(x, y float64) error {
+func (e *Evaluator) chargeMod(x, y float64) {
 	if x == 0 || y == 0 || x-x != 0 || y-y != 0 {
-		return nil
+		return
 	}
 	const step = 8
-	return e.Budget.Charge(step * int64(max(0, math.Ilogb(x)-math.Ilogb(y))))
+	try.Check(e.Budget.Charge(step * int64(max(0, math.Ilogb(x)-math.Ilogb(y)))))
+	return
 }
 
 // Unary returns the operator of that name in UnaryOps.
 func (e *Evaluator) Unary(op string) PointFunc {
 	f := UnaryOps[op]
-	return func(args []*Tensor) (*Tensor, error) {
+	return func(args []*Tensor) *Tensor {
 		a := args[0]
 		switch {
 		case a.HasBatch():
-			return nil, errBatch
+			try.Fail(errBatch)
 		case (op == "Not") != (a.Type == pb.Bool):
-			return nil, fmt.Errorf("%s of %v", op, a.Type)
+			try.Failf("%s of %v", op, a.Type)
 		}
-		out, err := e.NewTensor(a.Type, a.Dims)
-		if err == nil {
-			err = e.chargeOp(op, out.Len())
-		}
-		if err != nil {
-			return nil, err
-		}
-		err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+		out := e.NewTensor(a.Type, a.Dims)
+		e.chargeOp(op, out.Len())
+		try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				out.Set(i, f(a.At(i)))
 			}
-		})
-		return out, err
+		}))
+		return out
 	}
 }
 
 // Binary returns the operator of that name in BinaryOps.
 func (e *Evaluator) Binary(op string) PointFunc {
 	f := BinaryOps[op]
-	return func(args []*Tensor) (*Tensor, error) {
+	return func(args []*Tensor) *Tensor {
 		a, b := args[0], args[1]
 		typ := a.Type
 		switch {
 		case (a.HasBatch() || b.HasBatch()) && op != "Equal":
-			return nil, errBatch
+			try.Fail(errBatch)
 		case a.Type != b.Type && op != "Pow":
-			return nil, fmt.Errorf("operands of %v and %v", a.Type, b.Type)
+			try.Failf("operands of %v and %v", a.Type, b.Type)
 		case Logical(op):
 			typ = pb.Bool
 		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32 && op != "Max" && op != "Min":
-			return nil, fmt.Errorf("arithmetic on %v is not supported", typ)
+			try.Failf("arithmetic on %v is not supported", typ)
 		}
-		var failed error
 		mod := op == "Mod" || op == "FMod"
-		out, err := e.pointwise(typ, args, func(out *Tensor, i int, at []int) {
+		out := e.pointwise(typ, args, func(out *Tensor, i int, at []int) {
 			if mod {
-				if err := e.chargeMod(a.At(at[0]), b.At(at[1])); err != nil {
-					failed = err
-					return
-				}
+				e.chargeMod(a.At(at[0]), b.At(at[1]))
 			}
 			v := f(a.At(at[0]), b.At(at[1]))
 			if x, y := a.marked(at[0]), b.marked(at[1]); x || y {
 				// Equal: no batch has the size −1, which stands for a dimension
 				// to be kept, or 0.
 				if v = truth(x && y); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
-					failed = errBatch
+					try.Fail(errBatch)
 				}
 			}
 			if !typ.Real() {
 				if v = math.Trunc(v); !holds(typ, v) {
-					failed = errors.New("integer overflow or division by 0")
-					v = 0
+					try.Failf("integer overflow or division by 0")
 				}
 			}
 			out.Set(i, v)
 		})
-		if err == nil {
-			err = e.chargeOp(op, out.Len())
-		}
-		if err == nil {
-			err = failed
-		}
-		return out, err
+		e.chargeOp(op, out.Len())
+		return out
 	}
 }
 
@@ -215,33 +202,28 @@ func (t *Tensor) marked(i int) bool { return t.Batch != nil && t.Batch[i] }
 
 // pointwise makes a tensor of what f sets from values of the operands at the same
 // place, where they are broadcast to each other.
-func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tensor, i int, at []int)) (*Tensor, error) {
+func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tensor, i int, at []int)) *Tensor {
 	dims := args[0].Dims
 	for _, a := range args[1:] {
-		var err error
-		if dims, err = Broadcast(dims, a.Dims); err != nil {
-			return nil, err
-		}
+		dims = try.Value(Broadcast(dims, a.Dims))
 	}
-	out, err := e.NewTensor(typ, dims)
-	if err != nil {
-		return nil, err
-	}
+	out := e.NewTensor(typ, dims)
 	operands := make([][]int, len(args))
 	for k, a := range args {
 		operands[k] = stretched(a.Dims, len(dims))
 	}
-	return out, e.walk(dims, operands, func(i int, at []int) { f(out, i, at) })
+	e.walk(dims, operands, func(i int, at []int) { f(out, i, at) })
+	return out
 }
 
 // Where is the operator Where: condition, value if true, value if false.
-func (e *Evaluator) Where(args []*Tensor) (*Tensor, error) {
+func (e *Evaluator) Where(args []*Tensor) *Tensor {
 	c, a, b := args[0], args[1], args[2]
 	if c.Type != pb.Bool || a.Type != b.Type {
-		return nil, fmt.Errorf("operands of %v, %v and %v", c.Type, a.Type, b.Type)
+		try.Failf("operands of %v, %v and %v", c.Type, a.Type, b.Type)
 	}
 	marked := a.HasBatch() || b.HasBatch()
-	out, err := e.pointwise(a.Type, args, func(out *Tensor, i int, at []int) {
+	out := e.pointwise(a.Type, args, func(out *Tensor, i int, at []int) {
 		t, from := a, at[1]
 		if c.I64[at[0]] == 0 {
 			t, from = b, at[2]
@@ -255,37 +237,30 @@ func (e *Evaluator) Where(args []*Tensor) (*Tensor, error) {
 			out.Batch = append(out.Batch, t.HasBatch() && t.Batch[from])
 		}
 	})
-	if err != nil {
-		return nil, err
-	}
 	out.trim()
-	return out, nil
+	return out
 }
 
 // Cast converts to a type; real numbers are truncated to integers.
 func (e *Evaluator) Cast(to pb.DataType) PointFunc {
-	return func(args []*Tensor) (*Tensor, error) {
+	return func(args []*Tensor) *Tensor {
 		a := args[0]
 		if a.Type == to {
-			return a, nil
+			return a
 		}
 		switch to {
 		case pb.Float, pb.Double, pb.Float16, pb.BFloat16, pb.Bool,
 			pb.Int64, pb.Int32, pb.Int16, pb.Int8, pb.Uint32, pb.Uint16, pb.Uint8:
 		default:
-			return nil, fmt.Errorf("conversion to %v is not supported", to)
+			try.Failf("conversion to %v is not supported", to)
 		}
 		integers := !to.Real() && to != pb.Bool
 		if a.HasBatch() && (!integers || to.Size() < 4) {
-			return nil, errBatch
+			try.Fail(errBatch)
 		}
-		out, err := e.NewTensor(to, a.Dims)
-		if err != nil {
-			return nil, err
-		}
+		out := e.NewTensor(to, a.Dims)
 		least, most := to.Limits()
-		var wrong error
-		err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+		try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
 			for i := lo; i < hi; i++ {
 				switch {
 				case !integers:
@@ -300,20 +275,15 @@ func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 				case math.Abs(a.At(i)) <= 1<<53:
 					out.Set(i, a.At(i))
 				default:
-					wrong = fmt.Errorf("%v does not fit into %v", a.At(i), to)
-					return
+					try.Failf("%v does not fit into %v", a.At(i), to)
 				}
 				if v := out.I64[i]; (v < least || v > most) && !a.HasBatch() {
-					wrong = fmt.Errorf("%d does not fit into %v", v, to)
-					return
+					try.Failf("%d does not fit into %v", v, to)
 				}
 			}
-		})
-		if err == nil {
-			err = wrong
-		}
+		}))
 		out.Batch = a.Batch
-		return out, err
+		return out
 	}
 }
 
@@ -339,12 +309,9 @@ func QuantLimits(width *Tensor, signed, narrow bool) (lo, hi float64, err error)
 // Quant is the QONNX operator Quant with all inputs constant: value, scale,
 // zero point, bit width. One signed bit means ±1 there.
 func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) PointFunc {
-	return func(args []*Tensor) (*Tensor, error) {
+	return func(args []*Tensor) *Tensor {
 		x, scale, zero, width := args[0], args[1], args[2], args[3]
-		lo, hi, err := QuantLimits(width, signed, narrow)
-		if err != nil {
-			return nil, err
-		}
+		lo, hi := try.Values(QuantLimits(width, signed, narrow))
 		bipolar := signed && width.At(0) == 1
 		return e.pointwise(x.Type, args[:3], func(out *Tensor, i int, at []int) {
 			s, z := scale.At(at[1]), zero.At(at[2])

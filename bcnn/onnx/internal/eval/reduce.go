@@ -1,11 +1,10 @@
 package eval
 
 import (
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -49,12 +48,12 @@ func Reductions() []string {
 const lookUnits = 4
 
 // Reduce reduces the given dimensions of a tensor to one position each.
-func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
+func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	if t.HasBatch() {
-		return nil, errBatch
+		try.Fail(errBatch)
 	}
 	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 {
-		return nil, fmt.Errorf("%s of %v", op, t.Type)
+		try.Failf("%s of %v", op, t.Type)
 	}
 	r := reductions[op]
 	dims, n := slices.Clone(t.Dims), 1 // n values become one
@@ -62,33 +61,22 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
 		n *= dims[a]
 		dims[a] = 1
 	}
-	out, err := e.NewTensor(t.Type, dims)
-	if err != nil {
-		return nil, err
-	}
+	out := e.NewTensor(t.Type, dims)
 	if n == 0 && out.Len() > 0 && op != "ReduceSum" && op != "ReduceProd" && op != "ReduceL1" && op != "ReduceL2" && op != "ReduceSumSquare" {
-		return nil, errors.New("it reduces no values")
+		try.Failf("it reduces no values")
 	}
-	if err := e.Budget.Charge(8*int64(out.Len()) + lookUnits*int64(t.Len())); err != nil {
-		return nil, err
-	}
+	try.Check(e.Budget.Charge(8*int64(out.Len()) + lookUnits*int64(t.Len())))
 	sums := make([]float64, out.Len())
-	err = e.Budget.Loop(len(sums), func(lo, hi int) {
+	try.Check(e.Budget.Loop(len(sums), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			sums[i] = r.zero
 		}
-	})
-	if err != nil {
-		return nil, err
-	}
-	err = e.walk(t.Dims, [][]int{stretched(dims, len(dims))}, func(i int, at []int) {
+	}))
+	e.walk(t.Dims, [][]int{stretched(dims, len(dims))}, func(i int, at []int) {
 		sums[at[0]] = r.add(sums[at[0]], t.At(i))
 	})
-	if err != nil {
-		return nil, err
-	}
 	overflow := false
-	err = e.Budget.Loop(len(sums), func(lo, hi int) {
+	try.Check(e.Budget.Loop(len(sums), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			v := r.end(sums[i], n)
 			if !t.Type.Real() {
@@ -99,64 +87,56 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) (*Tensor, error) {
 				out.Set(i, v)
 			}
 		}
-	})
-	if err == nil && overflow {
-		err = errors.New("integer overflow")
+	}))
+	if overflow {
+		try.Failf("integer overflow")
 	}
-	return out, err
+	return out
 }
 
 // Range lists start, start + delta, … up to limit, which is left out.
-func (e *Evaluator) Range(start, limit, delta *Tensor) (*Tensor, error) {
+func (e *Evaluator) Range(start, limit, delta *Tensor) *Tensor {
 	for _, t := range []*Tensor{start, limit, delta} {
 		if t.Len() != 1 || t.Type != start.Type || t.HasBatch() {
-			return nil, errors.New("start, limit and delta must be single values of one type, which do not depend on the batch size")
+			try.Failf("start, limit and delta must be single values of one type, which do not depend on the batch size")
 		}
 	}
 	first, step := start.At(0), delta.At(0)
 	n := math.Ceil((limit.At(0) - first) / step)
 	if !(math.Abs(n) <= pb.MaxSize) || step == 0 {
-		return nil, fmt.Errorf("%v values", n)
+		try.Failf("%v values", n)
 	}
-	out, err := e.NewTensor(start.Type, []int{int(max(n, 0))})
-	if err != nil {
-		return nil, err
-	}
-	err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+	out := e.NewTensor(start.Type, []int{int(max(n, 0))})
+	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			out.Set(i, first+float64(float64(i)*step))
 		}
-	})
-	return out, err
+	}))
+	return out
 }
 
 // Collapse returns a tensor that broadcasts to the same values: the dimensions
 // among which along it does not vary have size 1.
-func (e *Evaluator) Collapse(t *Tensor, along []bool) (*Tensor, error) {
+func (e *Evaluator) Collapse(t *Tensor, along []bool) *Tensor {
 	dims, steps := slices.Clone(t.Dims), strides(t.Dims)
 	for d, size := range t.Dims {
 		if !along[d] || size < 2 || t.Len() == 0 {
 			continue
 		}
-		if err := e.Budget.Charge(lookUnits * int64(t.Len())); err != nil {
-			return nil, err
-		}
+		try.Check(e.Budget.Charge(lookUnits * int64(t.Len())))
 		varies := false
 		// Every value, and the first one along this dimension.
 		first := slices.Clone(steps)
 		first[d] = 0
-		err := e.walk(t.Dims, [][]int{first}, func(i int, at []int) {
+		e.walk(t.Dims, [][]int{first}, func(i int, at []int) {
 			varies = varies || !(t.At(i) == t.At(at[0]))
 		})
-		if err != nil {
-			return nil, err
-		}
 		if !varies {
 			dims[d] = 1
 		}
 	}
 	if slices.Equal(dims, t.Dims) {
-		return t, nil
+		return t
 	}
 	return e.strided(t, dims, 0, steps)
 }

@@ -2,36 +2,29 @@ package eval
 
 import (
 	"cmp"
-	"errors"
-	"fmt"
 	"math/bits"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // TopK returns the k largest values along an axis, or the smallest ones, in order, and
 // their positions. Of equal values the first comes first, or with last the last.
-func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, positions *Tensor, err error) {
+func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, positions *Tensor) {
 	if t.HasBatch() {
-		return nil, nil, errBatch
+		try.Fail(errBatch)
 	}
 	size := t.Dims[axis]
 	if k < 0 || k > size {
-		return nil, nil, fmt.Errorf("the %d largest of %d values", k, size)
+		try.Failf("the %d largest of %d values", k, size)
 	}
 	dims := slices.Clone(t.Dims)
 	dims[axis] = k
-	if values, err = e.NewTensor(t.Type, dims); err != nil {
-		return nil, nil, err
-	}
-	if positions, err = e.NewTensor(pb.Int64, dims); err != nil {
-		return nil, nil, err
-	}
+	values = e.NewTensor(t.Type, dims)
+	positions = e.NewTensor(pb.Int64, dims)
 	// A list of one lane, which is sorted.
-	if err := e.Budget.Charge(8*int64(size) + lookUnits*int64(t.Len())*int64(1+bits.Len(uint(size)))); err != nil {
-		return nil, nil, err
-	}
+	try.Check(e.Budget.Charge(8*int64(size) + lookUnits*int64(t.Len())*int64(1+bits.Len(uint(size)))))
 	lane := make([]int, size)
 	inner := strides(t.Dims)[axis]
 	for to := range values.Len() / max(k, 1) {
@@ -55,27 +48,25 @@ func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, p
 			positions.I64[at] = int64(p)
 		}
 	}
-	return values, positions, e.Budget.Charge(0)
+	try.Check(e.Budget.Charge(0))
+	return values, positions
 }
 
 // OneHot returns a tensor with one more dimension, of so many positions at axis: values[1]
 // where the position is the index, and values[0] elsewhere.
-func (e *Evaluator) OneHot(indices, depth, values *Tensor, axis int) (*Tensor, error) {
+func (e *Evaluator) OneHot(indices, depth, values *Tensor, axis int) *Tensor {
 	switch {
 	case indices.HasBatch() || depth.HasBatch():
-		return nil, errBatch
+		try.Fail(errBatch)
 	case depth.Len() != 1 || !(depth.At(0) >= 1 && depth.At(0) <= pb.MaxSize):
-		return nil, errors.New("the depth must be one positive number")
+		try.Failf("the depth must be one positive number")
 	case values.Len() != 2:
-		return nil, fmt.Errorf("%d values, want 2", values.Len())
+		try.Failf("%d values, want 2", values.Len())
 	}
 	size := int(depth.At(0))
-	out, err := e.NewTensor(values.Type, slices.Insert(slices.Clone(indices.Dims), axis, size))
-	if err != nil {
-		return nil, err
-	}
+	out := e.NewTensor(values.Type, slices.Insert(slices.Clone(indices.Dims), axis, size))
 	inner := strides(out.Dims)[axis]
-	err = e.Budget.Loop(out.Len(), func(lo, hi int) {
+	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			p := int(indices.At(i/(inner*size)*inner + i%inner))
 			if p < 0 {
@@ -83,6 +74,6 @@ func (e *Evaluator) OneHot(indices, depth, values *Tensor, axis int) (*Tensor, e
 			}
 			out.Set(i, values.At(int(truth(i/inner%size == p))))
 		}
-	})
-	return out, err
+	}))
+	return out
 }

@@ -9,6 +9,7 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
@@ -150,21 +151,16 @@ func Count(dims []int) (int, error) {
 const tensorUnits = 256
 
 // NewTensor allocates a tensor of the given type.
-func (e *Evaluator) NewTensor(typ pb.DataType, dims []int) (*Tensor, error) {
-	n, err := Count(dims)
-	if err != nil {
-		return nil, err
-	}
+func (e *Evaluator) NewTensor(typ pb.DataType, dims []int) *Tensor {
+	n := try.Value(Count(dims))
 	bytes := 8 * int64(n)
 	if typ.Real() && typ != pb.Double {
 		bytes = 4 * int64(n)
 	}
 	if bytes > e.TensorBytes {
-		return nil, fmt.Errorf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, typ, bytes, e.TensorBytes)
+		try.Failf("dimensions %v of %v take %d bytes, at most %d are allowed", dims, typ, bytes, e.TensorBytes)
 	}
-	if err := e.Budget.Charge(tensorUnits + bytes); err != nil {
-		return nil, err
-	}
+	try.Check(e.Budget.Charge(tensorUnits + bytes))
 	t := &Tensor{Type: typ, Dims: dims}
 	switch {
 	case typ == pb.Double:
@@ -174,5 +170,5 @@ func (e *Evaluator) NewTensor(typ pb.DataType, dims []int) (*Tensor, error) {
 	default:
 		t.I64 = make([]int64, n)
 	}
-	return t, nil
+	return t
 }

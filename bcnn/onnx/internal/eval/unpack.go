@@ -9,6 +9,7 @@ import (
 
 	"google.golang.org/protobuf/encoding/protowire"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -64,7 +65,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	} else if count != n {
 		return nil, fmt.Errorf("%d values for dimensions %v", count, dims)
 	}
-	t, err := e.NewTensor(p.Type, dims)
+	t, err := try.Do(func() *Tensor { return e.NewTensor(p.Type, dims) })
 	if err != nil {
 		return nil, err
 	}
