@@ -7,35 +7,31 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // maxSide is the largest number of a window, as bcnn has it.
 const maxSide = 1 << 16
 
-// attributes reads the attributes of a node. The first error stays.
-type attributes struct {
-	of  map[string]string
-	err error
-}
+// attributes are those of a node. What is none of what is asked for fails: see package try.
+type attributes map[string]string
 
-func (n *node) attributes() *attributes { return &attributes{of: n.attrs} }
+func (n *node) attributes() attributes { return n.attrs }
 
-func (a *attributes) fail(name, want string) {
-	if a.err == nil {
-		a.err = fmt.Errorf("%s is %s, want %s", name, text.Quote(a.of[name]), want)
-	}
+func (a attributes) fail(name, want string) {
+	try.Failf("%s is %s, want %s", name, text.Quote(a[name]), want)
 }
 
 // text returns an attribute, or what it is by default.
-func (a *attributes) text(name, otherwise string) string {
-	if v, ok := a.of[name]; ok && v != "None" {
+func (a attributes) text(name, otherwise string) string {
+	if v, ok := a[name]; ok && v != "None" {
 		return v
 	}
 	return otherwise
 }
 
-func (a *attributes) flag(name string, otherwise bool) bool {
+func (a attributes) flag(name string, otherwise bool) bool {
 	switch a.text(name, "") {
 	case "":
 		return otherwise
@@ -49,7 +45,7 @@ func (a *attributes) flag(name string, otherwise bool) bool {
 }
 
 // integer returns a number from least to most.
-func (a *attributes) integer(name string, otherwise, least, most int) int {
+func (a attributes) integer(name string, otherwise, least, most int) int {
 	s := a.text(name, "")
 	if s == "" {
 		return otherwise
@@ -57,12 +53,11 @@ func (a *attributes) integer(name string, otherwise, least, most int) int {
 	v, err := strconv.Atoi(strings.TrimSuffix(s, "L"))
 	if err != nil || v < least || v > most {
 		a.fail(name, fmt.Sprintf("a number from %d to %d", least, most))
-		return otherwise
 	}
 	return v
 }
 
-func (a *attributes) number(name string, otherwise float64) float32 {
+func (a attributes) number(name string, otherwise float64) float32 {
 	s := a.text(name, "")
 	if s == "" {
 		return float32(otherwise)
@@ -75,7 +70,7 @@ func (a *attributes) number(name string, otherwise float64) float32 {
 }
 
 // list returns numbers such as (3, 3), nil if there are none.
-func (a *attributes) list(name string, least, most int) []int {
+func (a attributes) list(name string, least, most int) []int {
 	s := strings.TrimSpace(a.text(name, ""))
 	if s == "" {
 		return nil
@@ -90,7 +85,6 @@ func (a *attributes) list(name string, least, most int) []int {
 		v, err := strconv.Atoi(part)
 		if err != nil || v < least || v > most || len(out) == maxDims {
 			a.fail(name, fmt.Sprintf("numbers from %d to %d", least, most))
-			return nil
 		}
 		out = append(out, v)
 	}
@@ -98,7 +92,7 @@ func (a *attributes) list(name string, least, most int) []int {
 }
 
 // pair returns the two numbers of an attribute, or twice what they are by default.
-func (a *attributes) pair(name string, otherwise, least int) (int, int) {
+func (a attributes) pair(name string, otherwise, least int) (int, int) {
 	switch v := a.list(name, least, maxSide); len(v) {
 	case 0:
 		return otherwise, otherwise
@@ -110,7 +104,7 @@ func (a *attributes) pair(name string, otherwise, least int) (int, int) {
 }
 
 // window returns the window of a convolution or a pool.
-func (a *attributes) window() bcnn.Window {
+func (a attributes) window() bcnn.Window {
 	var w bcnn.Window
 	w.KH, w.KW = a.pair("kernel", 0, 1)
 	w.StrideH, w.StrideW = a.pair("stride", 1, 1)
@@ -121,7 +115,7 @@ func (a *attributes) window() bcnn.Window {
 }
 
 // nchw demands the layout that all else here is written for.
-func (a *attributes) nchw() {
+func (a attributes) nchw() {
 	if l := a.text("layout", "NCHW"); l != "NCHW" {
 		a.fail("layout", "NCHW")
 	}

@@ -2,12 +2,11 @@ package bmxnet
 
 import (
 	"encoding/binary"
-	"errors"
-	"fmt"
 	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -16,28 +15,28 @@ import (
 // alone is computed here.
 
 // constants are the operators that may read weights.
-var constants = map[string]func(*importer, *node, array) (array, error){
+var constants = map[string]func(*importer, *node, array) array{
 	"det_sign": constantSign,
 	"abs":      constantAbs,
 	"mean":     constantMean,
-	"transpose": func(_ *importer, n *node, a array) (array, error) {
+	"transpose": func(_ *importer, n *node, a array) array {
 		return turned(n, a)
 	},
-	"BlockGrad": func(_ *importer, _ *node, a array) (array, error) { return a, nil },
+	"BlockGrad": func(_ *importer, _ *node, a array) array { return a },
 }
 
 // constant computes a node that reads weights alone; ok is false for other nodes.
-func (im *importer) constant(n *node) (a array, ok bool, err error) {
+func (im *importer) constant(n *node) (a array, ok bool) {
 	f, ok := constants[n.op]
 	if !ok || len(n.inputs) != 1 || n.inputs[0][1] != 0 {
-		return a, false, nil
+		return a, false
 	}
 	from := &im.nodes[n.inputs[0][0]]
 	if a, ok = im.known(from); !ok {
-		return a, false, nil
+		return a, false
 	}
-	a, err = f(im, n, a)
-	return a, true, err
+	a = f(im, n, a)
+	return a, true
 }
 
 // known returns weights, or what has been computed of them.
@@ -51,11 +50,8 @@ func (im *importer) known(n *node) (array, bool) {
 }
 
 // each returns a function of every value.
-func (im *importer) each(a array, f func(float32) float32) (array, error) {
-	values, err := a.floats(im.budget)
-	if err != nil {
-		return a, err
-	}
+func (im *importer) each(a array, f func(float32) float32) array {
+	values := try.Value(a.floats(im.budget))
 	for i, v := range values { // charged by floats
 		values[i] = f(v)
 	}
@@ -63,45 +59,40 @@ func (im *importer) each(a array, f func(float32) float32) (array, error) {
 }
 
 // floatArray makes an array of values.
-func (im *importer) floatArray(dims []int, values []float32) (array, error) {
-	if err := im.budget.Charge(8 * int64(len(values))); err != nil {
-		return array{}, err
-	}
+func (im *importer) floatArray(dims []int, values []float32) array {
+	try.Check(im.budget.Charge(8 * int64(len(values))))
 	a := array{dims: dims, dtype: float32s, data: make([]byte, 0, 4*len(values))}
 	for _, v := range values {
 		a.data = binary.LittleEndian.AppendUint32(a.data, math.Float32bits(v))
 	}
-	return a, nil
+	return a
 }
 
-func constantSign(im *importer, _ *node, a array) (array, error) {
-	a, err := im.each(a, func(v float32) float32 {
+func constantSign(im *importer, _ *node, a array) array {
+	a = im.each(a, func(v float32) float32 {
 		if v < 0 {
 			return -1
 		}
 		return 1
 	})
 	a.signs = true
-	return a, err
+	return a
 }
 
-func constantAbs(im *importer, _ *node, a array) (array, error) {
+func constantAbs(im *importer, _ *node, a array) array {
 	return im.each(a, func(v float32) float32 { return max(v, -v) })
 }
 
 // constantMean is the mean of each filter.
-func constantMean(im *importer, n *node, a array) (array, error) {
+func constantMean(im *importer, n *node, a array) array {
 	at := n.attributes()
 	axis := at.list("axis", -maxDims, maxDims)
 	if !slices.Equal(axis, []int{0}) || !at.flag("exclude", false) || !at.flag("keepdims", false) {
-		return a, errors.New("a mean of weights is supported with axis 0, exclude and keepdims")
+		try.Failf("a mean of weights is supported with axis 0, exclude and keepdims")
 	}
-	values, err := a.floats(im.budget)
-	if err != nil {
-		return a, err
-	}
+	values := try.Value(a.floats(im.budget))
 	if len(a.dims) == 0 || len(values) == 0 {
-		return a, errors.New("a mean of no values")
+		try.Failf("a mean of no values")
 	}
 	dims, each := make([]int, len(a.dims)), len(values)/a.dims[0]
 	for i := range dims {
@@ -120,7 +111,7 @@ func constantMean(im *importer, n *node, a array) (array, error) {
 }
 
 // turned changes the order of axes of which at most one is longer than 1.
-func turned(n *node, a array) (array, error) {
+func turned(n *node, a array) array {
 	axes := n.attributes().list("axes", 0, maxDims-1)
 	longer := 0
 	for _, d := range a.dims {
@@ -129,43 +120,36 @@ func turned(n *node, a array) (array, error) {
 		}
 	}
 	if longer > 1 || len(axes) != len(a.dims) {
-		return a, fmt.Errorf("a transpose of weights of %v is not supported", a.dims)
+		try.Failf("a transpose of weights of %v is not supported", a.dims)
 	}
 	dims := make([]int, len(axes))
 	for i, axis := range axes {
 		if axis >= len(a.dims) || slices.Contains(axes[:i], axis) {
-			return a, fmt.Errorf("axes is %s, want each of %d once", text.Quote(n.attrs["axes"]), len(a.dims))
+			try.Failf("axes is %s, want each of %d once", text.Quote(n.attrs["axes"]), len(a.dims))
 		}
 		dims[i] = a.dims[axis]
 	}
 	a.dims = dims
-	return a, nil
+	return a
 }
 
 // withConstant imports a sum, difference or product of a tensor and of weights: one, or
 // one for each channel. ok is false where both are tensors.
-func (im *importer) withConstant(n *node) (v value, ok bool, err error) {
+func (im *importer) withConstant(n *node) (v value, ok bool) {
 	if len(n.inputs) != 2 {
-		return v, false, nil
+		return v, false
 	}
 	k := 1
 	a, ok := im.known(&im.nodes[n.inputs[1][0]])
 	if !ok {
 		k = 0
 		if a, ok = im.known(&im.nodes[n.inputs[0][0]]); !ok {
-			return v, false, nil
+			return v, false
 		}
 	}
-	if v, err = im.operand(n, 1-k); err != nil {
-		return v, true, err
-	}
-	if v, err = im.plain(n, v); err != nil {
-		return v, true, err
-	}
-	values, err := im.perChannel(a, v)
-	if err != nil {
-		return v, true, err
-	}
+	v = im.operand(n, 1-k)
+	v = im.plain(n, v)
+	values := im.perChannel(a, v)
 	var op bcnn.Affine
 	switch lower(n.op) {
 	case "elemwise_mul", "broadcast_mul", "mul":
@@ -182,20 +166,20 @@ func (im *importer) withConstant(n *node) (v value, ok bool, err error) {
 	default:
 		op.Bias = values
 	}
-	v, err = im.pointwise(n, "", op, v)
-	return v, true, err
+	v = im.pointwise(n, "", op, v)
+	return v, true
 }
 
 // perChannel returns weights that are added to a tensor or multiplied with it.
-func (im *importer) perChannel(a array, v value) ([]float32, error) {
+func (im *importer) perChannel(a array, v value) []float32 {
 	channels := len(a.dims) - 3 // the axis of channels; the last ones are those of pixels
 	if v.vector {
 		channels = len(a.dims) - 1
 	}
 	for i, d := range a.dims {
 		if d != 1 && (i != channels || d != v.shape.C) || len(a.dims) > 4 {
-			return nil, fmt.Errorf("weights of %v beside %v are not supported, want one, or one for each channel", a.dims, v.shape)
+			try.Failf("weights of %v beside %v are not supported, want one, or one for each channel", a.dims, v.shape)
 		}
 	}
-	return a.floats(im.budget)
+	return try.Value(a.floats(im.budget))
 }

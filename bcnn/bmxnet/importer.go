@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -76,7 +77,8 @@ func (im *importer) network() (*bcnn.Network, error) {
 			broken[i] = true
 			continue
 		}
-		a, ok, err := im.constant(n)
+		var ok bool
+		a, err := try.Do(func() (a array) { a, ok = im.constant(n); return a })
 		if over := im.budget.Charge(0); over != nil {
 			return nil, over
 		}
@@ -91,7 +93,7 @@ func (im *importer) network() (*bcnn.Network, error) {
 			continue
 		}
 		before := len(im.net.Layers)
-		v, err := im.node(n)
+		v, err := try.Do(func() value { return im.node(n) })
 		if over := im.budget.Charge(0); over != nil {
 			return nil, over
 		}
@@ -105,10 +107,8 @@ func (im *importer) network() (*bcnn.Network, error) {
 		}
 		im.values[i] = v
 	}
-	if err := im.finish(); err != nil && !errors.Is(err, errHole) {
-		if len(im.obstacles) == 0 {
-			return nil, err
-		}
+	if err := try.Run(im.finish); err != nil && !errors.Is(err, errHole) && len(im.obstacles) == 0 {
+		return nil, err
 	}
 	if len(im.obstacles) > 0 {
 		return nil, &bcnn.ObstaclesError{Obstacles: im.obstacles}
@@ -142,38 +142,35 @@ func source(name string, v value) *bcnn.Source {
 }
 
 // finish makes the value of the head the last layer.
-func (im *importer) finish() error {
+func (im *importer) finish() {
 	if im.nodes[im.head].op == "null" {
-		return errors.New("the graph has no operators")
+		try.Failf("the graph has no operators")
 	}
 	if _, ok := im.folded[im.head]; ok {
-		return errors.New("the graph computes nothing")
+		try.Failf("the graph computes nothing")
 	}
 	v := im.values[im.head]
 	if v.hole {
-		return errHole
+		try.Fail(errHole)
 	}
 	if !im.softmax {
-		plain, err := im.plain(&im.nodes[im.head], v)
-		if err != nil {
-			return err
-		}
+		plain := im.plain(&im.nodes[im.head], v)
 		v = plain
 	}
 	if v.layer == bcnn.NetworkInput {
-		return errors.New("the graph computes nothing")
+		try.Failf("the graph computes nothing")
 	}
-	return nil
+	return
 }
 
 // node makes the layers of a node.
-func (im *importer) node(n *node) (value, error) {
+func (im *importer) node(n *node) value {
 	if im.softmax {
-		return value{}, errors.New("it stands behind a softmax, which is the end of a network")
+		try.Failf("it stands behind a softmax, which is the end of a network")
 	}
 	operator, ok := operators[n.op]
 	if !ok {
-		return value{}, errUnsupported
+		try.Fail(errUnsupported)
 	}
 	return operator(im, n)
 }
@@ -189,18 +186,16 @@ func (im *importer) obstacle(n *node, err error) {
 }
 
 // emit appends a layer. suffix tells the layers of a node apart.
-func (im *importer) emit(n *node, suffix string, op bcnn.Op, out value, inputs ...value) (value, error) {
-	if err := im.budget.Charge(layerUnits); err != nil {
-		return out, err
-	}
+func (im *importer) emit(n *node, suffix string, op bcnn.Op, out value, inputs ...value) value {
+	try.Check(im.budget.Charge(layerUnits))
 	if len(im.net.Layers) == im.limits.Layers {
-		return out, fmt.Errorf("the network has more than the %d layers that are allowed", im.limits.Layers)
+		try.Failf("the network has more than the %d layers that are allowed", im.limits.Layers)
 	}
 	switch bytes := out.shape.Bytes(bcnn.Float32); {
 	case out.shape.H < 1 || out.shape.W < 1 || out.shape.C < 1:
-		return out, errors.New("the window is larger than its padded input")
+		try.Failf("the window is larger than its padded input")
 	case bytes > im.limits.TensorBytes:
-		return out, fmt.Errorf("a feature map of %v takes %d bytes, at most %d are allowed", out.shape, bytes, im.limits.TensorBytes)
+		try.Failf("a feature map of %v takes %d bytes, at most %d are allowed", out.shape, bytes, im.limits.TensorBytes)
 	}
 	name := n.name + suffix
 	if n.name == "" || im.names[name] { // a number tells them apart
@@ -212,78 +207,72 @@ func (im *importer) emit(n *node, suffix string, op bcnn.Op, out value, inputs .
 		list[i] = in.layer
 	}
 	out.layer = im.net.Append(name, op, list...)
-	return out, nil
+	return out
 }
 
 // operand returns a value that a node reads.
-func (im *importer) operand(n *node, k int) (value, error) {
+func (im *importer) operand(n *node, k int) value {
 	if k >= len(n.inputs) {
-		return value{}, fmt.Errorf("it has %d inputs, want more than %d", len(n.inputs), k)
+		try.Failf("it has %d inputs, want more than %d", len(n.inputs), k)
 	}
 	from := &im.nodes[n.inputs[k][0]]
 	if n.inputs[k][1] != 0 {
-		return value{}, fmt.Errorf("it reads output %d of %s, only the first is computed", n.inputs[k][1], text.Quote(from.name))
+		try.Failf("it reads output %d of %s, only the first is computed", n.inputs[k][1], text.Quote(from.name))
 	}
 	if _, ok := im.folded[from.index]; ok {
-		return value{}, fmt.Errorf("its input %s is constant", text.Quote(from.name))
+		try.Failf("its input %s is constant", text.Quote(from.name))
 	}
 	v := im.values[from.index]
 	if from.op == "null" && v.shape == (bcnn.Shape{}) && !v.hole {
-		var err error
-		if v, err = im.begin(from); err != nil {
-			return v, err
-		}
+		v = im.begin(from)
 		im.values[from.index] = v
 	}
 	if v.hole {
-		return v, errHole
+		try.Fail(errHole)
 	}
-	return v, nil
+	return v
 }
 
 // parameter returns the weights that a node reads.
-func (im *importer) parameter(n *node, k int) (array, error) {
+func (im *importer) parameter(n *node, k int) array {
 	if k >= len(n.inputs) {
-		return array{}, fmt.Errorf("it has %d inputs, want more than %d", len(n.inputs), k)
+		try.Failf("it has %d inputs, want more than %d", len(n.inputs), k)
 	}
 	from := &im.nodes[n.inputs[k][0]]
 	a, ok := im.known(from)
 	switch {
 	case ok:
-		return a, nil
+		return a
 	case from.op == "null":
-		return a, fmt.Errorf("%s is %w", text.Quote(from.name), errNoParams)
+		try.Failf("%s is %w", text.Quote(from.name), errNoParams)
 	case im.values[from.index].hole:
-		return a, errHole
+		try.Fail(errHole)
 	}
-	return a, fmt.Errorf("input %d, %s, is computed, weights are expected", k, text.Quote(from.name))
+	panic(try.Errorf("input %d, %s, is computed, weights are expected", k, text.Quote(from.name)))
 }
 
 // floats returns n weights of one dimension that a node reads.
-func (im *importer) floats(n *node, k, want int) ([]float32, error) {
-	a, err := im.parameter(n, k)
-	if err != nil {
-		return nil, err
-	}
+func (im *importer) floats(n *node, k, want int) []float32 {
+	a := im.parameter(n, k)
 	if a.len() != want {
-		return nil, fmt.Errorf("%s has %d values, want %d", text.Quote(im.nodes[n.inputs[k][0]].name), a.len(), want)
+		try.Failf("%s has %d values, want %d", text.Quote(im.nodes[n.inputs[k][0]].name), a.len(), want)
 	}
-	return a.floats(im.budget)
+	return try.Value(a.floats(im.budget))
 }
 
 // begin makes the input of the network.
-func (im *importer) begin(n *node) (value, error) {
+func (im *importer) begin(n *node) value {
 	if _, ok := im.params[n.name]; ok {
-		return value{}, fmt.Errorf("its input %s is constant", text.Quote(n.name))
+		try.Failf("its input %s is constant", text.Quote(n.name))
 	}
 	if im.input >= 0 {
-		return value{}, fmt.Errorf("its input %s is a second input besides %s (%w?)", text.Quote(n.name), text.Quote(im.nodes[im.input].name), errNoParams)
+		try.Failf("its input %s is a second input besides %s (%w?)", text.Quote(n.name), text.Quote(im.nodes[im.input].name), errNoParams)
 	}
 	im.input = n.index
-	hole := func(err error, option, advice string) (value, error) {
+	hole := func(err error, option, advice string) value {
 		im.obstacles = append(im.obstacles, bcnn.Obstacle{Node: n.name, Index: -1, Err: err, Option: option, Advice: advice})
 		im.values[n.index] = value{hole: true}
-		return value{hole: true}, errHole
+		panic(try.Errorf("%w", errHole))
 	}
 	shape := im.opts.InputShape
 	if dims := n.attributes().list("__shape__", 0, maxValues); shape == (bcnn.Shape{}) && len(dims) > 1 {
@@ -311,94 +300,78 @@ func (im *importer) begin(n *node) (value, error) {
 			return hole(fmt.Errorf("%s has %d values, the input has %s", name, len(list), text.Count(shape.C, "channel")), "", "")
 		}
 	}
-	var err error
 	if mean := im.opts.Mean; len(mean) > 0 {
 		bias := make([]float32, len(mean))
 		for i, m := range mean {
 			bias[i] = -m
 		}
-		if v, err = im.emit(n, "/mean", bcnn.Affine{Bias: bias}, v, v); err != nil {
-			return v, err
-		}
+		v = im.emit(n, "/mean", bcnn.Affine{Bias: bias}, v, v)
 	}
 	if len(im.opts.Scale) > 0 {
-		v, err = im.emit(n, "/scale", bcnn.Affine{Scale: im.opts.Scale}, v, v)
+		v = im.emit(n, "/scale", bcnn.Affine{Scale: im.opts.Scale}, v, v)
 	}
-	return v, err
+	return v
 }
 
 // plain returns a value whose layer gives what the graph sees: a vector in its order.
-func (im *importer) plain(n *node, v value) (value, error) {
+func (im *importer) plain(n *node, v value) value {
 	pixels, channels := v.shape.Pixels(), v.shape.C
 	if !v.vector || pixels == 1 {
-		return v, nil
+		return v
 	}
 	size := v.shape.Values()
 	flat := value{shape: bcnn.Shape{H: 1, W: 1, C: size}, vector: true}
-	flat, err := im.emit(n, "/flatten", bcnn.Flatten{}, flat, v)
-	if err != nil || channels == 1 {
-		return flat, err
+	flat = im.emit(n, "/flatten", bcnn.Flatten{}, flat, v)
+	if channels == 1 {
+		return flat
 	}
-	if err := im.budget.Charge(4 * int64(size)); err != nil {
-		return flat, err
-	}
+	try.Check(im.budget.Charge(4 * int64(size)))
 	index := make([]int32, size)
-	err = im.budget.Loop(size, func(lo, hi int) {
+	try.Check(im.budget.Loop(size, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			index[i] = int32(i%pixels*channels + i/pixels)
 		}
-	})
-	if err != nil {
-		return flat, err
-	}
+	}))
 	return im.emit(n, "/order", bcnn.Channels{Index: index}, flat, flat)
 }
 
 // sign returns a value as ±1, +1 where it is 0 or more. Layers that read the same value
 // share it.
-func (im *importer) sign(n *node, v value) (value, error) {
+func (im *importer) sign(n *node, v value) value {
 	if s, ok := im.signs[v.layer]; ok {
 		s.vector = v.vector
-		return s, nil
+		return s
 	}
 	s := v
-	s, err := im.emit(n, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, s, v)
+	s = im.emit(n, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, s, v)
 	im.signs[v.layer] = s
-	return s, err
+	return s
 }
 
 // pointwise appends a function of single values.
-func (im *importer) pointwise(n *node, suffix string, op bcnn.Op, v value) (value, error) {
+func (im *importer) pointwise(n *node, suffix string, op bcnn.Op, v value) value {
 	out := v
 	return im.emit(n, suffix, op, out, v)
 }
 
 // same returns two values in one form, as far as that is possible.
-func (im *importer) same(n *node, a, b value) (value, value, error) {
+func (im *importer) same(n *node, a, b value) (value, value) {
 	if a.shape == b.shape && a.vector == b.vector {
-		return a, b, nil
+		return a, b
 	}
-	a, err := im.plain(n, a)
-	if err != nil {
-		return a, b, err
-	}
-	b, err = im.plain(n, b)
-	return a, b, err
+	a = im.plain(n, a)
+	b = im.plain(n, b)
+	return a, b
 }
 
 // all returns all values that a node reads.
-func (im *importer) all(n *node) ([]value, error) {
-	if err := im.budget.Charge(int64(len(n.inputs)) * 64); err != nil {
-		return nil, err
-	}
+func (im *importer) all(n *node) []value {
+	try.Check(im.budget.Charge(int64(len(n.inputs)) * 64))
 	list := make([]value, len(n.inputs))
 	for k := range n.inputs {
-		var err error
-		if list[k], err = im.operand(n, k); err != nil {
-			return nil, err
-		}
+		list[k] = im.operand(n, k)
 	}
-	return list, nil
+	return list
 }
 
 // lower is what operators that only differ in the case of their names share.

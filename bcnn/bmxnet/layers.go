@@ -1,10 +1,8 @@
 package bmxnet
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -23,7 +21,7 @@ type precision struct {
 // full is the number of bits of a float.
 const full = 32
 
-func (a *attributes) precision() (precision, error) {
+func (a *attributes) precision() precision {
 	act, weight := a.integer("act_bit", 1, 1, full), a.integer("weight_bit", 1, 1, full)
 	p := precision{
 		act: act, weight: weight,
@@ -38,18 +36,17 @@ func (a *attributes) precision() (precision, error) {
 		a.fail("scaling_mode", "none, backward or forward")
 	}
 	switch {
-	case a.err != nil:
-		return p, a.err
 	case a.flag("scaling_factor", false):
-		return p, errors.New("scaling_factor is not supported")
+		try.Failf("scaling_factor is not supported")
 	case p.packed && p.scaled:
-		return p, errors.New("scaling_mode is forward, but the magnitudes of packed weights are not known")
+		try.Failf("scaling_mode is forward, but the magnitudes of packed weights are not known")
 	}
-	return p, p.checkBits()
+	p.checkBits()
+	return p
 }
 
 // convolution imports Convolution and QConvolution.
-func convolution(im *importer, n *node) (value, error) {
+func convolution(im *importer, n *node) value {
 	a := n.attributes()
 	w := a.window()
 	out, groups := a.integer("num_filter", 0, 1, maxOut), a.integer("num_group", 1, 1, maxOut)
@@ -57,35 +54,22 @@ func convolution(im *importer, n *node) (value, error) {
 	var p precision
 	biased := !a.flag("no_bias", n.op[0] == 'Q')
 	if n.op[0] == 'Q' {
-		var err error
-		if p, err = a.precision(); err != nil {
-			return value{}, err
-		}
+		p = a.precision()
 	}
 	switch {
-	case a.err != nil:
-		return value{}, a.err
 	case w.KH == 0 || out == 0:
-		return value{}, errors.New("kernel or num_filter is missing")
+		try.Failf("kernel or num_filter is missing")
 	case out%groups != 0:
-		return value{}, fmt.Errorf("%d groups do not divide %d filters", groups, out)
+		try.Failf("%d groups do not divide %d filters", groups, out)
 	}
-	weights, err := im.parameter(n, 1)
-	if err != nil {
-		return value{}, err
-	}
+	weights := im.parameter(n, 1)
 	p.weights = p.weights || weights.signs
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return value{}, err
-	}
+	v := im.operand(n, 0)
 	if v.vector || v.shape.C%groups != 0 {
-		return value{}, fmt.Errorf("its input is %v with %d groups, want an image", v.shape, groups)
+		try.Failf("its input is %v with %d groups, want an image", v.shape, groups)
 	}
 	f := &filters{array: weights, out: out, channels: v.shape.C / groups, pixels: w.KH * w.KW, packed: p.packed}
-	if err := f.check(out, f.channels, w.KH, w.KW); err != nil {
-		return value{}, err
-	}
+	f.check(out, f.channels, w.KH, w.KW)
 	op := bcnn.Conv2D{Window: w, Out: out, Groups: groups}
 	return im.weighted(n, f, p, biased, false, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
 		op.Weights, op.Bias = weights, bias
@@ -97,39 +81,25 @@ func convolution(im *importer, n *node) (value, error) {
 }
 
 // fullyConnected imports FullyConnected and QFullyConnected.
-func fullyConnected(im *importer, n *node) (value, error) {
+func fullyConnected(im *importer, n *node) value {
 	a := n.attributes()
 	out := a.integer("num_hidden", 0, 1, maxOut)
 	biased, flatten := !a.flag("no_bias", n.op[0] == 'Q'), a.flag("flatten", true)
 	var p precision
 	if n.op[0] == 'Q' {
-		var err error
-		if p, err = a.precision(); err != nil {
-			return value{}, err
-		}
+		p = a.precision()
 	}
-	switch {
-	case a.err != nil:
-		return value{}, a.err
-	case out == 0:
-		return value{}, errors.New("num_hidden is missing")
+	if out == 0 {
+		try.Failf("num_hidden is missing")
 	}
-	weights, err := im.parameter(n, 1)
-	if err != nil {
-		return value{}, err
-	}
+	weights := im.parameter(n, 1)
 	p.weights = p.weights || weights.signs
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return value{}, err
-	}
+	v := im.operand(n, 0)
 	if !flatten && !v.vector && v.shape.Pixels() > 1 {
-		return value{}, errors.New("flatten is False: a layer for each row of an image is not supported")
+		try.Failf("flatten is False: a layer for each row of an image is not supported")
 	}
 	f := &filters{array: weights, out: out, channels: v.shape.C, pixels: v.shape.Pixels(), packed: p.packed, columns: p.packed}
-	if err := f.check(out, v.shape.Values()); err != nil {
-		return value{}, err
-	}
+	f.check(out, v.shape.Values())
 	return im.weighted(n, f, p, biased, true, v, func(weights bcnn.Weights, bias []float32) (bcnn.Op, bcnn.Shape) {
 		return bcnn.Dense{Out: out, Weights: weights, Bias: bias}, bcnn.Shape{H: 1, W: 1, C: out}
 	})
@@ -141,13 +111,10 @@ const maxExact = 1 << 23
 // weighted appends a layer with weights, and behind a binary one what makes its sums
 // those of BMXNet.
 func (im *importer) weighted(n *node, f *filters, p precision, biased, dense bool, v value,
-	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) (value, error) {
+	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) value {
 	var bias []float32
-	var err error
 	if biased {
-		if bias, err = im.floats(n, 2, f.out); err != nil {
-			return value{}, err
-		}
+		bias = im.floats(n, 2, f.out)
 	}
 	if !p.binary && (p.act < full && p.act > 0 || p.weight > 1 && p.weight < full) {
 		return im.quantisedLayer(n, f, p, bias, dense, v, make)
@@ -155,12 +122,9 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 	var weights bcnn.Weights
 	mean := float32(1)
 	if p.weights {
-		weights, mean, err = f.binary(im.budget, dense)
+		weights, mean = f.binary(im.budget, dense)
 	} else {
-		weights, err = f.real(im.budget)
-	}
-	if err != nil {
-		return value{}, err
+		weights = f.real(im.budget)
 	}
 	out := value{vector: dense}
 	var op bcnn.Op
@@ -170,75 +134,54 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 	}
 	taps := f.channels * f.pixels
 	if taps > maxExact {
-		return value{}, fmt.Errorf("sums of %d products", taps)
+		try.Failf("sums of %d products", taps)
 	}
-	if v, err = im.sign(&im.nodes[n.inputs[0][0]], v); err != nil {
-		return value{}, err
-	}
+	v = im.sign(&im.nodes[n.inputs[0][0]], v)
 	op, out.shape = make(weights, nil)
-	if out, err = im.emit(n, "", op, out, v); err != nil {
-		return out, err
+	out = im.emit(n, "", op, out, v)
+	out = im.pointwise(n, "/half", bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{float32(taps) / 2}}, out)
+	if biased {
+		out = im.pointwise(n, "/bias", bcnn.Affine{Bias: bias}, out)
 	}
-	out, err = im.pointwise(n, "/half", bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{float32(taps) / 2}}, out)
-	if err == nil && biased {
-		out, err = im.pointwise(n, "/bias", bcnn.Affine{Bias: bias}, out)
+	if p.scaled {
+		out = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{mean}}, out)
 	}
-	if err == nil && p.scaled {
-		out, err = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{mean}}, out)
-	}
-	return out, err
+	return out
 }
 
 // quantisedLayer appends a layer with values or weights of several bits, whose sums are
 // exact integers, and what makes values of them.
 func (im *importer) quantisedLayer(n *node, f *filters, p precision, bias []float32, dense bool, v value,
-	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) (value, error) {
+	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) value {
 	if f.channels*f.pixels > maxExact/top(max(1, p.act%full))/top(p.weight) {
-		return value{}, fmt.Errorf("sums of %d products of %d and %d bits", f.channels*f.pixels, p.act, p.weight)
+		try.Failf("sums of %d products of %d and %d bits", f.channels*f.pixels, p.act, p.weight)
 	}
-	weights, scale, v, err := im.lowBit(n, f, p, dense, v)
-	if err != nil {
-		return value{}, err
-	}
+	weights, scale, v := im.lowBit(n, f, p, dense, v)
 	out := value{vector: dense}
 	op, shape := make(weights, nil)
 	out.shape = shape
-	if out, err = im.emit(n, "", op, out, v); err != nil {
-		return out, err
-	}
-	if out, err = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{scale}}, out); err != nil || bias == nil {
-		return out, err
+	out = im.emit(n, "", op, out, v)
+	if out = im.pointwise(n, "/scale", bcnn.Affine{Scale: []float32{scale}}, out); bias == nil {
+		return out
 	}
 	return im.pointwise(n, "/bias", bcnn.Affine{Bias: bias}, out)
 }
 
 // batchNorm imports BatchNorm as it is at inference.
-func batchNorm(im *importer, n *node) (value, error) {
+func batchNorm(im *importer, n *node) value {
 	a := n.attributes()
 	op := bcnn.BatchNorm{Epsilon: a.number("eps", 1e-3)}
 	fixed := a.flag("fix_gamma", true)
 	if axis := a.integer("axis", 1, -1, maxDims); axis != 1 {
 		a.fail("axis", "1")
 	}
-	if a.err != nil {
-		return value{}, a.err
-	}
 	for k := 1; k < 5; k++ {
-		if _, err := im.parameter(n, k); err != nil {
-			return value{}, err
-		}
+		im.parameter(n, k)
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
-	if v, err = im.plain(n, v); err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
+	v = im.plain(n, v)
 	for k, p := range []*[]float32{&op.Gamma, &op.Beta, &op.Mean, &op.Var} {
-		if *p, err = im.floats(n, k+1, v.shape.C); err != nil {
-			return v, err
-		}
+		*p = im.floats(n, k+1, v.shape.C)
 	}
 	if fixed {
 		for c := range op.Gamma {
@@ -249,7 +192,7 @@ func batchNorm(im *importer, n *node) (value, error) {
 }
 
 // pooling imports Pooling.
-func pooling(im *importer, n *node) (value, error) {
+func pooling(im *importer, n *node) value {
 	a := n.attributes()
 	kind, convention := a.text("pool_type", "max"), a.text("pooling_convention", "valid")
 	global, counted := a.flag("global_pool", false), a.flag("count_include_pad", true)
@@ -259,22 +202,17 @@ func pooling(im *importer, n *node) (value, error) {
 		w = a.window()
 	}
 	switch {
-	case a.err != nil:
-		return value{}, a.err
 	case kind != "max" && kind != "avg":
-		return value{}, fmt.Errorf("pool_type %s is not supported, want max or avg", text.Quote(kind))
+		try.Failf("pool_type %s is not supported, want max or avg", text.Quote(kind))
 	case convention != "valid" && convention != "full":
-		return value{}, fmt.Errorf("pooling_convention %s is not supported, want valid or full", text.Quote(convention))
+		try.Failf("pooling_convention %s is not supported, want valid or full", text.Quote(convention))
 	case !global && w.KH == 0:
-		return value{}, errors.New("kernel is missing")
+		try.Failf("kernel is missing")
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	switch {
 	case v.vector:
-		return v, fmt.Errorf("its input is a vector, want an image")
+		try.Failf("its input is a vector, want an image")
 	case global:
 		w = bcnn.Window{KH: v.shape.H, KW: v.shape.W, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
 	case convention == "full":
@@ -283,7 +221,7 @@ func pooling(im *importer, n *node) (value, error) {
 		if kind == "avg" && more > 0 {
 			// The rows and columns that only the last windows reach do not count.
 			if padded && counted {
-				return v, errors.New("an average pool that counts its padding, but not what pooling_convention full adds to it, is not supported")
+				try.Failf("an average pool that counts its padding, but not what pooling_convention full adds to it, is not supported")
 			}
 			counted = false
 		}

@@ -127,7 +127,7 @@ func TestMoreErrors(t *testing.T) {
 		{"want numbers for rows and columns", pad("(0, 0, 0, 0, 1, 1)")},
 		{"want each of 2 once", constant("transpose", []int{4, 1}, "axes", "(0, 2)")},
 		{"want each of 2 once", constant("transpose", []int{4, 1}, "axes", "(3, 0)")},
-		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", "x", "exclude", 1, "keepdims", 1)},
+		{`axis is "x", want numbers`, constant("mean", []int{4, 2}, "axis", "x", "exclude", 1, "keepdims", 1)},
 		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", 1, "exclude", 1, "keepdims", 1)},
 		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", 0, "keepdims", 1)},
 		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", 0, "exclude", 1)},

@@ -1,40 +1,26 @@
 package bmxnet
 
 import (
-	"errors"
-	"fmt"
-
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // pad imports a Pad of rows and columns.
-func pad(im *importer, n *node) (value, error) {
+func pad(im *importer, n *node) value {
 	a := n.attributes()
 	width, fill, mode := a.list("pad_width", 0, maxSide), a.number("constant_value", 0), a.text("mode", "")
-	if a.err != nil {
-		return value{}, a.err
-	}
 	if len(width) != 8 || width[0]+width[1]+width[2]+width[3] > 0 {
-		return value{}, fmt.Errorf("pad_width %s is not supported, want numbers for rows and columns", text.Quote(n.attrs["pad_width"]))
+		try.Failf("pad_width %s is not supported, want numbers for rows and columns", text.Quote(n.attrs["pad_width"]))
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	if v.vector {
-		return v, errors.New("its input is a vector, want an image")
+		try.Failf("its input is a vector, want an image")
 	}
-	if err := im.budget.Charge(4 * int64(v.shape.H+v.shape.W+width[4]+width[5]+width[6]+width[7])); err != nil {
-		return v, err
-	}
+	try.Check(im.budget.Charge(4 * int64(v.shape.H+v.shape.W+width[4]+width[5]+width[6]+width[7])))
 	op := bcnn.Pixels{}
-	if op.Rows, err = padded(mode, v.shape.H, width[4], width[5]); err == nil {
-		op.Cols, err = padded(mode, v.shape.W, width[6], width[7])
-	}
-	if err != nil {
-		return v, err
-	}
+	op.Rows = padded(mode, v.shape.H, width[4], width[5])
+	op.Cols = padded(mode, v.shape.W, width[6], width[7])
 	if mode == "constant" {
 		op.Fill = fill
 	}
@@ -44,9 +30,9 @@ func pad(im *importer, n *node) (value, error) {
 }
 
 // padded lists the rows or columns of an image of size, with more before and after it.
-func padded(mode string, size, before, after int) ([]int32, error) {
+func padded(mode string, size, before, after int) []int32 {
 	if mode == "reflect" && (before >= size || after >= size) {
-		return nil, fmt.Errorf("a reflection of %d and %d of %d", before, after, size)
+		try.Failf("a reflection of %d and %d of %d", before, after, size)
 	}
 	list := make([]int32, 0, before+size+after)
 	for i := -before; i < size+after; i++ {
@@ -65,29 +51,21 @@ func padded(mode string, size, before, after int) ([]int32, error) {
 				at = 2*(size-1) - i
 			}
 		default:
-			return nil, fmt.Errorf("mode %s is not supported, want constant, edge or reflect", text.Quote(mode))
+			try.Failf("mode %s is not supported, want constant, edge or reflect", text.Quote(mode))
 		}
 		list = append(list, int32(at))
 	}
-	return list, nil
+	return list
 }
 
 // sliceAxis imports a slice of channels.
-func sliceAxis(im *importer, n *node) (value, error) {
+func sliceAxis(im *importer, n *node) value {
 	a := n.attributes()
 	axis, begin, end := a.integer("axis", 0, -maxDims, maxDims), a.integer("begin", 0, -maxValues, maxValues), a.integer("end", maxValues, -maxValues, maxValues)
-	if a.err != nil {
-		return value{}, a.err
-	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
-	if v, err = im.plain(n, v); err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
+	v = im.plain(n, v)
 	if axis != 1 {
-		return v, fmt.Errorf("axis %d is not supported, want 1", axis)
+		try.Failf("axis %d is not supported, want 1", axis)
 	}
 	from := func(i int) int {
 		if i < 0 {
@@ -97,11 +75,9 @@ func sliceAxis(im *importer, n *node) (value, error) {
 	}
 	begin, end = from(begin), from(end)
 	if begin >= end {
-		return v, fmt.Errorf("a slice from channel %d to %d of %d", begin, end, v.shape.C)
+		try.Failf("a slice from channel %d to %d of %d", begin, end, v.shape.C)
 	}
-	if err := im.budget.Charge(4 * int64(end-begin)); err != nil {
-		return v, err
-	}
+	try.Check(im.budget.Charge(4 * int64(end-begin)))
 	var op bcnn.Channels
 	for c := begin; c < end; c++ {
 		op.Index = append(op.Index, int32(c))

@@ -1,19 +1,19 @@
 package bmxnet
 
 import (
-	"errors"
 	"fmt"
 	"math"
 	"slices"
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // operators are the operators of graphs, which several versions of MXNet have several
 // names for.
-var operators = map[string]func(*importer, *node) (value, error){
+var operators = map[string]func(*importer, *node) value{
 	"Convolution":     convolution,
 	"Convolution_v1":  convolution,
 	"QConvolution":    convolution,
@@ -87,18 +87,15 @@ var operators = map[string]func(*importer, *node) (value, error){
 
 // qActivation imports the sign of BMXNet, or its rounding to several bits. With backward_only it does nothing, since the
 // layer behind it takes the sign itself.
-func qActivation(im *importer, n *node) (value, error) {
+func qActivation(im *importer, n *node) value {
 	a := n.attributes()
 	act, backward := a.integer("act_bit", 1, 1, full), a.flag("backward_only", false)
-	switch {
-	case a.err != nil:
-		return value{}, a.err
-	case !backward && act > mostActBits:
-		return value{}, fmt.Errorf("activations of %d bits are not supported, want act_bit 1 to %d", act, mostActBits)
+	if !backward && act > mostActBits {
+		try.Failf("activations of %d bits are not supported, want act_bit 1 to %d", act, mostActBits)
 	}
-	v, err := im.operand(n, 0)
-	if err != nil || backward {
-		return v, err
+	v := im.operand(n, 0)
+	if backward {
+		return v
 	}
 	if act > 1 {
 		return im.quantize(n, v, act)
@@ -107,15 +104,12 @@ func qActivation(im *importer, n *node) (value, error) {
 }
 
 // sign imports the sign that layers of BMXNet 2 are made with, +1 for 0.
-func sign(im *importer, n *node) (value, error) {
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+func sign(im *importer, n *node) value {
+	v := im.operand(n, 0)
 	return im.sign(&im.nodes[n.inputs[0][0]], v)
 }
 
-func activation(im *importer, n *node) (value, error) {
+func activation(im *importer, n *node) value {
 	kind := lower(n.op)
 	switch kind {
 	case "activation":
@@ -128,96 +122,69 @@ func activation(im *importer, n *node) (value, error) {
 		"softrelu": bcnn.Function{Name: bcnn.Softplus},
 	}[kind]
 	if !ok {
-		return value{}, fmt.Errorf("act_type %s is not supported, want relu, sigmoid, tanh or softrelu", text.Quote(kind))
+		try.Failf("act_type %s is not supported, want relu, sigmoid, tanh or softrelu", text.Quote(kind))
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	return im.pointwise(n, "", op, v)
 }
 
-func leakyReLU(im *importer, n *node) (value, error) {
+func leakyReLU(im *importer, n *node) value {
 	a := n.attributes()
 	kind := a.text("act_type", "leaky")
 	slope := []float32{a.number("slope", 0.25)}
 	if kind == "rrelu" { // random in training, its mean at inference
 		slope[0] = (a.number("lower_bound", 0.125) + a.number("upper_bound", 0.334)) / 2
 	}
-	if a.err != nil {
-		return value{}, a.err
-	}
 	switch kind {
 	case "leaky", "prelu", "rrelu", "gelu":
 	case "elu":
 		if slope[0] != 1 {
-			return value{}, fmt.Errorf("slope %v of act_type elu is not supported, want 1", slope[0])
+			try.Failf("slope %v of act_type elu is not supported, want 1", slope[0])
 		}
 	default:
-		return value{}, fmt.Errorf("act_type %s is not supported, want leaky, prelu, rrelu, elu or gelu", text.Quote(kind))
+		try.Failf("act_type %s is not supported, want leaky, prelu, rrelu, elu or gelu", text.Quote(kind))
 	}
 	var gamma array
 	if kind == "prelu" {
-		var err error
-		if gamma, err = im.parameter(n, 1); err != nil {
-			return value{}, err
-		}
+		gamma = im.parameter(n, 1)
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	switch kind {
 	case "elu":
 		return im.pointwise(n, "", bcnn.Function{Name: bcnn.ELU}, v)
 	case "gelu":
 		return im.pointwise(n, "", bcnn.Function{Name: bcnn.GELU}, v)
 	case "prelu":
-		if v, err = im.plain(n, v); err != nil {
-			return v, err
-		}
+		v = im.plain(n, v)
 		if gamma.len() != 1 && gamma.len() != v.shape.C {
-			return v, fmt.Errorf("%d slopes for %d channels", gamma.len(), v.shape.C)
+			try.Failf("%d slopes for %d channels", gamma.len(), v.shape.C)
 		}
-		if slope, err = gamma.floats(im.budget); err != nil {
-			return v, err
-		}
+		slope = try.Value(gamma.floats(im.budget))
 	}
 	return im.pointwise(n, "", bcnn.PReLU{Slope: slope}, v)
 }
 
-func clip(im *importer, n *node) (value, error) {
+func clip(im *importer, n *node) value {
 	a := n.attributes()
 	op := bcnn.Clip{Min: a.number("a_min", 0), Max: a.number("a_max", 0)}
-	switch {
-	case a.err != nil:
-		return value{}, a.err
-	case op.Min > op.Max:
-		return value{}, fmt.Errorf("clip from %v to %v", op.Min, op.Max)
+	if op.Min > op.Max {
+		try.Failf("clip from %v to %v", op.Min, op.Max)
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	return im.pointwise(n, "", op, v)
 }
 
 // withScalar returns the operand of an operator, and the number that it has as an attribute.
-func (im *importer) withScalar(n *node) (v value, x float32, err error) {
+func (im *importer) withScalar(n *node) (v value, x float32) {
 	a := n.attributes()
-	if x = a.number("scalar", 0); a.err != nil {
-		return v, x, a.err
-	}
-	v, err = im.operand(n, 0)
-	return v, x, err
+	x = a.number("scalar", 0)
+	v = im.operand(n, 0)
+	return v, x
 }
 
 // limit imports the larger or the smaller of a tensor and a number.
-func limit(im *importer, n *node) (value, error) {
-	v, x, err := im.withScalar(n)
-	if err != nil {
-		return v, err
-	}
+func limit(im *importer, n *node) value {
+	v, x := im.withScalar(n)
 	op := bcnn.Clip{Min: x, Max: float32(math.Inf(1))}
 	if strings.HasPrefix(lower(n.op), "min") {
 		op = bcnn.Clip{Min: float32(math.Inf(-1)), Max: x}
@@ -225,171 +192,135 @@ func limit(im *importer, n *node) (value, error) {
 	return im.pointwise(n, "", op, v)
 }
 
-func flatten(im *importer, n *node) (value, error) {
-	v, err := im.operand(n, 0)
+func flatten(im *importer, n *node) value {
+	v := im.operand(n, 0)
 	v.vector = true
-	return v, err
+	return v
 }
 
 // reshape imports a Reshape that makes a vector of an image.
-func reshape(im *importer, n *node) (value, error) {
+func reshape(im *importer, n *node) value {
 	a := n.attributes()
 	shape := a.list("shape", -4, maxValues)
-	unsupported := fmt.Errorf("shape %s is not supported, want (0, -1)", text.Quote(a.text("shape", "")))
-	if a.err != nil || len(shape) != 2 || a.flag("reverse", false) {
-		return value{}, unsupported
+	unsupported := func() { try.Failf("shape %s is not supported, want (0, -1)", text.Quote(a.text("shape", ""))) }
+	if len(shape) != 2 || a.flag("reverse", false) {
+		unsupported()
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	// One of the two may be −1: the images, or the values of each.
 	if values := v.shape.Values(); !(shape[0] == 0 && shape[1] == -1 || shape[0] <= 0 && shape[0] >= -1 && shape[1] == values) {
-		return v, unsupported
+		unsupported()
 	}
 	v.vector = true
-	return v, nil
+	return v
 }
 
 // mean imports the mean of every channel, a global pool.
-func mean(im *importer, n *node) (value, error) {
+func mean(im *importer, n *node) value {
 	a := n.attributes()
 	axis, keep := a.list("axis", -maxDims, maxDims), a.flag("keepdims", false)
-	if a.err != nil || a.flag("exclude", false) || !slices.Equal(axis, []int{2, 3}) && !slices.Equal(axis, []int{-2, -1}) {
-		return value{}, fmt.Errorf("axis %s is not supported, want (2, 3)", text.Quote(a.text("axis", "")))
+	if a.flag("exclude", false) || !slices.Equal(axis, []int{2, 3}) && !slices.Equal(axis, []int{-2, -1}) {
+		try.Failf("axis %s is not supported, want (2, 3)", text.Quote(a.text("axis", "")))
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	if v.vector {
-		return v, errors.New("its input is a vector, want an image")
+		try.Failf("its input is a vector, want an image")
 	}
 	out := value{shape: bcnn.Shape{H: 1, W: 1, C: v.shape.C}, vector: !keep}
 	return im.emit(n, "", bcnn.AvgPool{Window: bcnn.Window{KH: v.shape.H, KW: v.shape.W}}, out, v)
 }
 
 // concat imports a Concat of channels.
-func concat(im *importer, n *node) (value, error) {
+func concat(im *importer, n *node) value {
 	a := n.attributes()
 	if dim := a.integer("dim", 1, -maxDims, maxDims); dim != 1 {
 		a.fail("dim", "1")
 	}
-	if a.err != nil {
-		return value{}, a.err
-	}
-	list, err := im.all(n)
-	if err != nil {
-		return value{}, err
-	}
+	list := im.all(n)
 	if len(list) == 0 {
-		return value{}, errors.New("it has no inputs")
+		try.Failf("it has no inputs")
 	}
 	out := value{}
 	for k := range list {
-		if list[k], err = im.plain(n, list[k]); err != nil {
-			return out, err
-		}
+		list[k] = im.plain(n, list[k])
 		s := list[k].shape
 		if k > 0 && (s.H != out.shape.H || s.W != out.shape.W) {
-			return out, fmt.Errorf("it joins images of %d×%d and %d×%d", out.shape.H, out.shape.W, s.H, s.W)
+			try.Failf("it joins images of %d×%d and %d×%d", out.shape.H, out.shape.W, s.H, s.W)
 		}
 		out.shape, out.vector = bcnn.Shape{H: s.H, W: s.W, C: out.shape.C + s.C}, list[k].vector
 	}
 	if len(list) == 1 {
-		return list[0], nil
+		return list[0]
 	}
 	return im.emit(n, "", bcnn.Concat{}, out, list...)
 }
 
 // add imports sums of two or more tensors of one shape.
-func add(im *importer, n *node) (value, error) {
-	if v, ok, err := im.withConstant(n); ok || err != nil {
-		return v, err
+func add(im *importer, n *node) value {
+	if v, ok := im.withConstant(n); ok {
+		return v
 	}
-	list, err := im.all(n)
-	if err != nil {
-		return value{}, err
-	}
+	list := im.all(n)
 	if len(list) == 0 {
-		return value{}, errors.New("it has no inputs")
+		try.Failf("it has no inputs")
 	}
 	sum := list[0]
 	for k, v := range list[1:] {
-		if sum, v, err = im.same(n, sum, v); err != nil {
-			return sum, err
-		}
+		sum, v = im.same(n, sum, v)
 		if sum.shape != v.shape {
-			return sum, fmt.Errorf("sums of %v and %v are not supported", sum.shape, v.shape)
+			try.Failf("sums of %v and %v are not supported", sum.shape, v.shape)
 		}
 		suffix := ""
 		if k > 0 {
 			suffix = fmt.Sprint("/", k)
 		}
 		out := sum
-		if sum, err = im.emit(n, suffix, bcnn.Add{}, out, sum, v); err != nil {
-			return sum, err
-		}
+		sum = im.emit(n, suffix, bcnn.Add{}, out, sum, v)
 	}
-	return sum, nil
+	return sum
 }
 
 // two returns both operands, in one form.
-func (im *importer) two(n *node) (a, b value, err error) {
-	if a, err = im.operand(n, 0); err != nil {
-		return a, b, err
-	}
-	if b, err = im.operand(n, 1); err != nil {
-		return a, b, err
-	}
+func (im *importer) two(n *node) (a, b value) {
+	a = im.operand(n, 0)
+	b = im.operand(n, 1)
 	return im.same(n, a, b)
 }
 
 // sub imports differences of two tensors of one shape.
-func sub(im *importer, n *node) (value, error) {
-	if v, ok, err := im.withConstant(n); ok || err != nil {
-		return v, err
+func sub(im *importer, n *node) value {
+	if v, ok := im.withConstant(n); ok {
+		return v
 	}
-	a, b, err := im.two(n)
-	if err != nil {
-		return a, err
-	}
+	a, b := im.two(n)
 	if a.shape != b.shape {
-		return a, fmt.Errorf("differences of %v and %v are not supported", a.shape, b.shape)
+		try.Failf("differences of %v and %v are not supported", a.shape, b.shape)
 	}
-	if b, err = im.pointwise(n, "/minus", bcnn.Affine{Scale: []float32{-1}}, b); err != nil {
-		return b, err
-	}
+	b = im.pointwise(n, "/minus", bcnn.Affine{Scale: []float32{-1}}, b)
 	out := a
 	return im.emit(n, "", bcnn.Add{}, out, a, b)
 }
 
 // mul imports products of two tensors, of which one may be repeated.
-func mul(im *importer, n *node) (value, error) {
-	if v, ok, err := im.withConstant(n); ok || err != nil {
-		return v, err
+func mul(im *importer, n *node) value {
+	if v, ok := im.withConstant(n); ok {
+		return v
 	}
-	a, b, err := im.two(n)
-	if err != nil {
-		return a, err
-	}
+	a, b := im.two(n)
 	if a.shape.Values() < b.shape.Values() {
 		a, b = b, a
 	}
 	s, f := a.shape, b.shape
 	if f.C != s.C && f.C != 1 || (f.H != s.H || f.W != s.W) && f.Pixels() != 1 {
-		return a, fmt.Errorf("products of %v and %v are not supported", s, f)
+		try.Failf("products of %v and %v are not supported", s, f)
 	}
 	out := a
 	return im.emit(n, "", bcnn.Mul{}, out, a, b)
 }
 
 // scalar imports sums and products with a number.
-func scalar(im *importer, n *node) (value, error) {
-	v, x, err := im.withScalar(n)
-	if err != nil {
-		return v, err
-	}
+func scalar(im *importer, n *node) value {
+	v, x := im.withScalar(n)
 	var op bcnn.Affine
 	switch lower(n.op)[:3] {
 	case "plu":
@@ -402,7 +333,7 @@ func scalar(im *importer, n *node) (value, error) {
 		op.Scale = []float32{x}
 	case "div":
 		if x == 0 {
-			return v, errors.New("a division by 0")
+			try.Failf("a division by 0")
 		}
 		op.Scale = []float32{1 / x}
 	}
@@ -410,47 +341,38 @@ func scalar(im *importer, n *node) (value, error) {
 }
 
 // identity imports what does nothing at inference.
-func identity(im *importer, n *node) (value, error) { return im.operand(n, 0) }
+func identity(im *importer, n *node) value { return im.operand(n, 0) }
 
 // dropout does nothing at inference, unless it is told to.
-func dropout(im *importer, n *node) (value, error) {
+func dropout(im *importer, n *node) value {
 	if mode := n.attributes().text("mode", "training"); mode != "training" {
-		return value{}, fmt.Errorf("mode %s is not supported, want training", text.Quote(mode))
+		try.Failf("mode %s is not supported, want training", text.Quote(mode))
 	}
 	return identity(im, n)
 }
 
 // softmax imports a softmax over all values at the end of a network.
-func softmax(im *importer, n *node) (value, error) {
+func softmax(im *importer, n *node) value {
 	a := n.attributes()
 	axis, temperature := a.integer("axis", -1, -maxDims, maxDims), a.number("temperature", 1)
 	switch {
-	case a.err != nil:
-		return value{}, a.err
 	case axis != -1 && axis != 1:
-		return value{}, fmt.Errorf("axis %d is not supported, want 1 or -1", axis)
+		try.Failf("axis %d is not supported, want 1 or -1", axis)
 	case !(temperature > 0):
-		return value{}, fmt.Errorf("temperature %v is not supported, want more than 0", temperature)
+		try.Failf("temperature %v is not supported, want more than 0", temperature)
 	}
-	v, err := im.operand(n, 0)
-	if err != nil {
-		return v, err
-	}
+	v := im.operand(n, 0)
 	if !v.vector && axis == -1 && strings.HasSuffix(n.op, "softmax") {
-		return v, errors.New("axis -1 is that of the columns of its image, want 1 or a vector")
+		try.Failf("axis -1 is that of the columns of its image, want 1 or a vector")
 	}
-	if v, err = im.plain(n, v); err != nil {
-		return v, err
-	}
+	v = im.plain(n, v)
 	if v.shape.Pixels() != 1 {
-		return v, fmt.Errorf("a softmax of %v is not supported, want a vector", v.shape)
+		try.Failf("a softmax of %v is not supported, want a vector", v.shape)
 	}
 	if temperature != 1 {
-		if v, err = im.pointwise(n, "/temperature", bcnn.Affine{Scale: []float32{1 / temperature}}, v); err != nil {
-			return v, err
-		}
+		v = im.pointwise(n, "/temperature", bcnn.Affine{Scale: []float32{1 / temperature}}, v)
 	}
-	v, err = im.pointwise(n, "", bcnn.Softmax{Log: n.op == "log_softmax"}, v)
-	im.softmax = err == nil
-	return v, err
+	v = im.pointwise(n, "", bcnn.Softmax{Log: n.op == "log_softmax"}, v)
+	im.softmax = true
+	return v
 }

@@ -10,16 +10,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
 // Attributes as the versions of MXNet write them.
 func TestAttributes(t *testing.T) {
-	read := func(text string) *attributes {
+	read := func(text string) attributes {
 		if text == "-" {
-			return &attributes{}
+			return attributes{}
 		}
-		return &attributes{of: map[string]string{"a": text}}
+		return attributes{"a": text}
 	}
 	for text, want := range map[string]struct {
 		flag bool
@@ -28,9 +29,11 @@ func TestAttributes(t *testing.T) {
 		"True": {true, false}, "true": {true, false}, "1": {true, false}, "False": {false, false}, "false": {false, false}, "0": {false, false},
 		"-": {true, false}, "None": {true, false}, "": {true, false}, "yes": {true, true}, "2": {true, true},
 	} {
-		a := read(text)
-		require.Equal(t, want.flag, a.flag("a", true), text)
-		require.Equal(t, want.err, a.err != nil, text)
+		got, err := try.Do(func() bool { return read(text).flag("a", true) })
+		require.Equal(t, want.err, err != nil, text)
+		if !want.err {
+			require.Equal(t, want.flag, got, text)
+		}
 	}
 	require.False(t, read("-").flag("a", false))
 	for text, want := range map[string]struct {
@@ -39,17 +42,18 @@ func TestAttributes(t *testing.T) {
 	}{
 		"-": {7, false}, "None": {7, false}, "3": {3, false}, "5": {5, false}, "3L": {3, false}, "2": {7, true}, "6": {7, true}, "x": {7, true}, "3.5": {7, true}, "L": {7, true},
 	} {
-		a := read(text)
-		require.Equal(t, want.number, a.integer("a", 7, 3, 5), text)
-		require.Equal(t, want.err, a.err != nil, text)
+		got, err := try.Do(func() int { return read(text).integer("a", 7, 3, 5) })
+		require.Equal(t, want.err, err != nil, text)
+		if !want.err {
+			require.Equal(t, want.number, got, text)
+		}
 	}
 	for text, want := range map[string]struct {
 		number float32
 		err    bool
 	}{"-": {0.5, false}, "None": {0.5, false}, "2": {2, false}, "-1e-05": {-1e-5, false}, "nan": {0, true}, "inf": {0, true}, "-Inf": {0, true}, "x": {0, true}, "1e39": {0, true}} {
-		a := read(text)
-		got := a.number("a", 0.5)
-		require.Equal(t, want.err, a.err != nil, text)
+		got, err := try.Do(func() float32 { return read(text).number("a", 0.5) })
+		require.Equal(t, want.err, err != nil, text)
 		if !want.err {
 			require.Equal(t, want.number, got, text)
 		}
@@ -63,32 +67,28 @@ func TestAttributes(t *testing.T) {
 		"(3,)": {[]int{3}, false}, "(3L, 4L)": {[]int{3, 4}, false}, " (2, 5) ": {[]int{2, 5}, false}, "(1, 4)": {[]int{1, 4}, false}, "(,3)": {nil, true}, "(0, 4)": {nil, true},
 		"(1, 6)": {nil, true}, "(1, x)": {nil, true}, many: {make([]int, maxDims), false}, many + ", 1": {nil, true},
 	} {
-		a := read(text)
-		got := a.list("a", 1, 5)
+		got, err := try.Do(func() []int { return read(text).list("a", 1, 5) })
 		if text == many {
 			require.Len(t, got, maxDims)
 			continue
 		}
 		require.Equal(t, want.list, got, text)
-		require.Equal(t, want.err, a.err != nil, text)
+		require.Equal(t, want.err, err != nil, text)
 	}
 	for text, want := range map[string]struct {
 		pair [2]int
 		err  bool
 	}{"-": {[2]int{9, 9}, false}, "(2, 3)": {[2]int{2, 3}, false}, "(2,)": {[2]int{9, 9}, true}, "(2, 3, 4)": {[2]int{9, 9}, true}, "(65536, 1)": {[2]int{65536, 1}, false}, "(65537, 1)": {[2]int{9, 9}, true}} {
-		a := read(text)
-		y, x := a.pair("a", 9, 1)
-		require.Equal(t, want.pair, [2]int{y, x}, text)
-		require.Equal(t, want.err, a.err != nil, text)
+		got, err := try.Do(func() [2]int { y, x := read(text).pair("a", 9, 1); return [2]int{y, x} })
+		require.Equal(t, want.err, err != nil, text)
+		if !want.err {
+			require.Equal(t, want.pair, got, text)
+		}
 	}
-	// The first error stays.
-	a := read("x")
-	a.flag("a", true)
-	a.integer("a", 1, 1, 1)
-	require.EqualError(t, a.err, `a is "x", want True or False`)
-	window := (&attributes{of: map[string]string{"kernel": "(1, 2)", "stride": "(3, 4)", "dilate": "(5, 6)", "pad": "(7, 8)"}}).window()
+	require.EqualError(t, try.Run(func() { read("x").flag("a", true) }), `a is "x", want True or False`)
+	window := attributes{"kernel": "(1, 2)", "stride": "(3, 4)", "dilate": "(5, 6)", "pad": "(7, 8)"}.window()
 	require.Equal(t, bcnn.Window{KH: 1, KW: 2, StrideH: 3, StrideW: 4, DilationH: 5, DilationW: 6, Pad: bcnn.Padding{Top: 7, Left: 8, Bottom: 7, Right: 8}}, window)
-	window = (&attributes{}).window()
+	window = attributes{}.window()
 	require.Equal(t, bcnn.Window{StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, window)
 }
 
@@ -244,16 +244,16 @@ func TestConstants(t *testing.T) {
 			im.params["w1"] = array{}
 		}
 		if c.op == "mean" {
-			im.folded[w], _, err = im.constant(&im.nodes[w])
-			require.NoError(t, err)
+			im.folded[w], _ = im.constant(&im.nodes[w])
 		}
-		a, ok, err := im.constant(&im.nodes[at])
-		require.True(t, ok)
+		var ok bool
+		a, err := try.Do(func() (a array) { a, ok = im.constant(&im.nodes[at]); return a })
 		if c.want == nil {
 			require.Error(t, err, "%+v", c)
 			continue
 		}
 		require.NoError(t, err, "%+v", c)
+		require.True(t, ok)
 		require.Equal(t, c.want, a.dims, "%+v", c)
 		require.Equal(t, c.op == "det_sign", a.signs)
 		got, err := a.floats(im.budget)

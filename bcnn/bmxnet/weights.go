@@ -1,11 +1,11 @@
 package bmxnet
 
 import (
-	"fmt"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
@@ -22,25 +22,22 @@ type filters struct {
 }
 
 // check tests the number of weights, and for floats their dimensions.
-func (f *filters) check(dims ...int) error {
+func (f *filters) check(dims ...int) {
 	want := f.out * f.channels * f.pixels
 	if !f.packed {
 		if !slices.Equal(f.dims, dims) {
-			return fmt.Errorf("weights of %v, want %v", f.dims, dims)
+			try.Failf("weights of %v, want %v", f.dims, dims)
 		}
-		return nil
+		return
 	}
-	word, err := f.wordBits()
-	if err != nil {
-		return err
-	}
+	word := try.Value(f.wordBits())
 	if row := f.channels * f.pixels; f.columns && row%word != 0 {
-		return fmt.Errorf("%d inputs are no multiple of the %d bits of a word", row, word)
+		try.Failf("%d inputs are no multiple of the %d bits of a word", row, word)
 	}
 	if f.len()*word != want {
-		return fmt.Errorf("%d packed words of %d bits, want %d weights", f.len(), word, want)
+		try.Failf("%d packed words of %d bits, want %d weights", f.len(), word, want)
 	}
-	return nil
+	return
 }
 
 // at returns the place of a weight among the bits or numbers.
@@ -58,56 +55,44 @@ const moveUnits = 3
 
 // reorder calls move for every weight in the order of a bcnn.Network: output, pixel, input
 // channel. It is charged for the work.
-func (f *filters) reorder(b *budget.Budget, move func(o, p, c, from int)) error {
+func (f *filters) reorder(b *budget.Budget, move func(o, p, c, from int)) {
 	rows := f.out * f.pixels
 	for row := range rows {
-		if err := b.Charge(moveUnits * int64(f.channels)); err != nil {
-			return err
-		}
+		try.Check(b.Charge(moveUnits * int64(f.channels)))
 		for c := range f.channels {
 			o, p := row/f.pixels, row%f.pixels
 			move(o, p, c, f.at(o, c, p))
 		}
 	}
-	return nil
+	return
 }
 
 // real returns the weights as floats.
-func (f *filters) real(b *budget.Budget) (bcnn.Weights, error) {
-	values, err := f.floats(b)
-	if err != nil {
-		return bcnn.Weights{}, err
-	}
+func (f *filters) real(b *budget.Budget) bcnn.Weights {
+	values := try.Value(f.floats(b))
 	if f.pixels == 1 {
-		return bcnn.Weights{F32: values}, nil
+		return bcnn.Weights{F32: values}
 	}
-	if err := b.Charge(4 * int64(len(values))); err != nil {
-		return bcnn.Weights{}, err
-	}
+	try.Check(b.Charge(4 * int64(len(values))))
 	out := make([]float32, 0, len(values))
-	err = f.reorder(b, func(_, _, _, from int) { out = append(out, values[from]) })
-	return bcnn.Weights{F32: out}, err
+	f.reorder(b, func(_, _, _, from int) { out = append(out, values[from]) })
+	return bcnn.Weights{F32: out}
 }
 
 // binary returns the signs of the weights. A dense layer has one row of bits for all
 // pixels of a filter, a convolution one for each. mean is that of their magnitudes,
 // 1 where only the signs are known.
-func (f *filters) binary(b *budget.Budget, dense bool) (w bcnn.Weights, mean float32, err error) {
+func (f *filters) binary(b *budget.Budget, dense bool) (w bcnn.Weights, mean float32) {
 	perRow, rows := f.channels, f.out*f.pixels
 	if dense {
 		perRow, rows = f.channels*f.pixels, f.out
 	}
 	words := bits.Words(perRow)
-	if err := b.Charge(8 * int64(rows) * int64(words)); err != nil {
-		return w, 0, err
-	}
+	try.Check(b.Charge(8 * int64(rows) * int64(words)))
 	w.Bits = make([]uint64, rows*words)
 	plus, mean := f.bit, 1
 	if !f.packed {
-		values, err := f.floats(b)
-		if err != nil {
-			return w, 0, err
-		}
+		values := try.Value(f.floats(b))
 		sum := 0.0
 		for _, v := range values { // charged by floats
 			sum += float64(max(v, -v))
@@ -120,12 +105,12 @@ func (f *filters) binary(b *budget.Budget, dense bool) (w bcnn.Weights, mean flo
 			return 1
 		}
 	}
-	err = f.reorder(b, func(o, p, c, from int) {
+	f.reorder(b, func(o, p, c, from int) {
 		row, at := o*f.pixels+p, c
 		if dense {
 			row, at = o, p*f.channels+c
 		}
 		w.Bits[row*words+at/bits.WordBits] |= plus(from) << (at % bits.WordBits)
 	})
-	return w, mean, err
+	return w, mean
 }

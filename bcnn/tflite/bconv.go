@@ -38,10 +38,7 @@ func (im *importer) bconv(o *schema.Operator) *value {
 		valid: p.int("padding", 0, 1) == padValid,
 	}
 	padValue := p.int("pad_values", 0, 1)
-	switch {
-	case p.err != nil:
-		try.Fail(p.err)
-	case channels != v.shape.C:
+	if channels != v.shape.C {
 		try.Failf("it takes %d channels, its input has %d", channels, v.shape.C)
 	}
 	w, out, groups := im.packedFilter(filter, channels)

@@ -1,7 +1,6 @@
 package tflite
 
 import (
-	"fmt"
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -62,26 +61,23 @@ func (im *importer) bits(o *schema.Operator, i int) *value {
 }
 
 // options are those of an operator of LCE.
-type options struct {
-	flat.Map
-	err error
-}
+type options flat.Map
 
 // int returns an integer from lo to hi.
-func (p *options) int(key string, lo, hi int64) int {
-	v, ok := p.Map[key]
-	if p.err == nil && !ok {
-		p.err = fmt.Errorf("its options lack %s", key)
-	} else if p.err == nil && (v < lo || v > hi) {
-		p.err = fmt.Errorf("its option %s is %d, want %d to %d", key, v, lo, hi)
+func (p options) int(key string, lo, hi int64) int {
+	v, ok := p[key]
+	if !ok {
+		try.Failf("its options lack %s", key)
+	}
+	if v < lo || v > hi {
+		try.Failf("its option %s is %d, want %d to %d", key, v, lo, hi)
 	}
 	return int(v)
 }
 
-func (im *importer) options(o *schema.Operator) *options {
+func (im *importer) options(o *schema.Operator) options {
 	try.Check(im.budget.Charge(int64(len(o.CustomOptions))))
-	m := try.Value(flat.ReadMap(o.CustomOptions))
-	return &options{Map: m}
+	return options(try.Value(flat.ReadMap(o.CustomOptions)))
 }
 
 // bmaxPool is LceBMaxPool2d: the maximum of the signs inside the image.
@@ -92,9 +88,6 @@ func (im *importer) bmaxPool(o *schema.Operator) *value {
 		kh: p.int("filter_height", 1, maxSide), kw: p.int("filter_width", 1, maxSide),
 		sh: p.int("stride_height", 1, maxSide), sw: p.int("stride_width", 1, maxSide),
 		dh: 1, dw: 1, valid: p.int("padding", 0, 1) == padValid,
-	}
-	if p.err != nil {
-		try.Fail(p.err)
 	}
 	w, shape := g.window(v)
 	out := im.emit(o, "", bcnn.MaxPool{Window: w}, shape, v)

@@ -53,6 +53,13 @@ func Catch(err *error) {
 	}
 }
 
+// Run returns the error that f failed with.
+func Run(f func()) (err error) {
+	defer Catch(&err)
+	f()
+	return nil
+}
+
 // Do returns what f returns, or the error that it failed with.
 func Do[T any](f func() T) (v T, err error) {
 	defer Catch(&err)

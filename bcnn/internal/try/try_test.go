@@ -40,6 +40,11 @@ func TestDoReturns(t *testing.T) {
 	require.Equal(t, "2two", v)
 }
 
+func TestRun(t *testing.T) {
+	require.NoError(t, Run(func() {}))
+	require.ErrorIs(t, Run(func() { Check(errFirst) }), errFirst)
+}
+
 // Other panics are none of its business.
 func TestCatchOther(t *testing.T) {
 	require.PanicsWithValue(t, "other", func() { _, _ = Do(func() int { panic("other") }) })
