@@ -202,7 +202,7 @@ class Noisy:
         feed = dict(self.inputs)
         for name, shape in self.shapes.items():
             if name.endswith(SNAP):
-                share = rng.choice([0.5, 1]) if snap else 0
+                share = rng.choice([0, 0.5, 1]) if snap else 0
                 feed[name] = (2 * self.scale * (rng.random(shape) < share)).astype(np.float32)
                 continue
             u = np.asarray(rng.uniform(-1, 1, shape))
@@ -219,6 +219,6 @@ def hull(model, inputs, values, scale, count=RUNS):
     noisy = Noisy(model, inputs, values, scale)
     rng = np.random.default_rng(count)
     with np.errstate(all="ignore"):
-        runs = [noisy.run(rng, quiet=i < 2, snap=i % 4 == 1) for i in range(count)]
+        runs = [noisy.run(rng, quiet=i % 8 < 2, snap=i % 4 == 1) for i in range(count)]
         return [(np.min(column, 0), np.max(column, 0)) for column in
                 ([np.asarray(r[i], np.float64) for r in runs] for i in range(len(runs[0])))]
