@@ -107,9 +107,6 @@ func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) build.Ope
 func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) build.Operand {
 	switch op {
 	case "Mul":
-		if r, ok := im.gate(n, a, b); ok {
-			return r
-		}
 		return build.Operand{Value: im.build.Pair(n, bcnn.Mul{}, a, b)}
 	case "Min":
 		return build.Operand{Value: im.build.Pair(n, bcnn.Min{}, a, b)}

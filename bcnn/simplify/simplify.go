@@ -47,12 +47,14 @@ const (
 	// Levels: three levels of which the middle one never occurs, as a sign of odd sums never
 	// is 0, are ±1.
 	Levels Rule = "levels"
+	// Gates: the product of a value and a function of it is one function: SiLU, GELU or Mish.
+	Gates Rule = "gates"
 	// Border: pixels of one value around an image are the padding of the convolution behind.
 	Border Rule = "border"
 )
 
 // Rules returns all rules.
-func Rules() []Rule { return []Rule{Weights, Factors, Functions, Move, Parts, Levels, Border} }
+func Rules() []Rule { return []Rule{Weights, Factors, Functions, Move, Parts, Levels, Gates, Border} }
 
 // Options are the options of Network. With the zero value, weights are taken for what they
 // are equal to.
@@ -294,6 +296,8 @@ func (p *pass) layer(op bcnn.Op) (value, error) {
 		return p.pool(op)
 	case bcnn.Add:
 		return p.add()
+	case bcnn.Mul:
+		return p.product(), nil
 	}
 	return p.copy(), nil
 }
