@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -63,138 +64,174 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 	if n == nil {
 		return nil, errors.New("no network")
 	}
-	spend := func(size int64) error {
-		b.Grow(workPerByte * size)
-		return b.Charge(size)
-	}
-	if err := spend(int64(len(n.Name))); err != nil {
+	c := &checker{n: n, budget: b}
+	if err := c.spend(int64(len(n.Name))); err != nil {
 		return nil, err
 	}
 	if err := checkText(n.Name); err != nil {
 		return nil, fmt.Errorf("the network's name %w", err)
 	}
-	var largest int64
-	values := 0
-	if len(n.Inputs) == 0 {
-		return nil, fmt.Errorf("network %s has no inputs", text.Quote(n.Name))
+	for _, check := range []func() error{c.inputs, c.layers, c.outputs, c.texts} {
+		if err := check(); err != nil {
+			return nil, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
+		}
 	}
-	for i, in := range n.Inputs {
-		if err := spend(int64(min(i, 1))*bytesOfLayer + in.Source.size()); err != nil {
-			return nil, err
+	return c.types, nil
+}
+
+// checker checks a network.
+type checker struct {
+	n       *Network
+	budget  *budget.Budget
+	types   []valueType // of the layers
+	names   map[string]bool
+	used    []bool // by other layers, or as outputs
+	largest int64  // the sides of the largest shape, see Shape.sides
+}
+
+// spend charges the check of so many bytes of the network.
+func (c *checker) spend(size int64) error {
+	c.budget.Grow(workPerByte * size)
+	return c.budget.Charge(size)
+}
+
+func (c *checker) inputs() error {
+	if len(c.n.Inputs) == 0 {
+		return errors.New("it has no inputs")
+	}
+	values := 0
+	for i, in := range c.n.Inputs {
+		if err := c.spend(int64(min(i, 1))*bytesOfLayer + in.Source.size()); err != nil {
+			return err
 		}
 		if err := in.check(); err != nil {
-			return nil, fmt.Errorf("network %s: %s: %w", text.Quote(n.Name), inputName(i), err)
+			return fmt.Errorf("%s: %w", inputName(i), err)
 		}
-		largest = max(largest, in.Shape.sides())
+		c.largest = max(c.largest, in.Shape.sides())
 		if values += in.Shape.Values(); values > maxValues {
-			return nil, fmt.Errorf("network %s: the inputs have more than %d values together", text.Quote(n.Name), maxValues)
+			return fmt.Errorf("the inputs have more than %d values together", maxValues)
 		}
 	}
-	if len(n.Layers) == 0 {
-		return nil, fmt.Errorf("network %s has no layers", text.Quote(n.Name))
+	return nil
+}
+
+func (c *checker) layers() error {
+	if len(c.n.Layers) == 0 {
+		return errors.New("it has no layers")
 	}
-	types := make([]valueType, len(n.Layers))
-	names := make(map[string]bool, len(n.Layers))
-	used := make([]bool, len(n.Layers)) // by others, or as outputs
-	for i, l := range n.Layers {
-		fail := func(err error) ([]valueType, error) {
-			return nil, fmt.Errorf("network %s: layer %d %s: %w", text.Quote(n.Name), i, text.Quote(l.Name), err)
-		}
-		if err := spend(l.size()); err != nil {
-			return fail(err)
+	c.types, c.used = make([]valueType, len(c.n.Layers)), make([]bool, len(c.n.Layers))
+	c.names = make(map[string]bool, len(c.n.Layers))
+	for i, l := range c.n.Layers {
+		if err := c.spend(l.size()); err != nil {
+			return err
 		}
 		if err := checkText(l.Name); err != nil {
-			return nil, fmt.Errorf("network %s: layer %d: the name %w", text.Quote(n.Name), i, err)
+			return fmt.Errorf("layer %d: the name %w", i, err)
 		}
-		switch {
-		case l.Name == "" || len(l.Name) > maxName:
-			return fail(fmt.Errorf("the name must have 1 to %d bytes", maxName))
-		case names[l.Name]:
-			return fail(errors.New("another layer has this name"))
-		case l.Op == nil:
-			return fail(errors.New("no operation"))
-		case reflect.TypeOf(l.Op).Kind() == reflect.Pointer: // perhaps a nil one
-			return fail(fmt.Errorf("the operation is a pointer, %T", l.Op))
-		}
-		names[l.Name] = true
-		in := make([]valueType, len(l.Inputs))
-		for j, source := range l.Inputs {
-			switch {
-			case source <= NetworkInput && NetworkInput-source < len(n.Inputs):
-				in[j] = n.Inputs[NetworkInput-source].valueType()
-			case source < 0 || source >= i:
-				return fail(fmt.Errorf("input %d is layer %d, which is not an earlier one", j, source))
-			default:
-				if _, softmax := n.Layers[source].Op.(Softmax); softmax {
-					return fail(errors.New("softmax must stand at the end"))
-				}
-				in[j] = types[source]
-				used[source] = true
-			}
-		}
-		if least, most := operands(l.Op); len(in) < least || len(in) > most {
-			return fail(fmt.Errorf("%s has %d inputs, want %s", l.Op.Kind(), len(in), counted(least, most)))
-		}
-		t, err := l.Op.output(in)
-		if err == nil {
-			err = t.shape.check()
-		}
-		if err == nil {
-			err = l.Source.check(t.shape)
-		}
+		t, err := c.layer(i, l)
 		if err != nil {
-			return fail(err)
+			return fmt.Errorf("layer %d %s: %w", i, text.Quote(l.Name), err)
 		}
-		types[i] = t
-		largest = max(largest, t.shape.sides())
+		c.names[l.Name], c.types[i] = true, t
+		c.largest = max(c.largest, t.shape.sides())
 	}
-	if err := spend(largest); err != nil {
-		return nil, err
+	return c.spend(c.largest)
+}
+
+// layer returns the type of a layer's output.
+func (c *checker) layer(i int, l Layer) (valueType, error) {
+	switch {
+	case l.Name == "" || len(l.Name) > maxName:
+		return valueType{}, fmt.Errorf("the name must have 1 to %d bytes", maxName)
+	case c.names[l.Name]:
+		return valueType{}, errors.New("another layer has this name")
+	case l.Op == nil:
+		return valueType{}, errors.New("no operation")
+	case reflect.TypeOf(l.Op).Kind() == reflect.Pointer: // perhaps a nil one
+		return valueType{}, fmt.Errorf("the operation is a pointer, %T", l.Op)
 	}
-	if err := spend(8 * int64(len(n.Outputs))); err != nil {
-		return nil, err
-	}
-	isOutput := make([]bool, len(n.Layers))
-	values = 0
-	for i, l := range n.OutputLayers() {
-		if l < 0 || l >= len(n.Layers) || isOutput[l] {
-			return nil, fmt.Errorf("network %s: output %d is layer %d, which does not exist or is an output already", text.Quote(n.Name), i, l)
+	in := make([]valueType, len(l.Inputs))
+	for k, source := range l.Inputs {
+		var err error
+		if in[k], err = c.source(i, k, source); err != nil {
+			return valueType{}, err
 		}
-		isOutput[l] = true
-		if values += types[l].shape.Values(); values > maxValues {
-			return nil, fmt.Errorf("network %s: the outputs have more than %d values together", text.Quote(n.Name), maxValues)
+	}
+	if least, most := operands(l.Op); len(in) < least || len(in) > most {
+		return valueType{}, fmt.Errorf("%s has %d inputs, want %s", l.Op.Kind(), len(in), counted(least, most))
+	}
+	t, err := l.Op.output(in)
+	if err == nil {
+		err = t.shape.check()
+	}
+	if err == nil {
+		err = l.Source.check(t.shape)
+	}
+	return t, err
+}
+
+// source returns the type of what layer i reads as its input k.
+func (c *checker) source(i, k, source int) (valueType, error) {
+	switch {
+	case source <= NetworkInput && NetworkInput-source < len(c.n.Inputs):
+		return c.n.Inputs[NetworkInput-source].valueType(), nil
+	case source < 0 || source >= i:
+		return valueType{}, fmt.Errorf("input %d is layer %d, which is not an earlier one", k, source)
+	}
+	if _, softmax := c.n.Layers[source].Op.(Softmax); softmax {
+		return valueType{}, errors.New("softmax must stand at the end")
+	}
+	c.used[source] = true
+	return c.types[source], nil
+}
+
+func (c *checker) outputs() error {
+	if err := c.spend(8 * int64(len(c.n.Outputs))); err != nil {
+		return err
+	}
+	isOutput := make([]bool, len(c.n.Layers))
+	values := 0
+	for i, l := range c.n.OutputLayers() {
+		if l < 0 || l >= len(c.n.Layers) || isOutput[l] {
+			return fmt.Errorf("output %d is layer %d, which does not exist or is an output already", i, l)
 		}
-		used[l] = true
-	}
-	for i, u := range used {
-		if !u {
-			return nil, fmt.Errorf("network %s: layer %d %q: its output is not used", text.Quote(n.Name), i, n.Layers[i].Name)
+		isOutput[l], c.used[l] = true, true
+		if values += c.types[l].shape.Values(); values > maxValues {
+			return fmt.Errorf("the outputs have more than %d values together", maxValues)
 		}
 	}
-	out := types[n.OutputLayers()[0]].shape
-	if len(n.Labels) != 0 && len(n.Labels) != out.Values() {
-		return nil, fmt.Errorf("network %s has %d labels for %d outputs", text.Quote(n.Name), len(n.Labels), out.Values())
+	if i := slices.Index(c.used, false); i >= 0 {
+		return fmt.Errorf("layer %d %q: its output is not used", i, c.n.Layers[i].Name)
 	}
-	for i, label := range n.Labels {
-		if err := spend(int64(len(label))); err != nil {
-			return nil, err
+	return nil
+}
+
+// texts checks the labels and the names of absorbed tensors.
+func (c *checker) texts() error {
+	out := c.types[c.n.OutputLayers()[0]].shape
+	if len(c.n.Labels) != 0 && len(c.n.Labels) != out.Values() {
+		return fmt.Errorf("it has %d labels for %d outputs", len(c.n.Labels), out.Values())
+	}
+	for i, label := range c.n.Labels {
+		if err := c.spend(int64(len(label))); err != nil {
+			return err
 		}
 		if err := checkText(label); err != nil {
-			return nil, fmt.Errorf("network %s: label %d: %w", text.Quote(n.Name), i, err)
+			return fmt.Errorf("label %d: %w", i, err)
 		}
 	}
-	for _, name := range n.Absorbed {
-		if err := spend(int64(len(name)) + nameUnits); err != nil {
-			return nil, err
+	for _, name := range c.n.Absorbed {
+		if err := c.spend(int64(len(name)) + nameUnits); err != nil {
+			return err
 		}
 		if err := checkText(name); err != nil {
-			return nil, fmt.Errorf("network %s: an absorbed tensor: %w", text.Quote(n.Name), err)
+			return fmt.Errorf("an absorbed tensor: %w", err)
 		}
 		if len(name) > maxName {
-			return nil, fmt.Errorf("network %s: the name of an absorbed tensor has %d bytes, at most %d are allowed", text.Quote(n.Name), len(name), maxName)
+			return fmt.Errorf("the name of an absorbed tensor has %d bytes, at most %d are allowed", len(name), maxName)
 		}
 	}
-	return types, nil
+	return nil
 }
 
 // operands returns how many inputs an operation has, at least and at most.

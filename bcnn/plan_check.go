@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"math"
 	"reflect"
-	"slices"
 
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -135,98 +134,24 @@ func (p *Plan) checkStep(s Step) error {
 	if !s.hasOp() {
 		return Unsupported("no operation")
 	}
-	in, out := p.Tensors[s.In[0]], p.Tensors[s.Out]
-	var types bool
-	var shape Shape // of the output, as it must be
-	var err error
-	switch op := s.Op.(type) {
-	case *BinarizeStep:
-		types = in.DType == Uint8 && out.DType == Bits
-		shape = in.Shape
-		shape.C, err = op.check(in.Shape.C)
-	case *ConvStep:
-		types = out.DType != Uint8
-		shape, err = op.check(in, out)
-	case *MaxPoolStep:
-		types = in.DType == out.DType
-		shape, err = op.check(in)
-	case *AffineStep:
-		types = out.DType == Float32
-		shape = in.Shape
-		if err = checkScale(op.Scale, op.Shift, in.Shape.C); err == nil {
-			err = op.Activation.check(in.Shape.C)
-		}
-	case *TableStep:
-		types = in.DType == Uint8
-		shape, err = op.check(in.Shape, out.DType)
-	case *SignStep:
-		types = in.DType == Float32 && out.DType == Bits
-		shape = in.Shape
-		if err = checkPlanes(op.Planes, 0); err == nil {
-			shape.H *= max(op.Planes, 1)
-			err = op.Threshold.checkPlanes(false, shape.C, op.Planes)
-		}
-	case *QuantizeStep:
-		types = in.DType == Float32 && (out.DType == Float32 || out.DType == Uint8)
-		shape, err = in.Shape, checkLevels(op.Low, op.Levels, op.Thresholds, in.Shape.C)
-	case *AddStep:
-		other := p.Tensors[s.In[1]]
-		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
-		shape, err = in.Shape, op.Activation.checkFused(in.Shape.C)
-		if other.Shape != shape {
-			err = fmt.Errorf("it adds %v and %v", in.Shape, other.Shape)
-		}
-	case *PairStep:
-		if op.Kind > PairMax {
-			return Unsupported(fmt.Sprintf("PairKind(%d)", op.Kind))
-		}
-		other := p.Tensors[s.In[1]]
-		types = in.DType == Float32 && other.DType == Float32 && out.DType == Float32
-		shape, err = in.Shape, checkPair(in.Shape, other.Shape)
-	case *AvgPoolStep:
-		types = in.DType != Uint8 && out.DType == Float32
-		shape, err = op.check(in.Shape)
-	case *ConcatStep:
-		types = in.DType == out.DType && in.DType != Uint8
-		shape = in.Shape
-		for _, i := range s.In[1:] {
-			other := p.Tensors[i]
-			types = types && other.DType == in.DType
-			if other.Shape.H != shape.H || other.Shape.W != shape.W {
-				err = fmt.Errorf("it joins %v and %v", in.Shape, other.Shape)
-			}
-			shape.C = num.Sum(shape.C, other.Shape.C)
-		}
-	case *ChannelsStep:
-		types = in.DType == out.DType && in.DType != Uint8
-		shape = in.Shape
-		shape.C = len(op.Index)
-		if err = checkIndex(op.Index, in.Shape.C); err == nil && in.DType == Bits && slices.Contains(op.Index, -1) {
-			err = errors.New("a channel of zeros in bits")
-		}
-	case *PixelsStep:
-		types = in.DType == out.DType && in.DType != Uint8
-		shape, err = Pixels(*op).shape(in.Shape)
-		if err == nil && in.DType == Bits && !Pixels(*op).keepsSigns() {
-			err = fmt.Errorf("pixels of %v in bits", op.Fill)
-		}
-	case *ResampleStep:
-		types = in.DType == Float32 && out.DType == Float32
-		shape, err = Resample(*op).shape(in.Shape)
-	case *TopKStep:
-		types = in.DType == Float32 && out.DType == Float32
-		shape, err = TopK(*op).shape(in.Shape)
-	case *FlattenStep:
-		types = in.DType == out.DType && in.DType != Uint8
-		shape = Shape{H: 1, W: 1, C: in.Shape.Values()}
-	default:
+	op, ok := s.Op.(checkedStep)
+	if !ok {
 		return Unsupported(fmt.Sprintf("operation %T", s.Op))
 	}
-	if !types {
-		return Unsupported(fmt.Sprintf("%s from %v to %v", s.Kind(), in.DType, out.DType))
+	in := make([]PlanTensor, len(s.In))
+	for i, t := range s.In {
+		in[i] = p.Tensors[t]
 	}
-	if err == nil && out.Shape != shape {
-		err = fmt.Errorf("output shape %v, want %v", out.Shape, shape)
+	out := p.Tensors[s.Out]
+	types, shape, err := op.output(in, out)
+	var unsupported Unsupported
+	switch {
+	case errors.As(err, &unsupported):
+		return err
+	case !types:
+		return Unsupported(fmt.Sprintf("%s from %v to %v", s.Kind(), in[0].DType, out.DType))
+	case err == nil && out.Shape != shape:
+		return fmt.Errorf("output shape %v, want %v", out.Shape, shape)
 	}
 	return err
 }

@@ -22,20 +22,8 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 		return Shape{}, fmt.Errorf("planes from %v to %v", in.DType, out.DType)
 	}
 	in.Shape = op.Image(in.Shape)
-	if err := op.Window.check(in.Shape, maxDim); err != nil {
+	if err := op.checkGeometry(in); err != nil {
 		return Shape{}, err
-	}
-	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
-		return Shape{}, fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
-	}
-	if op.Parts < 0 || in.Shape.C/op.Groups%max(op.Parts, 1) != 0 {
-		return Shape{}, fmt.Errorf("%d parts of weights for %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
-	}
-	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
-		return Shape{}, fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
-	}
-	if op.PadValue != 0 && in.DType != Bits {
-		return Shape{}, fmt.Errorf("padding value %d of %v", op.PadValue, in.DType)
 	}
 	shape := op.Window.Output(in.Shape, op.Out)
 	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
@@ -49,6 +37,31 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 			return Shape{}, err
 		}
 	}
+	return op.checkResult(in, out, shape)
+}
+
+// checkGeometry checks the window, the groups and the padding.
+func (op *ConvStep) checkGeometry(in PlanTensor) error {
+	if err := op.Window.check(in.Shape, maxDim); err != nil {
+		return err
+	}
+	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
+		return fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
+	}
+	if op.Parts < 0 || in.Shape.C/op.Groups%max(op.Parts, 1) != 0 {
+		return fmt.Errorf("%d parts of weights for %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
+	}
+	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
+		return fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
+	}
+	if op.PadValue != 0 && in.DType != Bits {
+		return fmt.Errorf("padding value %d of %v", op.PadValue, in.DType)
+	}
+	return nil
+}
+
+// checkResult checks what the step makes of its sums, and returns the shape of that.
+func (op *ConvStep) checkResult(in, out PlanTensor, shape Shape) (Shape, error) {
 	if out.DType == Float32 {
 		if op.Threshold != nil || op.Pool != nil {
 			return Shape{}, errors.New("a threshold or a pool for float32 output")

@@ -60,11 +60,11 @@ func TestErrorsShortenLongNames(t *testing.T) {
 	n.Name = strings.Repeat("é", 1<<20)
 	require.NoError(t, n.Check())
 	n.Labels = n.Labels[:1]
-	require.EqualError(t, n.Check(), fmt.Sprintf("network %q… has 1 labels for 2 outputs", strings.Repeat("é", 128)))
+	require.EqualError(t, n.Check(), fmt.Sprintf("network %q…: it has 1 labels for 2 outputs", strings.Repeat("é", 128)))
 	n.Name = "x" + strings.Repeat("é", 200)
-	require.EqualError(t, n.Check(), fmt.Sprintf("network %q… has 1 labels for 2 outputs", "x"+strings.Repeat("é", 127)), "no character is cut in two")
+	require.EqualError(t, n.Check(), fmt.Sprintf("network %q…: it has 1 labels for 2 outputs", "x"+strings.Repeat("é", 127)), "no character is cut in two")
 	n.Name = strings.Repeat("x", 256)
-	require.EqualError(t, n.Check(), fmt.Sprintf("network %q has 1 labels for 2 outputs", n.Name))
+	require.EqualError(t, n.Check(), fmt.Sprintf("network %q: it has 1 labels for 2 outputs", n.Name))
 
 	n = small()
 	n.Layers[2].Name = strings.Repeat("x", 1<<20)
