@@ -78,24 +78,31 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 		}
 	}
 	if conv.WhyFloat == "" {
-		if lo.plan.Tensors[out.convIn].DType != Bits {
-			conv.PadValue = 0
-		}
-		conv.Bits, conv.Int8 = w.Bits, w.Int8 // or Int16
-		if conv.Dense && w.Binary() {
-			if conv.Bits, err = lo.splitRows(w.Bits, rowLen, lo.plan.Tensors[out.convIn].Shape.C); err != nil {
-				return out, err
-			}
-		}
-		if len(bias) > 0 {
-			if out, err = lo.push(out, affineLink(i, Affine{Bias: bias})); err != nil {
-				return out, err
-			}
-		}
-		return lo.begin(out)
+		return lo.exactConv(out, i, w, rowLen, bias)
 	}
 	conv.Int8, conv.Int16 = nil, nil
 	return lo.realConv(v, out, real, rowLen, bias)
+}
+
+// exactConv completes a convolution of integers.
+func (lo *lowering) exactConv(out value, i int, w Weights, rowLen int, bias []float32) (value, error) {
+	conv, in := out.conv, lo.plan.Tensors[out.convIn]
+	if in.DType != Bits {
+		conv.PadValue = 0
+	}
+	conv.Bits, conv.Int8 = w.Bits, w.Int8 // or Int16
+	var err error
+	if conv.Dense && w.Binary() {
+		if conv.Bits, err = lo.splitRows(w.Bits, rowLen, in.Shape.C); err != nil {
+			return out, err
+		}
+	}
+	if len(bias) > 0 {
+		if out, err = lo.push(out, affineLink(i, Affine{Bias: bias})); err != nil {
+			return out, err
+		}
+	}
+	return lo.begin(out)
 }
 
 // ofLevels reports whether a layer reads levels.

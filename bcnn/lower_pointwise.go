@@ -102,48 +102,70 @@ func (lo *lowering) float(v value) (t int, err error) {
 		return 0, err
 	}
 	t, chain := v.tensor, v.chain
-	of := values{}
 	if v.conv != nil {
-		if lo.counts(v.conv, v.convIn) {
-			if chain, err = lo.addedIntegers(v, chain); err != nil {
-				return 0, err
-			}
-			of.unit = 1
-		}
-		affine, activation, rest, err := lo.prefix(chain, v.conv.Out, of, false)
-		if err != nil {
-			return 0, err
-		}
-		done := layersOf(chain[:len(chain)-len(rest)])
-		v.conv.Activation = activation
-		if v.conv.Scale, v.conv.Shift, err = lo.compose(affine, v.conv.Out); err != nil {
-			return 0, err
-		}
-		if t, err = lo.emitConv(v, done, Float32, v.out); err != nil {
-			return 0, err
-		}
-		of, chain = of.behind(chain), rest
-	} else if lo.plan.Tensors[t].DType != Float32 && (len(chain) == 0 || chain[0].kind == linkPool) {
+		return lo.convFloat(v)
+	}
+	if lo.plan.Tensors[t].DType != Float32 && (len(chain) == 0 || chain[0].kind == linkPool) {
 		if t, err = lo.copy(lo.floats, &AffineStep{}, Float32, lo.plan.Tensors[t].Shape, t); err != nil {
 			return 0, err
 		}
-	} else if len(chain) > 0 && chain[0].kind != linkAffine && chain[0].kind != linkPool && chain[0].kind != linkFunction && t >= len(lo.plan.InputTensors()) {
-		// An activation behind a sum that nothing else reads is done by the sum.
-		if add, ok := lo.writer(t).Op.(*AddStep); ok && !v.shared && add.Activation.Kind == ActivationNone {
-			if add.Activation, err = lo.activation(&chain[0], lo.plan.Tensors[t].Shape.C); err != nil {
-				return 0, err
-			}
-			if err := lo.implement(t, chain[0].layers); err != nil {
-				return 0, err
-			}
-			chain = chain[1:]
+	} else if chain, err = lo.addedActivation(v); err != nil {
+		return 0, err
+	}
+	return lo.affines(t, chain, lo.only(t))
+}
+
+// convFloat is float for sums of a convolution.
+func (lo *lowering) convFloat(v value) (t int, err error) {
+	chain, of := v.chain, values{}
+	if lo.counts(v.conv, v.convIn) {
+		if chain, err = lo.addedIntegers(v, chain); err != nil {
+			return 0, err
 		}
+		of.unit = 1
 	}
-	if v.conv == nil {
-		of = lo.only(t)
+	affine, activation, rest, err := lo.prefix(chain, v.conv.Out, of, false)
+	if err != nil {
+		return 0, err
 	}
+	done := layersOf(chain[:len(chain)-len(rest)])
+	v.conv.Activation = activation
+	if v.conv.Scale, v.conv.Shift, err = lo.compose(affine, v.conv.Out); err != nil {
+		return 0, err
+	}
+	if t, err = lo.emitConv(v, done, Float32, v.out); err != nil {
+		return 0, err
+	}
+	return lo.affines(t, rest, of.behind(chain))
+}
+
+// addedActivation has a sum that nothing else reads do the activation behind it, and returns
+// the rest of the chain.
+func (lo *lowering) addedActivation(v value) ([]link, error) {
+	t, chain := v.tensor, v.chain
+	if len(chain) == 0 || t < len(lo.plan.InputTensors()) {
+		return chain, nil
+	}
+	switch chain[0].kind {
+	case linkAffine, linkPool, linkFunction:
+		return chain, nil
+	}
+	add, ok := lo.writer(t).Op.(*AddStep)
+	if !ok || v.shared || add.Activation.Kind != ActivationNone {
+		return chain, nil
+	}
+	var err error
+	if add.Activation, err = lo.activation(&chain[0], lo.plan.Tensors[t].Shape.C); err != nil {
+		return nil, err
+	}
+	return chain[1:], lo.implement(t, chain[0].layers)
+}
+
+// affines emits the steps of a chain behind a Float32 tensor, of which the values are known.
+func (lo *lowering) affines(t int, chain []link, of values) (int, error) {
 	for len(chain) > 0 {
 		shape := lo.plan.Tensors[t].Shape
+		var err error
 		if chain[0].kind == linkPool {
 			if t, err = lo.emitPool(chain[0], 1, nil, t); err != nil {
 				return 0, err

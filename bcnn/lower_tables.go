@@ -82,12 +82,11 @@ func (t *tables) find() {
 	for i, s := range p.Steps {
 		each[i] = differs(s.Op)
 	}
-	many := func(s Step) bool { return p.Tensors[s.Out].Shape.C > maxTables }
 	// bytes reports whether levels may be bytes: whether all that reads them takes one at a time.
 	bytes := func(out int) bool {
 		return !slices.ContainsFunc(t.readers[out], func(i int) bool {
 			s := p.Steps[i]
-			return len(s.In) > 1 || !perValue(s.Op) || each[i] && many(s)
+			return len(s.In) > 1 || !perValue(s.Op) || each[i] && t.many(s)
 		})
 	}
 	for in := range p.InputTensors() {
@@ -95,19 +94,7 @@ func (t *tables) find() {
 	}
 	ends := p.Ends()
 	for i, s := range p.Steps {
-		f := tabled{of: -1}
-		if perValue(s.Op) {
-			f = tabled{of: t.source(s.In[0]), each: each[i], costly: costly(s.Op)}
-			for _, in := range s.In {
-				if t.source(in) != f.of || p.Tensors[in].Shape != p.Tensors[s.In[0]].Shape {
-					f.of = -1
-				}
-				f.each, f.costly = f.each || t.all[in].each && !t.all[in].begins, f.costly || t.all[in].costly && !t.all[in].begins
-			}
-			if f.each && many(s) {
-				f.of = -1
-			}
-		}
+		f := t.function(s, each[i])
 		_, levels := s.Op.(*QuantizeStep)
 		isBytes := p.Tensors[s.Out].DType == Uint8
 		switch {
@@ -124,6 +111,29 @@ func (t *tables) find() {
 			}
 		}
 	}
+}
+
+// many reports whether the output of a step has more channels than tables may have.
+func (t *tables) many(s Step) bool { return t.plan.Tensors[s.Out].Shape.C > maxTables }
+
+// function says what the output of a step is a function of; each says whether the step differs
+// by channel.
+func (t *tables) function(s Step, each bool) tabled {
+	if !perValue(s.Op) {
+		return tabled{of: -1}
+	}
+	p := t.plan
+	f := tabled{of: t.source(s.In[0]), each: each, costly: costly(s.Op)}
+	for _, in := range s.In {
+		if t.source(in) != f.of || p.Tensors[in].Shape != p.Tensors[s.In[0]].Shape {
+			f.of = -1
+		}
+		f.each, f.costly = f.each || t.all[in].each && !t.all[in].begins, f.costly || t.all[in].costly && !t.all[in].begins
+	}
+	if f.each && t.many(s) {
+		f.of = -1
+	}
+	return f
 }
 
 // source returns the tensor of bytes that functions of a tensor are functions of; −1 for none.

@@ -57,6 +57,21 @@ func (p *Plan) check() error {
 		}
 		written[i] = true
 	}
+	if err := p.checkSteps(written); err != nil {
+		return err
+	}
+	isOutput := make([]bool, len(p.Tensors))
+	for _, t := range p.Outputs {
+		if t < len(p.Inputs) || t >= len(written) || !written[t] || p.Tensors[t].DType != Float32 || isOutput[t] {
+			return fmt.Errorf("output tensor %d is not written, not float32, an input, or an output already", t)
+		}
+		isOutput[t] = true
+	}
+	return nil
+}
+
+// checkSteps checks all steps, of which each reads what is written, and notes what they write.
+func (p *Plan) checkSteps(written []bool) error {
 	has := func(i int) bool { return 0 <= i && i < len(written) && written[i] }
 	var unsupported UnsupportedError
 	for i, s := range p.Steps {
@@ -79,17 +94,7 @@ func (p *Plan) check() error {
 			}
 		}
 	}
-	if err := unsupported.Err(); err != nil {
-		return err
-	}
-	isOutput := make([]bool, len(p.Tensors))
-	for _, t := range p.Outputs {
-		if !has(t) || p.Tensors[t].DType != Float32 || isOutput[t] || t < len(p.Inputs) {
-			return fmt.Errorf("output tensor %d is not written, not float32, an input, or an output already", t)
-		}
-		isOutput[t] = true
-	}
-	return nil
+	return unsupported.Err()
 }
 
 // checkInputs tests how many tensors a step reads.

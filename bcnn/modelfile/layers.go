@@ -109,10 +109,27 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 	return nil
 }
 
+// plain are the layers without parameters, by kind.
+var plain = map[string]bcnn.Op{}
+
+func init() {
+	for _, op := range []bcnn.Op{
+		bcnn.ReLU{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}, bcnn.Flatten{}, bcnn.Softmax{}, bcnn.Softmax{Log: true},
+	} {
+		plain[op.Kind()] = op
+	}
+	for _, name := range bcnn.FunctionNames() {
+		plain[string(name)] = bcnn.Function{Name: name}
+	}
+}
+
 // decode makes the layer.
 func (r *layerReader) decode() (bcnn.Op, error) {
 	if first := versionOf(r.layer.Kind); r.version < first {
 		return nil, fmt.Errorf("layers of kind %s came with version %d of the format, this is version %d", r.layer.Kind, first, r.version)
+	}
+	if op, ok := plain[r.layer.Kind]; ok {
+		return op, nil
 	}
 	switch r.layer.Kind {
 	case bcnn.Binarize{}.Kind():
@@ -125,78 +142,51 @@ func (r *layerReader) decode() (bcnn.Op, error) {
 		return r.batchNorm()
 	case bcnn.Affine{}.Kind():
 		v, err := r.floats(scale, bias)
-		if err != nil {
-			return nil, err
-		}
-		return bcnn.Affine{Scale: v[0], Bias: v[1]}, nil
+		return bcnn.Affine{Scale: v[0], Bias: v[1]}, err
 	case bcnn.Sign{}.Kind():
 		return r.sign()
 	case bcnn.Quantize{}.Kind():
-		var p quantizeJSON
-		if err := r.params(&p); err != nil {
-			return nil, err
-		}
-		v, err := r.floats(thresholds)
-		if err != nil {
-			return nil, err
-		}
-		return bcnn.Quantize{Low: p.Low, Levels: p.Levels, Thresholds: v[0]}, nil
+		return r.quantize()
 	case bcnn.MaxPool{}.Kind():
-		var p windowJSON
-		if err := r.params(&p); err != nil {
-			return nil, err
-		}
-		w, err := p.decode()
-		return bcnn.MaxPool{Window: w}, err
+		return r.maxPool()
 	case bcnn.AvgPool{}.Kind():
 		return r.avgPool()
 	case bcnn.PReLU{}.Kind():
 		v, err := r.floats(slope)
-		if err != nil {
-			return nil, err
-		}
-		return bcnn.PReLU{Slope: v[0]}, nil
+		return bcnn.PReLU{Slope: v[0]}, err
 	case bcnn.Clip{}.Kind():
 		return r.clip()
 	case bcnn.Channels{}.Kind():
 		t, err := r.vector(index, i32)
-		if err != nil {
-			return nil, err
-		}
-		return bcnn.Channels{Index: t.i32}, nil
+		return bcnn.Channels{Index: t.i32}, err
 	case bcnn.Pixels{}.Kind():
 		return r.pixels()
 	case bcnn.Resample{}.Kind():
 		return r.resample()
 	case bcnn.TopK{}.Kind():
 		var p topKJSON
-		if err := r.params(&p); err != nil {
-			return nil, err
-		}
-		return bcnn.TopK{K: p.K, Values: p.Values}, nil
-	case bcnn.ReLU{}.Kind():
-		return bcnn.ReLU{}, nil
-	case bcnn.Add{}.Kind():
-		return bcnn.Add{}, nil
-	case bcnn.Mul{}.Kind():
-		return bcnn.Mul{}, nil
-	case bcnn.Min{}.Kind():
-		return bcnn.Min{}, nil
-	case bcnn.Max{}.Kind():
-		return bcnn.Max{}, nil
-	case bcnn.Concat{}.Kind():
-		return bcnn.Concat{}, nil
-	case bcnn.Flatten{}.Kind():
-		return bcnn.Flatten{}, nil
-	case bcnn.Softmax{}.Kind():
-		return bcnn.Softmax{}, nil
-	case bcnn.Softmax{Log: true}.Kind():
-		return bcnn.Softmax{Log: true}, nil
-	}
-	if name := bcnn.FunctionName(r.layer.Kind); slices.Contains(bcnn.FunctionNames(), name) {
-		return bcnn.Function{Name: name}, nil
+		err := r.params(&p)
+		return bcnn.TopK{K: p.K, Values: p.Values}, err
 	}
 	return nil, fmt.Errorf("unknown kind of layer %s", text.Quote(r.layer.Kind))
+}
+
+func (r *layerReader) quantize() (bcnn.Op, error) {
+	var p quantizeJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	v, err := r.floats(thresholds)
+	return bcnn.Quantize{Low: p.Low, Levels: p.Levels, Thresholds: v[0]}, err
+}
+
+func (r *layerReader) maxPool() (bcnn.Op, error) {
+	var p windowJSON
+	if err := r.params(&p); err != nil {
+		return nil, err
+	}
+	w, err := p.decode()
+	return bcnn.MaxPool{Window: w}, err
 }
 
 func (r *layerReader) binarize() (bcnn.Op, error) {

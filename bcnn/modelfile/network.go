@@ -348,18 +348,18 @@ func (r *layerReader) vector(role, dtype string) (*tensor, error) {
 		return &tensor{}, err
 	}
 	if t.dtype != dtype || len(t.shape) != 1 {
-		return nil, fmt.Errorf("%s: tensor %s is %s %v, want %s with one dimension", role, text.Quote(t.name), t.dtype, t.shape, dtype)
+		return &tensor{}, fmt.Errorf("%s: tensor %s is %s %v, want %s with one dimension", role, text.Quote(t.name), t.dtype, t.shape, dtype)
 	}
 	return t, nil
 }
 
-// floats returns the vectors of float32 of several roles.
+// floats returns the vectors of float32 of several roles, with an error, too.
 func (r *layerReader) floats(roles ...string) ([][]float32, error) {
 	vectors := make([][]float32, len(roles))
 	for i, role := range roles {
 		t, err := r.vector(role, f32)
 		if err != nil {
-			return nil, err
+			return vectors, err
 		}
 		vectors[i] = t.f32
 	}

@@ -42,9 +42,7 @@ func of(op bcnn.Op, shape bcnn.Shape, in []Set) Set {
 	case bcnn.Mul:
 		return product(in)
 	case bcnn.Resample:
-		if in[0].Min >= 0 && !negative(op.Rows.Weight) && !negative(op.Cols.Weight) {
-			return Set{Max: math.Inf(1), Often: onlyZero(in[0].Often)}
-		}
+		return resampled(op, in[0])
 	case bcnn.Min:
 		return pairs(in, math.Min)
 	case bcnn.Max:
@@ -52,17 +50,27 @@ func of(op bcnn.Op, shape bcnn.Shape, in []Set) Set {
 	case bcnn.Concat:
 		return union(in)
 	case bcnn.Channels:
-		if slices.Contains(op.Index, -1) {
-			return in[0].or(single(0))
-		}
-		return in[0]
+		return filled(in[0], 0, op.Index)
 	case bcnn.Pixels:
-		if slices.Contains(op.Rows, -1) || slices.Contains(op.Cols, -1) {
-			return in[0].or(single(float64(op.Fill)))
-		}
-		return in[0]
+		return filled(in[0], op.Fill, op.Rows, op.Cols)
 	}
 	return unknown
+}
+
+// filled returns the values that lists of indices pick, and what fills the places of −1.
+func filled(in Set, fill float32, lists ...[]int32) Set {
+	if slices.ContainsFunc(lists, func(l []int32) bool { return slices.Contains(l, -1) }) {
+		return in.or(single(float64(fill)))
+	}
+	return in
+}
+
+// resampled returns weighted means: of values that are not negative, with weights that are not.
+func resampled(op bcnn.Resample, in Set) Set {
+	if in.Min < 0 || negative(op.Rows.Weight) || negative(op.Cols.Weight) {
+		return unknown
+	}
+	return Set{Max: math.Inf(1), Often: onlyZero(in.Often)}
 }
 
 // conv returns the sums of a convolution, without its bias.
