@@ -187,60 +187,28 @@ func (lo *lowering) share(v value) (value, error) {
 func (lo *lowering) settled(v value) bool { return v.conv == nil && len(v.chain) == 0 }
 
 func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
-	v := in[0]
 	_, largest := parameters(op)
 	if err := lo.fits("parameters", largest); err != nil {
-		return v, err
+		return in[0], err
 	}
 	switch op.(type) {
 	case Flatten, Conv2D, Dense, MaxPool, Pixels, Concat, Channels: // which take levels as they are
 	default:
-		for j := range in {
-			var err error
-			if in[j], err = lo.plain(in[j]); err != nil {
-				return v, err
-			}
+		if err := each(in, lo.plain); err != nil {
+			return in[0], err
 		}
-		v = in[0]
 	}
-	switch op := op.(type) {
-	case Flatten:
-		v.flat = true
-		return v, nil
-	case Softmax:
-		lo.plan.Softmax = lo.plan.Softmax || i == lo.net.OutputLayers()[0]
-		return v, nil
-	case ReLU:
-		return lo.push(v, link{layers: []int{i}, kind: linkReLU})
-	case Clip:
-		return lo.push(v, clipLink(i, op))
-	case Function:
-		return lo.push(v, functionLink(i, op))
-	case PReLU:
-		if len(op.Slope) == 1 { // the same for all values
-			return lo.push(v, preluLink(i, op))
-		}
-	case Sign:
-		return lo.sign(v, i, op.Zero)
-	case Quantize:
-		if len(op.Thresholds) < op.Levels { // the same for all values
-			return lo.quantize(v, i, op)
-		}
-	case Dense:
-		return lo.dense(v, i, op)
-	case Affine:
-		if l := affineLink(i, op); l.uniform() { // the same for all values
-			return lo.push(v, l)
-		}
+	if out, ok, err := lo.uniform(i, op, in[0]); ok || err != nil {
+		return out, err
 	}
 	// The rest reads channels, so a flattened image must really be one vector.
-	for j := range in {
-		var err error
-		if in[j], err = lo.vector(in[j]); err != nil {
-			return v, err
-		}
+	if err := each(in, lo.vector); err != nil {
+		return in[0], err
 	}
-	v = in[0]
+	if len(in) > 1 {
+		return lo.several(i, op, in)
+	}
+	v := in[0]
 	switch op := op.(type) {
 	case Binarize:
 		step := &BinarizeStep{Scheme: op.Scheme}
@@ -263,16 +231,6 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.conv2D(v, i, op)
 	case AvgPool:
 		return lo.join(i, &AvgPoolStep{Window: op.Window.normal(), CountPadding: op.CountPadding}, in, lo.packed(in), Float32)
-	case Add:
-		return lo.join(i, &AddStep{}, in, false, Float32)
-	case Mul:
-		return lo.join(i, &PairStep{PairMul}, in, false, Float32)
-	case Min:
-		return lo.join(i, &PairStep{PairMin}, in, false, Float32)
-	case Max:
-		return lo.join(i, &PairStep{PairMax}, in, false, Float32)
-	case Concat:
-		return lo.move(i, &ConcatStep{}, in, true)
 	case Pixels:
 		return lo.pixels(i, in, op.normal())
 	case Resample:
@@ -285,6 +243,75 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 		return lo.move(i, &ChannelsStep{Index: op.Index}, in, !slices.Contains(op.Index, -1))
 	}
 	return v, fmt.Errorf("no lowering for %s", op.Kind())
+}
+
+// each replaces each value by what f makes of it.
+func each(list []value, f func(value) (value, error)) error {
+	for k, v := range list {
+		var err error
+		if list[k], err = f(v); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// uniform lowers a layer that is the same for all values, or reads all of them in their order;
+// ok is false for others.
+func (lo *lowering) uniform(i int, op Op, v value) (out value, ok bool, err error) {
+	switch op := op.(type) {
+	case Flatten:
+		v.flat = true
+		return v, true, nil
+	case Softmax:
+		lo.plan.Softmax = lo.plan.Softmax || i == lo.net.OutputLayers()[0]
+		return v, true, nil
+	case ReLU:
+		out, err = lo.push(v, link{layers: []int{i}, kind: linkReLU})
+	case Clip:
+		out, err = lo.push(v, clipLink(i, op))
+	case Function:
+		out, err = lo.push(v, functionLink(i, op))
+	case PReLU:
+		if len(op.Slope) > 1 {
+			return v, false, nil
+		}
+		out, err = lo.push(v, preluLink(i, op))
+	case Sign:
+		out, err = lo.sign(v, i, op.Zero)
+	case Quantize:
+		if len(op.Thresholds) >= op.Levels {
+			return v, false, nil
+		}
+		out, err = lo.quantize(v, i, op)
+	case Dense:
+		out, err = lo.dense(v, i, op)
+	case Affine:
+		l := affineLink(i, op)
+		if !l.uniform() {
+			return v, false, nil
+		}
+		out, err = lo.push(v, l)
+	default:
+		return v, false, nil
+	}
+	return out, true, err
+}
+
+// several lowers a layer of several inputs.
+func (lo *lowering) several(i int, op Op, in []value) (value, error) {
+	pairs := map[string]PairKind{Mul{}.Kind(): PairMul, Min{}.Kind(): PairMin, Max{}.Kind(): PairMax}
+	switch op.(type) {
+	case Add:
+		return lo.join(i, &AddStep{}, in, false, Float32)
+	case Concat:
+		return lo.move(i, &ConcatStep{}, in, true)
+	}
+	kind, ok := pairs[op.Kind()]
+	if !ok {
+		return in[0], fmt.Errorf("no lowering for %s", op.Kind())
+	}
+	return lo.join(i, &PairStep{kind}, in, false, Float32)
 }
 
 // packed reports whether all values are tensors of bits.

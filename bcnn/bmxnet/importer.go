@@ -53,18 +53,9 @@ const layerUnits = 512
 func (im *importer) network() (*bcnn.Network, error) {
 	im.input = -1
 	im.values = make([]value, len(im.nodes))
-	needed := make([]bool, len(im.nodes))
-	needed[im.head] = true
-	for i := im.head; i >= 0; i-- {
-		if !needed[i] {
-			continue
-		}
-		if err := im.budget.Charge(int64(len(im.nodes[i].inputs))); err != nil {
-			return nil, err
-		}
-		for _, in := range im.nodes[i].inputs {
-			needed[in[0]] = true
-		}
+	needed, err := im.reached()
+	if err != nil {
+		return nil, err
 	}
 	broken := map[int]bool{} // constants that cannot be computed, and what reads them
 	for i := range im.nodes {
@@ -79,33 +70,19 @@ func (im *importer) network() (*bcnn.Network, error) {
 		}
 		var ok bool
 		a, err := try.Do(func() (a array) { a, ok = im.constant(n); return a })
-		if over := im.budget.Charge(0); over != nil {
-			return nil, over
-		}
 		switch {
 		case err != nil:
 			im.obstacle(n, err)
 			im.values[i] = value{hole: true}
 			broken[i] = true
-			continue
 		case ok:
 			im.folded[i] = a
-			continue
+		default:
+			im.values[i] = im.computed(n)
 		}
-		before := len(im.net.Layers)
-		v, err := try.Do(func() value { return im.node(n) })
-		if over := im.budget.Charge(0); over != nil {
+		if over := im.budget.Charge(0); over != nil { // and what came of it
 			return nil, over
 		}
-		if err != nil {
-			v = value{hole: true}
-		} else if v.layer >= before { // that the node has made
-			im.net.Layers[v.layer].Source = source(n.name+"_output", v)
-		}
-		if err != nil && !errors.Is(err, errHole) {
-			im.obstacle(n, err)
-		}
-		im.values[i] = v
 	}
 	if err := try.Run(im.finish); err != nil && !errors.Is(err, errHole) && len(im.obstacles) == 0 {
 		return nil, err
@@ -121,10 +98,41 @@ func (im *importer) network() (*bcnn.Network, error) {
 		}
 	}
 	im.net.Absorb(names)
-	if err := im.net.Check(); err != nil {
-		return nil, err
+	return im.net, im.net.Check()
+}
+
+// reached marks the nodes that the head depends on.
+func (im *importer) reached() ([]bool, error) {
+	needed := make([]bool, len(im.nodes))
+	needed[im.head] = true
+	for i := im.head; i >= 0; i-- {
+		if !needed[i] {
+			continue
+		}
+		if err := im.budget.Charge(int64(len(im.nodes[i].inputs))); err != nil {
+			return nil, err
+		}
+		for _, in := range im.nodes[i].inputs {
+			needed[in[0]] = true
+		}
 	}
-	return im.net, nil
+	return needed, nil
+}
+
+// computed makes the layers of a node, or notes what stands in the way.
+func (im *importer) computed(n *node) value {
+	before := len(im.net.Layers)
+	v, err := try.Do(func() value { return im.node(n) })
+	if err != nil {
+		if !errors.Is(err, errHole) {
+			im.obstacle(n, err)
+		}
+		return value{hole: true}
+	}
+	if v.layer >= before { // that the node has made
+		im.net.Layers[v.layer].Source = source(n.name+"_output", v)
+	}
+	return v
 }
 
 // source describes a tensor of the graph by the name that MXNet has for it; nil if that

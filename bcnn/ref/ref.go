@@ -99,95 +99,19 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 	if err := plan.Check(); err != nil {
 		return nil, err
 	}
-	inputs := plan.InputTensors()
-	if len(in) != len(inputs) {
-		return nil, fmt.Errorf("%d inputs, want %d", len(in), len(inputs))
+	tensors, err := unpackInputs(plan, in)
+	if err != nil {
+		return nil, err
 	}
 	n := in[0].N
-	tensors := make([]*tensor, len(plan.Tensors))
-	for i, t := range in {
-		err := t.Check(inputs[i].DType, inputs[i].Shape)
-		if err == nil && t.DType == bcnn.Bits {
-			err = bits.CheckPadding(t.Words, t.Shape.C)
-		}
-		if err == nil && t.N != n {
-			err = fmt.Errorf("%d images, and the first input has %d", t.N, n)
-		}
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", inputs[i].Name, err)
-		}
-		tensors[i] = unpack(t)
-	}
 	work := budget.New(ctx, math.MaxInt64) // for looking at ctx now and then
 	last := lastReaders(plan)
 	for i, s := range plan.Steps {
-		x := tensors[s.In[0]]
 		if err := work.Charge(int64(n * plan.Tensors[s.Out].Shape.Values())); err != nil {
 			return nil, err
 		}
 		out := newTensor(plan.Tensors[s.Out].DType, n, plan.Tensors[s.Out].Shape)
-		var err error
-		switch op := s.Op.(type) {
-		case *bcnn.BinarizeStep:
-			binarize(op, out, x)
-		case *bcnn.ConvStep:
-			err = conv(work, op, out, x)
-		case *bcnn.MaxPoolStep:
-			if op.Planes > 1 {
-				err = maxPlanes(work, op, out, x)
-			} else {
-				err = maxPool(work, op.Window, out, x)
-			}
-			flip(out, op.Flip)
-		case *bcnn.AffineStep:
-			affine(op, out, x)
-		case *bcnn.TableStep:
-			table(op, out, x)
-		case *bcnn.SignStep:
-			sign(op, out, x)
-			flip(out, op.Threshold.Flip)
-		case *bcnn.QuantizeStep:
-			n := op.Levels - 1
-			for k, v := range x.f32 {
-				number := 0
-				for _, t := range op.Thresholds[k%x.shape.C*n%len(op.Thresholds):][:n] {
-					if v >= t {
-						number++
-					}
-				}
-				if out.dtype == bcnn.Uint8 {
-					out.u8[k] = uint8(number)
-				} else {
-					out.f32[k] = float32(op.Low + number)
-				}
-			}
-		case *bcnn.AddStep:
-			for k, y := range tensors[s.In[1]].f32 {
-				out.f32[k] = activate(x.f32[k]+y, op.Activation, k%x.shape.C)
-			}
-		case *bcnn.PairStep:
-			pair(op.Kind, out, x, tensors[s.In[1]])
-		case *bcnn.AvgPoolStep:
-			err = avgPool(work, op, out, x)
-		case *bcnn.ConcatStep:
-			first := 0
-			for _, t := range s.In {
-				join(out, tensors[t], first)
-				first += tensors[t].shape.C
-			}
-		case *bcnn.ChannelsStep:
-			pick(op, out, x)
-		case *bcnn.PixelsStep:
-			pixels(op, out, x)
-		case *bcnn.ResampleStep:
-			err = resample(work, op, out, x)
-		case *bcnn.TopKStep:
-			err = topK(work, op, out, x)
-		case *bcnn.FlattenStep:
-			copy(out.pm, x.pm)
-			copy(out.f32, x.f32)
-		}
-		if err != nil {
+		if err := run(work, s, out, tensors); err != nil {
 			return nil, err
 		}
 		tensors[s.Out] = out
@@ -205,6 +129,103 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 		out = append(out, tensors[t].pack())
 	}
 	return out, nil
+}
+
+// unpackInputs checks the inputs of a plan and returns its tensors, of which the first are
+// these.
+func unpackInputs(plan *bcnn.Plan, in []bcnn.Tensor) ([]*tensor, error) {
+	inputs := plan.InputTensors()
+	if len(in) != len(inputs) {
+		return nil, fmt.Errorf("%d inputs, want %d", len(in), len(inputs))
+	}
+	tensors := make([]*tensor, len(plan.Tensors))
+	for i, t := range in {
+		err := t.Check(inputs[i].DType, inputs[i].Shape)
+		if err == nil && t.DType == bcnn.Bits {
+			err = bits.CheckPadding(t.Words, t.Shape.C)
+		}
+		if err == nil && t.N != in[0].N {
+			err = fmt.Errorf("%d images, and the first input has %d", t.N, in[0].N)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", inputs[i].Name, err)
+		}
+		tensors[i] = unpack(t)
+	}
+	return tensors, nil
+}
+
+// run executes a step.
+func run(work *budget.Budget, s bcnn.Step, out *tensor, tensors []*tensor) error {
+	x := tensors[s.In[0]]
+	switch op := s.Op.(type) {
+	case *bcnn.BinarizeStep:
+		binarize(op, out, x)
+	case *bcnn.ConvStep:
+		return conv(work, op, out, x)
+	case *bcnn.MaxPoolStep:
+		return pool(work, op, out, x)
+	case *bcnn.AffineStep:
+		affine(op, out, x)
+	case *bcnn.TableStep:
+		table(op, out, x)
+	case *bcnn.SignStep:
+		sign(op, out, x)
+		flip(out, op.Threshold.Flip)
+	case *bcnn.QuantizeStep:
+		quantize(op, out, x)
+	case *bcnn.AddStep:
+		for k, y := range tensors[s.In[1]].f32 {
+			out.f32[k] = activate(x.f32[k]+y, op.Activation, k%x.shape.C)
+		}
+	case *bcnn.PairStep:
+		pair(op.Kind, out, x, tensors[s.In[1]])
+	case *bcnn.AvgPoolStep:
+		return avgPool(work, op, out, x)
+	case *bcnn.ConcatStep:
+		first := 0
+		for _, t := range s.In {
+			join(out, tensors[t], first)
+			first += tensors[t].shape.C
+		}
+	case *bcnn.ChannelsStep:
+		pick(op, out, x)
+	case *bcnn.PixelsStep:
+		pixels(op, out, x)
+	case *bcnn.ResampleStep:
+		return resample(work, op, out, x)
+	case *bcnn.TopKStep:
+		return topK(work, op, out, x)
+	case *bcnn.FlattenStep:
+		copy(out.pm, x.pm)
+		copy(out.f32, x.f32)
+	}
+	return nil
+}
+
+func pool(work *budget.Budget, op *bcnn.MaxPoolStep, out, x *tensor) error {
+	defer flip(out, op.Flip)
+	if op.Planes > 1 {
+		return maxPlanes(work, op, out, x)
+	}
+	return maxPool(work, op.Window, out, x)
+}
+
+func quantize(op *bcnn.QuantizeStep, out, x *tensor) {
+	n := op.Levels - 1
+	for k, v := range x.f32 {
+		number := 0
+		for _, t := range op.Thresholds[k%x.shape.C*n%len(op.Thresholds):][:n] {
+			if v >= t {
+				number++
+			}
+		}
+		if out.dtype == bcnn.Uint8 {
+			out.u8[k] = uint8(number)
+		} else {
+			out.f32[k] = float32(op.Low + number)
+		}
+	}
 }
 
 // lastReaders returns the step that reads each tensor last; outputs are read behind all

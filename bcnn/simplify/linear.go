@@ -112,6 +112,12 @@ func (p *pass) exactly(l *layer, w bcnn.Weights, in value) (*value, error) {
 			return y, err
 		}
 	}
+	return p.onNumbers(l, in, real)
+}
+
+// onNumbers returns the layer at hand with weights of ±α on values of which no codes are known;
+// nil for other weights.
+func (p *pass) onNumbers(l *layer, in value, real bool) (*value, error) {
 	if !real || l.padded && l.fill != 0 {
 		return nil, nil
 	}
