@@ -159,33 +159,20 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	case op == "Min":
 		return im.build.Clip(n, v, math.Inf(-1), t.At(0))
 	}
-	if t.Len() == 1 && (op == "Mul" || op == "Div" && !swapped) && len(t.Dims) <= len(v.View) {
-		factor := t.At(0)
-		if op == "Div" {
-			factor = 1 / factor
-		}
-		if out, ok := v.Scaled(n, factor); ok {
-			return build.Operand{Value: out}
-		}
-	}
-	if t.Len() == 1 && (op == "Add" || op == "Sub" && !swapped) && len(t.Dims) <= len(v.View) {
-		by := t.At(0)
-		if op == "Sub" {
-			by = -by
-		}
-		if out, ok := v.Moved(n, by); ok {
+	if t.Len() == 1 && len(t.Dims) <= len(v.View) && (!swapped || op == "Add" || op == "Mul") {
+		if out, ok := im.ofNumber(n, op, v, t.At(0)); ok {
 			return build.Operand{Value: out}
 		}
 	}
 	v = im.build.Settle(v)
-	if op == "Div" && swapped {
+	switch {
+	case op == "Div" && swapped:
 		if x, ok := im.sigmoidOf(n, v); ok {
 			r := im.emit(n, "/sigmoid", bcnn.Function{Name: bcnn.Sigmoid}, x)
 			return im.withConstant(n, "Mul", r.Value, t, true)
 		}
 		return im.withConstant(n, "Mul", im.reciprocal(n, v), t, true)
-	}
-	if op == "Pow" && !swapped {
+	case op == "Pow" && !swapped:
 		return im.power(n, v, t)
 	}
 	v = im.across(n, v, t)
@@ -193,34 +180,53 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	if !ok {
 		return im.withPixels(n, op, v, t, swapped)
 	}
-	negative := im.build.Floats(len(list))
 	neutral := map[string]float32{"Mul": 1, "Div": 1}[op]
 	idle := !swapped || op == "Add" || op == "Mul"
 	try.Check(im.budget.Loop(len(list), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			negative[i] = -list[i]
 			idle = idle && list[i] == neutral
 		}
 	}))
 	if idle {
 		return build.Operand{Value: v.With(n)}
 	}
-	var layer bcnn.Op
+	return build.Operand{Value: im.build.Emit(n, "", im.withList(op, v, list, swapped), v.Shape, v)}
+}
+
+// ofNumber is an operator between stairs and a number; ok is false for other values.
+func (im *importer) ofNumber(n *pb.Node, op string, v *build.Value, x float64) (out *build.Value, ok bool) {
+	switch op {
+	case "Mul":
+		return v.Scaled(n, x)
+	case "Div":
+		return v.Scaled(n, 1/x)
+	case "Add":
+		return v.Moved(n, x)
+	case "Sub":
+		return v.Moved(n, -x)
+	}
+	return nil, false
+}
+
+// withList is an operator between a value and one number, or one for each channel.
+func (im *importer) withList(op string, v *build.Value, list []float32, swapped bool) bcnn.Op {
 	switch {
 	case op == "Add":
-		layer = bcnn.Affine{Bias: list}
+		return bcnn.Affine{Bias: list}
 	case op == "Sub" && swapped:
-		layer = bcnn.Affine{Scale: []float32{-1}, Bias: list}
+		return bcnn.Affine{Scale: []float32{-1}, Bias: list}
 	case op == "Sub":
-		layer = bcnn.Affine{Bias: negative}
+		negative := im.build.Floats(len(list))
+		for i, x := range list {
+			negative[i] = -x
+		}
+		return bcnn.Affine{Bias: negative}
 	case op == "Mul":
-		layer = bcnn.Affine{Scale: list}
+		return bcnn.Affine{Scale: list}
 	case op == "Div" && !swapped:
-		layer = im.quotient(v, list)
-	default:
-		try.Failf("this operator is not supported with a computed operand here")
+		return im.quotient(v, list)
 	}
-	return build.Operand{Value: im.build.Emit(n, "", layer, v.Shape, v)}
+	panic(try.Errorf("this operator is not supported with a computed operand here"))
 }
 
 // limits is the maximum or the minimum of a value and a constant of several numbers.

@@ -82,25 +82,45 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	if transB {
 		k, out = out, k
 	}
-	last := v.View[len(v.View)-1]
-	if rank := len(v.View); (rank == 3 || rank == 4) && k == view.Product(last) && k != v.Shape.Values() &&
-		(!view.Only(last, view.C) || k != v.Shape.C) && c == nil && out > 0 {
-		rows := -1
-		if rank == 4 {
-			rows = 1
+	if c == nil && out > 0 && k != v.Shape.Values() { // of each position, as MatMul has it
+		if v = im.channelled(n, v, k); k == v.Shape.C && view.Only(lastOf(v), view.C) && view.Product(lastOf(v)) == k {
+			return im.pixelDense(n, v, w, out)
 		}
-		v = im.build.Arranged(n, v, rank-1, rows, rank-2)
-		last = v.View[rank-1]
 	}
-	if k == v.Shape.C && k != v.Shape.Values() && view.Only(last, view.C) && view.Product(last) == k && c == nil && out > 0 {
-		return im.pixelDense(n, v, w, out)
-	}
-	if len(v.View) < 2 || view.Product(last) != k || k != v.Shape.Values() || out == 0 {
+	if len(v.View) < 2 || view.Product(lastOf(v)) != k || k != v.Shape.Values() || out == 0 {
 		try.Failf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
-			w.Dims, view.Product(last), v.Shape.Values())
+			w.Dims, view.Product(lastOf(v)), v.Shape.Values())
 	}
+	shape := bcnn.Shape{H: 1, W: 1, C: out}
+	try.Check(im.build.CheckShape(shape))
+	rows := im.denseRows(v, w, k, out, transB, alpha)
+	y := im.build.Weighted(n, v, bcnn.Dense{Out: out, Weights: bcnn.Weights{F32: rows}, Bias: im.denseBias(c, out, beta)}, shape)
+	y.View = append(view.View{}, v.View...)
+	y.View[len(y.View)-1] = view.Whole(view.C, out)
+	return build.Operand{Value: y}
+}
+
+// lastOf returns what the last dimension of a value runs over.
+func lastOf(v *build.Value) []view.Atom { return v.View[len(v.View)-1] }
+
+// channelled returns a value of which the last dimension, of size k, runs over the channels, if
+// it can be arranged so.
+func (im *importer) channelled(n *pb.Node, v *build.Value, k int) *build.Value {
+	rank := len(v.View)
+	if rank != 3 && rank != 4 || k != view.Product(lastOf(v)) || view.Only(lastOf(v), view.C) && k == v.Shape.C {
+		return v
+	}
+	rows := -1
+	if rank == 4 {
+		rows = 1
+	}
+	return im.build.Arranged(n, v, rank-1, rows, rank-2)
+}
+
+// denseRows returns the weights of a dense layer, in the order that the values have in memory.
+func (im *importer) denseRows(v *build.Value, w *eval.Tensor, k, out int, transB bool, alpha float32) []float32 {
 	rows := im.build.Floats(w.Len())
-	order := im.build.Offsets(last, view.FlatStride(v.Shape))
+	order := im.build.Offsets(lastOf(v), view.FlatStride(v.Shape))
 	i, o := 0, 0 // input and output of the value at from
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
 		for from := lo; from < hi; from++ {
@@ -114,23 +134,23 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 			}
 		}
 	}))
-	var bias []float32
-	if c != nil && beta != 0 {
-		if n := len(c.Dims); c.Type != pb.Float || n > 2 || n == 2 && c.Dims[0] != 1 ||
-			n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
-			try.Failf("a bias of %v %v, want %d FLOAT values", c.Type, c.Dims, out)
-		}
-		bias = im.build.Floats(out)
-		for o := range bias {
-			bias[o] = c.F32[o%c.Len()] * beta
-		}
+	return rows
+}
+
+// denseBias returns the biases of a dense layer, nil for none.
+func (im *importer) denseBias(c *eval.Tensor, out int, beta float32) []float32 {
+	if c == nil || beta == 0 {
+		return nil
 	}
-	shape := bcnn.Shape{H: 1, W: 1, C: out}
-	try.Check(im.build.CheckShape(shape))
-	y := im.build.Weighted(n, v, bcnn.Dense{Out: out, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
-	y.View = append(view.View{}, v.View...)
-	y.View[len(y.View)-1] = view.Whole(view.C, out)
-	return build.Operand{Value: y}
+	if n := len(c.Dims); c.Type != pb.Float || n > 2 || n == 2 && c.Dims[0] != 1 ||
+		n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
+		try.Failf("a bias of %v %v, want %d FLOAT values", c.Type, c.Dims, out)
+	}
+	bias := im.build.Floats(out)
+	for o := range bias {
+		bias[o] = c.F32[o%c.Len()] * beta
+	}
+	return bias
 }
 
 // pixelDense emits a product of the channels of every pixel, the last dimension of v,

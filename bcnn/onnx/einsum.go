@@ -49,24 +49,22 @@ func (im *importer) einsum(n *pb.Node) build.Operand {
 	if len(o) != 1 || strings.Contains(labels, o) || len(to) != len(have) || to[0] != labels[0] {
 		return refuse()
 	}
-	perm := make([]int, 0, len(labels))
-	for i := range len(labels) {
-		if i != joined {
-			perm = append(perm, i)
-		}
-	}
-	turned := im.permute(n, build.Operand{Value: v}, append(perm, joined))
+	turned := im.permute(n, build.Operand{Value: v}, order(labels[:joined]+labels[joined+1:]+labels[joined:joined+1], labels, refuse))
 	if of[0] != c {
 		t = im.eval.Transpose(t, []int{1, 0})
 	}
-	r := im.multiplied(n, turned.Value, t)
-	back := make([]int, len(to))
-	for i := range back {
-		if back[i] = strings.IndexByte(have, to[i]); back[i] < 0 {
-			return refuse()
+	return im.permute(n, im.multiplied(n, turned.Value, t), order(to, have, refuse))
+}
+
+// order returns where the labels of the dimensions of a tensor are among those of another.
+func order(to, labels string, refuse func() build.Operand) []int {
+	perm := make([]int, len(to))
+	for i := range perm {
+		if perm[i] = strings.IndexByte(labels, to[i]); perm[i] < 0 {
+			refuse()
 		}
 	}
-	return im.permute(n, r, back)
+	return perm
 }
 
 // einsumProduct imports a product with broadcasting.
@@ -74,25 +72,21 @@ func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, label
 	if len(to) != len(labels) || to[0] != labels[0] {
 		return refuse()
 	}
-	perm, order, dims := make([]int, len(to)), []int{}, make([]int, len(to))
-	for i := range perm {
-		if perm[i] = strings.IndexByte(labels, to[i]); perm[i] < 0 {
-			return refuse()
-		}
-		dims[i] = 1
+	perm, turn, dims := order(to, labels, refuse), []int{}, slices.Repeat([]int{1}, len(to))
+	for i := range dims {
 		if k := strings.IndexByte(of, to[i]); k >= 0 {
-			order = append(order, k)
+			turn = append(turn, k)
 			dims[i] = sizes[k]
 		}
 	}
-	if len(order) != len(of) {
+	if len(turn) != len(of) {
 		return refuse()
 	}
 	t := im.env[n.Input(0)].Constant
 	if t == nil {
 		t = im.env[n.Input(1)].Constant
 	}
-	t = im.eval.Transpose(t, order)
+	t = im.eval.Transpose(t, turn)
 	r := im.permute(n, build.Operand{Value: v}, perm)
 	return im.compute(n, "Mul", r, build.Operand{Constant: t.Redim(dims)})
 }

@@ -140,6 +140,18 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 		im.lines[n.Outputs[0]] = true
 		return build.Operand{Value: line}
 	}
+	out := v.With(n)
+	seen, err := v.View.Reshape(im.reshapeDims(v, shape, allowZero != 0))
+	if err != nil {
+		try.Failf("shape %v: %w", want, err)
+	}
+	out.View = seen
+	return build.Operand{Value: out}
+}
+
+// reshapeDims returns the dimensions behind the batch that a shape asks for.
+func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bool) []int {
+	want, total := shape.I64, v.Shape.Values()
 	dims := make([]int, len(want)-1)
 	known, free := 1, -1
 	for i := range dims {
@@ -147,7 +159,7 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 		switch {
 		case shape.Batch != nil && shape.Batch[i+1]:
 			try.Failf("the batch must stay the first dimension")
-		case d == 0 && allowZero == 0:
+		case d == 0 && !allowZero:
 			if i+1 >= len(v.View) {
 				try.Failf("it copies a dimension that is not there")
 			}
@@ -168,18 +180,12 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 	first := want[0]
 	// The batch may be copied, computed, or written as the size that the model
 	// was exported with.
-	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && allowZero == 0 ||
+	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && !allowZero ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
 		try.Failf("shape %v for %d values and the batch", want, total)
 	}
-	out := v.With(n)
-	seen, err := v.View.Reshape(dims)
-	if err != nil {
-		try.Failf("shape %v: %w", want, err)
-	}
-	out.View = seen
-	return build.Operand{Value: out}
+	return dims
 }
 
 func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) build.Operand {

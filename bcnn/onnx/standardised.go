@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"slices"
+
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -27,8 +29,47 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 		}
 	}
 	dims := t.Dims
-	centred, perChannel := true, true
-	var axes []int // over which mean and variance are taken
+	t, axes, perChannel := im.normalisedOver(n, t, &c)
+	// of is a constant for each position of dimension 1.
+	of := func(p *eval.Tensor, dims []int) *eval.Tensor {
+		if p == nil || !perChannel {
+			return p
+		}
+		if len(p.Dims) != 1 || p.Len() != dims[1] {
+			try.Failf("a constant of dimensions %v for %d channels", p.Dims, dims[1])
+		}
+		each := slices.Repeat([]int{1}, len(dims))
+		each[1] = dims[1]
+		return p.Redim(each)
+	}
+	mean := of(c[2], dims)
+	variance := of(c[3], dims)
+	if mean == nil && n.OpType != "RMSNormalization" {
+		mean = im.eval.Reduce("ReduceMean", t, axes)
+	}
+	t = im.computed(t, []string{"Sub"}, mean)
+	if variance == nil {
+		square := im.computed(t, []string{"Mul"}, t)
+		variance = im.eval.Reduce("ReduceMean", square, axes)
+	}
+	variance = im.computed(variance, []string{"Add"}, eval.Scalar(variance.Type, float64(epsilon)))
+	deviation := im.eval.Unary("Sqrt")([]*eval.Tensor{variance})
+	t = im.computed(t, []string{"Div"}, deviation)
+	// Numbers of the groups come before what they are made of, those of channels behind.
+	if c[0] == nil || !perChannel || c[0].Len() != t.Dims[1] {
+		t = t.Redim(dims)
+	}
+	for i, op := range []string{"Mul", "Add"} {
+		t = im.computed(t, []string{op}, of(c[i], t.Dims))
+	}
+	return build.Operand{Constant: im.eval.Cast(typ)([]*eval.Tensor{t.Redim(dims)})}
+}
+
+// normalisedOver returns a constant, its groups put beside the batch, and the axes over which
+// its mean and variance are taken; perChannel says that constants are those of channels. Of c,
+// the mean and the variance go that a batch norm takes itself.
+func (im *importer) normalisedOver(n *pb.Node, t *eval.Tensor, c *[4]*eval.Tensor) (_ *eval.Tensor, axes []int, perChannel bool) {
+	dims := t.Dims
 	switch n.OpType {
 	case "BatchNormalization":
 		training := n.Int("training_mode", 0)
@@ -46,56 +87,16 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 		}
 		t = t.Redim([]int{dims[0], int(groups), t.Len() / dims[0] / int(groups)})
 	default: // LayerNormalization, RMSNormalization
-		axis := n.Int("axis", -1)
-		from := axisIndex(axis, len(dims))
-		for a := from; a < len(dims); a++ {
+		for a := axisIndex(n.Int("axis", -1), len(dims)); a < len(dims); a++ {
 			axes = append(axes, a)
 		}
-		centred, perChannel = n.OpType == "LayerNormalization", false
+		return t, axes, false
 	}
-	if perChannel {
-		if len(dims) < 2 {
-			try.Failf("a constant of dimensions %v has no channels", dims)
-		}
-		for a := 2; a < len(t.Dims); a++ {
-			axes = append(axes, a)
-		}
+	if len(dims) < 2 {
+		try.Failf("a constant of dimensions %v has no channels", dims)
 	}
-	// of is a constant for each position of dimension 1.
-	of := func(p *eval.Tensor, dims []int) *eval.Tensor {
-		if p == nil || !perChannel {
-			return p
-		}
-		if len(p.Dims) != 1 || p.Len() != dims[1] {
-			try.Failf("a constant of dimensions %v for %d channels", p.Dims, dims[1])
-		}
-		each := make([]int, len(dims))
-		for a := range each {
-			each[a] = 1
-		}
-		each[1] = dims[1]
-		return p.Redim(each)
+	for a := 2; a < len(t.Dims); a++ {
+		axes = append(axes, a)
 	}
-	mean := of(c[2], dims)
-	variance := of(c[3], dims)
-	if mean == nil && centred {
-		mean = im.eval.Reduce("ReduceMean", t, axes)
-	}
-	t = im.computed(t, []string{"Sub"}, mean)
-	if variance == nil {
-		square := im.computed(t, []string{"Mul"}, t)
-		variance = im.eval.Reduce("ReduceMean", square, axes)
-	}
-	variance = im.computed(variance, []string{"Add"}, eval.Scalar(variance.Type, float64(epsilon)))
-	deviation := im.eval.Unary("Sqrt")([]*eval.Tensor{variance})
-	t = im.computed(t, []string{"Div"}, deviation)
-	// Numbers of the groups come before what they are made of, those of channels behind.
-	if c[0] == nil || !perChannel || c[0].Len() != t.Dims[1] {
-		t = t.Redim(dims)
-	}
-	for i, op := range []string{"Mul", "Add"} {
-		p := of(c[i], t.Dims)
-		t = im.computed(t, []string{op}, p)
-	}
-	return build.Operand{Constant: im.eval.Cast(typ)([]*eval.Tensor{t.Redim(dims)})}
+	return t, axes, true
 }
