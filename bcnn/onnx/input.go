@@ -85,88 +85,106 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	case !in.Ranked || len(in.Dims) < 2 || len(in.Dims) > 4:
 		return fail(fmt.Errorf("it has %d dimensions, want a batch of images (4), grey images or sequences (3) or vectors (2)", len(in.Dims)))
 	}
-	rest := in.Dims[1:]
-	// fixed takes a dimension from the file, or else from the options; 0 and
-	// open where neither fits.
-	var open error
-	fixed := func(d pb.Dim, option int) int {
-		var err error
-		switch dynamic := d.Name != "" || d.Size == 0; {
-		case dynamic && option > 0:
-			return option
-		case dynamic:
-			err = &bcnn.ObstaclesError{Obstacles: []bcnn.Obstacle{{
-				Node: in.Name, Index: -1, Err: fmt.Errorf("dimension %s is dynamic", text.Quote(d.Name)),
-				Option: "InputShape", Advice: "give its size with Options.InputShape",
-			}}}
-		case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
-			err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
-		default:
-			return int(d.Size)
-		}
-		if open == nil {
-			open = err
-		}
-		return 0
-	}
-	of := func(h, w, c pb.Dim) bcnn.Shape {
-		s := opts.InputShape
-		return bcnn.Shape{H: fixed(h, s.H), W: fixed(w, s.W), C: fixed(c, s.C)}
-	}
-	one := pb.Dim{Size: 1}
 	transposes := slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool { return n.OpType == "Transpose" })
-	var layouts []layout
-	add := func(s bcnn.Shape, view func(bcnn.Shape) view.View) {
-		if s.H > 0 && s.W > 0 && s.C > 0 {
-			layouts = append(layouts, layout{in, s, view(s)})
-		}
-	}
-	switch len(rest) {
+	ways := &ways{in: in, given: opts.InputShape}
+	switch rest := in.Dims[1:]; len(rest) {
 	case 1:
-		s := of(one, one, rest[0])
-		add(s, func(s bcnn.Shape) view.View { return view.Vector(s.C) })
+		s := ways.add(absent, absent, rest[0], func(s bcnn.Shape) view.View { return view.Vector(s.C) })
 		// A vector may be reshaped to an image first.
-		layouts = append(layouts, reshapedInput(e, g, in, s.C)...)
+		ways.list = append(ways.list, reshapedInput(e, g, in, s.C)...)
 	case 2:
-		images := func() { add(of(rest[0], rest[1], one), func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] }) }
-		if !sequences(g) {
-			images()
-		}
-		add(of(one, rest[1], rest[0]), func(s bcnn.Shape) view.View {
-			return view.View{view.Batch, view.Whole(view.C, s.C), view.Whole(view.W, s.W)}
-		})
-		if sequences(g) {
-			images()
-		}
-		if transposes { // TensorFlow's sequences have the channels last
-			add(of(one, rest[0], rest[1]), func(s bcnn.Shape) view.View {
-				return view.View{view.Batch, view.Whole(view.W, s.W), view.Whole(view.C, s.C)}
-			})
-		}
+		ways.sequence(rest, sequences(g), transposes)
 	case 3:
-		// Images have one channel or three. Elsewhere a Transpose may tell that
-		// the file is NHWC.
-		colours := func(d pb.Dim) bool { return d.Size == 1 || d.Size == 3 }
-		last := colours(rest[2]) && !colours(rest[0])
-		if last {
-			add(of(rest[0], rest[1], rest[2]), view.NHWC)
-		}
-		add(of(rest[1], rest[2], rest[0]), view.NCHW)
-		if transposes && !last {
-			add(of(rest[0], rest[1], rest[2]), view.NHWC)
-		}
-		if len(layouts) > 0 { // a size in the options may fit one layout only
-			open = nil
-		}
+		ways.image(rest, transposes)
 	}
 	var dynamic *bcnn.ObstaclesError
 	switch {
-	case errors.As(open, &dynamic):
-		return nil, open
-	case open != nil:
-		return fail(open)
+	case errors.As(ways.open, &dynamic):
+		return nil, ways.open
+	case ways.open != nil:
+		return fail(ways.open)
 	}
-	return layouts, nil
+	return ways.list, nil
+}
+
+// ways are those to see an input.
+type ways struct {
+	in    pb.ValueInfo
+	given bcnn.Shape // by the options; 0 where they say nothing
+	list  []layout
+	open  error // why a dimension is not known
+}
+
+// absent is a dimension that a file does not have.
+var absent = pb.Dim{Size: 1}
+
+// fixed takes a dimension from the file, or else from the options: 0, and open says why, where
+// neither fits.
+func (w *ways) fixed(d pb.Dim, option int) int {
+	var err error
+	switch dynamic := d.Name != "" || d.Size == 0; {
+	case dynamic && option > 0:
+		return option
+	case dynamic:
+		err = &bcnn.ObstaclesError{Obstacles: []bcnn.Obstacle{{
+			Node: w.in.Name, Index: -1, Err: fmt.Errorf("dimension %s is dynamic", text.Quote(d.Name)),
+			Option: "InputShape", Advice: "give its size with Options.InputShape",
+		}}}
+	case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
+		err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
+	default:
+		return int(d.Size)
+	}
+	if w.open == nil {
+		w.open = err
+	}
+	return 0
+}
+
+// add adds one where its dimensions are known.
+func (w *ways) add(height, width, channels pb.Dim, seen func(bcnn.Shape) view.View) bcnn.Shape {
+	s := bcnn.Shape{H: w.fixed(height, w.given.H), W: w.fixed(width, w.given.W), C: w.fixed(channels, w.given.C)}
+	if s.H > 0 && s.W > 0 && s.C > 0 {
+		w.list = append(w.list, layout{w.in, s, seen(s)})
+	}
+	return s
+}
+
+// sequence adds those of two dimensions behind the batch: positions of channels, before images
+// of one channel where the graph has layers on sequences.
+func (w *ways) sequence(d []pb.Dim, sequences, transposes bool) {
+	images := func() { w.add(d[0], d[1], absent, func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] }) }
+	if !sequences {
+		images()
+	}
+	w.add(absent, d[1], d[0], func(s bcnn.Shape) view.View {
+		return view.View{view.Batch, view.Whole(view.C, s.C), view.Whole(view.W, s.W)}
+	})
+	if sequences {
+		images()
+	}
+	if transposes { // TensorFlow's sequences have the channels last
+		w.add(absent, d[0], d[1], func(s bcnn.Shape) view.View {
+			return view.View{view.Batch, view.Whole(view.W, s.W), view.Whole(view.C, s.C)}
+		})
+	}
+}
+
+// image adds those of three dimensions behind the batch. Images have one channel or three.
+// Elsewhere a Transpose may tell that the file is NHWC.
+func (w *ways) image(d []pb.Dim, transposes bool) {
+	colours := func(d pb.Dim) bool { return d.Size == 1 || d.Size == 3 }
+	last := colours(d[2]) && !colours(d[0])
+	if last {
+		w.add(d[0], d[1], d[2], view.NHWC)
+	}
+	w.add(d[1], d[2], d[0], view.NCHW)
+	if transposes && !last {
+		w.add(d[0], d[1], d[2], view.NHWC)
+	}
+	if len(w.list) > 0 { // a size in the options may fit one layout only
+		w.open = nil
+	}
 }
 
 // sequences reports whether the graph has convolutions or norms of sequences: of

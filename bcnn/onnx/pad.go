@@ -22,21 +22,26 @@ func (im *importer) padded(begin, n, end int) []int {
 	}))
 }
 
-// padNode imports Pad.
-func (im *importer) padNode(n *pb.Node) build.Operand {
-	v := im.build.Settle(im.value(n, 0))
-	mode := n.Text("mode", "constant")
+// padding is what Pad puts around a tensor.
+type padding struct {
+	mode       string
+	fill       float32
+	axes       []int
+	begin, end []int64 // by axis
+}
+
+// padding reads the attributes and the inputs of Pad, for a value of so many dimensions.
+func (im *importer) padding(n *pb.Node, v *build.Value) padding {
+	p := padding{mode: n.Text("mode", "constant"), fill: n.Float("value", 0)}
 	pads := n.Ints("pads")
 	if pads == nil {
-		t := im.required(n, 1)
-		pads = try.Value(t.Integers())
+		pads = try.Value(im.required(n, 1).Integers())
 	}
-	fill := n.Float("value", 0)
 	if t := im.constant(n, 2); t != nil {
 		if t.Len() != 1 || t.Type != v.Type {
 			try.Failf("its value is a constant of %v %v, want one of %v", t.Type, t.Dims, v.Type)
 		}
-		fill = float32(t.At(0))
+		p.fill = float32(t.At(0))
 	}
 	axes, ok := im.axes(n, 3, len(v.View))
 	if !ok {
@@ -47,37 +52,45 @@ func (im *importer) padNode(n *pb.Node) build.Operand {
 	if len(pads) != 2*len(axes) {
 		try.Failf("%d pads for %d dimensions", len(pads), len(axes))
 	}
-	moved := mode != "constant" || slices.Min(append(pads, 0)) < 0
-	var p bcnn.Padding
-	var rows, cols []int32 // where it does more than put pixels around the image
-	channels := -1         // the dimension whose channels get some of zeros
+	if len(pads) > 0 && (slices.Min(pads) < -pb.MaxSize || slices.Max(pads) > pb.MaxSize) {
+		try.Failf("pads %v", pads)
+	}
+	p.axes, p.begin, p.end = axes, pads[:len(axes)], pads[len(axes):]
+	return p
+}
+
+// moves reports whether it does more than put pixels of one value around an image.
+func (p padding) moves() bool {
+	return p.mode != "constant" || slices.Min(append(slices.Concat(p.begin, p.end), 0)) < 0
+}
+
+// padNode imports Pad.
+func (im *importer) padNode(n *pb.Node) build.Operand {
+	v := im.build.Settle(im.value(n, 0))
+	pad := im.padding(n, v)
+	var around bcnn.Padding
+	op := bcnn.Pixels{Fill: pad.fill} // where it does more than that
+	channels := -1                    // the dimension whose channels get some of zeros
 	var positions []int
-	for i, a := range axes {
-		begin, end := pads[i], pads[len(axes)+i]
-		if min(begin, end) < -pb.MaxSize || max(begin, end) > pb.MaxSize {
-			try.Failf("pads %v", pads)
-		}
-		x := v.AxisOf(a)
+	for i, a := range pad.axes {
+		begin, end := int(pad.begin[i]), int(pad.end[i])
 		if begin == 0 && end == 0 {
 			continue
 		}
-		if x == view.H || x == view.W {
-			if moved {
-				of := map[view.Axis]*[]int32{view.H: &rows, view.W: &cols}[x]
-				*of = im.padPositions(mode, v.Size(a), int(begin), int(end))
-				continue
-			}
-		} else if begin < 0 || end < 0 || mode != "constant" {
-			try.Failf("pads of %d and %d of dimension %d, which is not the height or width of an image, mode %s", begin, end, a, text.Quote(mode))
+		x := v.AxisOf(a)
+		image := x == view.H || x == view.W
+		if !image && (begin < 0 || end < 0 || pad.mode != "constant") {
+			try.Failf("pads of %d and %d of dimension %d, which is not the height or width of an image, mode %s", begin, end, a, text.Quote(pad.mode))
 		}
 		switch {
+		case image && pad.moves():
+			*map[view.Axis]*[]int32{view.H: &op.Rows, view.W: &op.Cols}[x] = im.padPositions(pad.mode, v.Size(a), begin, end)
 		case x == view.H:
-			p.Top, p.Bottom = int(begin), int(end)
+			around.Top, around.Bottom = begin, end
 		case x == view.W:
-			p.Left, p.Right = int(begin), int(end)
-		case x == view.C && fill == 0 && channels < 0:
-			channels = a
-			positions = im.padded(int(begin), v.Shape.C, int(end))
+			around.Left, around.Right = begin, end
+		case x == view.C && pad.fill == 0 && channels < 0:
+			channels, positions = a, im.padded(begin, v.Shape.C, end)
 		default:
 			try.Failf("padding of dimension %d, which is not the height or width of an image, nor with zeros its channels, is not supported", a)
 		}
@@ -85,13 +98,9 @@ func (im *importer) padNode(n *pb.Node) build.Operand {
 	if channels >= 0 {
 		v = im.build.Pick(n, "", v, channels, positions)
 	}
-	v = im.picked(n, v, bcnn.Pixels{Rows: rows, Cols: cols, Fill: fill})
-	out := v.With(n)
-	if p == (bcnn.Padding{}) {
-		return build.Operand{Value: out}
+	v = im.picked(n, v, op)
+	if around == (bcnn.Padding{}) {
+		return build.Operand{Value: v.With(n)}
 	}
-	if max(p.Top, p.Bottom, p.Left, p.Right) > pb.MaxSize {
-		try.Failf("pads %v", pads)
-	}
-	return build.Operand{Value: im.build.Padded(n, v, p, fill)}
+	return build.Operand{Value: im.build.Padded(n, v, around, pad.fill)}
 }

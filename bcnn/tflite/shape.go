@@ -230,84 +230,39 @@ func (im *importer) split(o *schema.Operator) []operand {
 	return out
 }
 
+// span are the positions that a slice takes of a dimension.
+type span struct {
+	from, step int64
+	count      int64
+	size       int64 // of the dimension
+}
+
+// thins reports whether it takes every so many positions from the first one on.
+func (s span) thins() bool { return s.from == 0 && s.count == (s.size+s.step-1)/s.step }
+
 // slice is SLICE or STRIDED_SLICE: of channels, or of every so many rows and columns.
 func (im *importer) slice(o *schema.Operator) *value {
 	v := im.value(o, 0)
-	switch {
-	case v.typ == schema.Int8:
+	if v.typ == schema.Int8 {
 		v = im.centred(o, v)
-	default:
+	} else {
 		try.Check(v.checkReal())
-	}
-	var lists [3][]int64
-	n := 2
-	if o.Name == "STRIDED_SLICE" {
-		n = 3
-	}
-	for i := range n {
-		lists[i] = im.integers(o, 1+i)
-		if len(lists[i]) != v.rank {
-			try.Failf("%d positions for %d dimensions", len(lists[i]), v.rank)
-		}
-	}
-	masks := o.Options
-	if n == 3 && (masks.Int32(2, 0) != 0 || masks.Int32(3, 0) != 0 || masks.Int32(4, 0) != 0) {
-		try.Failf("an ellipsis, or dimensions that come or go, are not supported")
 	}
 	out := v
 	thin := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}
-	for i := range v.rank {
-		d := dim(int64(i), v.rank)
-		size := int64(v.size(d))
-		if d == dimBatch {
-			size = int64(im.batch)
-		}
-		from, to, step := lists[0][i], int64(0), int64(1)
-		if n == 2 {
-			if to = from + lists[1][i]; lists[1][i] == -1 {
-				to = size
-			}
-		} else {
-			to, step = lists[1][i], lists[2][i]
-			if step < 1 || step > size {
-				try.Failf("a step of %d", step)
-			}
-			bound := func(at int64, mask int32, open int64) int64 {
-				switch {
-				case mask>>i&1 != 0:
-					return open
-				case at < 0:
-					at += size
-				}
-				return min(max(at, 0), size)
-			}
-			from, to = bound(from, masks.Int32(0, 0), 0), bound(to, masks.Int32(1, 0), size)
-		}
-		if from < 0 || to > size || from >= to {
-			try.Failf("positions %d to %d of %d", from, to, size)
-		}
-		positions := (to - from + step - 1) / step
-		thinned := from == 0 && positions == (size+step-1)/step
-		switch {
-		case positions == size:
-		case d == dimH && thinned:
-			thin.StrideH = int(step)
-		case d == dimW && thinned:
-			thin.StrideW = int(step)
+	for i, s := range im.spans(o, v) {
+		switch d := dim(int64(i), v.rank); {
+		case s.count == s.size:
+		case d == dimH && s.thins():
+			thin.StrideH = int(s.step)
+		case d == dimW && s.thins():
+			thin.StrideW = int(s.step)
 		case d == dimC:
-			out = im.pick(o, "", out, int(from), int(step), int(positions))
+			out = im.pick(o, "", out, int(s.from), int(s.step), int(s.count))
 		case d == dimBatch:
 			try.Failf("it would take some images of the batch")
 		default:
-			list := try.Value(budget.List(im.budget, int(positions), func(i int) int32 { return int32(from + int64(i)*step) }))
-			op, shape, suffix := bcnn.Pixels{Rows: list}, out.shape, "/rows"
-			if shape.H = len(list); d == dimW {
-				op, suffix = bcnn.Pixels{Cols: list}, "/columns"
-				shape.H, shape.W = out.shape.H, len(list)
-			}
-			op = im.pixels(op, 0, shape.H, 0, shape.W, shape)
-			y := im.emit(o, suffix, op, shape, out)
-			out = y.moves(out)
+			out = im.lines(o, out, d, s)
 		}
 	}
 	if thin.StrideH > 1 || thin.StrideW > 1 {
@@ -316,4 +271,67 @@ func (im *importer) slice(o *schema.Operator) *value {
 	}
 	same := *out
 	return &same
+}
+
+// lines takes rows or columns of an image.
+func (im *importer) lines(o *schema.Operator, v *value, d int, s span) *value {
+	list := try.Value(budget.List(im.budget, int(s.count), func(i int) int32 { return int32(s.from + int64(i)*s.step) }))
+	op, shape, suffix := bcnn.Pixels{Rows: list}, v.shape, "/rows"
+	if shape.H = len(list); d == dimW {
+		op, suffix = bcnn.Pixels{Cols: list}, "/columns"
+		shape.H, shape.W = v.shape.H, len(list)
+	}
+	y := im.emit(o, suffix, im.pixels(op, 0, shape.H, 0, shape.W, shape), shape, v)
+	return y.moves(v)
+}
+
+// spans reads what a slice takes of each dimension.
+func (im *importer) spans(o *schema.Operator, v *value) []span {
+	lists := [3][]int64{}
+	strided := o.Name == "STRIDED_SLICE"
+	for i := range lists {
+		if i == 2 && !strided {
+			break
+		}
+		if lists[i] = im.integers(o, 1+i); len(lists[i]) != v.rank {
+			try.Failf("%d positions for %d dimensions", len(lists[i]), v.rank)
+		}
+	}
+	masks := o.Options
+	if strided && (masks.Int32(2, 0) != 0 || masks.Int32(3, 0) != 0 || masks.Int32(4, 0) != 0) {
+		try.Failf("an ellipsis, or dimensions that come or go, are not supported")
+	}
+	spans := make([]span, v.rank)
+	for i := range spans {
+		d := dim(int64(i), v.rank)
+		s := span{from: lists[0][i], step: 1, size: int64(v.size(d))}
+		if d == dimBatch {
+			s.size = int64(im.batch)
+		}
+		to := s.from + lists[1][i]
+		switch {
+		case strided:
+			if s.step = lists[2][i]; s.step < 1 || s.step > s.size {
+				try.Failf("a step of %d", s.step)
+			}
+			bound := func(at int64, mask int32, open int64) int64 {
+				switch {
+				case mask>>i&1 != 0:
+					return open
+				case at < 0:
+					at += s.size
+				}
+				return min(max(at, 0), s.size)
+			}
+			s.from, to = bound(lists[0][i], masks.Int32(0, 0), 0), bound(lists[1][i], masks.Int32(1, 0), s.size)
+		case lists[1][i] == -1:
+			to = s.size
+		}
+		if s.from < 0 || to > s.size || s.from >= to {
+			try.Failf("positions %d to %d of %d", s.from, to, s.size)
+		}
+		s.count = (to - s.from + s.step - 1) / s.step
+		spans[i] = s
+	}
+	return spans
 }

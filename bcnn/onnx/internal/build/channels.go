@@ -36,9 +36,8 @@ func (b *Builder) OverPixels(v *Value, t *eval.Tensor) bool {
 	return !ok
 }
 
-// perChannel returns a constant that is broadcast to the value as one number,
-// or as one per channel in memory. ok is false where it varies over the image.
-func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool) {
+// uniform reports whether the numbers of a constant, which float32 must have, are all the same.
+func (b *Builder) uniform(t *eval.Tensor) bool {
 	if t.Len() == 0 {
 		try.Failf("an empty constant")
 	}
@@ -54,6 +53,13 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool)
 			uniform = uniform && x == t.At(0)
 		}
 	}))
+	return uniform
+}
+
+// perChannel returns a constant that is broadcast to the value as one number,
+// or as one per channel in memory. ok is false where it varies over the image.
+func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool) {
+	uniform := b.uniform(t)
 	lead := len(v.View) - len(t.Dims)
 	if lead < 0 {
 		try.Failf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.View))

@@ -126,6 +126,34 @@ func (b *Builder) Single(n *pb.Node, v *Value) *Value {
 	return out
 }
 
+// inMemory returns so many numbers of a constant, of which the dimensions are seen in the given
+// way, in the order of an image of the given shape, and whether all are 0.
+func (b *Builder) inMemory(t *eval.Tensor, seen view.View, shape bcnn.Shape, values int) (list []float32, zeros bool) {
+	list, zeros = b.Floats(values), true
+	for i := range list {
+		const work = 16 // for the place of one number
+		try.Check(b.budget.Charge(work * int64(len(t.Dims)+1)))
+		at := map[view.Axis]int{view.H: i / shape.C / shape.W, view.W: i / shape.C % shape.W, view.C: i % shape.C}
+		from := 0
+		for k, size := range t.Dims {
+			pos := 0
+			if size != 1 {
+				for _, a := range seen[k] {
+					pos = pos*a.Size + at[a.Axis]/a.Stride%a.Size
+				}
+			}
+			from = from*size + pos
+		}
+		x := t.At(from)
+		if x-x != 0 {
+			try.Failf("the constant holds %v", x)
+		}
+		list[i] = float32(x)
+		zeros = zeros && x == 0
+	}
+	return list, zeros
+}
+
 // Constant returns a constant as a value of the height, the width and the view of
 // another, and with its channels, or where dim is no dimension of the batch or of pixels
 // with so many as the constant has there.
@@ -167,29 +195,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 	if pixels {
 		values = shape.Values()
 	}
-	list := b.Floats(values)
-	zeros := true
-	for i := range list {
-		const work = 16 // for the place of one number
-		try.Check(b.budget.Charge(work * int64(len(t.Dims)+1)))
-		at := map[view.Axis]int{view.H: i / shape.C / shape.W, view.W: i / shape.C % shape.W, view.C: i % shape.C}
-		from := 0
-		for k, size := range t.Dims {
-			pos := 0
-			if size != 1 {
-				for _, a := range seen[lead+k] {
-					pos = pos*a.Size + at[a.Axis]/a.Stride%a.Size
-				}
-			}
-			from = from*size + pos
-		}
-		x := t.At(from)
-		if x-x != 0 {
-			try.Failf("the constant holds %v", x)
-		}
-		list[i] = float32(x)
-		zeros = zeros && x == 0
-	}
+	list, zeros := b.inMemory(t, seen[lead:], shape, values)
 	// Zeros of what there is, so that nothing of it is left.
 	from := like
 	if pixels && like.Shape.Pixels() > 1 {

@@ -46,24 +46,9 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 		t := f(args)
 		return Operand{Constant: t}, true
 	}
-	base := first.Step.base
-	var all []*eval.Tensor // thresholds, ascending
-	for i, s := range steps {
-		if s == nil {
-			continue
-		}
-		if !same {
-			s = b.unfolded(s)
-			if all == nil {
-				base = s.base
-			}
-			if steps[i] = s; !s.base.same(base) {
-				return Operand{}, false
-			}
-		}
-		if all, ok = b.merged(all, s.t); !ok {
-			return Operand{}, false
-		}
+	base, all, ok := b.oneBase(steps, same)
+	if !ok {
+		return Operand{}, false
 	}
 	s := Step{base: base}
 	below := make([]int, len(operands)) // how many thresholds of an operand a piece is above
@@ -94,6 +79,31 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 	v := first.With(n)
 	v.Step, v.Type = &s, s.values[0].Type
 	return Operand{Value: v}, true
+}
+
+// oneBase returns the value that steps, of which some may be nil, are steps of, and all of their
+// thresholds, ascending; ok is false where there is no such value or order. same says that they
+// are of one value as they are.
+func (b *Builder) oneBase(steps []*Step, same bool) (base *Value, all []*eval.Tensor, ok bool) {
+	for i, s := range steps {
+		if s == nil {
+			continue
+		}
+		if !same {
+			s = b.unfolded(s)
+			steps[i] = s
+		}
+		if base == nil {
+			base = s.base
+		}
+		if !same && !s.base.same(base) {
+			return nil, nil, false
+		}
+		if all, ok = b.merged(all, s.t); !ok {
+			return nil, nil, false
+		}
+	}
+	return base, all, true
 }
 
 // same reports whether two settled values are the same.
