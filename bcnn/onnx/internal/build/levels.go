@@ -210,40 +210,32 @@ func (b *Builder) stairsLayer(v *Value) *Value {
 // ternaryLayer emits the layers of a step that has a value of its own at the threshold
 // of some channel: the difference to the threshold, negated where the step falls, its
 // sign of three values, and the scale of the result.
-func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, zeros values.Frequency) *Value {
-	at := func(k, c int) float64 {
-		if len(lists[k]) == 1 {
-			return float64(lists[k][0])
-		}
-		return float64(lists[k][c])
-	}
+func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequency) *Value {
+	channels := lists.channels()
 	try.Check(b.budget.Charge(signUnits * int64(channels)))
-	direction, offset := make([]float32, channels), make([]float32, channels)
-	scale, shift := make([]float32, channels), make([]float32, channels)
+	g := newBinary(channels)
 	const tiny = math.SmallestNonzeroFloat32
 	rules := make([]float32, 0, 2*channels) // thresholds
-	plain, same, uniform := true, true, true
+	same, uniform := true, true
 	for c := range channels {
 		try.Check(b.budget.Charge(signUnits))
-		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
+		t, lo, mid, hi := lists.at(c)
 		rule := []float32{0, tiny}
-		switch {
-		case lo == hi && mid == lo: // a constant: the sign of ±1
-			offset[c], scale[c] = float32(math.Copysign(1, lo)), float32(math.Abs(lo))
-		case lo == hi:
-			try.Failf("it is %v at its threshold and %v elsewhere", mid, lo)
-		default:
-			direction[c], offset[c] = 1, float32(-t)
-			if lo > hi {
-				direction[c], offset[c], lo, hi = -1, float32(t), hi, lo
+		if lo == hi && mid == lo {
+			g.constant(c, lo)
+		} else {
+			falls := lo > hi
+			if falls {
+				lo, hi = hi, lo
 			}
-			scale[c], shift[c] = b.halves(lo, mid, hi)
+			g.compare(c, t, falls)
+			g.scale[c], g.shift[c] = b.halves(lo, mid, hi)
 			switch mid {
 			case hi:
 				rule = []float32{0, 0}
 			case lo:
 				rule = []float32{tiny, tiny}
-			case float64(shift[c]):
+			case float64(g.shift[c]):
 			default:
 				option := "SignOfZero"
 				if b.options.SignOfZero != 0 {
@@ -253,24 +245,20 @@ func (b *Builder) ternaryLayer(v, in *Value, lists [4][]float32, channels int, z
 			}
 		}
 		rules = append(rules, rule...)
-		plain = plain && direction[c] == 1 && offset[c] == 0
 		same = same && rule[0] == rules[0] && rule[1] == rules[1]
-		uniform = uniform && scale[c] == scale[0] && shift[c] == shift[0] && scale[c] != 0
+		uniform = uniform && g.scale[c] == g.scale[0] && g.shift[c] == g.shift[0] && g.scale[c] != 0
 	}
 	if same {
 		rules = rules[:2]
 	}
-	if !plain {
-		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
-	}
 	q := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: rules}
-	if k := shift[0] / scale[0]; uniform && k == float32(math.Trunc(float64(k))) && max(k, -k) < bcnn.MaxLevels {
+	if k := g.shift[0] / g.scale[0]; uniform && k == float32(math.Trunc(float64(k))) && max(k, -k) < bcnn.MaxLevels {
 		q.Low += int(k) // 0 stays 0
-		clear(shift)
+		clear(g.shift)
 	}
-	out := b.Emit(v.Node, "", q, in.Shape, in)
+	out := b.Emit(v.Node, "", q, in.Shape, b.input(g, v, in))
 	if b.err == nil {
 		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == values.Often, out.Layer})
 	}
-	return b.scaled(v.Node, out, scale, shift)
+	return b.scaled(v.Node, out, g.scale, g.shift)
 }

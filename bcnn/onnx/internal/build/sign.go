@@ -177,6 +177,36 @@ func (v *Value) Settled() *Value {
 // at each.
 const signUnits = 32
 
+// binary are the layers of a step of one threshold: the sign of direction·x + offset, times
+// scale, plus shift, by channel.
+type binary struct{ direction, offset, scale, shift []float32 }
+
+func newBinary(channels int) binary {
+	return binary{make([]float32, channels), make([]float32, channels), make([]float32, channels), make([]float32, channels)}
+}
+
+// constant makes a channel the sign of ±1, times its magnitude.
+func (g binary) constant(c int, x float64) {
+	g.offset[c], g.scale[c] = float32(math.Copysign(1, x)), float32(math.Abs(x))
+}
+
+// compare has a channel compare with t, or the negative with −t.
+func (g binary) compare(c int, t float64, negative bool) {
+	if g.direction[c], g.offset[c] = 1, float32(-t); negative {
+		g.direction[c], g.offset[c] = -1, float32(t)
+	}
+}
+
+// input emits what the sign is of.
+func (b *Builder) input(g binary, v, in *Value) *Value {
+	for c := range g.direction {
+		if g.direction[c] != 1 || g.offset[c] != 0 {
+			return b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: g.direction, Bias: g.offset}, in.Shape, in)
+		}
+	}
+	return in
+}
+
 // signLayer emits the layers of a step: the difference to the threshold,
 // negated where the step falls, its sign, and the scale of the result.
 func (b *Builder) signLayer(v *Value) *Value {
@@ -188,70 +218,27 @@ func (b *Builder) signLayer(v *Value) *Value {
 	if !ok {
 		return b.piecesLayer(v)
 	}
-	at := func(k, c int) float64 {
-		if len(lists[k]) == 1 {
-			return float64(lists[k][0])
-		}
-		return float64(lists[k][c])
-	}
-	channels := 1 // how many have values of their own
-	for _, l := range lists {
-		channels = max(channels, len(l))
-	}
 	// Where all channels fall, the input is negated, so that the result is plain
 	// ±1. Where only some do, theirs get a negative scale.
 	falls := true
-	for c := range channels {
-		try.Check(b.budget.Charge(signUnits))
-		falls = falls && at(1, c) >= at(3, c)
-	}
-	direction, offset := make([]float32, channels), make([]float32, channels)
-	scale, shift := make([]float32, channels), make([]float32, channels)
-	rule := bcnn.ZeroRule(0)
-	plainInput := true
 	ternary := false // a channel has a value of its own at the threshold
-	exact := true    // ±1, scaled and shifted, are just the two values
-	for c := range channels {
-		lo, mid, hi := at(1, c), at(2, c), at(3, c)
-		ternary = ternary || mid != lo && mid != hi
+	for c := range lists.channels() {
+		try.Check(b.budget.Charge(signUnits))
+		_, lo, mid, hi := lists.at(c)
 		if lo == hi && mid != lo {
 			return b.piecesLayer(v)
 		}
+		falls = falls && lo >= hi
+		ternary = ternary || mid != lo && mid != hi
 	}
 	zeros := values.Never
 	if ternary {
 		zeros = try.Value(b.values.Meets(in.Layer, lists[0]))
 		if zeros != values.Never && (b.options.SignOfZero == 0 || zeros == values.Often && !b.options.OverrideZeros) {
-			return b.ternaryLayer(v, in, lists, channels, zeros)
+			return b.ternaryLayer(v, in, lists, zeros)
 		}
 	}
-	for c := range channels {
-		t, lo, mid, hi := at(0, c), at(1, c), at(2, c), at(3, c)
-		if lo == hi && mid == lo { // a constant: the sign of ±1
-			direction[c], offset[c] = 0, float32(math.Copysign(1, lo))
-			scale[c] = float32(math.Abs(lo))
-		} else {
-			above := b.zeroRule(lo, mid, hi, zeros)
-			direction[c], offset[c] = 1, float32(-t)
-			if falls {
-				direction[c], offset[c], lo, hi, above = -1, float32(t), hi, lo, !above
-			}
-			r := bcnn.ZeroIsMinus
-			if above {
-				r = bcnn.ZeroIsPlus
-			}
-			if rule != 0 && r != rule {
-				try.Failf("its channels differ in the rule for 0")
-			}
-			rule = r
-			scale[c], shift[c] = b.halves(lo, mid, hi)
-			exact = exact && float64(shift[c]+scale[c]) == hi && float64(shift[c]-scale[c]) == lo
-		}
-		plainInput = plainInput && direction[c] == 1 && t == 0
-	}
-	if rule == 0 {
-		rule = bcnn.ZeroIsPlus // every channel is constant
-	}
+	g, rule, exact := b.binaryOf(lists, falls, zeros)
 	if !ternary && !exact {
 		// The two values are none of ±1, to the last place: as levels they may be, and as a
 		// sum of which one part is 0 they are.
@@ -261,14 +248,43 @@ func (b *Builder) signLayer(v *Value) *Value {
 		}
 		return b.chosen(v, p)
 	}
-	if !plainInput {
-		in = b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: direction, Bias: offset}, in.Shape, in)
-	}
-	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, in)
+	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, b.input(g, v, in))
 	if ternary && zeros != values.Never && b.err == nil {
 		b.Zeros = append(b.Zeros, Zero{v.Node, zeros == values.Often, out.Layer})
 	}
-	return b.scaled(v.Node, out, scale, shift)
+	return b.scaled(v.Node, out, g.scale, g.shift)
+}
+
+// binaryOf returns a step as a sign; exact says that ±1, scaled and shifted, are just its two
+// values.
+func (b *Builder) binaryOf(lists stepLists, falls bool, zeros values.Frequency) (g binary, rule bcnn.ZeroRule, exact bool) {
+	g, exact = newBinary(lists.channels()), true
+	for c := range g.scale {
+		t, lo, mid, hi := lists.at(c)
+		if lo == hi && mid == lo {
+			g.constant(c, lo)
+			continue
+		}
+		above := b.zeroRule(lo, mid, hi, zeros)
+		if falls {
+			lo, hi, above = hi, lo, !above
+		}
+		g.compare(c, t, falls)
+		r := bcnn.ZeroIsMinus
+		if above {
+			r = bcnn.ZeroIsPlus
+		}
+		if rule != 0 && r != rule {
+			try.Failf("its channels differ in the rule for 0")
+		}
+		rule = r
+		g.scale[c], g.shift[c] = b.halves(lo, mid, hi)
+		exact = exact && float64(g.shift[c]+g.scale[c]) == hi && float64(g.shift[c]-g.scale[c]) == lo
+	}
+	if rule == 0 {
+		rule = bcnn.ZeroIsPlus // every channel is constant
+	}
+	return g, rule, exact
 }
 
 // scaled emits what makes values of a sign or of levels, if they are not just that.

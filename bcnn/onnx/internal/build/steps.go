@@ -183,10 +183,22 @@ func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool) {
 	return less, false
 }
 
-// stepLists returns the threshold and the three values per channel. A value
+// stepLists are the threshold of a step, and the values below it, at it and above it, each one
+// number or one for each channel.
+type stepLists [4][]float32
+
+// at returns the four numbers of a channel.
+func (l stepLists) at(c int) (t, lo, mid, hi float64) {
+	return float64(pick(l[0], c)), float64(pick(l[1], c)), float64(pick(l[2], c)), float64(pick(l[3], c))
+}
+
+// channels is how many channels have numbers of their own.
+func (l stepLists) channels() int { return max(len(l[0]), len(l[1]), len(l[2]), len(l[3])) }
+
+// stepLists returns those of a step of one threshold. A value
 // that was flattened to a vector really becomes one if they vary along it; ok is false
 // where one varies over the height or width.
-func (b *Builder) stepLists(s *Step) (in *Value, lists [4][]float32, ok bool) {
+func (b *Builder) stepLists(s *Step) (in *Value, lists stepLists, ok bool) {
 	in, ok = s.base, true
 	for k, t := range []*eval.Tensor{s.t[0], s.values[0], s.values[1], s.values[2]} {
 		if ok {
