@@ -13,7 +13,7 @@
 // Operators: QConvolution and QFullyConnected with activations of 1 to 8 bits or real ones,
 // and weights of 1 to 7 bits, QActivation of 1 to 8 bits; Activation (relu, sigmoid, tanh,
 // softrelu), BatchNorm, BlockGrad, Concat, Convolution, Dropout, Flatten, FullyConnected,
-// LeakyReLU (leaky, prelu, rrelu, elu, gelu), Pad, Pooling (avg, max), SoftmaxOutput and its
+// L2Normalization, LeakyReLU (leaky, prelu, rrelu, elu, gelu), Pad, Pooling (avg, max), SoftmaxOutput and its
 // relatives, clip, means of channels, slice_axis, products, sums and differences of tensors,
 // with weights for each channel and with numbers, limits, and names that
 // other versions have for them. The binary layers of BMXNet 2, whose graphs are exported

@@ -135,12 +135,19 @@ func supported() map[string]func(g *graph) {
 			pooled("max", "(2, 2)")(g)
 			g.op("QActivation", nil)
 		},
-		"relu":    func(g *graph) { g.op("Activation", attributes2("act_type", "relu")) },
-		"sigmoid": func(g *graph) { g.op("Activation", attributes2("act_type", "sigmoid")) },
-		"leaky":   func(g *graph) { g.op("LeakyReLU", attributes2("slope", 0.3)) },
-		"rrelu":   func(g *graph) { g.op("LeakyReLU", attributes2("act_type", "rrelu")) },
-		"prelu":   func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 4) },
-		"clip":    func(g *graph) { g.op("clip", attributes2("a_min", -0.5, "a_max", 1)) },
+		"relu":           func(g *graph) { g.op("Activation", attributes2("act_type", "relu")) },
+		"sigmoid":        func(g *graph) { g.op("Activation", attributes2("act_type", "sigmoid")) },
+		"L2 of images":   func(g *graph) { g.op("L2Normalization", nil) },
+		"L2 of pixels":   func(g *graph) { g.op("L2Normalization", attributes2("mode", "channel", "eps", 0.5)) },
+		"L2 of channels": func(g *graph) { g.op("L2Normalization", attributes2("mode", "spatial")) },
+		"L2 of a vector": func(g *graph) {
+			g.op("Flatten", nil)
+			g.op("L2Normalization", nil)
+		},
+		"leaky": func(g *graph) { g.op("LeakyReLU", attributes2("slope", 0.3)) },
+		"rrelu": func(g *graph) { g.op("LeakyReLU", attributes2("act_type", "rrelu")) },
+		"prelu": func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 4) },
+		"clip":  func(g *graph) { g.op("clip", attributes2("a_min", -0.5, "a_max", 1)) },
 		"norm of a vector": func(g *graph) {
 			g.op("Flatten", nil)
 			g.norm(4*5*6, "fix_gamma", "0")

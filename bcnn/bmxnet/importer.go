@@ -357,9 +357,8 @@ func (im *importer) sign(n *node, v value) value {
 }
 
 // pointwise appends a function of single values.
-func (im *importer) pointwise(n *node, suffix string, op bcnn.Op, v value) value {
-	out := v
-	return im.emit(n, suffix, op, out, v)
+func (im *importer) pointwise(n *node, suffix string, op bcnn.Op, in ...value) value {
+	return im.emit(n, suffix, op, in[0], in...)
 }
 
 // same returns two values in one form, as far as that is possible.

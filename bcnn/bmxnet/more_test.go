@@ -145,6 +145,7 @@ func TestMoreErrors(t *testing.T) {
 		{"it has 0 inputs", func(g *graph) {
 			g.nodes = append(g.nodes, testNode{op: "Convolution", name: "c", attrs: attributes2("kernel", "(1, 1)", "num_filter", 1)})
 		}},
+		{`mode is "x", want instance, channel or spatial`, func(g *graph) { g.op("L2Normalization", attributes2("mode", "x")) }},
 		{`act_bit is "x", want a number`, func(g *graph) { g.op("QActivation", attributes2("act_bit", "x")) }},
 		{"axis 2 is not supported", func(g *graph) { g.op("Flatten", nil); g.op("softmax", attributes2("axis", 2)) }},
 		{`axis is "2", want 1`, func(g *graph) { g.norm(4, "axis", 2) }},

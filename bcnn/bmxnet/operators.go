@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/roots"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -38,6 +39,7 @@ var operators = map[string]func(*importer, *node) value{
 	"Flatten":         flatten,
 	"Reshape":         reshape,
 	"mean":            mean,
+	"L2Normalization": l2Normalization,
 	"Concat":          concat,
 	"Pad":             pad,
 	"slice_axis":      sliceAxis,
@@ -228,6 +230,45 @@ func mean(im *importer, n *node) value {
 	}
 	out := value{shape: bcnn.Shape{H: 1, W: 1, C: v.shape.C}, vector: !keep}
 	return im.emit(n, "", bcnn.AvgPool{Window: bcnn.Window{KH: v.shape.H, KW: v.shape.W}}, out, v)
+}
+
+// l2Normalization imports L2Normalization: values divided by the root of the sum of their
+// squares, of an image, of each pixel or of each channel.
+func l2Normalization(im *importer, n *node) value {
+	a := n.attributes()
+	epsilon := a.number("eps", 1e-10)
+	v := im.plain(n, im.operand(n, 0))
+	squares := im.pointwise(n, "/squares", bcnn.Mul{}, v, v)
+	sum := v
+	window := bcnn.Window{KH: v.shape.H, KW: v.shape.W}
+	ones := func() bcnn.Op {
+		taps := window.KH * window.KW * v.shape.C
+		try.Check(im.budget.Charge(8 * int64(taps)))
+		w := make([]float32, taps)
+		for k := range w {
+			w[k] = 1
+		}
+		return bcnn.Conv2D{Window: window, Out: 1, Weights: bcnn.Weights{F32: w}}
+	}
+	switch mode := a.text("mode", "instance"); mode {
+	case "instance":
+		sum.shape = bcnn.Shape{H: 1, W: 1, C: 1}
+		sum = im.emit(n, "/sum", ones(), sum, squares)
+	case "channel":
+		window, sum.shape.C = bcnn.Window{KH: 1, KW: 1}, 1
+		sum = im.emit(n, "/sum", ones(), sum, squares)
+	case "spatial":
+		sum.shape.H, sum.shape.W = 1, 1
+		sum = im.emit(n, "/mean", bcnn.AvgPool{Window: window}, sum, squares)
+		sum = im.pointwise(n, "/sum", bcnn.Affine{Scale: []float32{float32(v.shape.Pixels())}}, sum)
+	default:
+		a.fail("mode", "instance, channel or spatial")
+	}
+	sum = im.pointwise(n, "/eps", bcnn.Affine{Bias: []float32{epsilon}}, sum)
+	root := roots.RSqrt(func(suffix string, op bcnn.Op, in ...value) value {
+		return im.emit(n, "/root"+suffix, op, sum, in...)
+	}, sum)
+	return im.pointwise(n, "", bcnn.Mul{}, v, root)
 }
 
 // concat imports a Concat of channels.

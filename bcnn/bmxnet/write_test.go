@@ -409,6 +409,8 @@ func (g *graph) compute(t *testing.T, in image) image {
 				"sigmoid": func(v float64) float64 { return 1 / (1 + math.Exp(-v)) }, "softrelu": func(v float64) float64 { return math.Log1p(math.Exp(v)) },
 			}[n.attrs["act_type"]]
 			values[i] = x.each(func(_ int, v float64) float64 { return f(v) })
+		case "L2Normalization":
+			values[i] = normalised(x, read)
 		case "LeakyReLU":
 			values[i] = x.each(func(c int, v float64) float64 {
 				if n.attrs["act_type"] == "gelu" {
@@ -530,6 +532,29 @@ func (g *graph) compute(t *testing.T, in image) image {
 }
 
 // extended puts rows and columns around an image.
+// normalised divides values by the root of the sum of the squares of those that count together.
+func normalised(x image, read attributes) image {
+	together := func(k int) int {
+		switch pixels := x.h * x.w; read.text("mode", "instance") {
+		case "channel":
+			return k % pixels
+		case "spatial":
+			return k / pixels
+		}
+		return 0
+	}
+	sums := make([]float64, len(x.v))
+	for k, v := range x.v {
+		sums[together(k)] += v * v
+	}
+	out := x
+	out.v = make([]float64, len(x.v))
+	for k, v := range x.v {
+		out.v[k] = v / math.Sqrt(sums[together(k)]+float64(read.number("eps", 1e-10)))
+	}
+	return out
+}
+
 func extended(x image, read attributes) image {
 	width := read.list("pad_width", 0, 99)
 	y := image{c: x.c, h: width[4] + x.h + width[5], w: width[6] + x.w + width[7]}

@@ -54,6 +54,26 @@ func (im *importer) hardSigmoid(n *pb.Node) build.Operand {
 	return im.build.Clip(n, v, 0, 1)
 }
 
+// beyond is a where x is above t, or below it, and b elsewhere.
+func (im *importer) beyond(n *pb.Node, x *build.Value, op string, t float32, a, b build.Operand) build.Operand {
+	c := im.comparison(n, x, eval.Scalar(pb.Float, float64(t)), eval.BinaryOps[op])
+	return im.choose(n, []build.Operand{c, a, b})
+}
+
+// thresholdedRelu imports ThresholdedRelu: x where x > alpha, else 0.
+func (im *importer) thresholdedRelu(n *pb.Node) build.Operand {
+	v, none := im.settled(n, 0), build.Operand{Constant: eval.Scalar(pb.Float, 0)}
+	return im.beyond(n, v, "Greater", n.Float("alpha", 1), build.Operand{Value: v}, none)
+}
+
+// shrink imports Shrink: x + bias where x < −lambd, x − bias where x > lambd, else 0.
+func (im *importer) shrink(n *pb.Node) build.Operand {
+	v, none := im.settled(n, 0), build.Operand{Constant: eval.Scalar(pb.Float, 0)}
+	bias, lambd := float64(n.Float("bias", 0)), n.Float("lambd", 0.5)
+	moved := func(by float64) build.Operand { return im.withConstant(n, "Add", v, eval.Scalar(pb.Float, by), false) }
+	return im.beyond(n, v, "Less", -lambd, moved(bias), im.beyond(n, v, "Greater", lambd, moved(-bias), none))
+}
+
 func (im *importer) softmax(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	fallback := int64(-1)

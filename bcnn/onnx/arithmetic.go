@@ -32,6 +32,12 @@ func (im *importer) arithmetic(n *pb.Node) build.Operand {
 // sumNode imports Sum.
 func (im *importer) sumNode(n *pb.Node) build.Operand { return im.oneByOne(n, "Add") }
 
+// meanNode imports Mean of several tensors.
+func (im *importer) meanNode(n *pb.Node) build.Operand {
+	sum := im.oneByOne(n, "Add")
+	return im.compute(n, "Div", sum, build.Operand{Constant: eval.Scalar(sum.Type(), float64(len(n.Inputs)))})
+}
+
 // oneByOne applies an operator to the first two operands, to the result and the
 // third, and so on.
 func (im *importer) oneByOne(n *pb.Node, op string) build.Operand {

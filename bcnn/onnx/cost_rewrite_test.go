@@ -13,7 +13,7 @@ func rewriteKinds() []kind {
 	two := filled("two", []int{1, 2, 1, 1}, 2)
 	return []kind{
 		{"obstacles", 100, models(func(n int) testModel {
-			return chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Shrink", from, to)} })
+			return chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Log", from, to)} })
 		}), "10000 nodes stand in the way"},
 		{"obstacles of unknown dimensions", 100, models(func(n int) testModel {
 			return chain(n, func(_ int, from, to string) []testNode { return []testNode{op("Twist", from, to)} })

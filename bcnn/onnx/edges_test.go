@@ -247,7 +247,7 @@ func TestBehindObstacles(t *testing.T) {
 	}{
 		{"of the same dimensions", op("Log", "x", "a"), testInput{}, 2},
 		{"of two operands", op("Mod", "x two", "a"), testInput{}, 2},
-		{"an activation", op("Shrink", "x", "a"), testInput{}, 2},
+		{"a function", op("Cos", "x", "a"), testInput{}, 2},
 		{"of unknown dimensions", op("LSTM", "x", "a"), testInput{}, 1},
 		{"of declared ones", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 3, 4, 5}}, 2},
 		{"of declared ones that fit", op("LSTM", "x", "a"), testInput{"a", pb.Float, []any{"n", 5, 4, 1}}, 1},

@@ -159,20 +159,27 @@ func b2f(b bool) float64 {
 }
 
 var elementwise = map[string]func(x []float64) float64{
-	"Identity":       func(x []float64) float64 { return x[0] },
-	"Dropout":        func(x []float64) float64 { return x[0] },
-	"Add":            func(x []float64) float64 { return x[0] + x[1] },
-	"Sum":            func(x []float64) float64 { return x[0] + x[1] + x[2] },
-	"Sub":            func(x []float64) float64 { return x[0] - x[1] },
-	"Mul":            func(x []float64) float64 { return x[0] * x[1] },
-	"Div":            func(x []float64) float64 { return x[0] / x[1] },
-	"Pow":            func(x []float64) float64 { return math.Pow(x[0], x[1]) },
-	"Max":            func(x []float64) float64 { return slices.Max(x) },
-	"Min":            func(x []float64) float64 { return slices.Min(x) },
-	"Neg":            func(x []float64) float64 { return -x[0] },
-	"Abs":            func(x []float64) float64 { return math.Abs(x[0]) },
-	"Reciprocal":     func(x []float64) float64 { return 1 / x[0] },
-	"Softsign":       func(x []float64) float64 { return x[0] / (1 + math.Abs(x[0])) },
+	"Identity":   func(x []float64) float64 { return x[0] },
+	"Dropout":    func(x []float64) float64 { return x[0] },
+	"Add":        func(x []float64) float64 { return x[0] + x[1] },
+	"Sum":        func(x []float64) float64 { return x[0] + x[1] + x[2] },
+	"Sub":        func(x []float64) float64 { return x[0] - x[1] },
+	"Mul":        func(x []float64) float64 { return x[0] * x[1] },
+	"Div":        func(x []float64) float64 { return x[0] / x[1] },
+	"Pow":        func(x []float64) float64 { return math.Pow(x[0], x[1]) },
+	"Max":        func(x []float64) float64 { return slices.Max(x) },
+	"Min":        func(x []float64) float64 { return slices.Min(x) },
+	"Neg":        func(x []float64) float64 { return -x[0] },
+	"Abs":        func(x []float64) float64 { return math.Abs(x[0]) },
+	"Reciprocal": func(x []float64) float64 { return 1 / x[0] },
+	"Softsign":   func(x []float64) float64 { return x[0] / (1 + math.Abs(x[0])) },
+	"Mean": func(x []float64) float64 {
+		sum := 0.0
+		for _, v := range x {
+			sum += v
+		}
+		return sum / float64(len(x))
+	},
 	"Sqrt":           func(x []float64) float64 { return math.Sqrt(x[0]) },
 	"Relu":           func(x []float64) float64 { return max(x[0], 0) },
 	"Round":          func(x []float64) float64 { return math.RoundToEven(x[0]) },
@@ -233,6 +240,18 @@ func (n testNode) execute(in []array, m testModel) array {
 		})
 	case "Celu":
 		return one(func(x float64) float64 { return n.float("alpha", 1) * elu(x/n.float("alpha", 1), 1) })
+	case "ThresholdedRelu":
+		return one(func(x float64) float64 { return x * b2f(x > n.float("alpha", 1)) })
+	case "Shrink":
+		return one(func(x float64) float64 {
+			switch bias, lambd := n.float("bias", 0), n.float("lambd", 0.5); {
+			case x < -lambd:
+				return x + bias
+			case x > lambd:
+				return x - bias
+			}
+			return 0
+		})
 	case "Swish":
 		return one(func(x float64) float64 { return x * sigmoid(n.float("alpha", 1)*x) })
 	case "Gelu":

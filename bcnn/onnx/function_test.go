@@ -52,6 +52,12 @@ func TestFunctions(t *testing.T) {
 		{"HardSwish", []testNode{op("HardSwish", "x", "y")}, functions{bcnn.HardSwish}},
 		{"Mish", []testNode{op("Mish", "x", "y")}, functions{bcnn.Mish}},
 		{"Swish", []testNode{op("Swish", "x", "y", "alpha", 1.5)}, functions{bcnn.SiLU}},
+		{"ThresholdedRelu", []testNode{op("ThresholdedRelu", "x", "y")}, nil},
+		{"ThresholdedRelu of a negative alpha", []testNode{op("ThresholdedRelu", "x", "y", "alpha", -0.75)}, nil},
+		{"Shrink", []testNode{op("Shrink", "x", "y")}, nil},
+		{"soft Shrink", []testNode{op("Shrink", "x", "y", "lambd", 1.5, "bias", 1.5)}, nil},
+		{"Shrink to both sides", []testNode{op("Shrink", "x", "y", "lambd", -0.5, "bias", 0.25)}, nil},
+		{"Mean", []testNode{op("Tanh", "x", "a"), op("Mean", "x a x", "y")}, functions{bcnn.Tanh}},
 		{"Swish of alpha 0", []testNode{op("Swish", "x", "y", "alpha", 0.0)}, nil},
 
 		{"x·sigmoid(x)", []testNode{op("Sigmoid", "x", "s"), op("Mul", "x s", "y")}, functions{bcnn.SiLU}},

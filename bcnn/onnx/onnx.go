@@ -16,12 +16,12 @@
 // ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of a constant, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
 // rows or columns, and of windows (F.unfold), GatherND of a list of them or of rows and columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
 // GroupNormalization, HardSigmoid, HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
-// LeakyRelu, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max, MaxPool (dilated, too), Min,
+// LeakyRelu, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max, MaxPool (dilated, too), Mean, Min,
 // MeanVarianceNormalization, Mish, Mul, Neg, Pad, Pow (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear,
 // Reciprocal, ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare
 // over heights, widths and channels or groups of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
-// Round, Selu, Shape, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
-// Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, Tile, TopK
+// Round, Selu, Shape, Shrink, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
+// Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
 // comparisons and And, Or, Xor and Not of them, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
 // channels_last), bitcnn Binarize; and on constants what

@@ -4,21 +4,20 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/roots"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Quotients and roots of computed tensors. They are products with 1/x and 1/√x, which
-// functions give for numbers of a small range: see bcnn.Reciprocal.
+// Quotients and roots of computed tensors: see package roots.
 
-// scaled4 returns a power of two r for each value, and the values times r², which are at
-// least 1 and below 4 in magnitude.
-func (im *importer) scaled4(n *pb.Node, v *build.Value) (r, y *build.Value) {
-	r = im.emit(n, "/power", bcnn.Function{Name: bcnn.RootScale}, v).Value
-	y = im.build.Emit(n, "/scaled", bcnn.Mul{}, v.Shape, v, r)
-	return r, im.build.Emit(n, "/scaled", bcnn.Mul{}, v.Shape, y, r)
+// layers returns what appends the layers of a node.
+func (im *importer) layers(n *pb.Node) roots.Emit[*build.Value] {
+	return func(suffix string, op bcnn.Op, in ...*build.Value) *build.Value {
+		return im.build.Emit(n, suffix, op, in[0].Shape, in...)
+	}
 }
 
 // reciprocal makes 1/v of a settled value.
@@ -26,17 +25,12 @@ func (im *importer) reciprocal(n *pb.Node, v *build.Value) *build.Value {
 	if x := im.roots[v.Layer]; x != nil && x.View.Equal(v.View) {
 		return im.rsqrt(n, x)
 	}
-	r, y := im.scaled4(n, v)
-	y = im.emit(n, "/reciprocal", bcnn.Function{Name: bcnn.Reciprocal}, y).Value
-	y = im.build.Emit(n, "/reciprocal", bcnn.Mul{}, v.Shape, y, r)
-	return im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, r)
+	return roots.Reciprocal(im.layers(n), v)
 }
 
 // rsqrt makes 1/√v.
 func (im *importer) rsqrt(n *pb.Node, v *build.Value) *build.Value {
-	r, y := im.scaled4(n, v)
-	y = im.emit(n, "/rsqrt", bcnn.Function{Name: bcnn.RSqrt}, y).Value
-	return im.build.Emit(n, "", bcnn.Mul{}, v.Shape, y, r)
+	return roots.RSqrt(im.layers(n), v)
 }
 
 // sqrt makes √v, which is v·(1/√v).

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/roots"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
@@ -68,6 +69,27 @@ func (im *importer) function(o *schema.Operator) *value {
 		name = bcnn.GELUTanh
 	}
 	return floats(im.emit(o, "", bcnn.Function{Name: name}, v.shape, v))
+}
+
+// l2Normalization is L2_NORMALIZATION: the channels of each pixel, divided by the root of the sum
+// of their squares, which is at least 10^−6.
+func (im *importer) l2Normalization(o *schema.Operator) *value {
+	v := im.real(o, 0)
+	if o.Options.Uint8(0, actNone) != actNone {
+		try.Failf("a fused activation is not supported")
+	}
+	squares := im.emit(o, "/squares", bcnn.Mul{}, v.shape, v, v)
+	one := bcnn.Shape{H: v.shape.H, W: v.shape.W, C: 1}
+	ones := im.numbers(v.shape.C)
+	for c := range ones {
+		ones[c] = 1
+	}
+	sum := im.emit(o, "/sum", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{F32: ones}}, one, squares)
+	sum = im.emit(o, "/least", bcnn.Clip{Min: 1e-12, Max: float32(math.Inf(1))}, one, sum)
+	root := roots.RSqrt(func(suffix string, op bcnn.Op, in ...*value) *value {
+		return im.emit(o, "/root"+suffix, op, one, in...)
+	}, sum)
+	return floats(im.emit(o, "", bcnn.Mul{}, v.shape, v, root))
 }
 
 func (im *importer) abs(o *schema.Operator) *value {

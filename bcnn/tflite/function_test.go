@@ -10,6 +10,43 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
+// The channels of each pixel, divided by the root of the sum of their squares: of zeros, too,
+// and of numbers whose squares are beyond float32's precision beside others.
+func TestL2Normalization(t *testing.T) {
+	for _, dims := range [][]int32{{1, 2, 3, 5}, {1, 6, 5}, {1, 30}, {1, 5, 6, 1}} {
+		g := newGraph(1, 2, 3, 5)
+		x := g.add("RESHAPE", nil, dims, 0)
+		if len(dims) == 4 && dims[3] == 5 {
+			x = 0
+		} else if len(dims) != 2 {
+			g = newGraph(dims...)
+			x = 0
+		}
+		g.outputs[0] = g.add("L2_NORMALIZATION", map[int]any{0: uint8(0)}, dims, x)
+		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "norm"})
+		require.NoError(t, err)
+		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		require.NoError(t, err)
+		in := bcnn.Tensor{N: 1, Shape: net.Inputs[0].Shape, DType: bcnn.Float32, F32: make([]float32, 30)}
+		for i := range in.F32 {
+			in.F32[i] = float32(i%7-3) * []float32{1, 1e-4, 0, 1e4, 3, 1e-9}[i/5]
+		}
+		out, err := ref.Run(t.Context(), plan, in, nil)
+		require.NoError(t, err)
+		channels := int(dims[len(dims)-1])
+		for i, y := range out.F32 {
+			sum := 0.0
+			for _, x := range in.F32[i/channels*channels:][:channels] {
+				sum += float64(x) * float64(x)
+			}
+			require.InDelta(t, float64(in.F32[i])/max(math.Sqrt(sum), 1e-6), y, 1e-6, "%v %d", dims, i)
+		}
+	}
+	g := newGraph(1, 5)
+	g.outputs[0] = g.add("L2_NORMALIZATION", map[int]any{0: uint8(1)}, []int32{1, 5}, 0)
+	refused(t, g.encode(), "a fused activation is not supported")
+}
+
 // Operators that are functions of one value, in float64.
 func TestFunctions(t *testing.T) {
 	sigmoid := func(x float64) float64 { return 1 / (1 + math.Exp(-x)) }

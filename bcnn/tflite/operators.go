@@ -43,6 +43,7 @@ func init() {
 		"FULLY_CONNECTED":         one((*importer).dense),
 		"GELU":                    one((*importer).function),
 		"HARD_SWISH":              one((*importer).function),
+		"L2_NORMALIZATION":        one((*importer).l2Normalization),
 		"LceBconv2d":              one((*importer).bconv),
 		"LceBMaxPool2d":           one((*importer).bmaxPool),
 		"LceDequantize":           one((*importer).dequantize),

@@ -41,7 +41,7 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
-		case "internal/try", "internal/values", "internal/weights", "simplify":
+		case "internal/roots", "internal/try", "internal/values", "internal/weights", "simplify":
 			return path.Base(rest)
 		}
 		return "reader" // importers, the model file, the reference executor
@@ -77,10 +77,11 @@ var allowed = map[string][]string{
 	"bits":                {"internal"},
 	"bcnn":                {"bits", "internal"},
 	"try":                 {},
+	"roots":               {"bcnn"},
 	"weights":             {"bits", "internal"},
 	"values":              {"weights", "bcnn", "internal"},
 	"simplify":            {"values", "weights", "bcnn", "bits", "internal"},
-	"reader":              {"simplify", "values", "weights", "try", "bcnn", "bits", "internal"},
+	"reader":              {"simplify", "values", "weights", "roots", "try", "bcnn", "bits", "internal"},
 	"backend/driver":      {"bcnn"},
 	"backend":             {"backend/driver", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},

@@ -199,6 +199,14 @@ def functions(d, name):
     d.emit(name, [i], t.dims, table, {"Approximate": d.chance(0.5)} if name == "GELU" else {})
 
 
+@operator(1, "L2_NORMALIZATION")
+def l2_normalization(d, name):
+    """Of exact numbers: it makes large numbers of the roundings of what is almost 0."""
+    i = d.pick(test=d.calm)
+    d.need(d.exact and d.chance(0.3))
+    d.emit(name, [i], d.tensor(i).dims, "L2NormOptions", {}, bound=1.0)
+
+
 @operator(1, "SOFTMAX", "LOG_SOFTMAX")
 def softmax(d, name):
     i = d.pick(test=d.calm)
