@@ -105,6 +105,7 @@ func TestForms(t *testing.T) {
 			require.NoError(t, err)
 			if f != nil {
 				found["integers"]++
+				require.LessOrEqual(t, deviation, max(within.Relative, 2*Largest*within.Rounding)+1e-9)
 				most := 0
 				requireOff(t, l, deviation, 0x1p-24*Largest, func(o, i int, w float64) (float64, float64) {
 					k := int(f.Int8[i])
@@ -121,6 +122,7 @@ func TestForms(t *testing.T) {
 			require.NoError(t, err)
 			if two != nil {
 				found["two"]++
+				require.LessOrEqual(t, two.Deviation, within.Relative)
 				rounded := 0.0
 				for o, a := range two.Alpha {
 					rounded = max(rounded, 3e-7*(1+math.Abs(float64(two.Middle[o]/max(a, 1e-30)))))
@@ -136,6 +138,7 @@ func TestForms(t *testing.T) {
 			require.NoError(t, err)
 			if s != nil {
 				found[fmt.Sprint(len(s.Signs), " bases")]++
+				require.LessOrEqual(t, s.Deviation, 4*within.Rounding+1e-6)
 				requireOff(t, l, s.Deviation, 3e-7, func(o, i int, w float64) (float64, float64) {
 					sum, largest := 0.0, 0.0
 					for m := range s.Signs {

@@ -63,8 +63,14 @@ func TestPackAndProducts(t *testing.T) {
 	packed, err := Pack(account(t), Rows{[]float32{1, -1, 1, 1, -1, -1}, 1, 2})
 	require.NoError(t, err)
 	require.Equal(t, []uint64{1, 3, 0}, packed)
-	for want, w := range map[int][]int8{1: {1, -1}, 2: {0, 1, -1}, 3: {3, -1, 1}, 6: {3, 2}, 4: {4, -2}} {
-		require.Equal(t, want, (&Form{Int8: w}).Products(), w)
+	for _, c := range []struct {
+		want int
+		w    []int8
+	}{
+		{1, []int8{1, -1}}, {2, []int8{0, 1, -1}}, {3, []int8{3, -1, 1}}, {6, []int8{3, 2}}, {4, []int8{4, -2}},
+		{5, []int8{-5, 1}}, {8, []int8{-4, 1}}, {4, []int8{-4, 2}}, {12, []int8{-6, 0, 1}}, {2, []int8{-2}}, {6, []int8{6, 4}},
+	} {
+		require.Equal(t, c.want, (&Form{Int8: c.w}).Products(), c.w)
 	}
 	require.Equal(t, 1, (&Form{Bits: packed}).Products())
 	require.Equal(t, 2, (&Form{Int8: []int8{0, 0}}).Products())
