@@ -168,7 +168,6 @@ func (im *importer) finish() {
 	if v.layer == bcnn.NetworkInput {
 		try.Failf("the graph computes nothing")
 	}
-	return
 }
 
 // node makes the layers of a node.

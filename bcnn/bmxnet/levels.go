@@ -113,5 +113,4 @@ func (p precision) checkBits() {
 	case p.packed && !p.binary && !(p.weight == 1 && p.act == full):
 		try.Failf("packed weights of several bits, or for activations of several, are not supported")
 	}
-	return
 }

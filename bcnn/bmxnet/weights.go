@@ -37,7 +37,6 @@ func (f *filters) check(dims ...int) {
 	if f.len()*word != want {
 		try.Failf("%d packed words of %d bits, want %d weights", f.len(), word, want)
 	}
-	return
 }
 
 // at returns the place of a weight among the bits or numbers.
@@ -64,7 +63,6 @@ func (f *filters) reorder(b *budget.Budget, move func(o, p, c, from int)) {
 			move(o, p, c, f.at(o, c, p))
 		}
 	}
-	return
 }
 
 // real returns the weights as floats.

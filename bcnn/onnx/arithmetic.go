@@ -43,9 +43,7 @@ func (im *importer) meanNode(n *pb.Node) build.Operand {
 func (im *importer) oneByOne(n *pb.Node, op string) build.Operand {
 	r := im.operand(n, 0)
 	for i := 1; i < len(n.Inputs); i++ {
-		var next build.Operand
-		next = im.operand(n, i)
-		r = im.operate(n, op, r, next)
+		r = im.operate(n, op, r, im.operand(n, i))
 	}
 	return r
 }
@@ -80,7 +78,6 @@ func checkRanks(operands ...build.Operand) {
 			try.Failf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, rank)
 		}
 	}
-	return
 }
 
 // compute is operate for the operands as they are.

@@ -194,7 +194,6 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 			r := im.withConstant(n, []string{"Mul", "Add"}[i], y, t, false)
 			y = r.Value
 		}
-		return
 	}
 	perGroup := groups > 0 && scale != nil && len(scale.Dims) == 1 && int64(scale.Dims[0]) == groups
 	if perGroup {

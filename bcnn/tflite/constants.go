@@ -147,7 +147,6 @@ func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) {
 			}
 		}
 	}))
-	return
 }
 
 func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) *constant {

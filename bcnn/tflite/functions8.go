@@ -386,5 +386,4 @@ func (im *importer) alike8(o *schema.Operator, v, w *value) {
 	if v.scale != q.scale || v.zero != q.zero || w.scale != q.scale || w.zero != q.zero {
 		try.Failf("its inputs and its output have different scales or zero points")
 	}
-	return
 }

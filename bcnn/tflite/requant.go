@@ -122,7 +122,6 @@ func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64)
 		at, step = next, next-at
 		thresholds[k] = float32(next)
 	}
-	return
 }
 
 // output8 returns what the 8-bit output of an operator stands for.

@@ -76,7 +76,6 @@ func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) 
 			}
 		}
 	}))
-	return
 }
 
 // join leaves out dimensions of size 1 and makes one of neighbours that all
@@ -144,7 +143,6 @@ func gather[T any](e *Evaluator, to, from []T, dims []int, start int, steps []in
 		return
 	}
 	e.walk(dims, [][]int{steps}, func(i int, at []int) { to[i] = from[start+at[0]] })
-	return
 }
 
 // copyRun copies n values.
@@ -162,7 +160,6 @@ func (e *Evaluator) copyRun(out *Tensor, to int, t *Tensor, from, n int) {
 			copy(out.Batch[to+lo:to+hi], t.Batch[from+lo:])
 		}
 	}))
-	return
 }
 
 // Expand broadcasts a tensor to dims.

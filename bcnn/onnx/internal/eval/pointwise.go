@@ -113,7 +113,6 @@ func (e *Evaluator) chargeOp(op string, n int) {
 		try.Check(e.Budget.Charge(8 * int64(n)))
 		return
 	}
-	return
 }
 
 // chargeMod charges a remainder, which takes a step for each power of two by which x
@@ -124,7 +123,6 @@ func (e *Evaluator) chargeMod(x, y float64) {
 	}
 	const step = 8
 	try.Check(e.Budget.Charge(step * int64(max(0, math.Ilogb(x)-math.Ilogb(y)))))
-	return
 }
 
 // Unary returns the operator of that name in UnaryOps.
