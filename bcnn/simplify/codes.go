@@ -385,57 +385,24 @@ func (p *pass) encoded(c *code) (*scaled, error) {
 	if err := p.budget.Charge(16 * int64(len(c.values))); err != nil {
 		return nil, err
 	}
-	numbers, scale, shift, ok := equalSteps(c.values)
-	if !ok || !p.on(Functions) {
+	steps, ok := values.EqualSteps(c.values)
+	last := len(steps.Numbers) - 1
+	if !ok || steps.Numbers[last] == 0 || !p.on(Functions) {
 		return nil, nil
 	}
 	if p.room--; p.room < 0 {
 		return nil, nil
 	}
-	last := len(numbers) - 1
-	q := bcnn.Quantize{Levels: numbers[last] + 1}
+	q := bcnn.Quantize{Levels: steps.Numbers[last] + 1}
 	for k := range last {
-		for range numbers[k+1] - numbers[k] {
+		for range steps.Numbers[k+1] - steps.Numbers[k] {
 			q.Thresholds = append(q.Thresholds, float32(c.low+(k+1)*c.step))
 		}
 	}
-	if low := float64(shift / scale); low == math.Trunc(low) && math.Abs(low) < bcnn.MaxLevels-float64(q.Levels) && !slices.ContainsFunc(numbers, func(k int) bool {
-		return float32(k+int(low))*scale != f32.FMA(float32(k), scale, shift)
-	}) { // 0 stays 0
-		q.Low, shift = int(low), 0
+	if low, ok := steps.Low(q.Levels); ok { // 0 stays 0
+		q.Low, steps.Shift = low, 0
 	}
-	out := scaled{gain: scale, offset: shift}
+	out := scaled{gain: steps.Scale, offset: steps.Shift}
 	out.layer = p.emit("/levels", q, p.shape(c.layer), c.layer)
 	return &out, nil
-}
-
-// equalSteps returns values that never fall, and are not all equal, as integers from 0 on,
-// times a scale, plus a shift; ok is false where float32 does not give just these values.
-func equalSteps(values []float32) (numbers []int, scale, shift float32, ok bool) {
-	shift = values[0]
-	step := math.Inf(1)
-	for k := 1; k < len(values); k++ {
-		d := float64(values[k]) - float64(values[k-1])
-		if d < 0 {
-			return nil, 0, 0, false
-		}
-		if d > 0 {
-			step = min(step, d)
-		}
-	}
-	whole := float64(values[len(values)-1]) - float64(shift)
-	count := math.Round(whole / step)
-	if whole == 0 || !(count < bcnn.MaxLevels) {
-		return nil, 0, 0, false
-	}
-	scale = float32(whole / count)
-	numbers = make([]int, len(values))
-	for k, v := range values {
-		q := math.Round((float64(v) - float64(shift)) / float64(scale))
-		numbers[k] = int(q)
-		if f32.FMA(float32(q), scale, shift) != v {
-			return nil, 0, 0, false
-		}
-	}
-	return numbers, scale, shift, true
 }

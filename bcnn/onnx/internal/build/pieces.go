@@ -8,7 +8,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // pieces is a function that is constant between thresholds: for each channel, or for all,
@@ -136,32 +135,32 @@ func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	channels, m := p.channels(), len(p.thresholds)
 	try.Check(b.budget.Charge(signUnits * int64(channels) * int64(m+1)))
 	direction, scale, shift := make([]float32, channels), make([]float32, channels), make([]float32, channels)
-	thresholds, numbers := make([][]float32, channels), make([][]int, channels)
+	thresholds, steps := make([][]float32, channels), make([]values.Steps, channels)
 	levels, uniform, plain, same := 2, true, true, true
 	for c := range channels {
-		values := make([]float32, m+1)
+		list := make([]float32, m+1)
 		for k, l := range p.lists {
-			values[k] = pick(l, c)
+			list[k] = pick(l, c)
 		}
 		limits := make([]float32, m)
 		for k, l := range p.thresholds {
 			limits[k] = pick(l, c)
 		}
 		direction[c] = 1
-		if values[0] > values[m] { // −x reaches what is next to −t where x does not reach t
+		if list[0] > list[m] { // −x reaches what is next to −t where x does not reach t
 			direction[c] = -1
-			slices.Reverse(values)
+			slices.Reverse(list)
 			slices.Reverse(limits)
 			for k, t := range limits {
 				limits[k] = above(-t)
 			}
 		}
 		var ok bool
-		if numbers[c], scale[c], shift[c], ok = equalSteps(values); !ok {
+		if steps[c], ok = values.EqualSteps(list); !ok {
 			return nil
 		}
-		thresholds[c] = limits
-		levels = max(levels, numbers[c][m]+1)
+		scale[c], shift[c], thresholds[c] = steps[c].Scale, steps[c].Shift, limits
+		levels = max(levels, steps[c].Numbers[m]+1)
 		uniform = uniform && scale[c] == scale[0] && shift[c] == shift[0]
 		plain = plain && direction[c] == 1
 	}
@@ -169,7 +168,7 @@ func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	q := bcnn.Quantize{Levels: levels}
 	for c := range channels {
 		for k, t := range thresholds[c] {
-			for range numbers[c][k+1] - numbers[c][k] {
+			for range steps[c].Numbers[k+1] - steps[c].Numbers[k] {
 				q.Thresholds = append(q.Thresholds, t)
 			}
 		}
@@ -185,54 +184,11 @@ func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	if !plain {
 		in = b.Emit(v.Node, "/direction", bcnn.Affine{Scale: direction}, in.Shape, in)
 	}
-	if low := float64(shift[0] / scale[0]); uniform && low == math.Trunc(low) && math.Abs(low) < bcnn.MaxLevels-float64(levels) &&
-		exact(numbers[0], int(low), scale[0], shift[0]) { // 0 stays 0
-		q.Low = int(low)
+	if low, ok := steps[0].Low(levels); ok && uniform { // 0 stays 0
+		q.Low = low
 		clear(shift)
 	}
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift)
-}
-
-// exact reports whether whole numbers from low on, times a scale, are those from 0 on times
-// the scale, plus the shift.
-func exact(numbers []int, low int, scale, shift float32) bool {
-	return !slices.ContainsFunc(numbers, func(q int) bool {
-		return float32(q+low)*scale != f32.FMA(float32(q), scale, shift)
-	})
-}
-
-// equalSteps returns values that never fall as whole numbers from 0 on, times a scale, plus a
-// shift; ok is false where float32 does not give just these values.
-func equalSteps(values []float32) (numbers []int, scale, shift float32, ok bool) {
-	shift = values[0]
-	step := math.Inf(1)
-	for k := 1; k < len(values); k++ {
-		d := float64(values[k]) - float64(values[k-1])
-		if d < 0 {
-			return nil, 0, 0, false
-		}
-		if d > 0 {
-			step = min(step, d)
-		}
-	}
-	numbers = make([]int, len(values))
-	whole := float64(values[len(values)-1]) - float64(shift)
-	if whole == 0 {
-		return numbers, 1, shift, true
-	}
-	count := math.Round(whole / step)
-	if !(count < bcnn.MaxLevels) {
-		return nil, 0, 0, false
-	}
-	scale = float32(whole / count)
-	for k, v := range values {
-		q := math.Round((float64(v) - float64(shift)) / float64(scale))
-		numbers[k] = int(q)
-		if f32.FMA(float32(q), scale, shift) != v {
-			return nil, 0, 0, false
-		}
-	}
-	return numbers, scale, shift, true
 }
 
 // chosen emits the sum of all values, each times 1 or 0, which is exact.
