@@ -32,18 +32,16 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 		r := im.operate(n, "Sub", operands[0], operands[1])
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
-	if v.Step == nil && v.Stairs == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
+	if v.Func == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
 		v, t = im.numbers(n, v, t)
 	}
+	t = im.build.OneNumber(v, t)
 	v = im.across(n, v, t)
 	if v.Type == pb.Float && !v.Hole {
 		if pixels := im.build.OverPixels(v, t); pixels {
 			r := im.compute(n, "Sub", build.Operand{Value: v}, build.Operand{Constant: t})
 			v, t = r.Value, eval.Scalar(pb.Float, 0)
 		}
-	}
-	if r, ok := im.comparedChoice(n, v, t, f); ok {
-		return r
 	}
 	return im.comparison(n, v, t, f)
 }
@@ -101,26 +99,10 @@ func (im *importer) unaryNode(n *pb.Node) build.Operand {
 		}
 		return build.Operand{Value: im.reciprocal(n, v)}
 	case "Ceil", "Floor", "Round":
-		if n.OpType != "Round" {
-			return im.round(n, v)
-		}
-		// One step, if the clip before it leaves just one half-integer h.
-		if c := v.Clip; c != nil {
-			h := math.Ceil(c.Lo-0.5) + 0.5
-			if c.Hi < h+1 && c.Lo < h && c.Hi > h { // Lo is above h − 1
-				return im.build.Threshold(n, v, eval.Scalar(v.Type, h),
-					eval.Scalar(v.Type, h-0.5), eval.Scalar(v.Type, math.RoundToEven(h)), eval.Scalar(v.Type, h+0.5))
-			}
-		}
-		return im.round(n, v)
+		f := eval.UnaryOps[n.OpType]
+		return im.build.Round(n, v, v.Type, 1, func(_ int, x float32) float64 { return f(float64(x)) })
 	}
 	panic(try.Errorf("%w on anything but constants", errUnsupported))
-}
-
-// round imports Ceil, Floor and Round.
-func (im *importer) round(n *pb.Node, v *build.Value) build.Operand {
-	f := eval.UnaryOps[n.OpType]
-	return im.build.Round(n, v, v.Type, 1, func(_ int, x float32) float64 { return f(float64(x)) })
 }
 
 // castNode imports Cast. Values are computed in float32; bytes become float
@@ -134,6 +116,7 @@ func (im *importer) castNode(n *pb.Node) build.Operand {
 func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Operand {
 	if r.Value != nil {
 		typ = computedIn(typ)
+		r = im.build.Levels(r)
 	}
 	if r, ok := im.build.Pointwise(n, []build.Operand{r}, im.eval.Cast(typ)); ok {
 		return r

@@ -110,10 +110,10 @@ const linearFrom = 18
 // softplus(β·x)/β: PyTorch's softplus, and how its newer exporter writes it.
 func (im *importer) linearSoftplus(operands []build.Operand) bool {
 	above, x, y := operands[0].Value, operands[1].Value.Settled(), operands[2].Value.Settled()
-	if above == nil || above.Step == nil || x == nil || y == nil || x.Shape != y.Shape || !x.View.Equal(y.View) {
+	if above == nil || x == nil || y == nil || x.Shape != y.Shape || !x.View.Equal(y.View) {
 		return false
 	}
-	base, t, larger, ok := above.Step.Side()
+	base, t, larger, ok := above.Side()
 	if !ok || !larger || t < linearFrom || !base.View.Equal(x.View) {
 		return false
 	}

@@ -47,19 +47,12 @@ type importer struct {
 	// operands of the Where that it is. Each holds as long as the layer is seen as it was then.
 	roots    map[int]*build.Value
 	repeated map[int]repetition
-	choices  map[int]choice
 }
 
 // repetition says what is repeated, and how the result was seen.
 type repetition struct {
 	of   *build.Value
 	seen view.View
-}
-
-// choice has the operands of a Where, and how its result was seen.
-type choice struct {
-	operands []build.Operand
-	seen     view.View
 }
 
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
@@ -70,7 +63,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		folded: make([]bool, len(m.Graph.Nodes)),
 		lines:  map[string]bool{},
 		types:  map[string]pb.DataType{},
-		roots:  map[int]*build.Value{}, repeated: map[int]repetition{}, choices: map[int]choice{},
+		roots:  map[int]*build.Value{}, repeated: map[int]repetition{},
 	}
 	im.build = build.New(im.eval, s.limits.Layers, build.Options{
 		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: tolerance(opts),
@@ -274,12 +267,10 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		return r.Value.Layer
 	}
 	form := bcnn.SourceValues
-	if s := r.Value.Step; s != nil { // truth values, and integers
-		if exact := im.build.Within(s, mostNumber); exact {
-			form = map[pb.DataType]bcnn.SourceType{
-				pb.Bool: bcnn.SourceUint8, pb.Uint8: bcnn.SourceUint8, pb.Int8: bcnn.SourceInt8, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64,
-			}[r.Value.Type]
-		}
+	if im.build.Within(r.Value, mostNumber) { // truth values, and integers
+		form = map[pb.DataType]bcnn.SourceType{
+			pb.Bool: bcnn.SourceUint8, pb.Uint8: bcnn.SourceUint8, pb.Int8: bcnn.SourceInt8, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64,
+		}[r.Value.Type]
 	}
 	if form != bcnn.SourceValues {
 		r = im.cast(r.Value.Node, r, pb.Float)

@@ -77,31 +77,36 @@ func (im *importer) computed(t *eval.Tensor, ops []string, with ...*eval.Tensor)
 // stored as integers, and of what QuantizeLinear has made.
 func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	l := im.linear(n)
-	if v := l.x.Value; v != nil {
-		if v.Stairs == nil || v.Type == pb.Float {
-			try.Failf("of computed tensors only those behind QuantizeLinear are supported")
+	of := func(args []*eval.Tensor) *eval.Tensor {
+		toFloat := im.eval.Cast(l.scale.Type)
+		zero := l.zero
+		if zero != nil {
+			zero = toFloat([]*eval.Tensor{zero})
 		}
-		out := v.With(n)
-		if l.zero != nil {
-			out = v.Shifted(n, -l.zero.At(0))
-		}
-		out.Type = pb.Float
-		if l.scale.Len() > 1 {
-			out = im.build.Settle(out)
-			return im.withConstant(n, "Mul", out, l.scale, false)
-		}
-		scaled, ok := out.Scaled(n, l.scale.At(0))
-		if !ok {
-			try.Failf("a scale of %v", l.scale.At(0))
-		}
-		return build.Operand{Value: scaled}
+		return im.computed(toFloat(args), []string{"Sub", "Mul"}, zero, l.scale)
 	}
-	toFloat := im.eval.Cast(l.scale.Type)
-	y := toFloat([]*eval.Tensor{l.x.Constant})
+	l.x = im.build.Levels(l.x)
+	if r, ok := im.build.Pointwise(n, []build.Operand{l.x}, of); ok {
+		return r
+	}
+	v := l.x.Value
+	if !v.IsRounded() || v.Type == pb.Float {
+		try.Failf("of computed tensors only those behind QuantizeLinear are supported")
+	}
+	out := v.With(n)
 	if l.zero != nil {
-		l.zero = toFloat([]*eval.Tensor{l.zero})
+		out = v.Shifted(n, -l.zero.At(0))
 	}
-	return build.Operand{Constant: im.computed(y, []string{"Sub", "Mul"}, l.zero, l.scale)}
+	out.Type = pb.Float
+	if l.scale.Len() > 1 {
+		out = im.build.Settle(out)
+		return im.withConstant(n, "Mul", out, l.scale, false)
+	}
+	scaled, ok := out.Scaled(n, l.scale.At(0))
+	if !ok {
+		try.Failf("a scale of %v", l.scale.At(0))
+	}
+	return build.Operand{Value: scaled}
 }
 
 // quantizeLinear imports QuantizeLinear: x/scale, rounded, plus zero, within the limits

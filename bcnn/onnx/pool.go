@@ -11,20 +11,15 @@ import (
 )
 
 func (im *importer) maxPool(n *pb.Node) build.Operand {
-	v := im.value(n, 0)
-	clip := v.Clip
-	if clip != nil {
-		v = v.With(v.Node)
-		v.Clip = nil
-	}
+	v, again := im.value(n, 0).Limited()
 	v = im.build.Settle(v)
 	try.Check(v.CheckReal())
 	turned := try.Value(v.CheckPooled())
 	win, _ := poolWindow(n, v.Shape, turned)
 	v, win = im.apart(n, v, win)
 	out := im.maximum(n, v, win)
-	out.Clip = clip // with which the maximum commutes
 	out.View = pooledView(v, out.Shape, turned)
+	again(out)
 	return build.Operand{Value: out}
 }
 

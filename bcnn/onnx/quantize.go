@@ -17,7 +17,7 @@ func (im *importer) binarize(n *pb.Node) build.Operand {
 	if !im.build.Bytes(v.Layer) {
 		try.Failf("it must read the graph's input, as bytes")
 	}
-	if v.Clip != nil || v.Step != nil || v.Stairs != nil {
+	if v.Func != nil {
 		try.Failf("it must read the graph's input as it is")
 	}
 	try.Check(v.CheckImage())

@@ -122,19 +122,21 @@ func (b *Builder) same(x, y Operand) bool {
 		return true
 	}
 	if v.Layer != w.Layer || v.Type != w.Type || v.Windows != nil || w.Windows != nil ||
-		!v.View.Equal(w.View) || (v.Clip == nil) != (w.Clip == nil) || (v.Step == nil) != (w.Step == nil) || v.Stairs != w.Stairs {
+		!v.View.Equal(w.View) || (v.Func == nil) != (w.Func == nil) {
 		return false
 	}
-	if c, d := v.Clip, w.Clip; c != nil && (c.Lo != d.Lo || c.Hi != d.Hi) {
-		return false
-	}
-	if s, r := v.Step, w.Step; s != nil {
-		if len(s.t) != len(r.t) {
+	if f, g := v.Func, w.Func; f != nil && f != g {
+		if len(f.t) != len(g.t) {
 			return false
 		}
-		other := slices.Concat(r.t, r.values)
-		for i, t := range slices.Concat(s.t, s.values) {
-			if equal := b.equal(t, other[i]); !equal {
+		for i, t := range f.t {
+			if !b.equal(t, g.t[i]) {
+				return false
+			}
+		}
+		for k, p := range f.pieces {
+			q := g.pieces[k]
+			if p.constant != nil && q.constant != nil && !b.equal(p.constant, q.constant) || !p.equal(q) {
 				return false
 			}
 		}

@@ -2,6 +2,7 @@ package build
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -15,7 +16,9 @@ const overflowDepth = 6
 // Overflows reports whether a value may be infinite for usual inputs: because of an
 // exponential of something without bounds.
 func (b *Builder) Overflows(v *Value) bool {
-	if v.Clip != nil && v.Clip.Hi < math.MaxFloat32 || v.Step != nil || v.Stairs != nil {
+	if f := v.Func; f != nil && !slices.ContainsFunc(f.pieces, func(p piece) bool {
+		return p.constant == nil && p.line.rounding == nil && p.line.hi >= math.MaxFloat32
+	}) {
 		return false
 	}
 	return b.overflows(v.Layer, overflowDepth)

@@ -8,22 +8,24 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// pieces is a function that is constant between thresholds: for each channel, or for all,
-// values[k] where a number reaches thresholds[k−1] and not thresholds[k].
+// pieces is a function that is constant, or a value, between thresholds: for each channel, or for
+// all, values[k] where a number reaches thresholds[k−1] and not thresholds[k].
 type pieces struct {
 	in         *Value
 	thresholds [][]float32
-	values     []*eval.Tensor
-	lists      [][]float32 // of values; nil for those that vary over pixels
+	values     []piece
+	lists      [][]float32 // of constants; nil for those that vary over pixels, and for lines
 }
 
 // piecesLayer emits the layers of a step of several thresholds, or whose value at its only
-// threshold is none between the others: levels where it rises or falls in equal steps, a sign
-// where it has two values, and else a sum of the values, each times 1 or 0.
+// threshold is none between the others, or of a function that is a line somewhere: levels where
+// it rises or falls in equal steps, a sign where it has two values, and else a sum of the values,
+// each times 1 or 0.
 func (b *Builder) piecesLayer(v *Value) *Value {
-	p := b.piecesOf(v.Step)
+	p := b.piecesOf(b.levelsOf(v.Func, v.Type))
 	if slices.ContainsFunc(p.lists, func(l []float32) bool { return l == nil }) {
 		return b.chosen(v, p)
 	}
@@ -38,15 +40,80 @@ func (b *Builder) piecesLayer(v *Value) *Value {
 // above is the next larger float32.
 func above(t float32) float32 { return math.Nextafter32(t, math.MaxFloat32) }
 
-// piecesOf takes a step apart. A threshold at which it has a value of its own becomes two.
-func (b *Builder) piecesOf(s *Step) *pieces {
-	p := &pieces{in: s.base, values: s.values[:1:1]}
+// Levels returns a value that is rounded in some pieces, with a constant for each number there.
+func (b *Builder) Levels(r Operand) Operand {
+	v := r.Value
+	if v == nil || v.Func == nil || len(v.Func.pieces) == 1 || v.IsStep() {
+		return r
+	}
+	out := v.With(v.Node)
+	out.Func = b.levelsOf(v.Func, v.Type)
+	return Operand{Value: out}
+}
+
+// levelsOf returns a function of which all that is rounded is constants, where its thresholds
+// are the same for all channels.
+func (b *Builder) levelsOf(f *Func, typ pb.DataType) *Func {
+	if f.steps() || !f.scalar() {
+		return f
+	}
+	out := &Func{base: f.base, node: f.node}
+	for k, p := range f.pieces {
+		if p.constant != nil || p.line.rounding == nil {
+			out.pieces = append(out.pieces, p)
+		} else {
+			b.levels(out, f, k, typ)
+		}
+		if k%2 == 0 && k/2 < len(f.t) {
+			out.t = append(out.t, f.t[k/2])
+		}
+	}
+	out.merge()
+	return out
+}
+
+// levels appends the numbers that piece k of a function is rounded to.
+func (b *Builder) levels(out, f *Func, k int, typ pb.DataType) {
+	l := f.pieces[k].line
+	number := func(x float32) piece {
+		return piece{constant: eval.Scalar(typ, float64(l.value(0, x)))}
+	}
+	from, to := f.interval(k)
+	if from == to {
+		out.pieces = append(out.pieces, number(from))
+		return
+	}
+	whole := func(x float32) float64 { return max(l.lo, min(l.rounding.level(0, x), l.hi)) }
+	last := float32(math.MaxFloat32)
+	if to < math.MaxFloat32 {
+		last = math.Nextafter32(to, -math.MaxFloat32)
+	}
+	lowest, highest := whole(between(from)), whole(last)
+	(&line{lo: lowest, hi: highest, shift: l.shift}).checkBounded()
+	out.pieces = append(out.pieces, number(between(from)))
+	for j := lowest + 1; j <= highest; j++ {
+		try.Check(b.budget.Charge(searchUnits))
+		t := l.least(0, j)
+		if t > from && t < to {
+			out.t = append(out.t, eval.Scalar(pb.Float, float64(t)))
+			out.pieces = append(out.pieces, number(t), number(t))
+		}
+	}
+}
+
+// piecesOf takes a function apart. A threshold at which it has a value of its own becomes two.
+func (b *Builder) piecesOf(s *Func) *pieces {
+	p := &pieces{in: s.base, values: s.pieces[:1:1]}
 	for i, t := range s.t {
 		var list []float32
 		p.in, list = b.Broadcast(p.in, b.inFloat(t), p.in.Node)
-		lo, mid, hi := s.values[2*i], s.values[2*i+1], s.values[2*i+2]
-		try.Check(b.budget.Charge(pieceUnits + int64(mid.Len())))
-		own := !mid.Equal(lo) && !mid.Equal(hi)
+		lo, mid, hi := s.pieces[2*i], s.pieces[2*i+1], s.pieces[2*i+2]
+		units := 1
+		if mid.constant != nil {
+			units = mid.constant.Len()
+		}
+		try.Check(b.budget.Charge(pieceUnits + int64(units)))
+		own := !mid.equal(lo) && !mid.equal(hi)
 		if own {
 			zeros := try.Value(b.values.Meets(p.in.Layer, list))
 			own = zeros != values.Never
@@ -58,14 +125,18 @@ func (b *Builder) piecesOf(s *Step) *pieces {
 		switch {
 		case own:
 			p.thresholds, p.values = append(p.thresholds, list, next), append(p.values, mid, hi)
-		case mid.Equal(lo):
+		case mid.equal(lo):
 			p.thresholds, p.values = append(p.thresholds, next), append(p.values, hi)
 		default:
 			p.thresholds, p.values = append(p.thresholds, list), append(p.values, hi)
 		}
 	}
-	for _, t := range p.values {
-		in, list, ok := b.PerChannel(p.in, b.inFloat(t), p.in.Node)
+	for _, q := range p.values {
+		if q.constant == nil {
+			p.lists = append(p.lists, nil)
+			continue
+		}
+		in, list, ok := b.PerChannel(p.in, b.inFloat(q.constant), p.in.Node)
 		if ok {
 			p.in = in
 		}
@@ -125,7 +196,7 @@ func (b *Builder) twoValued(v *Value, p *pieces) *Value {
 		}
 	}
 	t := eval.Scalar(v.Type, float64(1-len(p.thresholds)%2)) // of 0 and 2, or of −1 and 1
-	r := b.Threshold(v.Node, sum, t, p.values[0], p.values[1], p.values[1])
+	r := b.Threshold(v.Node, sum, t, p.values[0].constant, p.values[1].constant, p.values[1].constant)
 	return b.signLayer(r.Value)
 }
 
@@ -217,9 +288,7 @@ func (b *Builder) chosen(v *Value, p *pieces) *Value {
 		if list != nil {
 			piece = b.Emit(v.Node, "/value", bcnn.Affine{Scale: list}, p.in.Shape, piece)
 		} else {
-			t := b.inFloat(p.values[k])
-			c := b.Constant(v.Node, t, p.in, -1)
-			piece = b.Pair(v.Node, bcnn.Mul{}, piece, c)
+			piece = b.Pair(v.Node, bcnn.Mul{}, piece, b.valueOf(v, p, k))
 		}
 		if sum == nil {
 			sum = piece
@@ -231,4 +300,17 @@ func (b *Builder) chosen(v *Value, p *pieces) *Value {
 		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
 	}
 	return sum
+}
+
+// valueOf returns the values of a piece that is no list of numbers.
+func (b *Builder) valueOf(v *Value, p *pieces, k int) *Value {
+	l := p.values[k].line
+	if l == nil {
+		return b.Constant(v.Node, b.inFloat(p.values[k].constant), p.in, -1)
+	}
+	x := b.pending(v.Node, pb.Float, (&Func{base: p.in}).with(l))
+	if b.Overflows(x) { // 0 times that is no number
+		try.Failf("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")
+	}
+	return b.Settle(x)
 }

@@ -8,147 +8,33 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// Step is a step function of a value, pending.
-//
-// Binarisation has no operator of its own in ONNX. Exporters compose it of
-// comparisons, Sign, Where, Cast and arithmetic, for instance
-//
-//	Where(x ≥ 0, 1, −1)           +1 at 0
-//	Where(Less(x, 0), −1, 1)      +1 at 0
-//	Where(x > 0, 1, −1)           −1 at 0
-//	2·Cast(x > 0) − 1             −1 at 0
-//	2·Round(Clip(x/2 + ½)) − 1    −1 at 0: Round takes ½ to the even 0
-//	Sign(Sign(x) + 0.1)           +1 at 0
-//	BipolarQuant(x, scale)        +scale at 0
-//	Sign(Relu(x))                 0 at 0, and never −1
-//	Sign(x)                       0 at 0: three values, unless x is never 0, see values.Meets
-//
-// All of them are step functions of x: constant below a threshold, at it, and
-// above it. So no pattern is matched. The first operator that makes a step
-// gives a step value, every operator on a step maps its three constants, and a
-// layer that reads it finds −1, ±1 and +1, or three values, whichever way they came
-// about. Steps of one value at several thresholds become one, of more constants: see
-// Pointwise, and piecesLayer for what becomes of it.
-type Step struct {
-	base *Value // settled
-	// The thresholds, ascending, each a scalar or broadcast to base, and the values where
-	// base < t[0], = t[0], between t[0] and t[1], = t[1], and so on: 2·len(t) + 1.
-	t, values []*eval.Tensor
-}
-
-// Side returns the value and the number that it is compared with, where the step is true
-// above one number for all channels (above) or below it, and the other way on the other
-// side. What it is at the number does not count.
-func (s *Step) Side() (base *Value, t float64, above, ok bool) {
-	if len(s.t) != 1 {
-		return nil, 0, false, false
-	}
-	for _, part := range []*eval.Tensor{s.t[0], s.values[0], s.values[2]} {
-		if part.Len() != 1 {
-			return nil, 0, false, false
-		}
-	}
-	above = s.values[2].At(0) != 0
-	return s.base, s.t[0].At(0), above, above != (s.values[0].At(0) != 0)
-}
-
-// Within reports whether all values of a step are numbers of at most a magnitude.
-func (b *Builder) Within(s *Step, most float64) (ok bool) {
-	ok = true
-	for _, part := range s.values {
-		try.Check(b.budget.Loop(part.Len(), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				ok = ok && math.Abs(part.At(i)) <= most
-			}
-		}))
-	}
-	return ok
-}
-
-// Never reports whether the step is 0, or false, everywhere.
-func (s *Step) Never() bool {
-	for _, part := range s.values {
-		if part.Len() != 1 || part.At(0) != 0 {
-			return false
-		}
-	}
-	return true
-}
-
-// Limits reports whether the value is base, or base with limits.
-func (v *Value) Limits(base *Value) bool {
-	return v.Layer == base.Layer && v.Type == base.Type && v.Step == nil && v.Stairs == nil && !v.Hole &&
-		v.View.Equal(base.View)
-}
-
-// Threshold makes a step of a value at t.
-func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Operand {
-	if t.Type != v.Type {
-		try.Failf("operands of %v and %v", v.Type, t.Type)
-	}
-	base := v
-	if c := v.Clip; c != nil {
-		base = v.With(v.Node)
-		base.Clip = nil
-		inside := t.Len() > 0
-		try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
-			for i := lo; i < hi; i++ {
-				inside = inside && c.Lo < t.At(i) && t.At(i) < c.Hi
-			}
-		}))
-		switch {
-		case inside:
-		case t.Len() != 1 || t.At(0) != c.Lo && t.At(0) != c.Hi: // the clip counts
-			base = b.Settle(v)
-		default: // at a bound, below or above it does not exist
-			if t.At(0) == c.Lo {
-				lo = at
-			}
-			if t.At(0) == c.Hi {
-				hi = at
-			}
-		}
-	}
-	base = b.Settle(base)
-	if t.Len() == 1 { // likewise at a bound of what the layers can give
-		of := try.Value(b.values.Of(base.Layer))
-		if t.At(0) == of.Min {
-			lo = at
-		}
-		if t.At(0) == of.Max {
-			hi = at
-		}
-	}
-	out := base.With(n)
-	out.Type = lo.Type
-	out.Step = &Step{base: base, t: []*eval.Tensor{t}, values: []*eval.Tensor{lo, at, hi}}
-	return Operand{Value: out}
-}
-
-// Settle returns a value with nothing pending: it makes a Sign layer of a step, a Clip layer of
-// a clip, and pixels of windows.
+// Settle returns a value with nothing pending: it makes layers of a function, and pixels of
+// windows.
 func (b *Builder) Settle(v *Value) *Value {
 	switch {
-	case v.Clip == nil && v.Step == nil && v.Stairs == nil && v.Windows == nil:
+	case v.Func == nil && v.Windows == nil:
 		return v
 	case v.settled != nil:
 		return v.settled
 	case v.Windows != nil:
 		return b.spread(v)
 	}
-	if v.Clip != nil {
-		v.settled = b.clipLayer(v)
+	l := v.line()
+	if l != nil && l.rounding == nil {
+		v.settled = b.lineLayer(v)
 		return v.settled
 	}
 	try.Check(v.CheckReal())
-	layer, what := b.signLayer, "as a binarisation"
-	if v.Stairs != nil {
-		layer, what = b.stairsLayer, "as a quantisation"
+	layer, what := b.piecesLayer, "as a function of several pieces"
+	switch {
+	case l != nil:
+		layer, what = b.lineLayer, "as a quantisation"
+	case v.IsStep():
+		layer, what = b.signLayer, "as a binarisation"
 	}
 	out, err := try.Do(func() *Value { return layer(v) })
 	if err == nil {
@@ -157,14 +43,14 @@ func (b *Builder) Settle(v *Value) *Value {
 	}
 	try.Check(b.budget.Charge(0))
 	like := v.With(v.Node)
-	like.Step, like.Stairs, like.Type = nil, nil, pb.Float
+	like.Func, like.Type = nil, pb.Float
 	v.settled = b.Hole(v.Node, fmt.Errorf("%s: %w", what, err), like, []*Value{v})
 	return v.settled
 }
 
 // Settled returns what Settle has made of the value, nil if it has not been asked.
 func (v *Value) Settled() *Value {
-	if v != nil && (v.Clip != nil || v.Step != nil || v.Stairs != nil || v.Windows != nil) {
+	if v != nil && (v.Func != nil || v.Windows != nil) {
 		v = v.settled
 	}
 	if v == nil || v.Hole || v.View == nil {
@@ -210,7 +96,7 @@ func (b *Builder) input(g binary, v, in *Value) *Value {
 // signLayer emits the layers of a step: the difference to the threshold,
 // negated where the step falls, its sign, and the scale of the result.
 func (b *Builder) signLayer(v *Value) *Value {
-	s := v.Step
+	s := v.Func
 	if len(s.t) > 1 {
 		return b.piecesLayer(v)
 	}
@@ -365,4 +251,63 @@ func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above b
 		return true
 	}
 	return b.options.SignOfZero == bcnn.ZeroIsPlus
+}
+
+// rounded is how far the value at a threshold may be from the middle of those around it, as a
+// fraction of their distance, if roundings to float32 explain it: an exporter has rounded all three.
+const rounded = 0x1p-12
+
+// ternaryLayer emits the layers of a step that has a value of its own at the threshold
+// of some channel: the difference to the threshold, negated where the step falls, its
+// sign of three values, and the scale of the result.
+func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequency) *Value {
+	channels := lists.channels()
+	try.Check(b.budget.Charge(signUnits * int64(channels)))
+	g := newBinary(channels)
+	const tiny = math.SmallestNonzeroFloat32
+	rules := make([]float32, 0, 2*channels) // thresholds
+	same, uniform := true, true
+	for c := range channels {
+		try.Check(b.budget.Charge(signUnits))
+		t, lo, mid, hi := lists.at(c)
+		rule := []float32{0, tiny}
+		if lo == hi && mid == lo {
+			g.constant(c, lo)
+		} else {
+			falls := lo > hi
+			if falls {
+				lo, hi = hi, lo
+			}
+			g.compare(c, t, falls)
+			g.scale[c], g.shift[c] = b.halves(lo, mid, hi)
+			switch {
+			case mid == hi:
+				rule = []float32{0, 0}
+			case mid == lo:
+				rule = []float32{tiny, tiny}
+			case math.Abs(mid-float64(g.shift[c])) > min(weights.OfFloat32*max(-lo, hi), rounded*(hi-lo)):
+				option := "SignOfZero"
+				if b.options.SignOfZero != 0 {
+					option = "OverrideZeros"
+				}
+				try.Fail(&Choice{option, fmt.Errorf("it gives %v at its threshold, which is not in the middle of %v and %v", mid, lo, hi)})
+			}
+		}
+		rules = append(rules, rule...)
+		same = same && rule[0] == rules[0] && rule[1] == rules[1]
+		uniform = uniform && g.scale[c] == g.scale[0] && g.shift[c] == g.shift[0] && g.scale[c] != 0
+	}
+	if same {
+		rules = rules[:2]
+	}
+	q := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: rules}
+	if k := g.shift[0] / g.scale[0]; uniform && k == float32(math.Trunc(float64(k))) && max(k, -k) < bcnn.MaxLevels {
+		q.Low += int(k) // 0 stays 0
+		clear(g.shift)
+	}
+	out := b.Emit(v.Node, "", q, in.Shape, b.input(g, v, in))
+	if b.err == nil {
+		b.Ternary = append(b.Ternary, Zero{v.Node, zeros == values.Often, out.Layer})
+	}
+	return b.scaled(v.Node, out, g.scale, g.shift)
 }

@@ -24,82 +24,100 @@ const (
 // thresholds of the steps have no order that is the same everywhere.
 func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool) {
 	var first *Value
-	steps := make([]*Step, len(operands))
-	same := true // base
+	args := make([]*eval.Tensor, len(operands))
 	for i, o := range operands {
-		switch {
+		switch args[i] = o.Constant; {
 		case o.Value == nil:
 			continue
-		case o.Value.Step == nil:
+		case !o.Value.IsStep():
 			return Operand{}, false
 		case first == nil:
 			first = o.Value
 		}
-		steps[i] = o.Value.Step
-		same = same && steps[i].base.same(first.Step.base)
 	}
 	if first == nil {
-		args := make([]*eval.Tensor, len(operands))
-		for i, o := range operands {
-			args[i] = o.Constant
-		}
-		t := f(args)
-		return Operand{Constant: t}, true
+		return Operand{Constant: f(args)}, true
 	}
-	base, all, ok := b.oneBase(steps, same)
+	s, ok := b.combined(operands, func(pieces []piece) (piece, bool) {
+		for i, p := range pieces {
+			args[i] = p.constant
+		}
+		return piece{constant: f(args)}, true
+	})
 	if !ok {
 		return Operand{}, false
 	}
-	s := Step{base: base}
-	below := make([]int, len(operands)) // how many thresholds of an operand a piece is above
-	for k := range 2*len(all) + 1 {
-		try.Check(b.budget.Charge(pieceUnits))
-		args := make([]*eval.Tensor, len(operands))
-		for i, o := range operands {
-			at := steps[i]
-			if args[i] = o.Constant; at == nil {
-				continue
-			}
-			args[i] = at.values[2*below[i]]
-			if k%2 == 1 && below[i] < len(at.t) && at.t[below[i]].Equal(all[k/2]) {
-				below[i]++
-				args[i] = at.values[2*below[i]-1]
-			}
-		}
-		t := f(args)
-		s.values = append(s.values, t)
-		// Where nothing changes at a threshold there is none.
-		if end := len(s.values); k%2 == 0 && k > 0 {
-			s.t = append(s.t, all[k/2-1])
-			if len(all) > 1 && t.Equal(s.values[end-2]) && t.Equal(s.values[end-3]) && (len(s.t) > 1 || k < 2*len(all)) {
-				s.t, s.values = s.t[:len(s.t)-1], s.values[:end-2]
-			}
-		}
-	}
 	v := first.With(n)
-	v.Step, v.Type = &s, s.values[0].Type
+	v.Func, v.Type = s, s.pieces[0].constant.Type
 	return Operand{Value: v}, true
 }
 
-// oneBase returns the value that steps, of which some may be nil, are steps of, and all of their
+// combined returns what f makes of the pieces of its operands, which are constants, values, and
+// functions of values. ok is false where these are not the same value, where the thresholds have
+// no order, and where f says so.
+func (b *Builder) combined(operands []Operand, f func(pieces []piece) (piece, bool)) (out *Func, ok bool) {
+	funcs := make([]*Func, len(operands))
+	var first *Func
+	same := true // base
+	for i, o := range operands {
+		if o.Value == nil {
+			continue
+		}
+		funcs[i] = b.funcOf(o.Value)
+		if first == nil {
+			first = funcs[i]
+		}
+		same = same && funcs[i].base.same(first.base)
+	}
+	base, all, ok := b.oneBase(funcs, same)
+	if !ok {
+		return nil, false
+	}
+	out = &Func{base: base, t: all}
+	pieces := make([]piece, len(operands))
+	below := make([]int, len(operands)) // how many thresholds of an operand a piece is above
+	for k := range 2*len(all) + 1 {
+		try.Check(b.budget.Charge(pieceUnits))
+		for i, o := range operands {
+			at := funcs[i]
+			if pieces[i].constant = o.Constant; at == nil {
+				continue
+			}
+			pieces[i] = at.pieces[2*below[i]]
+			if k%2 == 1 && below[i] < len(at.t) && at.t[below[i]].Equal(all[k/2]) {
+				below[i]++
+				pieces[i] = at.pieces[2*below[i]-1]
+			}
+		}
+		p, ok := f(pieces)
+		if !ok {
+			return nil, false
+		}
+		out.pieces = append(out.pieces, p)
+	}
+	out.merge()
+	return out, true
+}
+
+// oneBase returns the value that functions, of which some may be nil, are of, and all of their
 // thresholds, ascending; ok is false where there is no such value or order. same says that they
 // are of one value as they are.
-func (b *Builder) oneBase(steps []*Step, same bool) (base *Value, all []*eval.Tensor, ok bool) {
-	for i, s := range steps {
-		if s == nil {
+func (b *Builder) oneBase(funcs []*Func, same bool) (base *Value, all []*eval.Tensor, ok bool) {
+	for i, f := range funcs {
+		if f == nil {
 			continue
 		}
 		if !same {
-			s = b.unfolded(s)
-			steps[i] = s
+			f = b.unfolded(f)
+			funcs[i] = f
 		}
 		if base == nil {
-			base = s.base
+			base = f.base
 		}
-		if !same && !s.base.same(base) {
+		if !same && !f.base.same(base) {
 			return nil, nil, false
 		}
-		if all, ok = b.merged(all, s.t); !ok {
+		if all, ok = b.merged(all, f.t); !ok {
 			return nil, nil, false
 		}
 	}
@@ -109,26 +127,26 @@ func (b *Builder) oneBase(steps []*Step, same bool) (base *Value, all []*eval.Te
 // same reports whether two settled values are the same.
 func (v *Value) same(w *Value) bool { return v.Layer == w.Layer && v.View.Equal(w.View) }
 
-// unfolded is a step of |x| as one of x, and another as it is.
-func (b *Builder) unfolded(s *Step) *Step {
-	l, ok := b.made(s.base.Layer)
-	if !ok {
-		return s
+// unfolded is a step of |x| as one of x, and another function as it is.
+func (b *Builder) unfolded(f *Func) *Func {
+	l, ok := b.made(f.base.Layer)
+	if !ok || !f.steps() {
+		return f
 	}
 	abs, ok := l.Op.(bcnn.PReLU)
 	if !ok || len(abs.Slope) != 1 || abs.Slope[0] != -1 {
-		return s
+		return f
 	}
-	out := &Step{base: s.base.With(s.base.Node)}
+	out := &Func{base: f.base.With(f.base.Node)}
 	out.base.Layer = l.Inputs[0]
-	for i, t := range slices.Backward(s.t) {
+	for i, t := range slices.Backward(f.t) {
 		if positive, _ := b.ordered(eval.Scalar(t.Type, 0), t); !positive {
-			return s
+			return f
 		}
 		t := b.eval.Unary("Neg")([]*eval.Tensor{t})
-		out.t, out.values = append(out.t, t), append(out.values, s.values[2*i+2], s.values[2*i+1])
+		out.t, out.pieces = append(out.t, t), append(out.pieces, f.pieces[2*i+2], f.pieces[2*i+1])
 	}
-	out.t, out.values = append(out.t, s.t...), append(out.values, s.values...)
+	out.t, out.pieces = append(out.t, f.t...), append(out.pieces, f.pieces...)
 	return out
 }
 
@@ -198,9 +216,9 @@ func (l stepLists) channels() int { return max(len(l[0]), len(l[1]), len(l[2]), 
 // stepLists returns those of a step of one threshold. A value
 // that was flattened to a vector really becomes one if they vary along it; ok is false
 // where one varies over the height or width.
-func (b *Builder) stepLists(s *Step) (in *Value, lists stepLists, ok bool) {
+func (b *Builder) stepLists(s *Func) (in *Value, lists stepLists, ok bool) {
 	in, ok = s.base, true
-	for k, t := range []*eval.Tensor{s.t[0], s.values[0], s.values[1], s.values[2]} {
+	for k, t := range []*eval.Tensor{s.t[0], s.pieces[0].constant, s.pieces[1].constant, s.pieces[2].constant} {
 		if ok {
 			in, lists[k], ok = b.PerChannel(in, b.inFloat(t), in.Node)
 		}
@@ -222,7 +240,7 @@ func (b *Builder) inFloat(t *eval.Tensor) *eval.Tensor {
 func (b *Builder) Joined(n *pb.Node, op string, operands []Operand) Operand {
 	signs := make([]*Value, len(operands))
 	for i, o := range operands {
-		if o.Value == nil || o.Value.Step == nil || o.Value.Type != pb.Bool {
+		if o.Value == nil || !o.Value.IsStep() || o.Value.Type != pb.Bool {
 			try.Failf("only truth values that are made of comparisons can be joined")
 		}
 		r, _ := b.Pointwise(n, []Operand{o, {Constant: eval.Scalar(pb.Float, 1)}, {Constant: eval.Scalar(pb.Float, -1)}}, b.eval.Where)

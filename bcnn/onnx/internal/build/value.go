@@ -42,18 +42,10 @@ type Value struct {
 	// nil where its dimensions are not known.
 	Hole bool
 
-	Clip    *Clip
-	Step    *Step
-	Stairs  *Stairs
+	Func    *Func
 	Windows *Windows
 
 	settled *Value // what Settle made of it
-}
-
-// Clip is max(lo, min(x, hi)), which a binarisation behind it may make superfluous.
-type Clip struct {
-	Lo, Hi float64
-	node   *pb.Node
 }
 
 // With returns a copy of the value as made by node n, for changes.

@@ -1,0 +1,380 @@
+package build
+
+import (
+	"math"
+	"math/bits"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// line is a function that never falls: the value itself, or the whole numbers that it is rounded
+// to, within limits.
+//
+// Exporters write a quantisation as one operator, Quant of QONNX, or as QuantizeLinear,
+// Clip and DequantizeLinear, or as Clip, Mul, Round and Div. In each of them one
+// operator rounds, and what stands around it is a limit, a scale, or a zero point.
+type line struct {
+	lo, hi   float64   // limits of the value, or of the whole numbers
+	rounding *rounding // nil for the value itself
+	shift    float64   // is added to the whole numbers
+	// What is rounded is gain times that, plus offset.
+	gain, offset float32
+}
+
+// rounding is how a value is rounded.
+type rounding struct {
+	// level returns the whole number of a value, as the operators compute it in
+	// float32. It is the same for all channels where there is one of them.
+	level    func(channel int, x float32) float64
+	channels int
+}
+
+func unlimited() *line { return &line{lo: math.Inf(-1), hi: math.Inf(1)} }
+
+// channels is how many channels have a function of their own.
+func (l *line) channels() int {
+	if l.rounding == nil {
+		return 1
+	}
+	return l.rounding.channels
+}
+
+// value evaluates the function for a channel.
+func (l *line) value(channel int, x float32) float32 {
+	if l.rounding == nil {
+		return float32(max(l.lo, min(float64(x), l.hi)))
+	}
+	if l.rounding.channels == 1 {
+		channel = 0
+	}
+	return l.number(max(l.lo, min(l.rounding.level(channel, x), l.hi)))
+}
+
+// number is the value of a whole number.
+func (l *line) number(k float64) float32 { return f32.FMA(float32(k+l.shift), l.gain, l.offset) }
+
+// crossings returns the numbers, ascending, at which the function of one channel may change from
+// below x to x, and from x to above.
+func (l *line) crossings(x float64) []float32 {
+	var list []float32
+	if l.rounding == nil {
+		for _, t := range []float64{l.lo, x, l.hi} {
+			if t >= -math.MaxFloat32 && t <= math.MaxFloat32 {
+				list = append(list, float32(t))
+			}
+		}
+	} else {
+		list = append(list, f32.Least(func(y float32) bool { return float64(l.value(0, y)) >= x }),
+			f32.Least(func(y float32) bool { return float64(l.value(0, y)) > x }))
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
+}
+
+// limit narrows a line to a range of values; ok is false where its ends are not just what some of
+// its whole numbers give, or no FLOAT.
+func (l *line) limit(lo, hi float64) (out *line, ok bool) {
+	at := func(x float64) (k float64, ok bool) {
+		switch {
+		case math.Abs(x) >= math.MaxFloat32:
+			return math.Copysign(math.Inf(1), x), true
+		case l.rounding == nil:
+			return x, float64(float32(x)) == x
+		}
+		k = math.Round((x - float64(l.offset)) / float64(l.gain))
+		return k - l.shift, math.Abs(k) < mostWhole && float64(f32.FMA(float32(k), l.gain, l.offset)) == x
+	}
+	low, okLow := at(lo)
+	high, okHigh := at(hi)
+	if !okLow || !okHigh {
+		return nil, false
+	}
+	limited := *l
+	limited.lo, limited.hi = max(low, min(l.lo, high)), max(low, min(l.hi, high))
+	return &limited, true
+}
+
+// mostWhole is the magnitude beyond which whole numbers are not told apart.
+const mostWhole = 1 << 20
+
+// Clip limits a value: it is min(max(x, lo), hi), so where lo is above hi all values are hi,
+// as the operator has it since opset 13.
+func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) Operand {
+	if math.IsNaN(lo) || math.IsNaN(hi) {
+		try.Failf("limits %v and %v", lo, hi)
+	}
+	lo = min(lo, hi)
+	f := b.funcOf(v)
+	if l := v.line(); l != nil && l.rounding != nil {
+		if out, ok := l.limit(lo, hi); ok {
+			return Operand{Value: b.pending(n, v.Type, f.with(out))}
+		}
+	}
+	try.Check(v.CheckReal())
+	for _, limit := range []float64{lo, hi} {
+		if math.Abs(limit) <= math.MaxFloat32 && float64(float32(limit)) != limit {
+			try.Failf("the limit %v has no exact float32 value", limit)
+		}
+	}
+	if f.steps() || !f.scalar() {
+		f = b.funcOf(b.Settle(v))
+	}
+	if l := f.pieces[0].line; len(f.pieces) == 1 && l.rounding == nil {
+		l, _ = l.limit(lo, hi)
+		return Operand{Value: b.pending(n, pb.Float, f.with(l))}
+	}
+	return b.clipByChoice(n, v, lo, hi)
+}
+
+// clipByChoice is Clip as Where(x < lo, lo, x) and its like.
+func (b *Builder) clipByChoice(n *pb.Node, v *Value, lo, hi float64) Operand {
+	r := Operand{Value: v}
+	yes, no := eval.Scalar(pb.Bool, 1), eval.Scalar(pb.Bool, 0)
+	for i, limit := range []float64{lo, hi} {
+		if math.Abs(limit) > math.MaxFloat32 {
+			continue
+		}
+		t := eval.Scalar(pb.Float, limit)
+		c := b.Threshold(n, r.Value, t, yes, no, no)
+		if i == 1 {
+			c = b.Threshold(n, r.Value, t, no, no, yes)
+		}
+		chosen, ok := b.Where(n, []Operand{c, {Constant: t}, r})
+		if !ok {
+			return b.Clip(n, b.Settle(v), lo, hi)
+		}
+		r = chosen
+	}
+	return r
+}
+
+// Limited returns a value with the limits that another value has pending, with which a maximum
+// over pixels commutes; and which value that is without them.
+func (v *Value) Limited() (bare *Value, again func(out *Value)) {
+	l := v.line()
+	if l == nil || l.rounding != nil {
+		return v, func(*Value) {}
+	}
+	return v.Func.base, func(out *Value) {
+		f := v.Func.with(l)
+		f.base = out.With(out.Node)
+		out.Func = f
+	}
+}
+
+// with returns the function of the same value that is one line.
+func (f *Func) with(l *line) *Func {
+	return &Func{base: f.base, pieces: []piece{{line: l}}, node: f.node}
+}
+
+// Round rounds a value. The result has the given type.
+func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, level func(channel int, x float32) float64) Operand {
+	try.Check(v.CheckReal())
+	f := b.funcOf(v)
+	if channels > 1 && (len(f.pieces) > 1 || f.pieces[0].line.channels() > 1) {
+		f = b.funcOf(b.Settle(v))
+	}
+	of := try.Value(b.values.Of(f.base.Layer))
+	out := &Func{base: f.base, t: f.t}
+	for _, p := range f.pieces {
+		if p.constant == nil {
+			p.line = b.rounded(p.line, channels, level, of)
+		} else {
+			t := b.eval.NewTensor(typ, p.constant.Dims)
+			try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
+				for i := lo; i < hi; i++ {
+					t.Set(i, level(0, float32(p.constant.At(i))))
+				}
+			}))
+			p.constant = t
+		}
+		out.pieces = append(out.pieces, p)
+	}
+	b.absorb(out, typ)
+	return Operand{Value: b.pending(n, typ, out)}
+}
+
+// rounded returns what rounding makes of a line, for values of a set.
+func (b *Builder) rounded(l *line, channels int, level func(channel int, x float32) float64, of values.Set) *line {
+	r := &rounding{level: level, channels: max(channels, l.channels())}
+	if l.rounding != nil || r.channels > 1 && l.lo > -math.MaxFloat32 || r.channels > 1 && l.hi < math.MaxFloat32 {
+		inner := *l
+		r.level = func(c int, x float32) float64 { return level(c, inner.value(c, x)) }
+	}
+	out := &line{rounding: r, lo: math.Inf(1), hi: math.Inf(-1), gain: 1}
+	lo, hi := max(of.Min, -math.MaxFloat32), min(of.Max, math.MaxFloat32)
+	if l.rounding == nil { // limits may lie outside of the range
+		lo, hi = float64(l.value(0, float32(lo))), float64(l.value(0, float32(hi)))
+	}
+	for c := range r.channels {
+		try.Check(b.budget.Charge(4))
+		out.lo, out.hi = min(out.lo, r.level(c, float32(lo))), max(out.hi, r.level(c, float32(hi)))
+	}
+	return out
+}
+
+// whole returns the line of a value that is rounded, nil for others.
+func (v *Value) whole() *line {
+	if l := v.line(); l != nil && l.rounding != nil {
+		return l
+	}
+	return nil
+}
+
+// IsRounded reports whether the value is rounded to integers, pending.
+func (v *Value) IsRounded() bool { return v.whole() != nil }
+
+// Scaled multiplies what is rounded; ok is false for other values.
+func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
+	s := v.whole()
+	if s == nil || v.Type != pb.Float {
+		return nil, false
+	}
+	gain, offset := float32(factor*float64(s.gain)), float32(factor*float64(s.offset))
+	return v.rescaled(n, gain, offset), gain > 0 && !math.IsInf(float64(gain), 0) && offset-offset == 0
+}
+
+// rescaled returns what is rounded with another gain and offset.
+func (v *Value) rescaled(n *pb.Node, gain, offset float32) *Value {
+	s := *v.line()
+	s.gain, s.offset = gain, offset
+	out := v.With(n)
+	out.Func = v.Func.with(&s)
+	return out
+}
+
+// Moved adds a number to what is rounded; ok is false for other values.
+func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
+	s := v.whole()
+	if s == nil || v.Type != pb.Float {
+		return nil, false
+	}
+	offset := float32(float64(s.offset) + by)
+	k := by / float64(s.gain)
+	switch {
+	case offset-offset != 0:
+		return nil, false
+	case s.offset == 0 && k == math.Trunc(k) && math.Abs(k) <= bcnn.MaxLevels:
+		return v.Shifted(n, k), true
+	}
+	return v.rescaled(n, s.gain, offset), s.movedExactly(float32(by), offset)
+}
+
+// movedExactly reports whether the values plus a number are what they are with another
+// offset: numbers that are added one after the other are rounded one after the other. Of
+// more values than levels that is not known.
+func (l *line) movedExactly(by, offset float32) bool {
+	if l.offset == 0 {
+		return true
+	}
+	lo, hi := l.lo+l.shift, l.hi+l.shift
+	if !(hi-lo <= 2*bcnn.MaxLevels) {
+		return false
+	}
+	for k := lo; k <= hi; k++ {
+		if f32.FMA(float32(k), l.gain, l.offset)+by != f32.FMA(float32(k), l.gain, offset) {
+			return false
+		}
+	}
+	return true
+}
+
+// Shifted adds a whole number to what is rounded, before its gain.
+func (v *Value) Shifted(n *pb.Node, by float64) *Value {
+	s := *v.line()
+	s.shift += by
+	out := v.With(n)
+	out.Func = v.Func.with(&s)
+	return out
+}
+
+// OneStep is what is rounded to two whole numbers as a step, whose values may be anything: 2q − 1
+// is ±1 where q is 0 or 1. ok is false for other values.
+func (b *Builder) OneStep(v *Value) (out *Value, ok bool) {
+	s := v.whole()
+	if s == nil || s.hi-s.lo != 1 || s.channels() != 1 || v.Type != pb.Float {
+		return nil, false
+	}
+	lo, hi := eval.Scalar(pb.Float, float64(s.number(s.lo))), eval.Scalar(pb.Float, float64(s.number(s.hi)))
+	t, at := s.least(0, s.hi), hi
+	if last := math.Nextafter32(t, -math.MaxFloat32); rounder(last, t) {
+		t, at = last, lo
+	}
+	return b.Threshold(v.Node, v.Func.base, eval.Scalar(pb.Float, float64(t)), lo, at, hi).Value, true
+}
+
+// rounder reports whether a number has fewer digits than another one: ½ than the one next to it.
+func rounder(x, y float32) bool {
+	return bits.TrailingZeros32(math.Float32bits(x)) > bits.TrailingZeros32(math.Float32bits(y))
+}
+
+// Converted is what is rounded as another type that holds all of its whole numbers; ok is
+// false for other values.
+func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
+	lo, hi := math.Inf(-1), math.Inf(1)
+	switch typ {
+	case pb.Uint8:
+		lo, hi = 0, math.MaxUint8
+	case pb.Int8:
+		lo, hi = math.MinInt8, math.MaxInt8
+	case pb.Float, pb.Int32, pb.Int64:
+	default:
+		return nil, false
+	}
+	s := v.whole()
+	if s == nil || s.gain != 1 || s.offset != 0 || s.lo+s.shift < lo || s.hi+s.shift > hi || s.hi-s.lo > mostWhole {
+		return nil, false
+	}
+	out = v.With(n)
+	out.Type = typ
+	return out, true
+}
+
+// lineLayer emits the layer of a line.
+func (b *Builder) lineLayer(v *Value) *Value {
+	s, base := v.line(), v.Func.base
+	if s.rounding == nil {
+		limit := func(x float64) float32 {
+			if math.Abs(x) > math.MaxFloat32 {
+				return float32(math.Inf(int(math.Copysign(1, x))))
+			}
+			return float32(x)
+		}
+		return b.Emit(v.Func.node, "", bcnn.Clip{Min: limit(s.lo), Max: limit(s.hi)}, v.Shape, base)
+	}
+	s.checkBounded()
+	low, levels := s.lo+s.shift, int(s.hi-s.lo)+1
+	if levels < 2 { // a constant
+		return b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{s.number(s.lo)}}, base.Shape, base)
+	}
+	q := bcnn.Quantize{Low: int(low), Levels: levels}
+	for c := range s.channels() {
+		try.Check(b.budget.Charge(64 * int64(levels)))
+		for k := 1; k < levels; k++ {
+			q.Thresholds = append(q.Thresholds, s.least(c, s.lo+float64(k)))
+		}
+	}
+	return b.scaled(v.Node, b.Emit(v.Node, "", q, base.Shape, base), []float32{s.gain}, []float32{s.offset})
+}
+
+// least returns the least value that is rounded to k or more.
+func (l *line) least(channel int, k float64) float32 {
+	return f32.Least(func(x float32) bool { return l.rounding.level(channel, x) >= k })
+}
+
+// checkBounded refuses a line of more whole numbers than there may be levels.
+func (l *line) checkBounded() {
+	if !(l.hi-l.lo < mostWhole) {
+		try.Failf("it rounds to whole numbers without bounds: a Clip must stand before or behind it")
+	}
+	low, high := l.lo+l.shift, l.hi+l.shift
+	if high-low+1 > bcnn.MaxLevels || max(-low, high, low, -high) > bcnn.MaxLevels {
+		try.Failf("it gives whole numbers from %v to %v, of which at most %d levels are supported", low, high, bcnn.MaxLevels)
+	}
+}

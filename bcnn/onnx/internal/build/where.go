@@ -1,0 +1,165 @@
+package build
+
+import (
+	"math"
+
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Where evaluates the operator Where: a condition, and what is chosen where it is true and
+// where not. ok is false where they are not constants and functions of the same value.
+func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
+	if r, ok = b.Pointwise(n, operands, b.eval.Where); ok {
+		return r, true
+	}
+	c, x, y := operands[0], operands[1], operands[2]
+	if c.Value == nil || !c.Value.IsStep() || c.Type() != pb.Bool || x.Type() != y.Type() || !x.Type().Real() {
+		return r, false
+	}
+	base := c.Value.Func.base
+	for _, o := range operands[1:] {
+		if v := o.Value; v != nil && (v.Windows != nil || v.Hole || v.Func == nil && !v.same(base)) {
+			return r, false
+		}
+	}
+	f, ok := b.combined(operands, func(args []piece) (piece, bool) {
+		if args[1].constant != nil && args[2].constant != nil {
+			return piece{constant: b.eval.Where([]*eval.Tensor{args[0].constant, args[1].constant, args[2].constant})}, true
+		}
+		if args[0].constant.Len() != 1 {
+			return piece{}, false
+		}
+		chosen := args[2]
+		if args[0].constant.At(0) != 0 {
+			chosen = args[1]
+		}
+		if chosen.constant != nil {
+			if !b.finite(chosen.constant) { // which 0 times it is not
+				return piece{}, false
+			}
+			chosen.constant = b.OneNumber(base, chosen.constant)
+		}
+		return chosen, true
+	})
+	if !ok {
+		return r, false
+	}
+	b.absorb(f, x.Type())
+	return Operand{Value: b.pending(n, x.Type(), f)}, true
+}
+
+// OneNumber returns a constant as one number, if it is that for all of a value, to whose
+// dimensions an exporter may have expanded it.
+func (b *Builder) OneNumber(base *Value, t *eval.Tensor) *eval.Tensor {
+	same := t.Len() > 1
+	lead := len(base.View) - len(t.Dims)
+	for i, size := range t.Dims {
+		same = same && lead >= 0 && (size == 1 || size == base.Size(lead+i))
+	}
+	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			same = same && t.At(i) == t.At(0)
+		}
+	}))
+	if same {
+		return eval.Scalar(t.Type, t.At(0))
+	}
+	return t
+}
+
+// finite reports whether a constant holds numbers alone.
+func (b *Builder) finite(t *eval.Tensor) bool {
+	finite := true
+	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			finite = finite && t.At(i)-t.At(i) == 0
+		}
+	}))
+	return finite
+}
+
+// absorb makes limits of the lines of constants beside them: Where(x > 1, 1, x) is x up to 1.
+func (b *Builder) absorb(f *Func, typ pb.DataType) {
+	f.merge()
+	for again := true; again; {
+		again = false
+		for i := range f.t {
+			try.Check(b.budget.Charge(pieceUnits))
+			if l := f.limited(i); l != nil {
+				f.extend(i, l)
+				f.merge()
+				again = true
+				break
+			}
+		}
+	}
+	for i, t := range f.t { // a line at one number is a constant
+		if at := f.pieces[2*i+1]; at.constant == nil && t.Len() == 1 && at.line.channels() == 1 && !at.equal(f.pieces[2*i]) && !at.equal(f.pieces[2*i+2]) {
+			f.pieces[2*i+1].constant = eval.Scalar(typ, float64(at.line.value(0, float32(t.At(0)))))
+		}
+	}
+}
+
+// extend makes the pieces around a threshold a line with another limit, which does not count in
+// the other pieces of the line.
+func (f *Func) extend(i int, l *line) {
+	step, from := 1, 2*i
+	if f.pieces[from].constant == nil {
+		step, from = -1, 2*i+2
+	}
+	old := *f.pieces[2*i+1+step].line
+	p := piece{line: l}
+	f.pieces[from], f.pieces[2*i+1] = p, p
+	for k := 2*i + 1 + step; k >= 0 && k < len(f.pieces); k += step {
+		if q := f.pieces[k]; q.constant == nil && *q.line == old {
+			f.pieces[k] = p
+		}
+	}
+}
+
+// limited returns the line that the pieces around a threshold are together, of which one is a
+// constant and one a line: max(line, constant) or min(line, constant). It is nil where they are
+// no line.
+func (f *Func) limited(i int) *line {
+	low, at, high := f.pieces[2*i], f.pieces[2*i+1], f.pieces[2*i+2]
+	below := low.constant != nil // the constant is
+	c, l := high.constant, low.line
+	if below {
+		c, l = low.constant, high.line
+	}
+	if c == nil || l == nil || c.Len() != 1 || l.channels() > 1 || f.t[i].Len() != 1 {
+		return nil
+	}
+	limit, t := c.At(0), float32(f.t[i].At(0))
+	// Of two neighbouring numbers the one is the last of the constant, the other of the line.
+	ofConstant, ofLine := t, t
+	switch {
+	case at.constant == nil && *at.line == *l || at.constant != nil && at.constant.Len() == 1 && at.constant.At(0) == float64(l.value(0, t)):
+		ofConstant = next(t, !below)
+	case at.constant != nil && at.constant.Len() == 1 && at.constant.At(0) == limit:
+		ofLine = next(t, below)
+	default:
+		return nil
+	}
+	least, most := l.value(0, ofConstant), l.value(0, ofLine)
+	lo, hi := limit, math.Inf(1)
+	if !below {
+		least, most = most, least
+		lo, hi = math.Inf(-1), limit
+	}
+	if float64(least) > limit || limit > float64(most) {
+		return nil
+	}
+	out, _ := l.limit(lo, hi)
+	return out
+}
+
+// next returns the number next to another one, above or below it.
+func next(x float32, up bool) float32 {
+	if up {
+		return above(x)
+	}
+	return math.Nextafter32(x, -math.MaxFloat32)
+}
