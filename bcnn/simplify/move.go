@@ -178,14 +178,8 @@ func (p *pass) add() (value, error) {
 	out := p.copy()
 	inputs := p.from.Layers[p.at].Inputs
 	left, right := p.value(inputs[0]).terms(), p.value(inputs[1]).terms()
-	if left == nil || right == nil {
-		return out, nil
-	}
-	if err := p.budget.Charge(64 * int64(len(left.terms)+len(right.terms))); err != nil {
-		return out, err
-	}
 	out.sum = collected(left, right)
-	return out, nil
+	return out, p.budget.Charge(64 * mostParts)
 }
 
 // terms returns what a value is a sum of, nil where it is not known.
@@ -196,9 +190,12 @@ func (v value) terms() *sum {
 	return v.sum
 }
 
-// collected returns the sum of two, in which each code is one term. It is nil where nothing is
-// left, or too much.
+// collected returns the sum of two, in which each code is one term. It is nil where one of them
+// is, and where nothing is left, or too much.
 func collected(left, right *sum) *sum {
+	if left == nil || right == nil {
+		return nil
+	}
 	out := &sum{again: left.again || right.again}
 	offset := 0.0
 	for _, t := range slices.Concat(left.terms, right.terms) {

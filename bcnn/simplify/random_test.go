@@ -71,7 +71,7 @@ func (d *drawn) chain() {
 	for range d.IntN(4) {
 		d.layer(3 + d.IntN(9))
 	}
-	d.layer(15)
+	d.layer(16)
 	d.last = false
 }
 
@@ -143,6 +143,9 @@ func (d *drawn) layer(kind int) {
 		}
 	case 13:
 		d.then(bcnn.Flatten{}, most, at)
+	case 14: // of two functions of one value
+		pairs := []bcnn.Op{bcnn.Add{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}
+		d.then(pairs[d.IntN(len(pairs))], 64, d.steps(at), d.steps(at))
 	default:
 		op := bcnn.Conv2D{Window: d.window(3), Out: 1 + d.IntN(4), Groups: 1}
 		if s.C%2 == 0 && d.IntN(4) == 0 {
@@ -163,6 +166,27 @@ func (d *drawn) layer(kind int) {
 	}
 }
 
+// steps appends signs or levels of a layer, perhaps behind a function and with a factor behind
+// them, and returns which layer they are.
+func (d *drawn) steps(at int) int {
+	front := []bcnn.Op{bcnn.Affine{Bias: d.some(1, -1, -0.5, 0.5, 1)}, bcnn.ReLU{}, bcnn.Clip{Min: -1, Max: 1}, bcnn.Affine{Scale: []float32{-1}}}
+	if k := d.IntN(2 * len(front)); k < len(front) {
+		d.then(front[k], d.most[at+1]+1, at)
+		at = len(d.shapes) - 2
+	}
+	if d.IntN(2) == 0 {
+		d.then(bcnn.Sign{Zero: bcnn.ZeroRule(1 + d.IntN(2))}, 1, at)
+	} else {
+		list := d.some(2, -2, -1, -0.5, 0, 0.5, 1)
+		slices.Sort(list)
+		d.then(bcnn.Quantize{Low: d.IntN(3) - 2, Levels: 3, Thresholds: list}, 2, at)
+	}
+	if d.IntN(2) == 0 {
+		d.then(bcnn.Affine{Scale: d.some(1, -1, 0.5, 0.25), Bias: d.some(1, 0, 0.5, -1)}, 3, len(d.shapes)-2)
+	}
+	return len(d.shapes) - 2
+}
+
 // network draws one whose outputs are all that nothing reads.
 func drawNetwork(seed uint64) *bcnn.Network {
 	r := rand.New(rand.NewPCG(seed, 7))
@@ -170,7 +194,7 @@ func drawNetwork(seed uint64) *bcnn.Network {
 	d := &drawn{Rand: r, Network: network(shape), shapes: []bcnn.Shape{shape}, most: []float64{2}}
 	d.then(bcnn.Affine{Scale: []float32{1}}, 2, bcnn.NetworkInput)
 	for range 4 + r.IntN(14) {
-		if d.layer(d.IntN(16)); d.IntN(5) == 0 {
+		if d.layer(d.IntN(17)); d.IntN(5) == 0 {
 			d.chain()
 		}
 	}

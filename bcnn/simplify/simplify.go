@@ -37,7 +37,8 @@ const (
 	// and offset make is behind its sums.
 	Factors Rule = "factors"
 	// Functions: a function of a tensor of a few codes is another table of the values that
-	// they stand for; where it is gain·code + offset it needs no layer.
+	// they stand for; where it is gain·code + offset it needs no layer. So are the sum, product,
+	// minimum and maximum of codes that are steps of one value.
 	Functions Rule = "functions"
 	// Move: layers that only move values move codes.
 	Move Rule = "move"
@@ -294,10 +295,8 @@ func (p *pass) layer(op bcnn.Op) (value, error) {
 		return p.move(op)
 	case bcnn.MaxPool, bcnn.AvgPool:
 		return p.pool(op)
-	case bcnn.Add:
-		return p.add()
-	case bcnn.Mul:
-		return p.product(), nil
+	case bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max:
+		return p.pair(op)
 	}
 	return p.copy(), nil
 }

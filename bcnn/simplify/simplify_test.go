@@ -204,6 +204,21 @@ func TestRules(t *testing.T) {
 			then(n, bcnn.Add{}, then(n, bcnn.Add{}, a, b), s)
 			then(n, conv(8, 3, 1, 0.5, -0.5))
 		}, []int{1, 1}, simplify.Parts, []int{0}},
+		{"signs of one value at three thresholds", func(n *bcnn.Network) {
+			sum := then(n, sign, bcnn.NetworkInput)
+			for _, t := range []float32{-0.5, 0.7} {
+				sum = then(n, bcnn.Add{}, sum, then(n, sign, then(n, scale(1, -t), bcnn.NetworkInput)))
+			}
+			then(n, conv(8, 3, 1, 0.5, -0.5), sum)
+		}, []int{2}, simplify.Functions, []int{1, 1, 1}},
+		{"the product of two conditions on one value", func(n *bcnn.Network) {
+			a := then(n, scale(0.5, 0.5), then(n, sign, bcnn.NetworkInput))
+			b := then(n, scale(0.5, 0.5), then(n, sign, then(n, scale(2, -1), bcnn.NetworkInput)))
+			then(n, conv(8, 3, 1, 0.5, -0.5), then(n, bcnn.Mul{}, a, b))
+		}, []int{1}, simplify.Functions, []int{0}},
+		{"the largest of levels of one value", func(n *bcnn.Network) {
+			then(n, conv(8, 3, 1, 0.5, -0.5), then(n, bcnn.Max{}, then(n, sign, bcnn.NetworkInput), then(n, half, bcnn.NetworkInput)))
+		}, []int{1}, simplify.Functions, []int{0}},
 		{"a sign of three values of odd sums", func(n *bcnn.Network) {
 			then(n, sign)
 			then(n, bcnn.Channels{Index: []int32{0, 1, 2}})

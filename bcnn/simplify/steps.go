@@ -1,0 +1,180 @@
+package simplify
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/internal/f32"
+)
+
+// longestStep is how many functions in front of codes are looked through.
+const longestStep = 4
+
+// thresholdUnits is what moving a threshold in front of functions costs.
+const thresholdUnits = 2048
+
+// steps are codes as a function of a layer of the new network, the same for all channels: from
+// each threshold on it is another of the values, of which there is one more.
+type steps struct {
+	base       int
+	thresholds []float32
+	values     []float32
+}
+
+// stepsOf returns codes as steps of what they are a function of; nil for others.
+func (p *pass) stepsOf(c *code) (*steps, error) {
+	if c == nil || c.layer <= bcnn.NetworkInput {
+		return nil, nil
+	}
+	s := &steps{values: c.values}
+	switch op := p.to.Layers[c.layer].Op.(type) {
+	case bcnn.Sign:
+		s.thresholds = []float32{f32.Least(func(x float32) bool { return x > 0 || x == 0 && op.Zero == bcnn.ZeroIsPlus })}
+	case bcnn.Quantize:
+		s.thresholds = op.Thresholds
+	}
+	if len(s.thresholds) != len(c.values)-1 {
+		return nil, nil
+	}
+	var chain []func(x float32) float32 // the last one first
+	s.base = p.to.Layers[c.layer].Inputs[0]
+	for range longestStep {
+		if s.base <= bcnn.NetworkInput {
+			break
+		}
+		l := p.to.Layers[s.base]
+		f := pointwise(l.Op)
+		if f == nil || !rises(l.Op) || p.bytes(l.Inputs[0]) {
+			break
+		}
+		chain, s.base = append(chain, f), l.Inputs[0]
+	}
+	if len(chain) == 0 {
+		return s, nil
+	}
+	if err := p.budget.Charge(thresholdUnits * int64(len(s.thresholds))); err != nil {
+		return nil, err
+	}
+	of := func(x float32) float32 {
+		for _, f := range slices.Backward(chain) {
+			x = f(x)
+		}
+		return x
+	}
+	moved := make([]float32, len(s.thresholds))
+	for k, t := range s.thresholds {
+		if moved[k] = f32.Least(func(x float32) bool { return of(x) >= t }); of(moved[k]) < t {
+			return nil, nil // it is never reached
+		}
+	}
+	s.thresholds = moved
+	return s, nil
+}
+
+// bytes reports whether a layer is an input of bytes, which few layers read.
+func (p *pass) bytes(layer int) bool {
+	return layer <= bcnn.NetworkInput && p.from.Inputs[bcnn.NetworkInput-layer].DType == bcnn.Uint8
+}
+
+// rises reports whether a function of single values never falls.
+func rises(op bcnn.Op) bool {
+	switch op := op.(type) {
+	case bcnn.Affine:
+		return one(op.Scale, 1) > 0
+	case bcnn.ReLU, bcnn.Clip:
+		return true
+	}
+	return false
+}
+
+// at returns the value from a threshold on; of −∞ that below all.
+func (s *steps) at(t float32) float32 {
+	k := 0
+	for k < len(s.thresholds) && s.thresholds[k] <= t {
+		k++
+	}
+	return s.values[k]
+}
+
+// pairOf returns what a layer makes of a pair of values; nil for other layers.
+func pairOf(op bcnn.Op) func(x, y float32) float32 {
+	switch op.(type) {
+	case bcnn.Add:
+		return func(x, y float32) float32 { return x + y }
+	case bcnn.Mul:
+		return func(x, y float32) float32 { return x * y }
+	case bcnn.Min:
+		return func(x, y float32) float32 { return min(x, y) }
+	case bcnn.Max:
+		return func(x, y float32) float32 { return max(x, y) }
+	}
+	return nil
+}
+
+// pair is the layer at hand where it is made of two.
+func (p *pass) pair(op bcnn.Op) (value, error) {
+	if out, ok, err := p.paired(op); ok || err != nil {
+		return out, err
+	}
+	switch op.(type) {
+	case bcnn.Add:
+		return p.add()
+	case bcnn.Mul:
+		return p.product(), nil
+	}
+	return p.copy(), nil
+}
+
+// paired is the layer at hand where it is the sum, the product, the minimum or the maximum of
+// codes that are steps of one value: its values are steps of that, too. ok is false for others.
+func (p *pass) paired(op bcnn.Op) (out value, ok bool, err error) {
+	inputs := p.from.Layers[p.at].Inputs
+	a, b := p.value(inputs[0]).code, p.value(inputs[1]).code
+	if a == nil || b == nil || a.layer == b.layer || !p.on(Functions) {
+		return out, false, nil
+	}
+	s, err := p.stepsOf(a)
+	if s == nil || err != nil {
+		return out, false, err
+	}
+	t, err := p.stepsOf(b)
+	shape := p.shapes[p.at]
+	if t == nil || err != nil || s.base != t.base || p.shape(a.layer) != shape || p.shape(b.layer) != shape {
+		return out, false, err
+	}
+	thresholds := slices.Concat(s.thresholds, t.thresholds)
+	slices.Sort(thresholds)
+	f := pairOf(op)
+	q := bcnn.Quantize{}
+	c := &code{step: 1, values: []float32{f(s.values[0], t.values[0])}}
+	if err := p.budget.Charge(64 * int64(len(thresholds)*len(thresholds))); err != nil {
+		return out, false, err
+	}
+	for _, at := range thresholds {
+		if x := f(s.at(at), t.at(at)); x != c.values[len(c.values)-1] {
+			q.Thresholds, c.values = append(q.Thresholds, at), append(c.values, x)
+		}
+	}
+	if q.Levels = len(c.values); q.Levels < 2 || q.Levels > bcnn.MaxLevels {
+		return out, false, nil
+	}
+	if zero := slices.Index(c.values, 0); zero >= 0 { // 0 stays 0
+		c.low, q.Low = -zero, -zero
+	}
+	if c.fit(); !c.affine {
+		if _, equal := values.EqualSteps(c.values); !equal {
+			return out, false, nil
+		}
+	}
+	if p.room -= 2; p.room < 0 {
+		return out, false, nil
+	}
+	p.found(Functions, "it is of %d values, and what it is made of are steps of one tensor", q.Levels)
+	c.layer = p.emit("/levels", q, shape, s.base)
+	out = p.valued(c)
+	if _, add := op.(bcnn.Add); add && !c.affine { // a sum of more codes may be parts
+		out.sum = collected(p.value(inputs[0]).terms(), p.value(inputs[1]).terms())
+	}
+	return out, true, nil
+}
