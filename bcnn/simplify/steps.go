@@ -88,13 +88,12 @@ func rises(op bcnn.Op) bool {
 	return false
 }
 
-// at returns the value from a threshold on; of −∞ that below all.
-func (s *steps) at(t float32) float32 {
-	k := 0
+// reached returns how many thresholds a number has reached, which are k at least.
+func (s *steps) reached(k int, t float32) int {
 	for k < len(s.thresholds) && s.thresholds[k] <= t {
 		k++
 	}
-	return s.values[k]
+	return k
 }
 
 // pairOf returns what a layer makes of a pair of values; nil for other layers.
@@ -148,11 +147,13 @@ func (p *pass) paired(op bcnn.Op) (out value, ok bool, err error) {
 	f := pairOf(op)
 	q := bcnn.Quantize{}
 	c := &code{step: 1, values: []float32{f(s.values[0], t.values[0])}}
-	if err := p.budget.Charge(64 * int64(len(thresholds)*len(thresholds))); err != nil {
+	if err := p.budget.Charge(64 * int64(len(thresholds))); err != nil {
 		return out, false, err
 	}
+	i, k := 0, 0
 	for _, at := range thresholds {
-		if x := f(s.at(at), t.at(at)); x != c.values[len(c.values)-1] {
+		i, k = s.reached(i, at), t.reached(k, at)
+		if x := f(s.values[i], t.values[k]); x != c.values[len(c.values)-1] {
 			q.Thresholds, c.values = append(q.Thresholds, at), append(c.values, x)
 		}
 	}
