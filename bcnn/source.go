@@ -2,6 +2,7 @@ package bcnn
 
 import (
 	"fmt"
+	"math"
 
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -20,6 +21,9 @@ type Source struct {
 	// is about integers.
 	Type   SourceType
 	Offset int
+	// Scale, of integers of 8 bits, is what one of them stands for, such as 1/256 of a
+	// probability; 0 means 1.
+	Scale float32
 }
 
 // SourceType is how an array holds the values of a network.
@@ -31,8 +35,8 @@ const (
 	// SourceBits: int32 words of the signs of 32 channels, NHWC: bit i of word w is
 	// channel 32·w + i, where 1 stands for −1 and 0 for +1. Dims count words.
 	SourceBits SourceType = "bits"
-	// SourceInt8 and SourceUint8: integers that are a value plus Offset, rounded, halves
-	// away from 0, and limited to their range.
+	// SourceInt8 and SourceUint8: integers that are a value, divided by Scale, rounded, halves
+	// away from 0, plus Offset, and limited to their range.
 	SourceInt8  SourceType = "int8"
 	SourceUint8 SourceType = "uint8"
 	// SourceInt32 and SourceInt64: the values, which are integers, such as those of TopK.
@@ -69,6 +73,9 @@ func (s *Source) check(of Shape) error {
 		return fmt.Errorf("the source has %d dimensions behind the batch, at most %d are allowed", len(s.Dims), maxDims-1)
 	}
 	rest := s.Elements(of)
+	if s.Scale != 0 && (!(s.Scale > 0) || s.Scale > math.MaxFloat32 || s.Type != SourceInt8 && s.Type != SourceUint8) {
+		return fmt.Errorf("the source has a scale of %v, want more than 0, and 8-bit integers", s.Scale)
+	}
 	switch s.Type {
 	case SourceValues, SourceInt32, SourceInt64:
 		if s.Offset != 0 {

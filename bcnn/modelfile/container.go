@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 5 // version
+	newest = 6 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

@@ -136,6 +136,10 @@ func networks() map[string]*bcnn.Network {
 	n.Append("smaller", bcnn.Min{}, bcnn.NetworkInput, n.Append("channel", bcnn.Channels{Index: []int32{1}}))
 	n.Append("larger", bcnn.Max{}, 1, bcnn.NetworkInput)
 
+	n = build("new in version 6", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32})
+	n.Append("softmax", bcnn.Softmax{})
+	n.Layers[0].Source = &bcnn.Source{Name: "p", Dims: []int{4}, Type: bcnn.SourceInt8, Offset: -128, Scale: 1. / 256}
+
 	n = build("functions", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 2, C: 4}, DType: bcnn.Float32})
 	for _, name := range bcnn.FunctionNames() {
 		n.Append(string(name), bcnn.Function{Name: name})
@@ -303,7 +307,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"6"`, `version "6" of the format is unknown, this program reads versions 1 to 5`},
+		{`"version":"1"`, `"version":"7"`, `version "7" of the format is unknown, this program reads versions 1 to 6`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -485,6 +489,8 @@ func TestVersions(t *testing.T) {
 			want = `"version":"4"`
 		case "functions":
 			want = `"version":"5"`
+		case "new in version 6":
+			want = `"version":"6"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
@@ -494,6 +500,10 @@ func TestVersions(t *testing.T) {
 	seal(old)
 	_, err := Read(t.Context(), old, Options{})
 	require.ErrorContains(t, err, "integers came with version 4 of the format, this is version 3")
+	old = bytes.Replace(encode(t, networks()["new in version 6"]), []byte(`"version":"6"`), []byte(`"version":"5"`), 1)
+	seal(old)
+	_, err = Read(t.Context(), old, Options{})
+	require.ErrorContains(t, err, "scales of sources came with version 6 of the format, this is version 5")
 	for _, c := range []struct {
 		kind string
 		op   bcnn.Op

@@ -35,12 +35,17 @@ type inputJSON struct {
 // and outputs.
 const sourceVersion = 3
 
+// scaleVersion is the first version of the format whose sources may have a scale.
+const scaleVersion = 6
+
 type sourceJSON struct {
 	Name          string `json:"name"`
 	Dims          []int  `json:"dims"`
 	ChannelsFirst bool   `json:"channels_first"`
 	Type          string `json:"type,omitempty"`
 	Offset        int    `json:"offset,omitempty"`
+	// Since version scaleVersion.
+	Scale float32 `json:"scale,omitempty"`
 }
 
 type layerJSON struct {
@@ -263,7 +268,10 @@ func encodeSource(s *bcnn.Source, version *int) *sourceJSON {
 	if s.Type == bcnn.SourceInt32 || s.Type == bcnn.SourceInt64 {
 		*version = max(*version, spatialVersion)
 	}
-	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst, string(s.Type), s.Offset}
+	if s.Scale != 0 {
+		*version = max(*version, scaleVersion)
+	}
+	return &sourceJSON{s.Name, append([]int{}, s.Dims...), s.ChannelsFirst, string(s.Type), s.Offset, s.Scale}
 }
 
 func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
@@ -274,10 +282,12 @@ func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
 		return nil, fmt.Errorf("sources came with version %d of the format, this is version %d", sourceVersion, version)
 	case version < spatialVersion && (j.Type == string(bcnn.SourceInt32) || j.Type == string(bcnn.SourceInt64)):
 		return nil, fmt.Errorf("sources of type %s came with version %d of the format, this is version %d", j.Type, spatialVersion, version)
+	case version < scaleVersion && j.Scale != 0:
+		return nil, fmt.Errorf("scales of sources came with version %d of the format, this is version %d", scaleVersion, version)
 	case j.Dims == nil:
 		return nil, errors.New("a source without dims")
 	}
-	return &bcnn.Source{Name: j.Name, Dims: j.Dims, ChannelsFirst: j.ChannelsFirst, Type: bcnn.SourceType(j.Type), Offset: j.Offset}, nil
+	return &bcnn.Source{Name: j.Name, Dims: j.Dims, ChannelsFirst: j.ChannelsFirst, Type: bcnn.SourceType(j.Type), Offset: j.Offset, Scale: j.Scale}, nil
 }
 
 // encodeWindow writes the strides and dilations that are meant by 0 as 1.

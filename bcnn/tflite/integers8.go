@@ -221,10 +221,9 @@ func (im *importer) softmax8(o *schema.Operator, v *value, beta float32) *value 
 	v = im.affine(o, "/beta", v, []float32{v.scale * beta}, nil)
 	q := im.output8(o.Outputs[0])
 	if o.Name == "LOG_SOFTMAX" {
-		im.deviates(o, "gives logarithms as FLOAT32, where the file rounds them to %v: they differ by at most that, or are less than %v, the least that the file gives",
-			q.scale, float32(math.MinInt8-q.zero)*q.scale)
+		im.deviates(o, "gives logarithms that are rounded once: the integers differ by at most 1")
 	} else {
-		im.deviates(o, "gives probabilities as FLOAT32, where the file rounds them to 1/256: they differ by at most 1/256")
+		im.deviates(o, "gives probabilities that are rounded once: the integers differ by at most 1")
 	}
 	y := im.emit(o, "", bcnn.Softmax{Log: o.Name == "LOG_SOFTMAX"}, v.shape, v)
 	y.like(q)

@@ -245,9 +245,6 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 		return nil
 	}
 	source := newSource(t)
-	if v.probabilities {
-		return source
-	}
 	switch t.Type {
 	case schema.Int64:
 		source.Type = bcnn.SourceInt64
@@ -257,6 +254,9 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 		}
 	case schema.Int8:
 		source.Type, source.Offset = bcnn.SourceInt8, v.offset
+		if v.probabilities {
+			source.Offset, source.Scale = v.zero, v.scale
+		}
 	case schema.Uint8:
 		source.Type, source.Offset = bcnn.SourceUint8, v.offset
 	}

@@ -1,6 +1,9 @@
 package tflite
 
 import (
+	"cmp"
+	"math"
+
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
@@ -32,18 +35,18 @@ type Tensor struct {
 	Scale     float32
 	ZeroPoint int
 
-	channels int // of bits
-	offset   int // of 8-bit values
+	channels int     // of bits
+	offset   int     // of 8-bit values
+	unit     float32 // of the network's values, that an integer stands for; 0 means 1
 }
 
 func newTensor(t *schema.Tensor, v *value) Tensor {
 	out := Tensor{Name: t.Name, Type: t.Type.String(), Dims: t.Dims, channels: v.shape.C, offset: v.offset}
-	if v.probabilities {
-		out.Type = schema.Float32.String()
-		return out
-	}
 	if len(t.Scale) == 1 && (t.Type == schema.Int8 || t.Type == schema.Uint8) {
 		out.Scale, out.ZeroPoint = t.Scale[0], int(t.Zero[0])
+		if v.probabilities {
+			out.offset, out.unit = out.ZeroPoint, out.Scale
+		}
 	}
 	return out
 }
@@ -79,11 +82,12 @@ func (t *Tensor) Words(values []float32) []int32 {
 	return out
 }
 
-// Int8 returns the integers of an output of INT8, which the network gives as numbers.
+// Int8 returns the integers of an output of INT8, which the network gives as numbers: behind a
+// Softmax the probabilities, or their logarithms.
 func (t *Tensor) Int8(values []float32) []int8 {
 	out := make([]int8, len(values))
 	for i, v := range values {
-		out[i] = int8(int(v) + t.offset)
+		out[i] = int8(min(max(math.Round(float64(v)/float64(cmp.Or(t.unit, 1)))+float64(t.offset), math.MinInt8), math.MaxInt8))
 	}
 	return out
 }

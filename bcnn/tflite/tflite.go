@@ -43,7 +43,7 @@
 // and so are the integers of operators on INT8 values, as the interpreter computes them on
 // x86, but for what Report.Deviations names. A layer with weights is
 // refused where its sums may leave 32 bits (in groups, 2^24), or where its output changes at
-// one beyond 2^24. SOFTMAX of INT8 gives probabilities as FLOAT32.
+// one beyond 2^24. SOFTMAX of INT8 gives probabilities, which Tensor.Int8 rounds.
 // Numbers differ from those of LCE's interpreter by rounding: a sum and its factor are one
 // fma here, sums of products are added in another order, and means are multiplied with a
 // reciprocal. DEQUANTIZE is (q − zero)·scale, rounded once. Where such a number is next to 0, its sign may be another.

@@ -4,6 +4,7 @@
 package arrays
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -28,6 +29,7 @@ type Port struct {
 	// How the elements hold the values, and how many of them an image has.
 	form     bcnn.SourceType
 	offset   int
+	scale    float32 // of an integer
 	elements int
 	// softmax makes what an array has of the channels of a pixel; nil where they are that.
 	softmax func(logits []float32) []float64
@@ -41,7 +43,7 @@ func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
 		p.Dims = []int{shape.C}
 	}
 	if s != nil {
-		p.Dims, p.ChannelsFirst, p.form, p.offset = s.Dims, s.ChannelsFirst, s.Type, s.Offset
+		p.Dims, p.ChannelsFirst, p.form, p.offset, p.scale = s.Dims, s.ChannelsFirst, s.Type, s.Offset, cmp.Or(s.Scale, 1)
 		if s.Name != "" {
 			p.Name = s.Name
 		}

@@ -46,7 +46,7 @@ func (p Port) Results(values []float32) {
 		return
 	}
 	for i, v := range values {
-		values[i] = float32(min(max(math.Round(float64(v))+float64(p.offset), lo), hi))
+		values[i] = float32(min(max(math.Round(float64(v)/float64(p.scale))+float64(p.offset), lo), hi))
 	}
 }
 
