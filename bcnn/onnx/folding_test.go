@@ -38,6 +38,11 @@ func TestFolding(t *testing.T) {
 	for _, op := range eval.Reductions() {
 		require.Contains(t, operators, op)
 	}
+	for op := range folds {
+		if op != "Swish" && op != "CenterCropPad" { // see TestFoldOthers
+			require.Contains(t, operators, op)
+		}
+	}
 	for op := range eval.UnaryOps {
 		require.Contains(t, operators, op)
 	}
@@ -45,6 +50,35 @@ func TestFolding(t *testing.T) {
 		if op != "BipolarQuant" && op != "FMod" { // Mod with an attribute
 			require.Contains(t, operators, op)
 		}
+	}
+}
+
+// Of an operator set that the file of TestFolding is not of, and one that ONNX Runtime does not
+// have.
+func TestFoldOthers(t *testing.T) {
+	for _, test := range []struct {
+		name string
+		node testNode
+		in   testTensor
+		with []testTensor
+		want testTensor
+	}{
+		{"Swish", op("Swish", "c", "y", "alpha", 2.0), floats("c", []int{3}, -0.5, 0, 1), nil, floats("want", []int{3}, -0.1344707, 0, 0.8807971)},
+		{"CenterCropPad", op("CenterCropPad", "c s", "y"), floats("c", []int{2, 3}, 1, 2, 3, 4, 5, 6), []testTensor{ints("s", 3, 2)}, floats("want", []int{3, 2}, 1, 2, 4, 5, 0, 0)},
+		{"CenterCropPad of an axis", op("CenterCropPad", "c s", "y", "axes", []int{-1}), floats("c", []int{1, 3}, 1, 2, 3), []testTensor{ints("s", 6)},
+			floats("want", []int{1, 6}, 0, 1, 2, 3, 0, 0)},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			m := testModel{opset: 24, input: testInput{"x", pb.Float, []any{1, 1}}, output: "y", nodes: []testNode{test.node}, inits: append(test.with, test.in, test.want)}
+			s := &source{}
+			require.NoError(t, s.begin(t.Context(), bcnn.Limits{}))
+			require.NoError(t, s.add(1<<10))
+			model, err := pb.Decode(m.encode(), s.budget)
+			require.NoError(t, err)
+			im := newImporter(model, Options{}, s)
+			require.NoError(t, im.node(model.Graph.Nodes[0]))
+			requireSame(t, im.lookup("want").Constant, im.lookup("y").Constant, true)
+		})
 	}
 }
 

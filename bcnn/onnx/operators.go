@@ -10,6 +10,9 @@ import (
 // handlers are the operators, by domain.
 var handlers = map[string]map[string]func(*importer, *pb.Node) build.Operand{}
 
+// constantsOnly are the operators that no layer does, but that are evaluated.
+var constantsOnly = map[string]bool{}
+
 func init() {
 	onnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"ArgMax":                    (*importer).argMax,
@@ -112,6 +115,10 @@ func init() {
 	}
 	delete(onnx, "BipolarQuant")
 	delete(onnx, "FMod")
+	for op := range folds {
+		constantsOnly[op] = onnx[op] == nil
+		onnx[op] = orFolded(op, onnx[op])
+	}
 	qonnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"BipolarQuant":   (*importer).bipolarQuant,
 		"Im2Col":         (*importer).im2col,
@@ -132,6 +139,15 @@ func init() {
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) build.Operand{"Binarize": (*importer).binarize}
 }
 
+// unsupported is the reason of a node whose operator no handler imports.
+func (im *importer) unsupported(n *pb.Node) error {
+	constants := func() bool { _, ok := im.constants(n); return ok }
+	if folded, err := try.Do(constants); err == nil && folded && len(n.Inputs) > 0 {
+		return errNotFolded
+	}
+	return errUnsupported
+}
+
 // node imports a node. What no layer can be made of leaves a hole, see
 // build.Obstacle; the error is one that ends the import.
 func (im *importer) node(n *pb.Node) error {
@@ -140,8 +156,8 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	handler := handlers[n.Domain][n.OpType]
 	switch {
-	case handler == nil:
-		return im.hole(n, errUnsupported)
+	case handler == nil || constantsOnly[n.OpType] && im.blind(n):
+		return im.hole(n, im.unsupported(n))
 	case im.blind(n):
 		return im.hole(n, nil)
 	}

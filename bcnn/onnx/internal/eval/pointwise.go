@@ -18,8 +18,15 @@ type PointFunc func(args []*Tensor) *Tensor
 // UnaryOps are the operators with one operand.
 var UnaryOps = map[string]func(float64) float64{
 	"Abs":        math.Abs,
+	"Acos":       math.Acos,
+	"Acosh":      math.Acosh,
+	"Asin":       math.Asin,
+	"Asinh":      math.Asinh,
+	"Atan":       math.Atan,
+	"Atanh":      math.Atanh,
 	"Ceil":       math.Ceil,
 	"Cos":        math.Cos,
+	"Cosh":       math.Cosh,
 	"Erf":        math.Erf,
 	"Exp":        math.Exp,
 	"Floor":      math.Floor,
@@ -32,7 +39,9 @@ var UnaryOps = map[string]func(float64) float64{
 	"Sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	"Sign":       sign,
 	"Sin":        math.Sin,
+	"Sinh":       math.Sinh,
 	"Sqrt":       math.Sqrt,
+	"Tan":        math.Tan,
 	"Tanh":       math.Tanh,
 }
 
