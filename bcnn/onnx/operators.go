@@ -163,7 +163,12 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	r, err := build.Operand{}, im.checkTypes(n)
 	if err == nil {
-		r, err = try.Do(func() build.Operand { return im.inFloat(n, handler) })
+		r, err = try.Do(func() build.Operand {
+			if r, ok := im.ofBatch(n); ok {
+				return r
+			}
+			return im.inFloat(n, handler)
+		})
 	}
 	if over := im.build.Err(); over != nil { // and what came of it
 		return over

@@ -44,23 +44,26 @@ func axisIndex(v int64, rank int) int {
 	return int(v)
 }
 
-func (im *importer) shape(n *pb.Node) build.Operand {
-	r := im.operand(n, 0)
-	var sizes []int64
-	var batch []bool
+// sizes returns the dimensions of an operand, and which of them is the batch.
+func sizes(r build.Operand) (list []int64, batch []bool) {
 	if r.Constant != nil {
 		for _, d := range r.Constant.Dims {
-			sizes = append(sizes, int64(d))
+			list = append(list, int64(d))
 		}
-		batch = make([]bool, len(sizes))
-	} else {
-		for i, d := range r.Value.View {
-			batch = append(batch, view.IsBatch(d))
-			if sizes = append(sizes, 0); !view.IsBatch(d) {
-				sizes[i] = int64(r.Value.Size(i))
-			}
+		return list, make([]bool, len(list))
+	}
+	for i, d := range r.Value.View {
+		batch = append(batch, view.IsBatch(d))
+		if list = append(list, 0); !view.IsBatch(d) {
+			list[i] = int64(r.Value.Size(i))
 		}
 	}
+	return list, batch
+}
+
+func (im *importer) shape(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
+	sizes, batch := sizes(r)
 	rank := len(sizes)
 	bound := func(name string, fallback int) int {
 		v := n.Int(name, int64(fallback))
