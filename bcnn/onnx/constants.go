@@ -53,7 +53,10 @@ func (im *importer) shapeInput(n *pb.Node, i int) []int {
 			try.Failf("shape %v", t.I64)
 		}
 		dims[i] = int(d)
-		if t.Batch != nil && t.Batch[i] {
+		if t.Marked(i) {
+			if d > 1 {
+				try.Failf("shape %v depends on the batch size", t.I64)
+			}
 			dims[i] = 1
 		}
 	}

@@ -167,6 +167,9 @@ func (im *importer) node(n *pb.Node) error {
 			if r, ok := im.ofBatch(n); ok {
 				return r
 			}
+			if r, ok := im.ofRows(n, handler); ok {
+				return r
+			}
 			return im.inFloat(n, handler)
 		})
 	}

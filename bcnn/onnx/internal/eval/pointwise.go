@@ -178,10 +178,10 @@ func (e *Evaluator) Binary(op string) PointFunc {
 				e.chargeMod(a.At(at[0]), b.At(at[1]))
 			}
 			v := f(a.At(at[0]), b.At(at[1]))
-			if x, y := a.marked(at[0]), b.marked(at[1]); x || y {
+			if x, y := a.Marked(at[0]), b.Marked(at[1]); x || y {
 				// Equal: no batch has the size −1, which stands for a dimension
 				// to be kept, or 0.
-				if v = truth(x && y); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
+				if v = truth(x && y && a.I64[at[0]] == b.I64[at[1]]); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
 					try.Fail(errBatch)
 				}
 			}
@@ -204,8 +204,8 @@ func holds(typ pb.DataType, v float64) bool {
 	return math.Abs(v) < 1<<53 && float64(least) <= v && v <= float64(most)
 }
 
-// marked reports whether value i stands for the batch size.
-func (t *Tensor) marked(i int) bool { return t.Batch != nil && t.Batch[i] }
+// Marked reports whether value i stands for the batch size.
+func (t *Tensor) Marked(i int) bool { return t.Batch != nil && t.Batch[i] }
 
 // pointwise makes a tensor of what f sets from values of the operands at the same
 // place, where they are broadcast to each other.

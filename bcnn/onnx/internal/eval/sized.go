@@ -16,7 +16,7 @@ func (t *Tensor) Sized() bool { return t.Power != 0 || t.Unknown }
 // Known reports whether the values are those of the tensor, times a power of the batch size.
 func (t *Tensor) Known() bool { return !t.Unknown }
 
-// sized returns a tensor that is the batch size as one with a power of it.
+// sized returns a tensor that is a multiple of the batch size as one with a power of it.
 func sized(t *Tensor) *Tensor {
 	if t.Batch == nil {
 		return t
@@ -24,15 +24,19 @@ func sized(t *Tensor) *Tensor {
 	if t.Len() != 1 {
 		try.Fail(errBatch)
 	}
-	return &Tensor{Type: t.Type, Dims: t.Dims, I64: []int64{1}, Power: 1}
+	return &Tensor{Type: t.Type, Dims: t.Dims, I64: []int64{max(t.I64[0], 1)}, Power: 1}
 }
 
-// settled returns a tensor whose power of the batch size is 1 as the batch size, where it is one.
+// settled returns a tensor that is a multiple of the batch size as such.
 func settled(t *Tensor) *Tensor {
-	if t.Power == 1 && t.Known() && len(t.I64) == 1 && t.I64[0] == 1 {
-		return &Tensor{Type: t.Type, Dims: t.Dims, I64: []int64{0}, Batch: []bool{true}}
+	if t.Power != 1 || !t.Known() || len(t.I64) != 1 || t.I64[0] < 1 {
+		return t
 	}
-	return t
+	times := t.I64[0]
+	if times == 1 {
+		times = 0
+	}
+	return &Tensor{Type: t.Type, Dims: t.Dims, I64: []int64{times}, Batch: []bool{true}}
 }
 
 // SizedProduct is the product of a list of sizes.
@@ -43,9 +47,9 @@ func (e *Evaluator) SizedProduct(t *Tensor, keep bool) *Tensor {
 	out := Scalar(t.Type, 1)
 	for i, v := range t.I64 {
 		try.Check(e.Budget.Charge(1))
-		if t.marked(i) {
+		if t.Marked(i) {
 			out.Power++
-			continue
+			v = max(v, 1)
 		}
 		product := float64(out.I64[0]) * float64(v)
 		if !holds(t.Type, product) {

@@ -31,7 +31,8 @@ type Tensor struct {
 	F32  []float32
 	F64  []float64
 	I64  []int64
-	// Batch marks the integers that stand for the batch size; nil for none.
+	// Batch marks the integers that stand for the batch size, or for a multiple of it where they are
+	// not 0; nil for none.
 	Batch []bool
 	// Power is the power of the batch size that every value is still to be multiplied by, and
 	// Unknown says that the values depend on it in another way. See Sized.
