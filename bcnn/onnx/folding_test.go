@@ -1,7 +1,10 @@
 package onnx
 
 import (
+	"errors"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -100,4 +103,37 @@ func requireSame(t *testing.T, want, got *eval.Tensor, rounded bool) {
 			require.Equal(t, w, g, "value %d", i)
 		}
 	}
+}
+
+// TestEveryOperator puts every operator of the standard on constants: it is evaluated or
+// refused, by its name.
+func TestEveryOperator(t *testing.T) {
+	inits := []testTensor{floats("a", []int{1, 1, 2, 2}, 1, -2, 3, 0.5), floats("b", []int{2}, 1, 2), ints("i", 1)}
+	refused := map[string]bool{}
+	for name := range signatures() {
+		for _, in := range []string{"a", "a b", "a i", "i", "i i", "a b b", "a a a a a"} {
+			m := testModel{opset: 23, input: image(1, 2, 2), output: "y", inits: inits, nodes: []testNode{op(name, in, "c"), op("Cast", "c", "d", "to", int(pb.Float)), op("Mul", "x d", "e"), op("Neg", "e", "y")}}
+			_, _, err := Decode(t.Context(), m.encode(), Options{})
+			var obstacles *bcnn.ObstaclesError
+			switch {
+			case err == nil: // or an empty or large constant
+			case errors.As(err, &obstacles) && obstacles.Obstacles[0].Op == name:
+				if errors.Is(err, errNotFolded) {
+					refused[name] = true
+				}
+			default:
+				require.NotNil(t, obstacles, "%s %s: %v", name, in, err)
+				require.Contains(t, []string{"Cast", "Mul"}, obstacles.Obstacles[0].Op, "%s %s: %v", name, in, err)
+			}
+		}
+	}
+	// Those of random numbers, signals, recurrences, text and others that do not make weights.
+	for _, name := range []string{"LSTM", "RandomNormalLike", "STFT", "HannWindow", "Det", "RoiAlign", "NonMaxSuppression"} {
+		require.True(t, refused[name], name)
+	}
+	for _, name := range slices.Concat(slices.Collect(maps.Keys(folds)), eval.Reductions(), slices.Collect(maps.Keys(eval.UnaryOps))) {
+		require.False(t, refused[name], name)
+	}
+	require.Less(t, len(refused), 80)
+	t.Log(slices.Sorted(maps.Keys(refused)))
 }
