@@ -18,6 +18,9 @@ var errUnsupported = errors.New("this operator is not supported")
 // errNotFolded is the reason of an operator that makes a constant of others and is not evaluated.
 var errNotFolded = errors.New("this operator is not evaluated, though all of its inputs are constant")
 
+// errConstant is the reason of an input that must be computed.
+var errConstant = errors.New("is constant")
+
 // errMissing is the reason of a tensor that nothing gives.
 var errMissing = errors.New("is given by no initialiser and is not the first output of an earlier node")
 

@@ -26,8 +26,8 @@
 // comparisons and And, Or, Xor and Not of them, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
 // channels_last), bitcnn Binarize. Opset 7 and later.
 //
-// What depends on constants alone is evaluated, by all of these operators but ConvTranspose, Resize and
-// those of QONNX that compute with windows, and by what exporters compute shapes and weights with: BitShift, Bitwise*, CastLike, CenterCropPad, Compress,
+// What depends on constants alone is evaluated, by all of these operators but Col2Im, ConvTranspose, LRN,
+// Resize, Upsample and those of QONNX that compute with windows, and by what exporters compute shapes and weights with: BitShift, Bitwise*, CastLike, CenterCropPad, Compress,
 // ConstantOfShape, CumSum, EyeLike, GatherElements, Hardmax, IsInf, IsNaN, Log, Mod, NonZero, OneHot, Range, Reduce*, ReverseSequence, Scatter*,
 // Size, Trilu, Unique, and the other functions of single values.
 //

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"errors"
+
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -182,6 +184,8 @@ func (im *importer) node(n *pb.Node) error {
 	if err != nil {
 		if im.unsure(n) {
 			err = nil
+		} else if errors.Is(err, errConstant) && errors.Is(im.unsupported(n), errNotFolded) {
+			err = errNotFolded
 		}
 		return im.hole(n, err)
 	}

@@ -120,6 +120,8 @@ func (im *importer) rowsNorm(n *pb.Node) build.Operand {
 	if rankOf(r) != 3 {
 		try.Failf("rows of %d dimensions, want one behind the rows", rankOf(r)-2)
 	}
+	v := im.build.Movable(r.Value)
+	r.Value = im.channelled(n, v, v.Size(2))
 	m := *n
 	m.Inputs = slices.Clone(n.Inputs)
 	m.Inputs[0] = im.lend(n.Input(0), "as batch, channels, positions", im.permute(n, r, swap))

@@ -156,12 +156,10 @@ func (e *Evaluator) GatherND(t, indices *Tensor, batch int) *Tensor {
 	each := strides(t.Dims)
 	run := each[batch+k-1]
 	lists := len(list) / k
-	whole, outer := 1, 1 // values, and lists, of one position of the batch
+	whole, outer := t.Len(), 1 // values, and lists, of one position of the batch
 	if batch > 0 {
 		whole = each[batch-1]
 		outer = try.Value(Count(t.Dims[:batch]))
-	} else {
-		whole = t.Len()
 	}
 	try.Check(e.Budget.Charge(lookUnits * int64(len(list))))
 	for i := range lists {
