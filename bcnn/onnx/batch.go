@@ -15,8 +15,13 @@ var moved = []string{"Flatten", "Identity", "Reshape", "Shape", "Squeeze", "Unsq
 // ofBatch evaluates a node that computes with the batch size, as the code of LSQ does with the
 // number of values, where it may cancel: see eval.Tensor.Power. ok is false for any other node.
 func (im *importer) ofBatch(n *pb.Node) (r build.Operand, ok bool) {
-	sized := slices.ContainsFunc(n.Inputs, func(name string) bool { c := im.env[name].Constant; return c != nil && c.Sized() })
-	if !sized && !slices.ContainsFunc(n.Inputs, func(name string) bool { c := im.env[name].Constant; return c != nil && c.HasBatch() }) {
+	sized, batch := false, false
+	for _, name := range n.Inputs {
+		if t := im.env[name].Constant; t != nil {
+			sized, batch = sized || t.Sized(), batch || t.HasBatch()
+		}
+	}
+	if !batch {
 		return r, false
 	}
 	c, constant := im.constants(n)

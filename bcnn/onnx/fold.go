@@ -31,7 +31,7 @@ var folds = map[string]struct {
 	"AveragePool":               {1, single(foldPool)},
 	"BitShift":                  {2, single(foldShift)},
 	"BitwiseAnd":                {2, single(foldBitwise)},
-	"BitwiseNot":                {1, single(func(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor { return im.eval.BitwiseNot(c[0]) })},
+	"BitwiseNot":                {1, single(foldBitwiseNot)},
 	"BitwiseOr":                 {2, single(foldBitwise)},
 	"BitwiseXor":                {2, single(foldBitwise)},
 	"Celu":                      {1, single(foldFunction)},
@@ -58,8 +58,8 @@ var folds = map[string]struct {
 	"MaxPool":                   {1, single(foldPool)},
 	"MeanVarianceNormalization": {1, single(foldMeanVariance)},
 	"Mish":                      {1, single(foldFunction)},
-	"NonZero":                   {1, single(func(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor { return im.eval.NonZero(c[0]) })},
-	"PRelu":                     {2, single(func(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor { return im.eval.PRelu(c[0], c[1]) })},
+	"NonZero":                   {1, single(foldNonZero)},
+	"PRelu":                     {2, single(foldPRelu)},
 	"Pad":                       {1, single(foldPad)},
 	"ReverseSequence":           {2, single(foldReverseSequence)},
 	"Selu":                      {1, single(foldFunction)},
@@ -258,6 +258,18 @@ func foldShift(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 
 func foldBitwise(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.Bitwise(n.OpType)(c[:2])
+}
+
+func foldBitwiseNot(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.BitwiseNot(c[0])
+}
+
+func foldNonZero(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.NonZero(c[0])
+}
+
+func foldPRelu(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.PRelu(c[0], c[1])
 }
 
 // foldSoftmax evaluates Softmax, LogSoftmax and Hardmax. Before opset 13 the dimensions from

@@ -51,7 +51,8 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 	case errors.Is(o.Err, errMissing):
 		out.Advice = "the file is incomplete: PyTorch's newer exporter leaves tensors out at times, and not with optimize=False"
 	case errors.Is(o.Err, errNotFolded):
-		out.Advice = "let another program compute the constant, as ONNX Runtime does where it writes the optimised model (SessionOptions.optimized_model_filepath)"
+		out.Advice = "let another program compute the constant, as ONNX Runtime does where it writes the optimised model " +
+			"(SessionOptions.optimized_model_filepath)"
 	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"
 	case errors.Is(o.Err, errUnsupported) && o.Node != nil && integers(o.Node.OpType):

@@ -218,7 +218,8 @@ func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bo
 	isBatch := shape.Batch != nil && shape.Batch[0] && want[0] == 0 || first == 0 && !allowZero ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
-		try.Failf("shape %v for images of %d values: its first dimension is neither the batch nor the batch times positions of an image", want, total)
+		try.Failf("shape %v for images of %d values: its first dimension is neither the batch nor the batch times positions "+
+			"of an image", want, total)
 	}
 	return dims
 }

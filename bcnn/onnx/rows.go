@@ -38,8 +38,9 @@ func rolled(v *build.Value) *build.Value {
 
 // ofEach are the operators that do the same with every value, or with the last dimension.
 var ofEach = []string{
-	"Cast", "Celu", "Clip", "DequantizeLinear", "Dropout", "Elu", "Gelu", "HardSigmoid", "HardSwish", "Identity", "LeakyRelu", "MatMul", "Mish", "PRelu",
-	"Quant", "BipolarQuant", "QuantizeLinear", "Selu", "Shrink", "Softplus", "Softsign", "Sum", "Swish", "ThresholdedRelu", "Where",
+	"BipolarQuant", "Cast", "Celu", "Clip", "DequantizeLinear", "Dropout", "Elu", "Gelu", "HardSigmoid",
+	"HardSwish", "Identity", "LeakyRelu", "MatMul", "Mish", "PRelu", "Quant", "QuantizeLinear", "Selu", "Shrink", "Softplus",
+	"Softsign", "Sum", "Swish", "ThresholdedRelu", "Where",
 }
 
 // ofRows imports a node that reads rows. ok is false for any other, and for Reshape, which takes
@@ -59,7 +60,8 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 		each = rows(n.Input(0))
 	}
 	if !each {
-		try.Failf("its first dimension joins the batch with positions, for which this operator is not supported: view it as batch, positions and channels before")
+		try.Failf("its first dimension joins the batch with positions, for which this operator is not supported: " +
+			"view it as batch, positions and channels before")
 	}
 	for i, name := range n.Inputs {
 		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
@@ -108,7 +110,8 @@ func (im *importer) rowsGemm(n *pb.Node) build.Operand {
 	k, out := w.Dims[0], w.Dims[1]
 	v = im.channelled(n, v, k)
 	if last := lastOf(v); k != v.Shape.C || !view.Only(last, view.C) || view.Product(last) != k || out == 0 {
-		try.Failf("weights of %d inputs for rows of %d values (%v in memory): the last dimension must be the channels", k, view.Product(last), v.Shape)
+		try.Failf("weights of %d inputs for rows of %d values (%v in memory): the last dimension must be the channels",
+			k, view.Product(last), v.Shape)
 	}
 	return im.pixelDense(n, v, w, im.denseBias(c, out, n.Float("beta", 1)))
 }

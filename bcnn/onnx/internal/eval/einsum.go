@@ -96,7 +96,9 @@ func implied(labels [][]byte) []byte {
 }
 
 // contract makes the sum of products of an Einsum.
-func (e *Evaluator) contract(typ pb.DataType, args []*Tensor, labels [][]byte, result []byte, sizes map[byte]int) *Tensor {
+func (e *Evaluator) contract(
+	typ pb.DataType, args []*Tensor, labels [][]byte, result []byte, sizes map[byte]int,
+) *Tensor {
 	if len(result) > pb.MaxRank {
 		try.Failf("more than %d dimensions", pb.MaxRank)
 	}

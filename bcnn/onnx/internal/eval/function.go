@@ -33,7 +33,8 @@ func (e *Evaluator) Map(t *Tensor, typ pb.DataType, f func(x float64) float64) *
 
 // PRelu is x where x is not below 0, and slope·x elsewhere. The slope is broadcast to t.
 func (e *Evaluator) PRelu(t, slope *Tensor) *Tensor {
-	if dims := try.Value(Broadcast(t.Dims, slope.Dims)); t.Type != slope.Type || t.HasBatch() || slope.HasBatch() || !slices.Equal(dims, t.Dims) {
+	dims := try.Value(Broadcast(t.Dims, slope.Dims))
+	if t.Type != slope.Type || t.HasBatch() || slope.HasBatch() || !slices.Equal(dims, t.Dims) {
 		try.Failf("a slope of %v %v for %v %v", slope.Type, slope.Dims, t.Type, t.Dims)
 	}
 	return e.pointwise(t.Type, []*Tensor{t, slope}, func(out *Tensor, i int, at []int) {

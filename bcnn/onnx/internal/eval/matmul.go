@@ -12,7 +12,8 @@ import (
 // in float64 and rounded once.
 func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	na, nb := len(a.Dims), len(b.Dims)
-	if na == 0 || nb == 0 || max(na, nb) > pb.MaxRank-2 || a.Type != b.Type || !a.Type.Real() && a.Type != pb.Int64 && a.Type != pb.Int32 {
+	typ := a.Type.Real() || a.Type == pb.Int64 || a.Type == pb.Int32
+	if na == 0 || nb == 0 || max(na, nb) > pb.MaxRank-2 || a.Type != b.Type || !typ {
 		try.Failf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
 	}
 	if a.HasBatch() || b.HasBatch() {

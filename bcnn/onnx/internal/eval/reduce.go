@@ -53,7 +53,8 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
 	}
-	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 && op != "ReduceMax" && op != "ReduceMin" {
+	extreme := op == "ReduceMax" || op == "ReduceMin"
+	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 && !extreme {
 		try.Failf("%s of %v", op, t.Type)
 	}
 	if op == "ReduceLogSumExp" {

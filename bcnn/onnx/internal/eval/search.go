@@ -126,7 +126,8 @@ func (e *Evaluator) Unique(t *Tensor, axis int, sorted bool) [4]*Tensor {
 		slices.SortFunc(groups, func(x, y int) int { return cmp.Compare(first[x], first[y]) })
 	}
 	place := make([]int64, len(first))
-	at, often, which := e.NewTensor(pb.Int64, []int{len(first)}), e.NewTensor(pb.Int64, []int{len(first)}), e.NewTensor(pb.Int64, []int{size})
+	at, often := e.NewTensor(pb.Int64, []int{len(first)}), e.NewTensor(pb.Int64, []int{len(first)})
+	which := e.NewTensor(pb.Int64, []int{size})
 	for i, g := range groups {
 		place[g] = int64(i)
 		at.I64[i], often.I64[i] = int64(first[g]), int64(counts[g])
@@ -145,7 +146,8 @@ func (e *Evaluator) GatherND(t, indices *Tensor, batch int) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
 	}
-	if rank == 0 || batch < 0 || batch >= rank || batch > len(t.Dims) || !slices.Equal(t.Dims[:batch], indices.Dims[:batch]) {
+	if rank == 0 || batch < 0 || batch >= rank || batch > len(t.Dims) ||
+		!slices.Equal(t.Dims[:batch], indices.Dims[:batch]) {
 		try.Failf("indices %v of %v with batch_dims %d", indices.Dims, t.Dims, batch)
 	}
 	k := indices.Dims[rank-1]

@@ -61,11 +61,13 @@ func product(dims []int) int {
 // Conv is a convolution of [N][C][…] with weights [M][C/groups][…] and a bias for each of the M
 // results, nil for none; sums are in float64 with one rounding.
 func (e *Evaluator) Conv(x, w, bias *Tensor, groups int, win Window) *Tensor {
-	if x.HasBatch() || w.HasBatch() || x.Type != w.Type || !x.Type.Real() || len(x.Dims) != len(w.Dims) || len(x.Dims) < 3 {
+	if x.HasBatch() || w.HasBatch() || x.Type != w.Type || !x.Type.Real() ||
+		len(x.Dims) != len(w.Dims) || len(x.Dims) < 3 {
 		try.Failf("a convolution of constants of %v %v and %v %v", x.Type, x.Dims, w.Type, w.Dims)
 	}
 	channels, filters, each := x.Dims[1], w.Dims[0], w.Dims[1]
-	if groups < 1 || each*groups != channels || filters%groups != 0 || bias != nil && (bias.Type != x.Type || bias.Len() != filters) {
+	if groups < 1 || each*groups != channels || filters%groups != 0 ||
+		bias != nil && (bias.Type != x.Type || bias.Len() != filters) {
 		try.Failf("%d groups of %d channels and %d filters", groups, channels, filters)
 	}
 	pixels := x.Dims[2:]
