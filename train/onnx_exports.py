@@ -1112,12 +1112,12 @@ def write(model, x, y, meta, path):
     print(path, path.stat().st_size, sorted({n.op_type for n in model.graph.node}))
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+def main(cases, description):
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("names", nargs="*", help="networks; all without any")
     parser.add_argument("--out", type=pathlib.Path, default=pathlib.Path("bcnn/onnx/testdata"))
     args = parser.parse_args()
-    for seed, (name, (make, size, meta)) in enumerate(CASES.items()):
+    for seed, (name, (make, size, meta)) in enumerate(cases.items()):
         if args.names and name not in args.names:
             continue
         network, x = prepared(make, size, seed)
@@ -1140,4 +1140,4 @@ def main():
 
 
 if __name__ == "__main__":
-    main()
+    main(CASES, __doc__)

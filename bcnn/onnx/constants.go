@@ -53,7 +53,10 @@ func (im *importer) shapeInput(n *pb.Node, i int) []int {
 			try.Failf("shape %v", t.I64)
 		}
 		dims[i] = int(d)
-		if t.Batch != nil && t.Batch[i] {
+		if t.Marked(i) {
+			if d > 1 {
+				try.Failf("shape %v depends on the batch size", t.I64)
+			}
 			dims[i] = 1
 		}
 	}
@@ -127,9 +130,13 @@ func (im *importer) rangeNode(n *pb.Node) build.Operand {
 	return build.Operand{Constant: im.eval.Range(bounds[0], bounds[1], bounds[2])}
 }
 
-// size is the number of values of a constant.
+// size is the number of values.
 func (im *importer) size(n *pb.Node) build.Operand {
-	t := im.required(n, 0)
+	r := im.operand(n, 0)
+	if r.Value != nil {
+		return build.Operand{Constant: im.eval.SizedProduct(eval.Sizes(sizes(r)), false)}
+	}
+	t := r.Constant
 	return build.Operand{Constant: eval.Scalar(pb.Int64, float64(t.Len()))}
 }
 

@@ -110,7 +110,7 @@ func grow(program []byte) hostile {
 		if len(g.program) == 0 {
 			break
 		}
-		kind, times, from := g.choose(40), 1<<g.choose(9), g.choose(3)
+		kind, times, from := g.choose(41), 1<<g.choose(9), g.choose(3)
 		constant, vector, value := g.constant, g.vector, g.value
 		for range times {
 			if from == 0 { // a chain, and not a fan
@@ -132,6 +132,8 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		again = "per"
 	}
 	switch kind {
+	case 40:
+		g.fold(constant, again, vector)
 	case 32:
 		mode := []string{"nearest", "linear", "cubic"}[g.choose(3)]
 		sizes := g.init(ints("", 1, 2, float64(g.dim()), float64(g.dim())))

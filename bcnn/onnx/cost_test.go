@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -94,7 +95,7 @@ func TestCost(t *testing.T) {
 	if testing.Short() {
 		sizes = sizes[:2]
 	}
-	for _, k := range append(kinds(), rewriteKinds()...) {
+	for _, k := range slices.Concat(kinds(), rewriteKinds(), foldKinds()) {
 		t.Run(k.name, func(t *testing.T) {
 			var c [3]cost
 			for i, times := range sizes {
@@ -135,7 +136,7 @@ func TestCost(t *testing.T) {
 // TestInterrupt ends the context at different places of every import that looks
 // at it more than once.
 func TestInterrupt(t *testing.T) {
-	for _, k := range append(kinds(), rewriteKinds()...) {
+	for _, k := range slices.Concat(kinds(), rewriteKinds(), foldKinds()) {
 		h := k.make(10 * k.n)
 		c := importCost(t, h, math.MaxInt)
 		for _, looks := range []int{0, 1, c.looks / 2, c.looks - 1} {

@@ -84,7 +84,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	}
 	if c == nil && out > 0 && k != v.Shape.Values() { // of each position, as MatMul has it
 		if v = im.channelled(n, v, k); k == v.Shape.C && view.Only(lastOf(v), view.C) && view.Product(lastOf(v)) == k {
-			return im.pixelDense(n, v, w, out)
+			return im.pixelDense(n, v, w, nil)
 		}
 	}
 	if len(v.View) < 2 || view.Product(lastOf(v)) != k || k != v.Shape.Values() || out == 0 {
@@ -154,9 +154,9 @@ func (im *importer) denseBias(c *eval.Tensor, out int, beta float32) []float32 {
 }
 
 // pixelDense emits a product of the channels of every pixel, the last dimension of v,
-// with weights [channel][out]: a 1×1 convolution.
-func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, out int) build.Operand {
-	k, last := v.Shape.C, len(v.View)-1
+// with weights [channel][out], and a bias for each output, nil for none: a 1×1 convolution.
+func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, bias []float32) build.Operand {
+	k, out, last := v.Shape.C, w.Dims[1], len(v.View)-1
 	order := im.build.Offsets(v.View[last], view.ChannelStride)
 	rows := im.build.Floats(w.Len())
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
@@ -166,7 +166,7 @@ func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, out i
 	}))
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: out}
 	try.Check(im.build.CheckShape(shape))
-	y := im.build.Weighted(n, v, bcnn.Conv2D{Window: tiles(1, 1), Out: out, Groups: 1, Weights: bcnn.Weights{F32: rows}}, shape)
+	y := im.build.Weighted(n, v, bcnn.Conv2D{Window: tiles(1, 1), Out: out, Groups: 1, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
 	y.View = append(view.View{}, v.View...)
 	y.View[last] = view.Whole(view.C, out)
 	return build.Operand{Value: y}

@@ -99,38 +99,38 @@ func TestRoundedMiddle(t *testing.T) {
 	}
 }
 
-// functionOf draws operators that make functions of the input x, of which all numbers are exact.
-type functionOf struct {
+// pointwiseGraph draws operators that make functions of the input x, of which all numbers are exact.
+type pointwiseGraph struct {
 	r      *rand.Rand
 	m      testModel
 	floats []string
 	bools  []string
 }
 
-func (f *functionOf) constant(choices ...float64) string {
+func (f *pointwiseGraph) constant(choices ...float64) string {
 	name := fmt.Sprintf("c%d", len(f.m.inits))
 	f.m.inits = append(f.m.inits, number(name, choices[f.r.IntN(len(choices))]))
 	return name
 }
 
-func (f *functionOf) limit() string {
+func (f *pointwiseGraph) limit() string {
 	return f.constant(-2, -1.5, -1, -0.5, 0, 0.25, 0.5, 1, 1.5, 2, 3)
 }
 
-func (f *functionOf) add(list *[]string, opType, in string, attrs ...any) {
+func (f *pointwiseGraph) add(list *[]string, opType, in string, attrs ...any) {
 	out := fmt.Sprintf("t%d", len(f.m.nodes))
 	f.m.nodes = append(f.m.nodes, op(opType, in, out, attrs...))
 	*list = append(*list, out)
 }
 
 // last returns one of the newest tensors.
-func (f *functionOf) last(list []string) string {
+func (f *pointwiseGraph) last(list []string) string {
 	return list[max(0, len(list)-1-f.r.IntN(3))]
 }
 
-func (f *functionOf) one(list ...string) string { return list[f.r.IntN(len(list))] }
+func (f *pointwiseGraph) one(list ...string) string { return list[f.r.IntN(len(list))] }
 
-func (f *functionOf) node() {
+func (f *pointwiseGraph) node() {
 	x := f.last(f.floats)
 	switch k := f.r.IntN(12); {
 	case k < 3:
@@ -174,7 +174,7 @@ func TestFunctionsOfOneValue(t *testing.T) {
 	converted, unlike := 0, map[string]int{}
 	for seed := range models {
 		r := rand.New(rand.NewPCG(uint64(seed), 91))
-		f := &functionOf{r: r, floats: []string{"x"}, m: testModel{input: image(1, 1, len(grid()))}}
+		f := &pointwiseGraph{r: r, floats: []string{"x"}, m: testModel{input: image(1, 1, len(grid()))}}
 		for range 3 + r.IntN(7) {
 			f.node()
 		}

@@ -242,7 +242,7 @@ func (im *importer) required(n *pb.Node, i int) *eval.Tensor {
 func (im *importer) value(n *pb.Node, i int) *build.Value {
 	r := im.operand(n, i)
 	if r.Value == nil {
-		try.Failf("input %d (%s) is constant", i, text.Quote(n.Input(i)))
+		try.Failf("input %d (%s) %w", i, text.Quote(n.Input(i)), errConstant)
 	}
 	return r.Value
 }

@@ -15,6 +15,12 @@ import (
 // errUnsupported is the reason of an operator that no layer does.
 var errUnsupported = errors.New("this operator is not supported")
 
+// errNotFolded is the reason of an operator that makes a constant of others and is not evaluated.
+var errNotFolded = errors.New("this operator is not evaluated, though all of its inputs are constant")
+
+// errConstant is the reason of an input that must be computed.
+var errConstant = errors.New("is constant")
+
 // errMissing is the reason of a tensor that nothing gives.
 var errMissing = errors.New("is given by no initialiser and is not the first output of an earlier node")
 
@@ -44,6 +50,9 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 		}
 	case errors.Is(o.Err, errMissing):
 		out.Advice = "the file is incomplete: PyTorch's newer exporter leaves tensors out at times, and not with optimize=False"
+	case errors.Is(o.Err, errNotFolded):
+		out.Advice = "let another program compute the constant, as ONNX Runtime does where it writes the optimised model " +
+			"(SessionOptions.optimized_model_filepath)"
 	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"
 	case errors.Is(o.Err, errUnsupported) && o.Node != nil && integers(o.Node.OpType):

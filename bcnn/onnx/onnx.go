@@ -24,9 +24,12 @@
 // Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK
 // over channels, Transpose, Unsqueeze, Where, the
 // comparisons and And, Or, Xor and Not of them, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
-// channels_last), bitcnn Binarize; and on constants what
-// exporters compute shapes and weights with: ArgMax, CastLike, ConstantOfShape, Mod, OneHot, Range, Reduce*,
-// Size, TopK, functions of single values, and those above. Opset 7 and later.
+// channels_last), bitcnn Binarize. Opset 7 and later.
+//
+// What depends on constants alone is evaluated, by all of these operators but Col2Im, ConvTranspose, LRN,
+// Resize, Upsample and those of QONNX that compute with windows, and by what exporters compute shapes and weights with: BitShift, Bitwise*, CastLike, CenterCropPad, Compress,
+// ConstantOfShape, CumSum, EyeLike, GatherElements, Hardmax, IsInf, IsNaN, Log, Mod, NonZero, OneHot, Range, Reduce*, ReverseSequence, Scatter*,
+// Size, Trilu, Unique, and the other functions of single values.
 //
 // Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
 // images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and
@@ -56,7 +59,7 @@
 // Here, operators.go is the table of operators, and a family of them is a file of
 // its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
 // arithmetic, quantize, linear, reshape, constants, select, if, slice, sequence, channels, gathernd, windows, lrn, resize, transposed,
-// spatial, largest. An operator reads attributes (pb) and
+// spatial, largest; fold, foldmoves and foldwindows evaluate. An operator reads attributes (pb) and
 // operands (importer.go), computes with constants (eval) or makes layers (build).
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the

@@ -1,6 +1,8 @@
 package onnx
 
 import (
+	"errors"
+
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -9,6 +11,9 @@ import (
 
 // handlers are the operators, by domain.
 var handlers = map[string]map[string]func(*importer, *pb.Node) build.Operand{}
+
+// constantsOnly are the operators that no layer does, but that are evaluated.
+var constantsOnly = map[string]bool{}
 
 func init() {
 	onnx := map[string]func(*importer, *pb.Node) build.Operand{
@@ -112,6 +117,10 @@ func init() {
 	}
 	delete(onnx, "BipolarQuant")
 	delete(onnx, "FMod")
+	for op := range folds {
+		constantsOnly[op] = onnx[op] == nil
+		onnx[op] = orFolded(op, onnx[op])
+	}
 	qonnx := map[string]func(*importer, *pb.Node) build.Operand{
 		"BipolarQuant":   (*importer).bipolarQuant,
 		"Im2Col":         (*importer).im2col,
@@ -132,6 +141,15 @@ func init() {
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) build.Operand{"Binarize": (*importer).binarize}
 }
 
+// unsupported is the reason of a node whose operator no handler imports.
+func (im *importer) unsupported(n *pb.Node) error {
+	constants := func() bool { _, ok := im.constants(n); return ok }
+	if folded, err := try.Do(constants); err == nil && folded && len(n.Inputs) > 0 {
+		return errNotFolded
+	}
+	return errUnsupported
+}
+
 // node imports a node. What no layer can be made of leaves a hole, see
 // build.Obstacle; the error is one that ends the import.
 func (im *importer) node(n *pb.Node) error {
@@ -140,14 +158,22 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	handler := handlers[n.Domain][n.OpType]
 	switch {
-	case handler == nil:
-		return im.hole(n, errUnsupported)
+	case handler == nil || constantsOnly[n.OpType] && im.blind(n):
+		return im.hole(n, im.unsupported(n))
 	case im.blind(n):
 		return im.hole(n, nil)
 	}
 	r, err := build.Operand{}, im.checkTypes(n)
 	if err == nil {
-		r, err = try.Do(func() build.Operand { return im.inFloat(n, handler) })
+		r, err = try.Do(func() build.Operand {
+			if r, ok := im.ofBatch(n); ok {
+				return r
+			}
+			if r, ok := im.ofRows(n, handler); ok {
+				return r
+			}
+			return im.inFloat(n, handler)
+		})
 	}
 	if over := im.build.Err(); over != nil { // and what came of it
 		return over
@@ -158,6 +184,8 @@ func (im *importer) node(n *pb.Node) error {
 	if err != nil {
 		if im.unsure(n) {
 			err = nil
+		} else if errors.Is(err, errConstant) && errors.Is(im.unsupported(n), errNotFolded) {
+			err = errNotFolded
 		}
 		return im.hole(n, err)
 	}

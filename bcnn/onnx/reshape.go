@@ -44,23 +44,26 @@ func axisIndex(v int64, rank int) int {
 	return int(v)
 }
 
-func (im *importer) shape(n *pb.Node) build.Operand {
-	r := im.operand(n, 0)
-	var sizes []int64
-	var batch []bool
+// sizes returns the dimensions of an operand, and which of them is the batch.
+func sizes(r build.Operand) (list []int64, batch []bool) {
 	if r.Constant != nil {
 		for _, d := range r.Constant.Dims {
-			sizes = append(sizes, int64(d))
+			list = append(list, int64(d))
 		}
-		batch = make([]bool, len(sizes))
-	} else {
-		for i, d := range r.Value.View {
-			batch = append(batch, view.IsBatch(d))
-			if sizes = append(sizes, 0); !view.IsBatch(d) {
-				sizes[i] = int64(r.Value.Size(i))
-			}
+		return list, make([]bool, len(list))
+	}
+	for i, d := range r.Value.View {
+		batch = append(batch, view.IsBatch(d))
+		if list = append(list, 0); !view.IsBatch(d) {
+			list[i] = int64(r.Value.Size(i))
 		}
 	}
+	return list, batch
+}
+
+func (im *importer) shape(n *pb.Node) build.Operand {
+	r := im.operand(n, 0)
+	sizes, batch := sizes(r)
 	rank := len(sizes)
 	bound := func(name string, fallback int) int {
 		v := n.Int(name, int64(fallback))
@@ -127,11 +130,25 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 	if r.Constant != nil {
 		return im.reshapeConstant(r.Constant, shape, allowZero != 0)
 	}
-	v := im.build.Movable(r.Value)
+	v := r.Value
+	if isRows(v) {
+		shape = copiedSizes(v, shape, allowZero != 0)
+		v = unrolled(v)
+	}
+	v = im.build.Movable(v)
 	total := v.Shape.Values()
 	want := shape.I64
 	if len(want) == 0 {
 		try.Failf("a scalar shape")
+	}
+	if dims := im.rowsOf(total, shape); dims != nil {
+		out := v.With(n)
+		seen, err := v.View.Reshape(dims)
+		if err != nil {
+			try.Failf("shape %v joins the batch with positions of an image of %d values: %w", want, total, err)
+		}
+		out.View = seen
+		return build.Operand{Value: rolled(out)}
 	}
 	if len(want) == 1 && im.batch == 1 && (want[0] == -1 || want[0] == int64(total)) && view.IsBatch(v.View[0]) {
 		line := im.build.Vector(v, n)
@@ -147,6 +164,24 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 	}
 	out.View = seen
 	return build.Operand{Value: out}
+}
+
+// copiedSizes returns the shape that is asked for of rows, with the sizes that a 0 copies: the first
+// dimension is left open.
+func copiedSizes(v *build.Value, shape *eval.Tensor, allowZero bool) *eval.Tensor {
+	list := slices.Clone(shape.I64)
+	for i, d := range list {
+		switch {
+		case d != 0 || allowZero || shape.Batch != nil && shape.Batch[i]:
+		case i == 0 && !slices.Contains(list, -1):
+			list[i] = -1
+		case i == 0 || i >= len(v.View):
+			try.Failf("shape %v of rows of all images", shape.I64)
+		default:
+			list[i] = int64(v.Size(i))
+		}
+	}
+	return eval.Sizes(list, shape.Batch)
 }
 
 // reshapeDims returns the dimensions behind the batch that a shape asks for.
@@ -168,7 +203,7 @@ func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bo
 			free, d = i, 1
 		}
 		if d < 1 || d > int64(total) || known > total/int(d) {
-			try.Failf("shape %v for %d values and the batch", want, total)
+			try.Failf("shape %v for images of %d values", want, total)
 		}
 		dims[i] = int(d)
 		known *= int(d)
@@ -180,10 +215,11 @@ func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bo
 	first := want[0]
 	// The batch may be copied, computed, or written as the size that the model
 	// was exported with.
-	isBatch := shape.Batch != nil && shape.Batch[0] || first == 0 && !allowZero ||
+	isBatch := shape.Batch != nil && shape.Batch[0] && want[0] == 0 || first == 0 && !allowZero ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
-		try.Failf("shape %v for %d values and the batch", want, total)
+		try.Failf("shape %v for images of %d values: its first dimension is neither the batch nor the batch times positions "+
+			"of an image", want, total)
 	}
 	return dims
 }

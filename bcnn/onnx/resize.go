@@ -151,7 +151,7 @@ func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
 		try.Failf("sizes of %v, want INT64", t.Type)
 	}
 	for i, batch := range t.Batch {
-		if batch && i > 0 {
+		if batch && (i > 0 || t.I64[i] > 0) {
 			try.Failf("its size depends on the number of images")
 		}
 	}

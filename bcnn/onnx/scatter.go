@@ -5,7 +5,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // allConstant returns the inputs of an operator that is supported on constants only.
@@ -27,18 +26,15 @@ func axisOf(n *pb.Node, t *eval.Tensor) int {
 }
 
 // scatter imports ScatterND and ScatterElements of constants: weights of which a part is
-// replaced.
+// replaced, or combined with others.
 func (im *importer) scatter(n *pb.Node) build.Operand {
 	c := im.allConstant(n, 3)
 	how := n.Text("reduction", "none")
-	if how != "none" {
-		try.Failf("reduction %s is not supported", text.Quote(how))
-	}
 	if n.OpType == "ScatterND" {
-		return build.Operand{Constant: im.eval.ScatterND(c[0], c[1], c[2])}
+		return build.Operand{Constant: im.eval.ScatterND(c[0], c[1], c[2], how)}
 	}
 	axis := axisOf(n, c[0])
-	return build.Operand{Constant: im.eval.ScatterElements(c[0], c[1], c[2], axis)}
+	return build.Operand{Constant: im.eval.ScatterElements(c[0], c[1], c[2], axis, how)}
 }
 
 func (im *importer) gatherElements(n *pb.Node) build.Operand {

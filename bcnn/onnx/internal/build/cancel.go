@@ -64,9 +64,9 @@ func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool) {
 }
 
 // near reports whether a constant is the sum that it shall stand for, up to the tolerance for
-// weights as a fraction of the largest; a value always is.
+// weights as a fraction of the largest; a value always is, and what depends on the batch size.
 func (b *Builder) near(rest, sum Operand) bool {
-	if rest.Constant == nil {
+	if rest.Constant == nil || sum.Constant.Sized() {
 		return true
 	}
 	largest, off := 0.0, 0.0

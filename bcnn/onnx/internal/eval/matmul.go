@@ -4,46 +4,71 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// MatMul multiplies matrices, the last two dimensions of a with those of b. One of them may
-// have more, or both the same before them, or b may be one vector. The products are summed in float64 and
-// rounded once.
+// MatMul multiplies matrices, the last two dimensions of a with those of b; the dimensions
+// before them are broadcast. A vector a is a row, a vector b a column. The products are summed
+// in float64 and rounded once.
 func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	na, nb := len(a.Dims), len(b.Dims)
-	if na > 1 && nb == 1 {
-		out := e.MatMul(a, b.Redim([]int{b.Dims[0], 1}))
-		out = out.Redim(out.Dims[:na-1])
-		return out
-	}
-	if a.Type != b.Type || !a.Type.Real() || na < 2 || nb < 2 || a.Dims[na-1] != b.Dims[nb-2] ||
-		na > 2 && nb > 2 && !slices.Equal(a.Dims[:na-2], b.Dims[:nb-2]) {
+	typ := a.Type.Real() || a.Type == pb.Int64 || a.Type == pb.Int32
+	if na == 0 || nb == 0 || max(na, nb) > pb.MaxRank-2 || a.Type != b.Type || !typ {
 		try.Failf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
 	}
 	if a.HasBatch() || b.HasBatch() {
 		try.Fail(errBatch)
 	}
-	rows, k, cols := a.Dims[na-2], a.Dims[na-1], b.Dims[nb-1]
-	outer := a.Dims[:na-2]
-	if na == 2 {
-		outer = b.Dims[:nb-2]
+	left, right := a, b
+	if na == 1 {
+		left = a.Redim([]int{1, a.Dims[0]})
 	}
-	out := e.NewTensor(a.Type, append(slices.Clone(outer), rows, cols))
-	for i := range out.Len() {
-		try.Check(e.Budget.Charge(lookUnits * int64(k)))
-		row, col := i/cols, i%cols
-		from := 0
-		if nb > 2 {
-			from = row / rows * k * cols
-		}
-		if na == 2 {
-			row %= rows
-		}
+	if nb == 1 {
+		right = b.Redim([]int{b.Dims[0], 1})
+	}
+	la, lb := len(left.Dims), len(right.Dims)
+	rows, k, cols := left.Dims[la-2], left.Dims[la-1], right.Dims[lb-1]
+	if right.Dims[lb-2] != k {
+		try.Failf("the product of constants of dimensions %v and %v", a.Dims, b.Dims)
+	}
+	outer := try.Value(Broadcast(left.Dims[:la-2], right.Dims[:lb-2]))
+	out := e.NewTensor(a.Type, slices.Concat(outer, []int{rows, cols}))
+	// One position of the result at a time: the strides of both operands to where it begins.
+	starts := [][]int{
+		append(matrixSteps(left.Dims, len(outer)), k, 0),
+		append(matrixSteps(right.Dims, len(outer)), 0, 1),
+	}
+	try.Check(e.Budget.Charge(lookUnits * int64(k) * int64(out.Len())))
+	e.walk(out.Dims, starts, func(i int, at []int) {
 		sum := 0.0
 		for j := range k {
-			sum += float64(a.At(row*k+j) * b.At(from+j*cols+col))
+			sum += float64(a.At(at[0]+j) * b.At(at[1]+j*cols))
+		}
+		if !a.Type.Real() && !holds(a.Type, sum) {
+			try.Failf("integer overflow")
 		}
 		out.Set(i, sum)
+	})
+	dims := slices.Clone(out.Dims)
+	if nb == 1 {
+		dims = slices.Delete(dims, len(dims)-1, len(dims))
 	}
-	return out
+	if na == 1 {
+		at := len(outer)
+		dims = slices.Delete(dims, at, at+1)
+	}
+	return out.Redim(dims)
+}
+
+// matrixSteps returns how far apart the matrices of a tensor lie along each of so many
+// dimensions that they are broadcast to.
+func matrixSteps(dims []int, rank int) []int {
+	n := len(dims) - 2
+	steps := append(make([]int, rank-n, rank+2), strides(dims)[:n]...)
+	for i, size := range dims[:n] {
+		if size == 1 {
+			steps[rank-n+i] = 0
+		}
+	}
+	return steps
 }

@@ -112,6 +112,9 @@ func (e *Evaluator) like(t *Tensor, marked bool, dims []int) *Tensor {
 	if len(dims) > pb.MaxRank {
 		try.Failf("more than %d dimensions", pb.MaxRank)
 	}
+	if t.Sized() {
+		try.Fail(errBatch)
+	}
 	out := e.NewTensor(t.Type, dims)
 	if marked {
 		try.Check(e.Budget.Charge(2 * int64(out.Len())))

@@ -18,8 +18,15 @@ type PointFunc func(args []*Tensor) *Tensor
 // UnaryOps are the operators with one operand.
 var UnaryOps = map[string]func(float64) float64{
 	"Abs":        math.Abs,
+	"Acos":       math.Acos,
+	"Acosh":      math.Acosh,
+	"Asin":       math.Asin,
+	"Asinh":      math.Asinh,
+	"Atan":       math.Atan,
+	"Atanh":      math.Atanh,
 	"Ceil":       math.Ceil,
 	"Cos":        math.Cos,
+	"Cosh":       math.Cosh,
 	"Erf":        math.Erf,
 	"Exp":        math.Exp,
 	"Floor":      math.Floor,
@@ -32,7 +39,9 @@ var UnaryOps = map[string]func(float64) float64{
 	"Sigmoid":    func(x float64) float64 { return 1 / (1 + math.Exp(-x)) },
 	"Sign":       sign,
 	"Sin":        math.Sin,
+	"Sinh":       math.Sinh,
 	"Sqrt":       math.Sqrt,
+	"Tan":        math.Tan,
 	"Tanh":       math.Tanh,
 }
 
@@ -169,10 +178,10 @@ func (e *Evaluator) Binary(op string) PointFunc {
 				e.chargeMod(a.At(at[0]), b.At(at[1]))
 			}
 			v := f(a.At(at[0]), b.At(at[1]))
-			if x, y := a.marked(at[0]), b.marked(at[1]); x || y {
+			if x, y := a.Marked(at[0]), b.Marked(at[1]); x || y {
 				// Equal: no batch has the size −1, which stands for a dimension
 				// to be kept, or 0.
-				if v = truth(x && y); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
+				if v = truth(x && y && a.I64[at[0]] == b.I64[at[1]]); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
 					try.Fail(errBatch)
 				}
 			}
@@ -195,8 +204,8 @@ func holds(typ pb.DataType, v float64) bool {
 	return math.Abs(v) < 1<<53 && float64(least) <= v && v <= float64(most)
 }
 
-// marked reports whether value i stands for the batch size.
-func (t *Tensor) marked(i int) bool { return t.Batch != nil && t.Batch[i] }
+// Marked reports whether value i stands for the batch size.
+func (t *Tensor) Marked(i int) bool { return t.Batch != nil && t.Batch[i] }
 
 // pointwise makes a tensor of what f sets from values of the operands at the same
 // place, where they are broadcast to each other.

@@ -39,6 +39,7 @@ func Reductions() []string {
 	for name := range reductions {
 		names = append(names, name)
 	}
+	names = append(names, "ReduceLogSumExp")
 	slices.Sort(names)
 	return names
 }
@@ -52,8 +53,12 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
 	}
-	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 {
+	extreme := op == "ReduceMax" || op == "ReduceMin"
+	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 && !extreme {
 		try.Failf("%s of %v", op, t.Type)
+	}
+	if op == "ReduceLogSumExp" {
+		return e.logSumExp(t, axes)
 	}
 	r := reductions[op]
 	dims, n := slices.Clone(t.Dims), 1 // n values become one
@@ -92,6 +97,25 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 		try.Failf("integer overflow")
 	}
 	return out
+}
+
+// logSumExp is the logarithm of the sum of e^x, of which the largest x is taken out before: it
+// may be too large for e^x.
+func (e *Evaluator) logSumExp(t *Tensor, axes []int) *Tensor {
+	if !t.Type.Real() {
+		try.Failf("ReduceLogSumExp of %v", t.Type)
+	}
+	most := e.Reduce("ReduceMax", t, axes)
+	try.Check(e.Budget.Loop(most.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			if math.IsInf(most.At(i), 0) {
+				most.Set(i, 0)
+			}
+		}
+	}))
+	t = e.Unary("Exp")([]*Tensor{e.Binary("Sub")([]*Tensor{t, most})})
+	sum := e.Unary("Log")([]*Tensor{e.Reduce("ReduceSum", t, axes)})
+	return e.Binary("Add")([]*Tensor{sum, most})
 }
 
 // Range lists start, start + delta, … up to limit, which is left out.

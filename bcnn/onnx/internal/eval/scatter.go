@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Position returns an index of a dimension, which counts from its end where it is negative.
@@ -28,9 +29,46 @@ func (e *Evaluator) clone(t *Tensor) *Tensor {
 	return out
 }
 
-// ScatterND replaces slices of a tensor: the last dimension of the indices names the
-// position of each.
-func (e *Evaluator) ScatterND(t, indices, updates *Tensor) *Tensor {
+// combine puts value k of from at i, or what how makes of both: add, mul, max, min; none
+// replaces.
+func (t *Tensor) combine(how string, i int, from *Tensor, k int) {
+	x, y := t.At(i), from.At(k)
+	switch how {
+	case "add":
+		x += y
+	case "mul":
+		x *= y
+	case "max":
+		x = max(x, y)
+	case "min":
+		x = min(x, y)
+	default:
+		t.put(i, from, k)
+		return
+	}
+	if !t.Type.Real() && !holds(t.Type, x) {
+		try.Failf("integer overflow")
+	}
+	t.Set(i, x)
+}
+
+// checkReduction checks what ScatterND and ScatterElements do with values that are there.
+func checkReduction(how string, typ pb.DataType) {
+	switch how {
+	case "none":
+	case "add", "mul", "max", "min":
+		if typ == pb.Bool {
+			try.Failf("reduction %s of %v", how, typ)
+		}
+	default:
+		try.Failf("reduction %s is not supported", text.Quote(how))
+	}
+}
+
+// ScatterND replaces slices of a tensor, or combines them with the new ones as how says: the last
+// dimension of the indices names the position of each.
+func (e *Evaluator) ScatterND(t, indices, updates *Tensor, how string) *Tensor {
+	checkReduction(how, t.Type)
 	list := try.Value(indices.Integers())
 	if len(indices.Dims) == 0 || updates.Type != t.Type || updates.HasBatch() {
 		try.Failf("indices without dimensions, or updates of another type")
@@ -49,7 +87,15 @@ func (e *Evaluator) ScatterND(t, indices, updates *Tensor) *Tensor {
 		for d, v := range list[i*k:][:k] {
 			to += Position(v, t.Dims[d]) * each[d]
 		}
-		e.copyRun(out, to, updates, i*run, run)
+		if how == "none" {
+			e.copyRun(out, to, updates, i*run, run)
+			continue
+		}
+		try.Check(e.Budget.Loop(run, func(lo, hi int) {
+			for k := lo; k < hi; k++ {
+				out.combine(how, to+k, updates, i*run+k)
+			}
+		}))
 	}
 	return out
 }
@@ -84,13 +130,15 @@ func (e *Evaluator) GatherElements(t, indices *Tensor, axis int) *Tensor {
 	return out
 }
 
-// ScatterElements replaces a value for every index along an axis.
-func (e *Evaluator) ScatterElements(t, indices, updates *Tensor, axis int) *Tensor {
+// ScatterElements replaces a value for every index along an axis, or combines it with the new
+// one as how says.
+func (e *Evaluator) ScatterElements(t, indices, updates *Tensor, axis int, how string) *Tensor {
+	checkReduction(how, t.Type)
 	if updates.Type != t.Type || updates.HasBatch() || !slices.Equal(updates.Dims, indices.Dims) {
 		try.Failf("updates %v at indices %v of %v", updates.Dims, indices.Dims, t.Dims)
 	}
 	out := e.clone(t)
-	e.alongAxis(t, indices, axis, func(i, at int) { out.put(at, updates, i) })
+	e.alongAxis(t, indices, axis, func(i, at int) { out.combine(how, at, updates, i) })
 	return out
 }
 

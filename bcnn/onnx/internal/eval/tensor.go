@@ -31,8 +31,13 @@ type Tensor struct {
 	F32  []float32
 	F64  []float64
 	I64  []int64
-	// Batch marks the integers that stand for the batch size; nil for none.
+	// Batch marks the integers that stand for the batch size, or for a multiple of it where they are
+	// not 0; nil for none.
 	Batch []bool
+	// Power is the power of the batch size that every value is still to be multiplied by, and
+	// Unknown says that the values depend on it in another way. See Sized.
+	Power   float64
+	Unknown bool
 }
 
 // Len returns the number of values.
@@ -80,8 +85,8 @@ func round(v float64, bits, least, infinite int) float64 {
 	return r
 }
 
-// HasBatch reports whether the tensor holds the batch size.
-func (t *Tensor) HasBatch() bool { return t.Batch != nil }
+// HasBatch reports whether the tensor holds the batch size, or what depends on it.
+func (t *Tensor) HasBatch() bool { return t.Batch != nil || t.Sized() }
 
 // Integers returns the values of a tensor of integers without the batch size.
 func (t *Tensor) Integers() ([]int64, error) {
@@ -100,7 +105,7 @@ func (t *Tensor) Redim(dims []int) *Tensor {
 
 // Equal reports whether two tensors have the same type, dimensions and values.
 func (t *Tensor) Equal(u *Tensor) bool {
-	return t.Type == u.Type && slices.Equal(t.Dims, u.Dims) &&
+	return t.Type == u.Type && slices.Equal(t.Dims, u.Dims) && t.Power == u.Power && !t.Unknown && !u.Unknown &&
 		slices.Equal(t.F32, u.F32) && slices.Equal(t.F64, u.F64) && slices.Equal(t.I64, u.I64)
 }
 

@@ -1,0 +1,321 @@
+package onnx
+
+import (
+	"math"
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Whatever depends on constants alone is evaluated: weights are made by operators that no
+// layer does.
+
+// fold evaluates a node of constants, nil for those that are left out.
+type fold func(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor
+
+// single is a fold of a node of one output.
+func single(f func(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor) fold {
+	return func(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor { return []*eval.Tensor{f(im, n, c)} }
+}
+
+// folds are the operators that are evaluated where all their inputs are constant, besides those
+// whose handlers know constants. least is the number of inputs that must be there.
+var folds = map[string]struct {
+	least int
+	fold  fold
+}{
+	"AveragePool":               {1, single(foldPool)},
+	"BitShift":                  {2, single(foldShift)},
+	"BitwiseAnd":                {2, single(foldBitwise)},
+	"BitwiseNot":                {1, single(foldBitwiseNot)},
+	"BitwiseOr":                 {2, single(foldBitwise)},
+	"BitwiseXor":                {2, single(foldBitwise)},
+	"Celu":                      {1, single(foldFunction)},
+	"CenterCropPad":             {2, single(foldCenterCropPad)},
+	"Compress":                  {2, single(foldCompress)},
+	"Conv":                      {2, single(foldConv)},
+	"DepthToSpace":              {1, single(foldDepthToSpace)},
+	"Einsum":                    {1, single(foldEinsum)},
+	"Elu":                       {1, single(foldFunction)},
+	"EyeLike":                   {1, single(foldEyeLike)},
+	"GatherND":                  {2, single(foldGatherND)},
+	"Gelu":                      {1, single(foldFunction)},
+	"Gemm":                      {2, single(foldGemm)},
+	"GlobalAveragePool":         {1, single(foldGlobalPool)},
+	"GlobalMaxPool":             {1, single(foldGlobalPool)},
+	"HardSigmoid":               {1, single(foldFunction)},
+	"HardSwish":                 {1, single(foldFunction)},
+	"Hardmax":                   {1, single(foldSoftmax)},
+	"IsInf":                     {1, single(foldIsInf)},
+	"IsNaN":                     {1, single(foldIsNaN)},
+	"LeakyRelu":                 {1, single(foldFunction)},
+	"LogSoftmax":                {1, single(foldSoftmax)},
+	"LpNormalization":           {1, single(foldLpNormalization)},
+	"MaxPool":                   {1, single(foldPool)},
+	"MeanVarianceNormalization": {1, single(foldMeanVariance)},
+	"Mish":                      {1, single(foldFunction)},
+	"NonZero":                   {1, single(foldNonZero)},
+	"PRelu":                     {2, single(foldPRelu)},
+	"Pad":                       {1, single(foldPad)},
+	"ReverseSequence":           {2, single(foldReverseSequence)},
+	"Selu":                      {1, single(foldFunction)},
+	"Shrink":                    {1, single(foldFunction)},
+	"Softmax":                   {1, single(foldSoftmax)},
+	"Softplus":                  {1, single(foldFunction)},
+	"Softsign":                  {1, single(foldFunction)},
+	"SpaceToDepth":              {1, single(foldSpaceToDepth)},
+	"Swish":                     {1, single(foldFunction)},
+	"ThresholdedRelu":           {1, single(foldFunction)},
+	"Trilu":                     {1, single(foldTrilu)},
+	"Unique":                    {1, foldUnique},
+}
+
+// orFolded returns the handler of an operator that is evaluated where all inputs are constant;
+// other is that for values, nil for none.
+func orFolded(op string, other handler) handler {
+	f := folds[op]
+	return func(im *importer, n *pb.Node) build.Operand {
+		c, constant := im.constants(n)
+		switch {
+		case !constant && other == nil:
+			try.Failf("%w on anything but constants", errUnsupported)
+		case !constant || len(c) == 0:
+			return other(im, n)
+		}
+		for i := range max(f.least, len(c)) {
+			if i >= len(c) || i < f.least && c[i] == nil {
+				try.Failf("input %d is missing", i)
+			}
+		}
+		results := f.fold(im, n, c)
+		if len(n.Outputs) > len(results) {
+			try.Failf("%d outputs, want at most %d", len(n.Outputs), len(results))
+		}
+		for i, name := range n.Outputs {
+			if name != "" {
+				im.env[name] = build.Operand{Constant: results[i]}
+			}
+		}
+		return build.Operand{Constant: results[0]}
+	}
+}
+
+// constants returns the inputs of a node, nil for those that are left out; ok is false where one
+// is not constant.
+func (im *importer) constants(n *pb.Node) (list []*eval.Tensor, ok bool) {
+	for i, name := range n.Inputs {
+		if name == "" {
+			list = append(list, nil)
+			continue
+		}
+		r := im.lookup(name)
+		if r.Constant == nil {
+			return nil, false
+		}
+		try.Check(im.budget.Charge(int64(i) + 1))
+		list = append(list, r.Constant)
+	}
+	return list, true
+}
+
+// input is an element of a list of inputs, nil for one that is left out.
+func input(c []*eval.Tensor, i int) *eval.Tensor {
+	if i < len(c) {
+		return c[i]
+	}
+	return nil
+}
+
+// integerOf is the single integer of an input, or the fallback if it is left out.
+func integerOf(c []*eval.Tensor, i int, fallback int64) int64 {
+	t := input(c, i)
+	if t == nil {
+		return fallback
+	}
+	list := try.Value(t.Integers())
+	if len(list) != 1 {
+		try.Failf("input %d is a constant of dimensions %v, want one integer", i, t.Dims)
+	}
+	return list[0]
+}
+
+// foldFunction evaluates the operators of single values that have attributes.
+func foldFunction(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.Map(c[0], c[0].Type, functionOf(n))
+}
+
+// functionOf returns what an operator makes of a value.
+func functionOf(n *pb.Node) func(x float64) float64 {
+	alpha := func(fallback float32) float64 { return float64(n.Float("alpha", fallback)) }
+	sigmoid := eval.UnaryOps["Sigmoid"]
+	switch n.OpType {
+	case "Celu":
+		a := alpha(1)
+		return func(x float64) float64 { return max(x, 0) + min(0, a*math.Expm1(x/a)) }
+	case "Elu", "Selu":
+		a, gamma := alpha(1), 1.0
+		if n.OpType == "Selu" {
+			a = alpha(1.67326319217681884765625)
+			gamma = float64(n.Float("gamma", 1.05070102214813232421875))
+		}
+		return func(x float64) float64 {
+			if x < 0 {
+				x = a * math.Expm1(x)
+			}
+			return gamma * x
+		}
+	case "Gelu":
+		return gelu(n.Text("approximate", "none"))
+	case "HardSigmoid", "HardSwish":
+		a, b := alpha(0.2), float64(n.Float("beta", 0.5))
+		if n.OpType == "HardSigmoid" {
+			return func(x float64) float64 { return max(0, min(float64(a*x)+b, 1)) }
+		}
+		return func(x float64) float64 { return x * max(0, min(x/6+0.5, 1)) }
+	case "LeakyRelu":
+		a := alpha(0.01)
+		return func(x float64) float64 {
+			if x < 0 {
+				x *= a
+			}
+			return x
+		}
+	case "Mish":
+		return func(x float64) float64 { return x * math.Tanh(logOnePlus(x)) }
+	case "Shrink":
+		bias, lambd := float64(n.Float("bias", 0)), float64(n.Float("lambd", 0.5))
+		return func(x float64) float64 { return shrunk(x, bias, lambd) }
+	case "Softplus":
+		return logOnePlus
+	case "Softsign":
+		return func(x float64) float64 { return x / (1 + math.Abs(x)) }
+	case "Swish":
+		a := alpha(1)
+		return func(x float64) float64 { return x * sigmoid(a*x) }
+	}
+	a := alpha(1) // ThresholdedRelu
+	return func(x float64) float64 {
+		if x > a {
+			return x
+		}
+		return 0
+	}
+}
+
+// logOnePlus is log(1 + e^x).
+func logOnePlus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
+
+// shrunk is what Shrink makes of a value.
+func shrunk(x, bias, lambd float64) float64 {
+	switch {
+	case x < -lambd:
+		return x + bias
+	case x > lambd:
+		return x - bias
+	}
+	return 0
+}
+
+func gelu(form string) func(x float64) float64 {
+	switch form {
+	case "none":
+		return func(x float64) float64 { return 0.5 * x * math.Erfc(-x/math.Sqrt2) }
+	case "tanh":
+		return func(x float64) float64 {
+			return 0.5 * x * (1 + math.Tanh(math.Sqrt(2/math.Pi)*(x+float64(0.044715*x*x*x))))
+		}
+	}
+	panic(try.Errorf("approximate is %s, want none or tanh", text.Quote(form)))
+}
+
+func foldIsNaN(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.Map(c[0], pb.Bool, func(x float64) float64 { return boolean(x != x) })
+}
+
+func foldIsInf(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	positive := n.Int("detect_positive", 1)
+	negative := n.Int("detect_negative", 1)
+	return im.eval.Map(c[0], pb.Bool, func(x float64) float64 {
+		return boolean(positive != 0 && math.IsInf(x, 1) || negative != 0 && math.IsInf(x, -1))
+	})
+}
+
+func boolean(b bool) float64 {
+	if b {
+		return 1
+	}
+	return 0
+}
+
+func foldShift(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	direction := n.Text("direction", "")
+	return im.eval.Bitwise(direction)(c[:2])
+}
+
+func foldBitwise(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.Bitwise(n.OpType)(c[:2])
+}
+
+func foldBitwiseNot(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.BitwiseNot(c[0])
+}
+
+func foldNonZero(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.NonZero(c[0])
+}
+
+func foldPRelu(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.PRelu(c[0], c[1])
+}
+
+// foldSoftmax evaluates Softmax, LogSoftmax and Hardmax. Before opset 13 the dimensions from
+// axis on count as one.
+func foldSoftmax(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	t, fallback := c[0], int64(-1)
+	if im.model.Opset < 13 {
+		fallback = 1
+	}
+	axis := axisIndex(n.Int("axis", fallback), len(t.Dims))
+	if im.model.Opset < 13 {
+		outer := try.Value(eval.Count(t.Dims[:axis]))
+		matrix := t.Redim([]int{outer, t.Len() / max(outer, 1)})
+		return im.eval.Softmax(matrix, 1, n.OpType).Redim(t.Dims)
+	}
+	return im.eval.Softmax(t, axis, n.OpType)
+}
+
+func foldLpNormalization(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	axis := axisIndex(n.Int("axis", -1), len(c[0].Dims))
+	return im.eval.LpNormalization(c[0], axis, n.Int("p", 2))
+}
+
+// foldMeanVariance evaluates (x − mean) / (deviation + 1e-9).
+func foldMeanVariance(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	list := n.Ints("axes")
+	if list == nil {
+		list = []int64{0, 2, 3}
+	}
+	var axes []int
+	for _, a := range list {
+		axes = append(axes, axisIndex(a, len(c[0].Dims)))
+	}
+	mean := im.eval.Reduce("ReduceMean", c[0], axes)
+	t := im.computed(c[0], []string{"Sub"}, mean)
+	square := im.computed(t, []string{"Mul"}, t)
+	deviation := im.eval.Unary("Sqrt")([]*eval.Tensor{im.eval.Reduce("ReduceMean", square, axes)})
+	deviation = im.computed(deviation, []string{"Add"}, eval.Scalar(t.Type, 1e-9))
+	return im.computed(t, []string{"Div"}, deviation)
+}
+
+func foldUnique(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor {
+	axis, sorted := -1, n.Int("sorted", 1)
+	if n.Has("axis") {
+		axis = axisIndex(n.Int("axis", 0), len(c[0].Dims))
+	}
+	list := im.eval.Unique(c[0], axis, sorted != 0)
+	return slices.Clone(list[:])
+}

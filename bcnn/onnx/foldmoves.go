@@ -1,0 +1,197 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Evaluation of operators that put the values of constants at other places, and of products.
+
+func foldGatherND(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	batch := n.Int("batch_dims", 0)
+	return im.eval.GatherND(c[0], c[1], int(max(-1, min(batch, pb.MaxRank))))
+}
+
+func foldCompress(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	if !n.Has("axis") {
+		return im.eval.Compress(c[0].Redim([]int{c[0].Len()}), c[1], 0)
+	}
+	axis := axisOf(n, c[0])
+	return im.eval.Compress(c[0], c[1], axis)
+}
+
+func foldTrilu(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	upper := n.Int("upper", 1)
+	return im.eval.Trilu(c[0], diagonal(integerOf(c, 1, 0)), upper != 0)
+}
+
+// diagonal is a number of one within what matrices can have.
+func diagonal(k int64) int64 { return max(-2*pb.MaxSize, min(k, 2*pb.MaxSize)) }
+
+func foldEyeLike(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	typ := pb.DataType(n.Int("dtype", int64(c[0].Type)))
+	return im.eval.EyeLike(typ, c[0].Dims, diagonal(n.Int("k", 0)))
+}
+
+func foldReverseSequence(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	rank := len(c[0].Dims)
+	batch, time := axisIndex(n.Int("batch_axis", 1), rank), axisIndex(n.Int("time_axis", 0), rank)
+	return im.eval.ReverseSequence(c[0], c[1], batch, time)
+}
+
+// blocks is the size of the blocks of DepthToSpace and SpaceToDepth, and the dimensions of the
+// constant.
+func blocks(n *pb.Node, t *eval.Tensor) (size int, d []int) {
+	b := n.Int("blocksize", 0)
+	if len(t.Dims) != 4 || b < 1 || b > pb.MaxSize {
+		try.Failf("blocks of %d in a constant of dimensions %v", b, t.Dims)
+	}
+	return int(b), t.Dims
+}
+
+func foldDepthToSpace(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	b, d := blocks(n, c[0])
+	mode := n.Text("mode", "DCR")
+	if d[1]%(b*b) != 0 || mode != "DCR" && mode != "CRD" {
+		try.Failf("mode %s, blocks of %d in %d channels", text.Quote(mode), b, d[1])
+	}
+	t, perm := c[0].Redim([]int{d[0], b, b, d[1] / b / b, d[2], d[3]}), []int{0, 3, 4, 1, 5, 2}
+	if mode == "CRD" {
+		t, perm = c[0].Redim([]int{d[0], d[1] / b / b, b, b, d[2], d[3]}), []int{0, 1, 4, 2, 5, 3}
+	}
+	return im.eval.Transpose(t, perm).Redim([]int{d[0], d[1] / b / b, d[2] * b, d[3] * b})
+}
+
+func foldSpaceToDepth(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	b, d := blocks(n, c[0])
+	if d[2]%b != 0 || d[3]%b != 0 {
+		try.Failf("blocks of %d in a constant of dimensions %v", b, d)
+	}
+	t := im.eval.Transpose(c[0].Redim([]int{d[0], d[1], d[2] / b, b, d[3] / b, b}), []int{0, 3, 5, 1, 2, 4})
+	return t.Redim([]int{d[0], d[1] * b * b, d[2] / b, d[3] / b})
+}
+
+// foldPad evaluates Pad.
+func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	t, mode := c[0], n.Text("mode", "constant")
+	fill := eval.Scalar(t.Type, float64(n.Float("value", 0)))
+	if given := input(c, 2); given != nil {
+		if fill = given; fill.Len() != 1 || fill.Type != t.Type {
+			try.Failf("its value is a constant of %v %v, want one of %v", fill.Type, fill.Dims, t.Type)
+		}
+	}
+	pads := n.Ints("pads")
+	if pads == nil {
+		if input(c, 1) == nil {
+			try.Failf("input 1 is missing")
+		}
+		pads = try.Value(c[1].Integers())
+	}
+	axes, ok := im.axes(n, 3, len(t.Dims))
+	if !ok {
+		for d := range t.Dims {
+			axes = append(axes, d)
+		}
+	}
+	if len(pads) != 2*len(axes) {
+		try.Failf("%d pads for %d dimensions", len(pads), len(axes))
+	}
+	positions := make([][]int, len(t.Dims))
+	for d, size := range t.Dims {
+		begin, end := int64(0), int64(0)
+		if i := slices.Index(axes, d); i >= 0 {
+			begin, end = pads[i], pads[len(axes)+i]
+		}
+		if max(begin, end) > pb.MaxSize || min(begin, end) < -pb.MaxSize || begin+end < -int64(size) {
+			try.Failf("pads %d and %d of a dimension of %d", begin, end, size)
+		}
+		positions[d] = im.foldPositions(mode, size, int(begin), int(end))
+	}
+	return im.eval.Pad(t, positions, fill)
+}
+
+// foldPositions returns the positions that a dimension consists of between pads, −1 for those of
+// another value.
+func (im *importer) foldPositions(mode string, size, begin, end int) []int {
+	if mode != "constant" && (begin > 0 || end > 0) {
+		list := im.padPositions(mode, size, begin, end)
+		return try.Value(budget.List(im.budget, len(list), func(i int) int { return int(list[i]) }))
+	}
+	return try.Value(budget.List(im.budget, max(size+begin+end, 0), func(i int) int {
+		if i -= begin; i >= 0 && i < size {
+			return i
+		}
+		return -1
+	}))
+}
+
+// foldCenterCropPad evaluates CenterCropPad: crops and pads with zeros, the same on both sides.
+func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	t := c[0]
+	want := try.Value(c[1].Integers())
+	list := n.Ints("axes")
+	if list == nil {
+		for d := range t.Dims {
+			list = append(list, int64(d))
+		}
+	}
+	if len(list) != len(want) {
+		try.Failf("%d sizes for %d dimensions", len(want), len(list))
+	}
+	positions := make([][]int, len(t.Dims))
+	for d, size := range t.Dims {
+		positions[d] = im.foldPositions("constant", size, 0, 0)
+	}
+	for i, a := range list {
+		d := axisIndex(a, len(t.Dims))
+		size := t.Dims[d]
+		if want[i] < 0 || want[i] > pb.MaxSize {
+			try.Failf("a size of %d", want[i])
+		}
+		more := int(want[i]) - size
+		begin := more / 2
+		if more < 0 { // of an odd difference the larger part goes at the end
+			begin = -(-more / 2)
+		}
+		positions[d] = im.foldPositions("constant", size, begin, more-begin)
+	}
+	return im.eval.Pad(t, positions, eval.Scalar(t.Type, 0))
+}
+
+func foldEinsum(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	return im.eval.Einsum(n.Text("equation", ""), c)
+}
+
+// foldGemm evaluates alpha·A·B + beta·C.
+func foldGemm(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+	a, b := c[0], c[1]
+	if len(a.Dims) != 2 || len(b.Dims) != 2 {
+		try.Failf("constants of dimensions %v and %v, want matrices", a.Dims, b.Dims)
+	}
+	if n.Int("transA", 0) != 0 {
+		a = im.eval.Transpose(a, []int{1, 0})
+	}
+	if n.Int("transB", 0) != 0 {
+		b = im.eval.Transpose(b, []int{1, 0})
+	}
+	t := im.eval.MatMul(a, b)
+	if alpha := n.Float("alpha", 1); alpha != 1 {
+		t = im.computed(t, []string{"Mul"}, eval.Scalar(t.Type, float64(alpha)))
+	}
+	bias := input(c, 2)
+	if bias == nil {
+		return t
+	}
+	if beta := n.Float("beta", 1); beta != 1 {
+		bias = im.computed(bias, []string{"Mul"}, eval.Scalar(t.Type, float64(beta)))
+	}
+	if dims := try.Value(eval.Broadcast(t.Dims, bias.Dims)); !slices.Equal(dims, t.Dims) {
+		try.Failf("C has dimensions %v for a product of %v", bias.Dims, t.Dims)
+	}
+	return im.computed(t, []string{"Add"}, bias)
+}

@@ -1,0 +1,104 @@
+package eval
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// Operators that put values at other places.
+
+// Trilu keeps the values of matrices, the last two dimensions, that lie on diagonal k or above
+// it, with upper, or below it; the others become 0.
+func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
+	rank := len(t.Dims)
+	if rank < 2 {
+		try.Failf("a tensor of dimensions %v is no matrix", t.Dims)
+	}
+	out := e.clone(t)
+	rows, cols := t.Dims[rank-2], t.Dims[rank-1]
+	zero := Scalar(t.Type, 0)
+	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			above := int64(i%cols-i/cols%rows) - k // the diagonal that it lies on, behind k
+			if upper && above < 0 || !upper && above > 0 {
+				out.put(i, zero, 0)
+			}
+		}
+	}))
+	return out
+}
+
+// EyeLike makes a matrix with ones on diagonal k.
+func (e *Evaluator) EyeLike(typ pb.DataType, dims []int, k int64) *Tensor {
+	if len(dims) != 2 || typ.Size() == 0 {
+		try.Failf("dimensions %v of %v, want a matrix", dims, typ)
+	}
+	out := e.NewTensor(typ, slices.Clone(dims))
+	for row := range dims[0] {
+		try.Check(e.Budget.Charge(1))
+		if col := int64(row) + k; col >= 0 && col < int64(dims[1]) {
+			out.Set(row*dims[1]+int(col), 1)
+		}
+	}
+	return out
+}
+
+// ReverseSequence reverses the first values along an axis of each position of another one, so
+// many as lengths says.
+func (e *Evaluator) ReverseSequence(t, lengths *Tensor, batch, time int) *Tensor {
+	list := try.Value(lengths.Integers())
+	if batch == time || len(lengths.Dims) != 1 || len(list) != t.Dims[batch] {
+		try.Failf("%v lengths of %v along %d and %d", lengths.Dims, t.Dims, batch, time)
+	}
+	for _, n := range list {
+		try.Check(e.Budget.Charge(1))
+		if n < 0 || n > int64(t.Dims[time]) {
+			try.Failf("a sequence of %d in a dimension of %d", n, t.Dims[time])
+		}
+	}
+	out := e.clone(t)
+	each := strides(t.Dims)
+	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			n, k := list[i/each[batch]%t.Dims[batch]], i/each[time]%t.Dims[time]
+			if k < int(n) {
+				out.put(i, t, i+(int(n)-1-2*k)*each[time])
+			}
+		}
+	}))
+	return out
+}
+
+// Pad puts begin[d] and end[d] values around dimension d, or takes them away where they are
+// negative. positions says, for a dimension of the result, which position of t each is, −1 for
+// fill.
+func (e *Evaluator) Pad(t *Tensor, positions [][]int, fill *Tensor) *Tensor {
+	if t.HasBatch() {
+		try.Fail(errBatch)
+	}
+	dims, each := make([]int, len(t.Dims)), strides(t.Dims)
+	for d, list := range positions {
+		dims[d] = len(list)
+	}
+	out := e.NewTensor(t.Type, dims)
+	to := strides(dims)
+	try.Check(e.Budget.Charge(int64(len(dims)) * int64(out.Len())))
+	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
+		for i := lo; i < hi; i++ {
+			from, inside := 0, true
+			for d, list := range positions {
+				p := list[i/to[d]%dims[d]]
+				inside = inside && p >= 0
+				from += p * each[d]
+			}
+			if inside {
+				out.put(i, t, from)
+			} else {
+				out.put(i, fill, 0)
+			}
+		}
+	}))
+	return out
+}

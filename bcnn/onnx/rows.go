@@ -1,0 +1,171 @@
+package onnx
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+)
+
+// Rows: networks on clouds of points make one matrix of the points of all images, x.view(-1, C),
+// multiply it, and take it apart again. Its first dimension is the batch joined with positions of
+// an image. No layer joins images: operators see a matrix of rows as batch, positions, channels.
+
+// isRows reports whether the first dimension joins the batch with positions.
+func isRows(v *build.Value) bool {
+	return v != nil && len(v.View) > 0 && len(v.View[0]) > 1 && v.View[0][0].Axis == view.N
+}
+
+// unrolled returns rows as batch and positions, two dimensions.
+func unrolled(v *build.Value) *build.Value {
+	out := v.With(v.Node)
+	out.View = slices.Concat(view.View{view.Batch, v.View[0][1:]}, v.View[1:])
+	return out
+}
+
+// rolled is the inverse of unrolled.
+func rolled(v *build.Value) *build.Value {
+	if len(v.View) < 2 || !view.IsBatch(v.View[0]) {
+		try.Failf("its first dimension does not stay the batch joined with others")
+	}
+	out := v.With(v.Node)
+	out.View = slices.Concat(view.View{slices.Concat(view.Batch, v.View[1])}, v.View[2:])
+	return out
+}
+
+// ofEach are the operators that do the same with every value, or with the last dimension.
+var ofEach = []string{
+	"BipolarQuant", "Cast", "Celu", "Clip", "DequantizeLinear", "Dropout", "Elu", "Gelu", "HardSigmoid",
+	"HardSwish", "Identity", "LeakyRelu", "MatMul", "Mish", "PRelu", "Quant", "QuantizeLinear", "Selu", "Shrink", "Softplus",
+	"Softsign", "Sum", "Swish", "ThresholdedRelu", "Where",
+}
+
+// ofRows imports a node that reads rows. ok is false for any other, and for Reshape, which takes
+// them apart.
+func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
+	rows := func(name string) bool { return isRows(im.env[name].Value) }
+	if !slices.ContainsFunc(n.Inputs, rows) || n.OpType == "Reshape" {
+		return r, false
+	}
+	_, unary := eval.UnaryOps[n.OpType]
+	_, binary := eval.BinaryOps[n.OpType]
+	each := unary || binary || slices.Contains(ofEach, n.OpType)
+	switch n.OpType {
+	case "Softmax", "LogSoftmax":
+		each = n.Int("axis", -1) == -1 && im.model.Opset >= 13
+	case "BatchNormalization", "Gemm":
+		each = rows(n.Input(0))
+	}
+	if !each {
+		try.Failf("its first dimension joins the batch with positions, for which this operator is not supported: " +
+			"view it as batch, positions and channels before")
+	}
+	for i, name := range n.Inputs {
+		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
+			continue
+		}
+		was := im.lookup(name)
+		switch t := was.Constant; {
+		case rows(name):
+			im.env[name] = build.Operand{Value: unrolled(was.Value)}
+			defer func() { im.env[name] = was }()
+		case t == nil:
+			try.Failf("it joins rows of all images with a tensor that has the batch as a dimension")
+		case len(t.Dims) > 2 || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
+			try.Failf("a constant of dimensions %v for rows of all images", t.Dims)
+		}
+	}
+	switch n.OpType {
+	case "Gemm":
+		f = (*importer).rowsGemm
+	case "BatchNormalization":
+		f = (*importer).rowsNorm
+	}
+	r = im.inFloat(n, f)
+	if r.Value != nil {
+		r.Value = rolled(r.Value)
+	}
+	return r, true
+}
+
+// rowsGemm imports alpha·A·B + beta·C of rows: a 1×1 convolution.
+func (im *importer) rowsGemm(n *pb.Node) build.Operand {
+	transA := n.Int("transA", 0)
+	w := im.required(n, 1)
+	c := im.constant(n, 2)
+	if transA != 0 || len(w.Dims) != 2 || w.Type != pb.Float {
+		try.Failf("weights of %v %v with transA %d, want two dimensions of FLOAT and 0", w.Type, w.Dims, transA)
+	}
+	if transB := n.Int("transB", 0); transB != 0 {
+		w = im.eval.Transpose(w, []int{1, 0})
+	}
+	if alpha := n.Float("alpha", 1); alpha != 1 {
+		w = im.computed(w, []string{"Mul"}, eval.Scalar(pb.Float, float64(alpha)))
+	}
+	v := im.build.Movable(im.value(n, 0))
+	try.Check(v.CheckReal())
+	k, out := w.Dims[0], w.Dims[1]
+	v = im.channelled(n, v, k)
+	if last := lastOf(v); k != v.Shape.C || !view.Only(last, view.C) || view.Product(last) != k || out == 0 {
+		try.Failf("weights of %d inputs for rows of %d values (%v in memory): the last dimension must be the channels",
+			k, view.Product(last), v.Shape)
+	}
+	return im.pixelDense(n, v, w, im.denseBias(c, out, n.Float("beta", 1)))
+}
+
+// rowsNorm imports BatchNormalization of rows, whose last dimension is the channels.
+func (im *importer) rowsNorm(n *pb.Node) build.Operand {
+	swap := []int{0, 2, 1}
+	r := im.operand(n, 0)
+	if rankOf(r) != 3 {
+		try.Failf("rows of %d dimensions, want one behind the rows", rankOf(r)-2)
+	}
+	v := im.build.Movable(r.Value)
+	r.Value = im.channelled(n, v, v.Size(2))
+	m := *n
+	m.Inputs = slices.Clone(n.Inputs)
+	m.Inputs[0] = im.lend(n.Input(0), "as batch, channels, positions", im.permute(n, r, swap))
+	return im.permute(n, im.batchNorm(&m), swap)
+}
+
+// rowsOf returns the dimensions behind the batch of images of so many values of which a Reshape
+// joins the first, the positions, with the batch; nil if it does not. Its first dimension is left
+// open, or the product of both.
+func (im *importer) rowsOf(total int, shape *eval.Tensor) []int {
+	want := shape.I64
+	if len(want) < 2 {
+		return nil
+	}
+	positions := 0
+	switch first := want[0]; {
+	case shape.Marked(0):
+		positions = int(first)
+	case first > 0 && im.batch > 0 && first%int64(im.batch) == 0:
+		positions = int(first / int64(im.batch))
+	case first != -1:
+		return nil
+	}
+	dims, free, rest := []int{positions}, 0, 1
+	for i, d := range want[1:] {
+		if d == -1 && positions > 0 && free == 0 {
+			free, d = i+1, 1
+		}
+		if d < 1 || d > int64(total) || rest > total/int(d) || shape.Marked(i+1) {
+			return nil
+		}
+		dims, rest = append(dims, int(d)), rest*int(d)
+	}
+	switch {
+	case positions == 0:
+		dims[0] = total / rest
+	case free > 0:
+		dims[free] = total / rest / positions
+	}
+	if dims[0] < 2 || try.Value(eval.Count(dims)) != total {
+		return nil
+	}
+	return dims
+}
