@@ -108,7 +108,7 @@ func TestUnlikeParts(t *testing.T) {
 		{"a sum", []testNode{op("Add", "signs two", "q"), op("Conv", "q pm3", "y", "pads", around)}, 2},
 		{"a sum of three", []testNode{op("Add", "signs ternary", "q0"), op("Add", "levels q0", "q"), op("Conv", "q pm3 bias", "y", "pads", around)}, 3},
 		{"a sum, scaled", []testNode{op("Add", "signs two", "q0"), op("Mul", "q0 half", "q1"), op("Add", "q1 ternary", "q"), op("Conv", "q few3 bias", "y", "pads", around)}, 3},
-		{"a sum in groups", []testNode{op("Add", "signs ternary", "q"), op("Conv", "q single", "y", "group", 3)}, 1},
+		{"a sum in groups", []testNode{op("Add", "signs ternary", "q"), op("Conv", "q single", "y", "group", 3)}, 2},
 		{"a sum, flattened", []testNode{op("Add", "signs two", "q"), op("Flatten", "q", "f"), op("MatMul", "f dense90", "y")}, 2},
 		{"a sum, pooled", []testNode{op("Add", "signs two", "q"), op("MaxPool", "q", "p", "kernel_shape", []int{2, 2}), op("Conv", "p pm3", "y")}, 0},
 		{"a sum that is moved", []testNode{op("Add", "signs two", "q0"), op("Add", "q0 third", "q"), op("Conv", "q pm3", "y")}, 2},

@@ -99,20 +99,29 @@ func (p *pass) exactly(l *layer, w bcnn.Weights, in value) (*value, error) {
 		if err := p.unpack(l, w); err != nil {
 			return nil, err
 		}
-		return p.finished(p.coded(l, *c))
+		y, err := p.finished(p.coded(l, *c))
+		if y == nil && err == nil && in.sum != nil {
+			return p.onParts(l, w, in)
+		}
+		return y, err
 	case in.sum != nil || in.joined != nil:
-		if !p.on(Parts) || !p.on(Factors) {
-			break
-		}
-		if err := p.unpack(l, w); err != nil {
-			return nil, err
-		}
-		y, err := p.finished(p.parted(l, in))
+		y, err := p.onParts(l, w, in)
 		if y != nil || err != nil {
 			return y, err
 		}
 	}
 	return p.onNumbers(l, in, real)
+}
+
+// onParts returns the layer at hand on codes of several scales; nil where it has no exact sums.
+func (p *pass) onParts(l *layer, w bcnn.Weights, in value) (*value, error) {
+	if !p.on(Parts) || !p.on(Factors) {
+		return nil, nil
+	}
+	if err := p.unpack(l, w); err != nil {
+		return nil, err
+	}
+	return p.finished(p.parted(l, in))
 }
 
 // onNumbers returns the layer at hand with weights of ±α on values of which no codes are known;

@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -163,18 +162,14 @@ func (p *pass) paired(op bcnn.Op) (out value, ok bool, err error) {
 	if zero := slices.Index(c.values, 0); zero >= 0 { // 0 stays 0
 		c.low, q.Low = -zero, -zero
 	}
-	if c.fit(); !c.affine {
-		if _, equal := values.EqualSteps(c.values); !equal {
-			return out, false, nil
-		}
-	}
-	if p.room -= 2; p.room < 0 {
+	c.fit()
+	if p.room -= 2; !c.affine || p.room < 0 {
 		return out, false, nil
 	}
 	p.found(Functions, "it is of %d values, and what it is made of are steps of one tensor", q.Levels)
 	c.layer = p.emit("/levels", q, shape, s.base)
 	out = p.valued(c)
-	if _, add := op.(bcnn.Add); add && !c.affine { // a sum of more codes may be parts
+	if _, add := op.(bcnn.Add); add { // for weights that are few on parts alone
 		out.sum = collected(p.value(inputs[0]).terms(), p.value(inputs[1]).terms())
 	}
 	return out, true, nil
