@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math"
 	"time"
 
@@ -73,7 +74,9 @@ func (s *Server) guard(ctx context.Context, method string, call func() error) (e
 			}
 			err = f.GRPCStatus().Err()
 		}
-		s.log.Debug("request", "method", method, "code", status.Code(err), "took", time.Since(began))
+		if s.log.Enabled(ctx, slog.LevelDebug) {
+			s.log.Debug("request", "method", method, "code", status.Code(err), "took", time.Since(began))
+		}
 	}()
 	if !openCalls[method] {
 		var authorization string

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"net/http"
 	"path"
 	"runtime/debug"
@@ -120,7 +121,9 @@ func (s *Server) answer(h handler) http.Handler {
 				_ = writeJSON(w, code, map[string]string{"error": f.Error()})
 			}
 		}
-		s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", code, "took", time.Since(began))
+		if s.log.Enabled(r.Context(), slog.LevelDebug) { // what is logged takes memory, logged or not
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", code, "took", time.Since(began))
+		}
 	})
 }
 
@@ -156,9 +159,10 @@ func writeReady(w http.ResponseWriter, ready bool, v any) error {
 	return writeJSON(w, status, v)
 }
 
-// body reads the body of a request, uncompressed. done must be called when it is no longer used.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, done func(), err error) {
+// body reads the body of a request, uncompressed. The caller frees it.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (*body, error) {
 	reader, size := io.Reader(http.MaxBytesReader(w, r.Body, s.opts.MaxBody)), r.ContentLength
+	var err error
 	switch encoding := r.Header.Get("Content-Encoding"); encoding {
 	case "", "identity":
 	case "gzip":
@@ -171,14 +175,13 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request) (body []byte, done
 		err = fmt.Errorf("the encoding %s, want gzip or deflate", text.Quote(encoding))
 	}
 	if err != nil {
-		return nil, nil, bodyError(err)
+		return nil, bodyError(err)
 	}
-	body, buffered, err := s.limits.read(reader, size, s.opts.MaxBody)
+	b, err := s.limits.read(reader, size, s.opts.MaxBody)
 	if err != nil {
-		s.limits.free(buffered)
-		return nil, nil, bodyError(err)
+		return nil, bodyError(err)
 	}
-	return body, func() { s.limits.free(buffered) }, nil
+	return b, nil
 }
 
 // bodyError says what an error in reading a body is.
@@ -198,11 +201,11 @@ func bodyError(err error) error {
 // and counts it.
 func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, m *model, body []byte) error) error {
 	// Whoever reads a body slowly takes no place of others.
-	body, done, err := s.body(w, r)
+	body, err := s.body(w, r)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer body.free()
 	if err := s.limits.begin(); err != nil {
 		return err
 	}
@@ -215,7 +218,7 @@ func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do func(ctx c
 	defer m.release()
 	ctx, cancel := context.WithTimeout(r.Context(), s.opts.Timeout)
 	defer cancel()
-	err = do(ctx, m, body)
+	err = do(ctx, m, body.bytes)
 	m.counters.done(overHTTP, time.Since(began), err)
 	return err
 }
@@ -368,16 +371,16 @@ func (s *Server) getStatistics(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
-	body, done, err := s.body(w, r)
+	body, err := s.body(w, r)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer body.free()
 	var request struct {
 		Ready bool `json:"ready"`
 	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &request); err != nil {
+	if len(body.bytes) > 0 {
+		if err := json.Unmarshal(body.bytes, &request); err != nil {
 			return badf("the request is not valid JSON: %w", err)
 		}
 	}
@@ -385,16 +388,16 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
-	body, done, err := s.body(w, r)
+	body, err := s.body(w, r)
 	if err != nil {
 		return err
 	}
-	defer done()
+	defer body.free()
 	var request struct {
 		Parameters map[string]any `json:"parameters"`
 	}
-	if len(body) > 0 {
-		if err := json.Unmarshal(body, &request); err != nil {
+	if len(body.bytes) > 0 {
+		if err := json.Unmarshal(body.bytes, &request); err != nil {
 			return badf("the request is not valid JSON: %w", err)
 		}
 	}

@@ -1,12 +1,12 @@
 package serve
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"crypto/subtle"
 	"fmt"
 	"io"
 	"strings"
+	"sync"
 	"sync/atomic"
 
 	"google.golang.org/grpc/codes"
@@ -35,54 +35,66 @@ func (l *limits) end() {
 	l.metrics.progress.Dec()
 }
 
-// firstBuffer is the memory of a body whose size is not known, and that of a small one.
-const firstBuffer = 64 << 10
+// firstBuffer is the memory that a body gets first. Small bodies need no more, and these are
+// used again.
+const firstBuffer = 32 << 10
 
-// read reads a body of at most limit bytes; size is that which it is said to have, or -1.
-// Memory is taken as the bytes come, so that whoever only claims to send many takes none. The
-// caller frees what was buffered.
-func (l *limits) read(r io.Reader, size, limit int64) (body []byte, buffered int64, err error) {
-	if size > limit {
-		return nil, 0, badf("%w: %d bytes, at most %d are read", errBody, size, limit)
-	}
-	if size < 0 || size > firstBuffer {
-		size = firstBuffer
-	}
-	take := func(n int64) error {
-		if l.buffered.Add(n) > l.maxBuffered {
-			l.buffered.Add(-n)
-			l.metrics.rejected.WithLabelValues("memory").Inc()
-			return failf(codes.ResourceExhausted, "the bodies of requests take %d bytes, which are all that they may", l.maxBuffered)
-		}
-		buffered += n
-		return nil
-	}
-	if err := take(size + bytes.MinRead); err != nil {
-		return nil, buffered, err
-	}
-	body = make([]byte, 0, size+bytes.MinRead)
-	for {
-		n, err := r.Read(body[len(body):cap(body)])
-		body = body[:len(body)+n]
-		switch {
-		case int64(len(body)) > limit:
-			return nil, buffered, badf("%w: more than the %d bytes that are read", errBody, limit)
-		case err == io.EOF:
-			return body, buffered, nil
-		case err != nil:
-			return nil, buffered, err
-		}
-		if len(body) == cap(body) {
-			more := int64(cap(body))
-			if err := take(more); err != nil {
-				return nil, buffered, err
-			}
-			body = append(make([]byte, 0, 2*more), body...)
-		}
-	}
+var firstBuffers = sync.Pool{New: func() any { return new([firstBuffer]byte) }}
+
+// body is a body that was read.
+type body struct {
+	bytes    []byte
+	buffered int64
+	first    *[firstBuffer]byte // which bytes are a part of if they are few
+	limits   *limits
 }
 
-func (l *limits) free(buffered int64) { l.buffered.Add(-buffered) }
+// free gives the memory back: the bytes must not be used any more.
+func (b *body) free() {
+	b.limits.buffered.Add(-b.buffered)
+	firstBuffers.Put(b.first)
+}
+
+// take takes memory for n more bytes.
+func (b *body) take(n int64) error {
+	if b.limits.buffered.Add(n) > b.limits.maxBuffered {
+		b.limits.buffered.Add(-n)
+		b.limits.metrics.rejected.WithLabelValues("memory").Inc()
+		return failf(codes.ResourceExhausted, "the bodies of requests take %d bytes, which are all that they may", b.limits.maxBuffered)
+	}
+	b.buffered += n
+	return nil
+}
+
+// read reads a body of at most limit bytes; size is that which it is said to have, or -1.
+// Memory is taken as the bytes come, so that whoever only claims to send many takes none.
+func (l *limits) read(r io.Reader, size, limit int64) (*body, error) {
+	if size > limit {
+		return nil, badf("%w: %d bytes, at most %d are read", errBody, size, limit)
+	}
+	b := &body{limits: l, first: firstBuffers.Get().(*[firstBuffer]byte)}
+	b.bytes = b.first[:0]
+	err := b.take(firstBuffer)
+	for err == nil {
+		if len(b.bytes) == cap(b.bytes) {
+			if err = b.take(int64(cap(b.bytes))); err != nil {
+				break
+			}
+			b.bytes = append(make([]byte, 0, 2*cap(b.bytes)), b.bytes...)
+		}
+		var n int
+		n, err = r.Read(b.bytes[len(b.bytes):cap(b.bytes)])
+		b.bytes = b.bytes[:len(b.bytes)+n]
+		if int64(len(b.bytes)) > limit {
+			err = badf("%w: more than the %d bytes that are read", errBody, limit)
+		}
+	}
+	if err != io.EOF {
+		b.free()
+		return nil, err
+	}
+	return b, nil
+}
 
 // tokens are the hashes of bearer tokens: comparing those says nothing of the tokens.
 type tokens [][sha256.Size]byte
