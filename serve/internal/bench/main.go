@@ -264,17 +264,20 @@ func (b *bench) latency() error {
 
 // soak asks many times and prints what the server's process takes.
 func (b *bench) soak() error {
+	calls := make([]func() error, b.clients)
+	for i := range calls {
+		var err error
+		if calls[i], err = b.overHTTP(i); err != nil {
+			return err
+		}
+	}
 	began := time.Now()
 	for part := range 10 {
 		var left atomic.Int64
 		left.Store(int64(b.n / 10))
 		var wg sync.WaitGroup
 		errs := make([]error, b.clients)
-		for i := range b.clients {
-			call, err := b.overHTTP(i)
-			if err != nil {
-				return err
-			}
+		for i, call := range calls {
 			wg.Go(func() {
 				for left.Add(-1) >= 0 && errs[i] == nil {
 					errs[i] = call()
