@@ -156,24 +156,13 @@ func TestIdleConnections(t *testing.T) {
 	s := newServer(t, Options{}, "digits")
 	bounded := []*listener{newListener(listen(t), most, s.metrics), newListener(listen(t), most, s.metrics)}
 	url, wire, _ := serving(t, s, Listeners{HTTP: bounded[0], GRPC: bounded[1]})
-	aged := time.Now().Add(-time.Minute)
-	ageAll := func() { // as if they had been silent for a minute
-		for _, l := range bounded {
-			l.mu.Lock()
-			for c := range l.conns {
-				c.used.Store(aged.UnixNano())
-			}
-			l.mu.Unlock()
-		}
-	}
 	for i := range idle {
 		raw(t, url, "")
 		raw(t, wire, "")
-		if i%(most/2) == 0 {
-			ageAll()
+		if i%100 == 0 {
+			fine(t, url)
 		}
 	}
-	ageAll()
 	fine(t, url)
 	client := pb.NewGRPCInferenceServiceClient(connect(t, wire))
 	_, err := client.ServerLive(t.Context(), &pb.ServerLiveRequest{}, grpc.WaitForReady(true))
@@ -184,6 +173,29 @@ func TestIdleConnections(t *testing.T) {
 		l.mu.Unlock()
 	}
 	require.Contains(t, string(get(t, url+"/metrics").body), `bcnn_rejected_total{reason="connections"}`)
+
+	// Connections that have said something are not idle for a second.
+	for range most {
+		raw(t, url, "GET /v2 HTTP/1.1\r\n")
+	}
+	spoke := func() (n int) {
+		bounded[0].mu.Lock()
+		defer bounded[0].mu.Unlock()
+		for c := range bounded[0].conns {
+			if c.spoke.Load() {
+				n++
+			}
+		}
+		return n
+	}
+	require.Eventually(t, func() bool { return spoke() == most }, time.Minute, time.Millisecond)
+	closed(t, raw(t, url, ""))
+	bounded[0].mu.Lock()
+	for c := range bounded[0].conns {
+		c.used.Store(time.Now().Add(-time.Minute).UnixNano())
+	}
+	bounded[0].mu.Unlock()
+	fine(t, url)
 }
 
 // A client that goes away while its request waits leaves nothing behind.

@@ -11,8 +11,9 @@ import (
 const busy = time.Second
 
 // listener bounds the number of connections. Where there are as many as may be, a new one takes
-// the place of that which has been silent for the longest time, so that nobody keeps others
-// away by connections that do nothing; if all are in use, the new one is closed.
+// the place of that which has been silent for the longest time, first of those that never said
+// anything, so that nobody keeps others away by connections that do nothing. If all have been
+// used within the last second, the new one is closed.
 type listener struct {
 	net.Listener
 	most    int
@@ -47,12 +48,12 @@ func (l *listener) admit(c *conn) bool {
 	var oldest *conn
 	if len(l.conns) >= l.most {
 		for other := range l.conns {
-			if oldest == nil || other.used.Load() < oldest.used.Load() {
+			if oldest == nil || other.before(oldest) {
 				oldest = other
 			}
 		}
 		l.metrics.rejected.WithLabelValues("connections").Inc()
-		if oldest.used.Load() > time.Now().Add(-busy).UnixNano() {
+		if oldest.spoke.Load() && oldest.used.Load() > time.Now().Add(-busy).UnixNano() {
 			l.mu.Unlock()
 			return false
 		}
@@ -69,13 +70,23 @@ func (l *listener) admit(c *conn) bool {
 // conn is a connection that knows when it was used last.
 type conn struct {
 	net.Conn
-	of   *listener
-	used atomic.Int64 // in nanoseconds since 1970
+	of    *listener
+	used  atomic.Int64 // in nanoseconds since 1970
+	spoke atomic.Bool  // the client has sent something
+}
+
+// before reports whether a connection makes room before another one.
+func (c *conn) before(other *conn) bool {
+	if a, b := c.spoke.Load(), other.spoke.Load(); a != b {
+		return b
+	}
+	return c.used.Load() < other.used.Load()
 }
 
 func (c *conn) Read(b []byte) (int, error) {
 	n, err := c.Conn.Read(b)
 	if n > 0 {
+		c.spoke.Store(true)
 		c.used.Store(time.Now().UnixNano())
 	}
 	return n, err

@@ -97,7 +97,7 @@ func (s *Server) watch(ctx context.Context) {
 func (s *Server) startHTTP(l Listeners, failed chan<- error) func(context.Context) error {
 	server := &http.Server{
 		Handler:           s.Handler(),
-		ReadHeaderTimeout: headTime,
+		ReadHeaderTimeout: min(headTime, s.opts.Timeout),
 		ReadTimeout:       s.opts.Timeout,
 		WriteTimeout:      2*s.opts.Timeout + headTime, // it begins with the header
 		IdleTimeout:       idleTime,
