@@ -138,17 +138,16 @@ func at(sorted []time.Duration, part float64) time.Duration {
 
 func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 
-// parallel calls do in so many goroutines until the time is over, and returns the calls per
-// second.
-func parallel(clients int, seconds float64, do func(client int) (call func() error, err error)) (float64, error) {
+// parallel makes calls in so many goroutines until the time is over, and returns how many that
+// were, for a second and all.
+func parallel(clients int, seconds float64, prepare func(client int) (call func() error, err error)) (rate float64, all int64, err error) {
 	var wg sync.WaitGroup
 	var count atomic.Int64
 	errs := make([]error, clients)
 	calls := make([]func() error, clients)
 	for i := range clients {
-		var err error
-		if calls[i], err = do(i); err != nil {
-			return 0, err
+		if calls[i], err = prepare(i); err != nil {
+			return 0, 0, err
 		}
 	}
 	began := time.Now()
@@ -164,10 +163,10 @@ func parallel(clients int, seconds float64, do func(client int) (call func() err
 	wg.Wait()
 	for _, err := range errs {
 		if err != nil {
-			return 0, err
+			return 0, 0, err
 		}
 	}
-	return float64(count.Load()) / time.Since(began).Seconds(), nil
+	return float64(count.Load()) / time.Since(began).Seconds(), count.Load(), nil
 }
 
 func (b *bench) overSession(int) (func() error, error) {
@@ -183,40 +182,35 @@ func (b *bench) overHTTP(int) (func() error, error) {
 	return func() error { return c.ask(b.request) }, nil
 }
 
-// throughput compares goroutines that call Session.Run with as many clients.
+// throughput compares goroutines that call Session.Run with as many clients, by images per
+// second, and by processor time for an image, which other programs on the machine change less.
 func (b *bench) throughput() error {
-	var direct, served, corrected []float64
+	var direct, served, own, server []float64
 	for range 5 {
-		d, err := parallel(b.clients, b.seconds, b.overSession)
+		before := ownCPU()
+		d, images, err := parallel(b.clients, b.seconds, b.overSession)
 		if err != nil {
 			return err
 		}
-		client, server := ownCPU(), b.serverCPU()
-		s, err := parallel(b.clients, b.seconds, b.overHTTP)
+		direct, own = append(direct, d), append(own, (ownCPU()-before)/float64(images))
+		before = b.serverCPU()
+		s, images, err := parallel(b.clients, b.seconds, b.overHTTP)
 		if err != nil {
 			return err
 		}
-		client, server = ownCPU()-client, b.serverCPU()-server
-		direct, served = append(direct, d), append(served, s)
-		if server > 0 {
-			// Both processes share the processors: as if the clients took none of it.
-			corrected = append(corrected, s*(client+server)/server)
-		}
+		served, server = append(served, s), append(server, (b.serverCPU()-before)/float64(images))
 	}
-	fmt.Printf("%d goroutines, Session.Run: %8.0f images per second\n", b.clients, slices.Max(direct))
-	fmt.Printf("%d clients, HTTP:           %8.0f images per second, %.0f %%\n", b.clients, slices.Max(served),
-		100*slices.Max(served)/slices.Max(direct))
-	if len(corrected) > 0 {
-		fmt.Printf("without the clients' time:  %8.0f images per second, %.0f %%\n", slices.Max(corrected),
-			100*slices.Max(corrected)/slices.Max(direct))
-	}
+	fmt.Printf("%d goroutines, Session.Run: %8.0f images per second, %6.0f µs of a processor for each\n",
+		b.clients, slices.Max(direct), 1e6*slices.Min(own))
+	fmt.Printf("%d clients, HTTP:           %8.0f images per second, %6.0f µs of the server: %.0f %% is Session.Run\n",
+		b.clients, slices.Max(served), 1e6*slices.Min(server), 100*slices.Min(own)/slices.Min(server))
 	return nil
 }
 
 // latency asks at 70 % of what the clients get at the most, at fixed times, and counts from
 // those on.
 func (b *bench) latency() error {
-	most, err := parallel(b.clients, b.seconds, b.overHTTP)
+	most, _, err := parallel(b.clients, b.seconds, b.overHTTP)
 	if err != nil {
 		return err
 	}
