@@ -112,7 +112,8 @@ func TestOversized(t *testing.T) {
 	_, err = z.Write(make([]byte, 1<<20))
 	require.NoError(t, err)
 	require.NoError(t, z.Close())
-	post(t, path, bomb.Bytes(), "Content-Encoding", "gzip").fails(t, http.StatusRequestEntityTooLarge, "more than the 100000 bytes")
+	post(t, path, bomb.Bytes(), "Content-Encoding", "gzip").fails(t, http.StatusRequestEntityTooLarge,
+		"more than the 100000 bytes")
 	post(t, path, []byte("this is no gzip"), "Content-Encoding", "gzip").fails(t, 400, "gzip: invalid header")
 	post(t, path, []byte("this is no zlib"), "Content-Encoding", "deflate").fails(t, 400, "zlib: invalid header")
 	post(t, path, []byte("x"), "Content-Encoding", "br").fails(t, 400, `the encoding "br", want gzip or deflate`)
@@ -202,7 +203,8 @@ func TestIdleConnections(t *testing.T) {
 func TestVanishingClient(t *testing.T) {
 	s := gated(t, Options{})
 	url, wire, _ := serving(t, s, Listeners{})
-	c := raw(t, url, fmt.Sprintf("POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s", len(imageJSON), imageJSON))
+	c := raw(t, url, fmt.Sprintf("POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s",
+		len(imageJSON), imageJSON))
 	<-theGate.begun
 	require.NoError(t, c.Close())
 	ctx, cancel := context.WithCancel(t.Context())
@@ -258,7 +260,8 @@ func TestBusy(t *testing.T) {
 	r := post(t, url+"/v2/models/digits/infer", []byte(imageJSON))
 	r.fails(t, http.StatusTooManyRequests, "3 requests are in progress or wait")
 	require.Equal(t, "1", r.header.Get("Retry-After"))
-	_, err := pb.NewGRPCInferenceServiceClient(connect(t, wire)).ModelInfer(t.Context(), &pb.ModelInferRequest{ModelName: "digits"})
+	_, err := pb.NewGRPCInferenceServiceClient(connect(t, wire)).ModelInfer(t.Context(),
+		&pb.ModelInferRequest{ModelName: "digits"})
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	require.Equal(t, http.StatusOK, get(t, url+"/v2/health/ready").status, "it is busy, not ill")
 	for i, answer := range running {
@@ -278,7 +281,8 @@ func TestBuffered(t *testing.T) {
 	s := newServer(t, Options{MaxBody: 1 << 20, MaxBuffered: 1 << 20}, "digits")
 	url := overWeb(t, s)
 	s.limits.buffered.Add(1 << 20)
-	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusTooManyRequests, "which are all that they may")
+	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusTooManyRequests,
+		"which are all that they may")
 	s.limits.buffered.Add(-1 << 20)
 	fine(t, url)
 	require.Zero(t, s.limits.buffered.Load())
@@ -298,7 +302,8 @@ func TestPanic(t *testing.T) {
 	s := gated(t, Options{})
 	url, client := overWeb(t, s), overWire(t, s)
 	theGate.set(false, "broken")
-	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusInternalServerError, "a fault of the server: broken")
+	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusInternalServerError,
+		"a fault of the server: broken")
 	_, err := client.ModelInfer(t.Context(), &pb.ModelInferRequest{
 		ModelName: "digits", RawInputContents: [][]byte{make([]byte, 784)},
 		Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "input", Datatype: "UINT8", Shape: []int64{1, 28, 28, 1}}},
@@ -353,7 +358,8 @@ func TestTokens(t *testing.T) {
 		ask(t, "GET", url+path, nil, "Authorization", "Basic second").fails(t, http.StatusUnauthorized, "no bearer token")
 		require.Equal(t, 200, ask(t, "GET", url+path, nil, "Authorization", "bearer second").status)
 	}
-	for _, path := range []string{"/v2/models/digits/infer", "/v2/models/digits/classify", "/v2/repository/models/digits/unload"} {
+	for _, path := range []string{"/v2/models/digits/infer", "/v2/models/digits/classify",
+		"/v2/repository/models/digits/unload"} {
 		post(t, url+path, []byte(imageJSON)).fails(t, http.StatusUnauthorized, "no bearer token")
 	}
 	for _, path := range []string{"/v2/health/live", "/v2/health/ready", "/", "/page.js"} {

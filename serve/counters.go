@@ -157,12 +157,16 @@ func newMetrics(collectors ...prometheus.Collector) *metrics {
 	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
-		requests: histogram("bcnn_request_seconds", "Time of requests for a model, from their body to their response.", seconds, "model", "protocol"),
-		failures: counter("bcnn_request_failures_total", "Requests for a model that failed, by code of gRPC.", "model", "protocol", "code"),
-		images:   counter("bcnn_images_total", "Images that went through a model.", "model"),
-		batch:    histogram("bcnn_batch_images", "Images of a run of the device.", prometheus.ExponentialBuckets(1, 2, 9), "model"),
-		waiting:  histogram("bcnn_waiting_seconds", "Time that a request waited for others and for its turn on the device.", seconds, "model"),
-		running:  histogram("bcnn_running_seconds", "Time of a run of the device.", seconds, "model"),
+		requests: histogram("bcnn_request_seconds", "Time of requests for a model, from their body to their response.",
+			seconds, "model", "protocol"),
+		failures: counter("bcnn_request_failures_total", "Requests for a model that failed, by code of gRPC.", "model",
+			"protocol", "code"),
+		images: counter("bcnn_images_total", "Images that went through a model.", "model"),
+		batch: histogram("bcnn_batch_images", "Images of a run of the device.", prometheus.ExponentialBuckets(1, 2, 9),
+			"model"),
+		waiting: histogram("bcnn_waiting_seconds", "Time that a request waited for others and for its turn on the device.",
+			seconds, "model"),
+		running: histogram("bcnn_running_seconds", "Time of a run of the device.", seconds, "model"),
 		models: prometheus.NewGaugeVec(prometheus.GaugeOpts{
 			Name: "bcnn_model_info", Help: "Models that are loaded, with the device that they run on: always 1.",
 		}, []string{"model", "device", "name"}),
@@ -171,7 +175,8 @@ func newMetrics(collectors ...prometheus.Collector) *metrics {
 		}),
 		rejected: counter("bcnn_rejected_total", "Requests and connections that were turned away, by reason.", "reason"),
 	}
-	m.registry.MustRegister(m.requests, m.failures, m.images, m.batch, m.waiting, m.running, m.models, m.progress, m.rejected)
+	m.registry.MustRegister(m.requests, m.failures, m.images, m.batch, m.waiting, m.running, m.models, m.progress,
+		m.rejected)
 	m.registry.MustRegister(collectors...)
 	return m
 }

@@ -35,14 +35,16 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 		grpc.MaxRecvMsgSize(int(s.opts.MaxBody)),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
-		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo, h grpc.UnaryHandler) (answer any, err error) {
+		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo,
+			h grpc.UnaryHandler) (answer any, err error) {
 			err = s.guard(ctx, info.FullMethod, func() (err error) {
 				answer, err = h(ctx, request)
 				return err
 			})
 			return answer, err
 		}),
-		grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo, h grpc.StreamHandler) error {
+		grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
+			h grpc.StreamHandler) error {
 			return s.guard(stream.Context(), info.FullMethod, func() error { return h(service, stream) })
 		}),
 	}
@@ -148,11 +150,13 @@ func (g grpcServer) ModelConfig(_ context.Context, r *pb.ModelConfigRequest) (*p
 	return &pb.ModelConfigResponse{Config: m.config(g.s.opts.Session)}, nil
 }
 
-func (g grpcServer) ModelStatistics(_ context.Context, r *pb.ModelStatisticsRequest) (*pb.ModelStatisticsResponse, error) {
+func (g grpcServer) ModelStatistics(_ context.Context,
+	r *pb.ModelStatisticsRequest) (*pb.ModelStatisticsResponse, error) {
 	return g.s.statistics(r.Name, r.Version)
 }
 
-func (g grpcServer) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRequest) (*pb.RepositoryIndexResponse, error) {
+func (g grpcServer) RepositoryIndex(_ context.Context,
+	r *pb.RepositoryIndexRequest) (*pb.RepositoryIndexResponse, error) {
 	answer := &pb.RepositoryIndexResponse{}
 	for _, i := range g.s.repository.index(r.Ready) {
 		answer.Models = append(answer.Models, &pb.RepositoryIndexResponse_ModelIndex{
@@ -162,14 +166,16 @@ func (g grpcServer) RepositoryIndex(_ context.Context, r *pb.RepositoryIndexRequ
 	return answer, nil
 }
 
-func (g grpcServer) RepositoryModelLoad(ctx context.Context, r *pb.RepositoryModelLoadRequest) (*pb.RepositoryModelLoadResponse, error) {
+func (g grpcServer) RepositoryModelLoad(ctx context.Context,
+	r *pb.RepositoryModelLoadRequest) (*pb.RepositoryModelLoadResponse, error) {
 	if err := g.s.control(len(r.Parameters)); err != nil {
 		return nil, err
 	}
 	return &pb.RepositoryModelLoadResponse{}, g.s.repository.loadNamed(ctx, r.ModelName)
 }
 
-func (g grpcServer) RepositoryModelUnload(_ context.Context, r *pb.RepositoryModelUnloadRequest) (*pb.RepositoryModelUnloadResponse, error) {
+func (g grpcServer) RepositoryModelUnload(_ context.Context,
+	r *pb.RepositoryModelUnloadRequest) (*pb.RepositoryModelUnloadResponse, error) {
 	// Clients send unload_dependents, which no model has.
 	if err := g.s.control(0); err != nil {
 		return nil, err
@@ -197,7 +203,8 @@ func (g grpcServer) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*p
 }
 
 // ModelStreamInfer answers one request after the other; an error is the answer to its request.
-func (g grpcServer) ModelStreamInfer(stream grpc.BidiStreamingServer[pb.ModelInferRequest, pb.ModelStreamInferResponse]) error {
+func (g grpcServer) ModelStreamInfer(stream grpc.BidiStreamingServer[pb.ModelInferRequest,
+	pb.ModelStreamInferResponse]) error {
 	for {
 		r, err := stream.Recv()
 		if errors.Is(err, io.EOF) {
@@ -229,7 +236,8 @@ func (m *model) inferMessage(ctx context.Context, r *pb.ModelInferRequest) (*pb.
 	}
 	answer := &pb.ModelInferResponse{ModelName: m.name, ModelVersion: version, Id: r.Id}
 	for _, t := range response.Outputs {
-		answer.Outputs = append(answer.Outputs, &pb.ModelInferResponse_InferOutputTensor{Name: t.Name, Datatype: t.Datatype, Shape: t.Shape})
+		answer.Outputs = append(answer.Outputs, &pb.ModelInferResponse_InferOutputTensor{Name: t.Name, Datatype: t.Datatype,
+			Shape: t.Shape})
 		answer.RawOutputContents = append(answer.RawOutputContents, t.Data)
 	}
 	return answer, nil

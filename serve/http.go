@@ -122,7 +122,8 @@ func (s *Server) answer(h handler) http.Handler {
 			}
 		}
 		if s.log.Enabled(r.Context(), slog.LevelDebug) { // what is logged takes memory, logged or not
-			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", code, "took", time.Since(began))
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", code, "took",
+				time.Since(began))
 		}
 	})
 }
@@ -197,9 +198,12 @@ func bodyError(err error) error {
 	return badf("the body cannot be read: %w", err)
 }
 
+// job does something with a model for a request with this body.
+type job func(ctx context.Context, m *model, body []byte) error
+
 // withModel calls do with the model of a request, its body and a context that ends in time,
 // and counts it.
-func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, m *model, body []byte) error) error {
+func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do job) error {
 	// Whoever reads a body slowly takes no place of others.
 	body, err := s.body(w, r)
 	if err != nil {
@@ -295,7 +299,7 @@ func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
 }
 
 // withImages is withModel for models that classify images.
-func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do func(ctx context.Context, m *model, body []byte) error) error {
+func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) error {
 	return s.withModel(w, r, func(ctx context.Context, m *model, body []byte) error {
 		if m.classifier == nil {
 			return badf("the model %s does not classify images of bytes; ask for an inference", text.Quote(m.name))

@@ -66,7 +66,8 @@ func (m *model) wanted(r *tensor.Request) ([]wantedOutput, error) {
 		i := slices.IndexFunc(m.outputs, func(p port) bool { return p.Name == o.Name })
 		switch {
 		case i < 0:
-			return nil, badf("the model %s has no output %s; it has %s", text.Quote(m.name), text.Quote(o.Name), names(m.outputs))
+			return nil, badf("the model %s has no output %s; it has %s", text.Quote(m.name), text.Quote(o.Name),
+				names(m.outputs))
 		case seen[i]:
 			return nil, badf("output %s is asked for twice", text.Quote(o.Name))
 		case o.Classes < 0:
@@ -177,7 +178,8 @@ func (p port) fill(t tensor.Tensor, n int) (bitcnn.Tensor, error) {
 		}
 	}
 	if len(data) != want {
-		return bitcnn.Tensor{}, fmt.Errorf("%d bytes of data, the shape %s of %s has %d", len(data), dims(t.Shape), p.datatype, want)
+		return bitcnn.Tensor{}, fmt.Errorf("%d bytes of data, the shape %s of %s has %d", len(data), dims(t.Shape),
+			p.datatype, want)
 	}
 	if p.Form() != bcnn.SourceValues {
 		made := bitcnn.NewTensor(p.io.DType, n, p.io.Shape)

@@ -218,7 +218,8 @@ func TestWrongRequests(t *testing.T) {
 		{[]input{{"input", "UINT8", []int64{0, 28, 28, 1}, nil}}, "", "has a batch of 0 images, want 1 to 16"},
 		{[]input{{"input", "UINT8", []int64{-1, 28, 28, 1}, image}}, "", "has a batch of -1 images"},
 		{[]input{{"input", "UINT8", []int64{math.MaxInt64, 28, 28, 1}, image}}, "", "images, want 1 to 16"},
-		{[]input{{"input", "UINT8", good.shape, image[:783]}}, "", "783 bytes of data, the shape [1,28,28,1] of UINT8 has 784"},
+		{[]input{{"input", "UINT8", good.shape, image[:783]}}, "",
+			"783 bytes of data, the shape [1,28,28,1] of UINT8 has 784"},
 		{[]input{{"input", "UINT8", good.shape, make([]byte, 785)}}, "", "785 bytes of data"},
 		{[]input{{"input", "UINT8", good.shape, nil}}, "", "0 bytes of data"},
 		{[]input{good}, "none", `has no output "none"; it has "output"`},
@@ -227,7 +228,8 @@ func TestWrongRequests(t *testing.T) {
 		var inputs []any
 		var data []byte
 		for _, in := range c.inputs {
-			request.Inputs = append(request.Inputs, &pb.ModelInferRequest_InferInputTensor{Name: in.name, Datatype: in.datatype, Shape: in.shape})
+			request.Inputs = append(request.Inputs, &pb.ModelInferRequest_InferInputTensor{Name: in.name,
+				Datatype: in.datatype, Shape: in.shape})
 			request.RawInputContents = append(request.RawInputContents, in.data)
 			inputs = append(inputs, object{"name": in.name, "datatype": in.datatype, "shape": in.shape,
 				"parameters": object{"binary_data_size": len(in.data)}})
@@ -246,7 +248,8 @@ func TestWrongRequests(t *testing.T) {
 		require.Equal(t, codes.InvalidArgument, status.Code(err), c.fault)
 		require.Contains(t, status.Convert(err).Message(), c.fault)
 	}
-	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "-1").fails(t, 400, `is "-1", want a number of bytes`)
+	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "-1").fails(t, 400,
+		`is "-1", want a number of bytes`)
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "99").fails(t, 400, "the JSON has 99 bytes")
 	post(t, url+"/v2/models/none/infer", []byte("{}")).fails(t, 404, `there is no model "none"`)
 
@@ -254,10 +257,13 @@ func TestWrongRequests(t *testing.T) {
 	for words, r := range map[string]*pb.ModelInferRequest{
 		"2 elements in raw_input_contents, and 1 inputs": {
 			Inputs: []*pb.ModelInferRequest_InferInputTensor{one}, RawInputContents: [][]byte{image, image}},
-		"contents beside raw_input_contents": {RawInputContents: [][]byte{image}, Inputs: []*pb.ModelInferRequest_InferInputTensor{
-			{Name: "input", Datatype: "UINT8", Shape: good.shape, Contents: &pb.InferTensorContents{UintContents: []uint32{1}}}}},
+		"contents beside raw_input_contents": {RawInputContents: [][]byte{image},
+			Inputs: []*pb.ModelInferRequest_InferInputTensor{
+				{Name: "input", Datatype: "UINT8", Shape: good.shape,
+					Contents: &pb.InferTensorContents{UintContents: []uint32{1}}}}},
 		"element 1 is 256, which UINT8 cannot hold": {Inputs: []*pb.ModelInferRequest_InferInputTensor{
-			{Name: "input", Datatype: "UINT8", Shape: good.shape, Contents: &pb.InferTensorContents{UintContents: []uint32{1, 256}}}}},
+			{Name: "input", Datatype: "UINT8", Shape: good.shape, Contents: &pb.InferTensorContents{UintContents: []uint32{1,
+				256}}}}},
 		"shared memory is not supported": {Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "input",
 			Parameters: map[string]*pb.InferParameter{"shared_memory_region": {}}}}},
 	} {
@@ -309,8 +315,9 @@ func TestClassification(t *testing.T) {
 	r, err := client.ModelInfer(t.Context(), &pb.ModelInferRequest{
 		ModelName: "digits", RawInputContents: [][]byte{a.raw},
 		Inputs: []*pb.ModelInferRequest_InferInputTensor{{Name: "input", Datatype: "UINT8", Shape: a.shape(2)}},
-		Outputs: []*pb.ModelInferRequest_InferRequestedOutputTensor{{Name: "output", Parameters: map[string]*pb.InferParameter{
-			"classification": {ParameterChoice: &pb.InferParameter_Int64Param{Int64Param: 3}}}}},
+		Outputs: []*pb.ModelInferRequest_InferRequestedOutputTensor{{Name: "output",
+			Parameters: map[string]*pb.InferParameter{
+				"classification": {ParameterChoice: &pb.InferParameter_Int64Param{Int64Param: 3}}}}},
 	})
 	require.NoError(t, err)
 	got, err := tensor.Strings(r.RawOutputContents[0])
@@ -319,7 +326,8 @@ func TestClassification(t *testing.T) {
 	out["parameters"] = object{"classification": -1}
 	post(t, url+"/v2/models/digits/infer", object{"inputs": []any{in}, "outputs": []any{out}}).fails(t, 400, "-1 classes")
 	out["parameters"] = object{}
-	post(t, url+"/v2/models/digits/infer", object{"inputs": []any{in}, "outputs": []any{out, out}}).fails(t, 400, "asked for twice")
+	post(t, url+"/v2/models/digits/infer", object{"inputs": []any{in}, "outputs": []any{out, out}}).fails(t, 400,
+		"asked for twice")
 }
 
 // Many clients at the same time get their own answers, and statistics and metrics count them.

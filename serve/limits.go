@@ -60,7 +60,8 @@ func (b *body) take(n int64) error {
 	if b.limits.buffered.Add(n) > b.limits.maxBuffered {
 		b.limits.buffered.Add(-n)
 		b.limits.metrics.rejected.WithLabelValues("memory").Inc()
-		return failf(codes.ResourceExhausted, "the bodies of requests take %d bytes, which are all that they may", b.limits.maxBuffered)
+		return failf(codes.ResourceExhausted, "the bodies of requests take %d bytes, which are all that they may",
+			b.limits.maxBuffered)
 	}
 	b.buffered += n
 	return nil

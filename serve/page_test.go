@@ -130,11 +130,13 @@ func FuzzInfer(f *testing.F) {
 	header := `{"inputs":[{"name":"x","datatype":"FP32","shape":[1,2,4,3],"parameters":{"binary_data_size":96}}],` +
 		`"outputs":[{"name":"y","parameters":{"binary_data":true}}]}`
 	f.Add(1, header, fmt.Sprint(len(header)), bytes.Repeat([]byte{0xff}, 96))
-	f.Add(2, `{"inputs":[{"name":"x","datatype":"INT8","shape":[1,4,4,1],"data":[[[[1]]]]}],"outputs":[{"name":"n","parameters":{"classification":9}}]}`, "", []byte{})
+	f.Add(2,
+		`{"inputs":[{"name":"x","datatype":"INT8","shape":[1,4,4,1],"data":[[[[1]]]]}],"outputs":[{"name":"n","parameters":{"classification":9}}]}`, "", []byte{})
 	f.Add(3, "", "0", []byte("GIF89a\x01\x00\x01\x00"))
 	f.Fuzz(func(t *testing.T, which int, text, length string, data []byte) {
 		path := []string{"digits/infer", "float/infer", "counting/infer", "digits/classify"}[uint(which)%4]
-		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/v2/models/"+path, bytes.NewReader(append([]byte(text), data...)))
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, "http://x/v2/models/"+path,
+			bytes.NewReader(append([]byte(text), data...)))
 		require.NoError(t, err)
 		if length != "" {
 			r.Header.Set(headerLength, length)

@@ -92,7 +92,8 @@ func (r *repository) enter(name, source string) (*entry, error) {
 		return nil, bitcnn.ErrClosed
 	}
 	if e := r.entries[name]; e != nil {
-		return nil, fmt.Errorf("two models are called %s: %s and %s", text.Quote(name), text.Escape(e.source), text.Escape(source))
+		return nil, fmt.Errorf("two models are called %s: %s and %s", text.Quote(name), text.Escape(e.source),
+			text.Escape(source))
 	}
 	e := &entry{name: name, source: source, counters: newCounters(r.metrics.of(name))}
 	r.entries[name] = e
@@ -115,9 +116,8 @@ func (r *repository) reload(ctx context.Context, e *entry) error {
 		r.log.Error("model not loaded", "model", e.name, "error", err)
 		return err
 	}
-	if r.closed {
-		r.retire(m)
-		return bitcnn.ErrClosed
+	if r.closed { // nobody can have it
+		return cmp.Or(m.session.Close(), bitcnn.ErrClosed)
 	}
 	r.replace(e, m)
 	e.reason, e.unloaded = "", false
@@ -165,7 +165,8 @@ func (r *repository) acquire(name, wanted string) (*model, error) {
 		return nil, err
 	}
 	if e.current == nil {
-		return nil, failf(codes.Unavailable, "the model %s is not loaded: %s", text.Quote(name), cmp.Or(e.reason, "it was unloaded"))
+		return nil, failf(codes.Unavailable, "the model %s is not loaded: %s", text.Quote(name), cmp.Or(e.reason,
+			"it was unloaded"))
 	}
 	e.current.users.Add(1)
 	return e.current, nil
@@ -178,7 +179,8 @@ func (r *repository) find(name, wanted string) (*entry, error) {
 		return nil, failf(codes.NotFound, "there is no model %s", text.Quote(name))
 	}
 	if wanted != "" && wanted != version {
-		return nil, failf(codes.NotFound, "the model %s has no version %s, only %s", text.Quote(name), text.Quote(wanted), version)
+		return nil, failf(codes.NotFound, "the model %s has no version %s, only %s", text.Quote(name), text.Quote(wanted),
+			version)
 	}
 	return e, nil
 }

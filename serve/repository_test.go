@@ -50,7 +50,8 @@ func index(t *testing.T, url string) map[string]indexed {
 func TestLoadAndUnload(t *testing.T) {
 	s := newServer(t, Options{}, "digits", "float")
 	url, client := overWeb(t, s), overWire(t, s)
-	post(t, url+"/v2/repository/models/digits/unload", object{"parameters": object{"unload_dependents": false}}).decode(t, &object{})
+	post(t, url+"/v2/repository/models/digits/unload",
+		object{"parameters": object{"unload_dependents": false}}).decode(t, &object{})
 	require.Equal(t, indexed{"digits", "1", "UNAVAILABLE", "unloaded"}, index(t, url)["digits"])
 	require.True(t, s.Ready(), "the other one is there")
 	require.Equal(t, http.StatusServiceUnavailable, get(t, url+"/v2/models/digits/ready").status)
@@ -74,7 +75,8 @@ func TestLoadAndUnload(t *testing.T) {
 
 	post(t, url+"/v2/repository/models/none/load", []byte{}).fails(t, 404, `no model "none"`)
 	post(t, url+"/v2/repository/models/none/unload", []byte{}).fails(t, 404, `no model "none"`)
-	post(t, url+"/v2/repository/models/digits/load", object{"parameters": object{"config": "{}"}}).fails(t, 400, "parameters are not supported")
+	post(t, url+"/v2/repository/models/digits/load", object{"parameters": object{"config": "{}"}}).fails(t, 400,
+		"parameters are not supported")
 	post(t, url+"/v2/repository/models/digits/load", []byte("{")).fails(t, 400, "not valid JSON")
 	post(t, url+"/v2/repository/index", []byte("{")).fails(t, 400, "not valid JSON")
 

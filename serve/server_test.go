@@ -277,7 +277,8 @@ var imageJSON = `{"inputs":[{"name":"input","datatype":"UINT8","shape":[1,28,28,
 	strings.TrimSuffix(strings.Repeat("7,", 784), ",") + `]}]}`
 
 func TestMetadata(t *testing.T) {
-	s := newServer(t, Options{Session: bitcnn.Options{MaxBatch: 8, BatchDelay: time.Millisecond}}, "digits", "float", "counting")
+	s := newServer(t, Options{Session: bitcnn.Options{MaxBatch: 8, BatchDelay: time.Millisecond}}, "digits", "float",
+		"counting")
 	url := overWeb(t, s)
 	var answer object
 	get(t, url+"/v2").decode(t, &answer)

@@ -63,12 +63,16 @@ docs/serving.md tells the rest.`,
 	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load and unload models")
 	deviceFlag(cmd, &o.Session.Device)
 	threadsFlag(cmd, &o.Session.Threads, "CPU threads of each model")
-	wholeFlag(cmd, &o.Session.Parallel, "parallel", 0, maxThreads, "runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
-	wholeFlag(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch, "images of a request, and of a run of the device, at the most")
-	f.DurationVar(&o.Session.BatchDelay, "batch-delay", 0, "how long a request waits for others to make a batch with, such as 200us; for GPUs")
+	wholeFlag(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
+		"runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
+	wholeFlag(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
+		"images of a request, and of a run of the device, at the most")
+	f.DurationVar(&o.Session.BatchDelay, "batch-delay", 0,
+		"how long a request waits for others to make a batch with, such as 200us; for GPUs")
 	wholeFlag(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
 	wholeFlag(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
-	wholeFlag(cmd, &o.MaxConnections, "max-connections", 1, 1<<20, "connections at the most; more take the place of those that were silent for the longest")
+	wholeFlag(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
+		"connections at the most; more take the place of those that were silent for the longest")
 	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time of a request at the most, and that of reading it")
 	f.DurationVar(&s.drain, "drain", s.drain, "how long requests in progress are waited for at the end")
 	f.StringVar(&s.certificate, "tls-cert", "", "file of the certificate (PEM); --tls-key goes with it")

@@ -48,7 +48,8 @@ function bars(into, rows, most) {
   );
 }
 
-const micros = (us) => (us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
+// Clocks of browsers have steps of 100 µs.
+const micros = (us) => (us === 0 ? "< 100 µs" : us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
 
 // drawSeen draws bytes of one channel or three, as the network reads them.
 function drawSeen({ width, height, channels, pixels }) {

@@ -23,8 +23,9 @@ func httpRequest(model string, x bitcnn.Tensor) []byte {
 	shape := fmt.Sprintf("[1,%d,%d,%d]", x.Shape.H, x.Shape.W, x.Shape.C)
 	header := fmt.Sprintf(`{"inputs":[{"name":"input","datatype":"UINT8","shape":%s,"parameters":{"binary_data_size":%d}}],`+
 		`"parameters":{"binary_data_output":true}}`, shape, len(x.U8))
-	return fmt.Appendf(nil, "POST /v2/models/%s/infer HTTP/1.1\r\nHost: localhost\r\nInference-Header-Content-Length: %d\r\n"+
-		"Content-Length: %d\r\n\r\n%s%s", model, len(header), len(header)+len(x.U8), header, x.U8)
+	return fmt.Appendf(nil,
+		"POST /v2/models/%s/infer HTTP/1.1\r\nHost: localhost\r\nInference-Header-Content-Length: %d\r\n"+
+			"Content-Length: %d\r\n\r\n%s%s", model, len(header), len(header)+len(x.U8), header, x.U8)
 }
 
 // client is a connection of HTTP/1.1 that is kept. It does as little as it can, so that what is

@@ -140,7 +140,8 @@ func micros(d time.Duration) float64 { return float64(d) / 1e3 }
 
 // parallel makes calls in so many goroutines until the time is over, and returns how many that
 // were, for a second and all.
-func parallel(clients int, seconds float64, prepare func(client int) (call func() error, err error)) (rate float64, all int64, err error) {
+func parallel(clients int, seconds float64, prepare func(client int) (call func() error, err error)) (rate float64,
+	all int64, err error) {
 	var wg sync.WaitGroup
 	var count atomic.Int64
 	errs := make([]error, clients)

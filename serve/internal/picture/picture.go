@@ -88,7 +88,8 @@ func decode(c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err 
 }
 
 // Classify says what is on an image, given as a file of a known format.
-func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte, o Options) (*Answer, error) {
+func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte,
+	o Options) (*Answer, error) {
 	in, seen, err := decode(c, data)
 	if err != nil {
 		return nil, err

@@ -68,7 +68,8 @@ func Parse(body []byte, headerLength int) (*Request, error) {
 	header, data := body, []byte(nil)
 	if headerLength >= 0 {
 		if headerLength > len(body) {
-			return nil, fmt.Errorf("the JSON has %d bytes by the header Inference-Header-Content-Length, the body %d", headerLength, len(body))
+			return nil, fmt.Errorf("the JSON has %d bytes by the header Inference-Header-Content-Length, the body %d",
+				headerLength, len(body))
 		}
 		header, data = body[:headerLength], body[headerLength:]
 	}

@@ -125,7 +125,8 @@ func (e *engine) classify(args []js.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return picture.Classify(context.Background(), name, o.session, o.classifier, image, picture.Options{Top: 10, Seen: true})
+	return picture.Classify(context.Background(), name, o.session, o.classifier, image, picture.Options{Top: 10,
+		Seen: true})
 }
 
 func (e *engine) profile(args []js.Value) (any, error) {
