@@ -67,14 +67,15 @@ docs/serving.md tells the rest.`,
 		"runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
 	wholeFlag(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
 		"images of a request, and of a run of the device, at the most")
-	f.DurationVar(&o.Session.BatchDelay, "batch-delay", 0,
+	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
 		"how long a request waits for others to make a batch with, such as 200us; for GPUs")
 	wholeFlag(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
 	wholeFlag(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
 	wholeFlag(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
 		"connections at the most; more take the place of those that were silent for the longest")
-	f.DurationVar(&o.Timeout, "timeout", o.Timeout, "time of a request at the most, and that of reading it")
-	f.DurationVar(&s.drain, "drain", s.drain, "how long requests in progress are waited for at the end")
+	durationFlag(cmd, &o.Timeout, "timeout", time.Millisecond, 24*time.Hour,
+		"time of a request at the most, and that of reading it")
+	durationFlag(cmd, &s.drain, "drain", time.Millisecond, 24*time.Hour, "how long requests in progress are waited for at the end")
 	f.StringVar(&s.certificate, "tls-cert", "", "file of the certificate (PEM); --tls-key goes with it")
 	f.StringVar(&s.key, "tls-key", "", "file of the private key (PEM)")
 	f.StringVar(&s.tokens, "token-file", "", "file of bearer tokens, one a line, of which requests must bring one")
@@ -131,8 +132,6 @@ func (s *server) check() error {
 		return usagef("serve needs --http or --grpc")
 	case (s.certificate == "") != (s.key == ""):
 		return usagef("--tls-cert and --tls-key go together")
-	case s.opts.Session.BatchDelay < 0 || s.opts.Timeout <= 0 || s.drain < 0:
-		return usagef("--batch-delay and --drain must not be negative, and --timeout must be more than 0")
 	case s.opts.Session.BatchDelay > 0 && s.opts.Session.MaxBatch < 2:
 		return usagef("--batch-delay makes batches, but --batch allows one image only")
 	}

@@ -105,7 +105,6 @@ func TestServeUsage(t *testing.T) {
 		"needs --http or --grpc":        {"--http", "", "--grpc", ""},
 		"go together":                   {"--tls-cert", "x"},
 		"allows one image only":         {"--batch", "1", "--batch-delay", "1ms"},
-		"must be more than 0":           {"--timeout", "0s"},
 		"want a whole number from 1 to": {"--max-requests", "0"},
 		"unknown flag: --htpp":          {"--htpp", "x"},
 	} {
