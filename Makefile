@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 check-python check-serve check-page web arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -33,6 +33,15 @@ test: ## test before a commit: all packages, backends on a small table (installs
 
 check: ## everything: all tests, arm64, race detector, linters, GPU kernels under checking tools
 	./scripts/check
+
+check-serve: ## ask bcnn serve by tritonclient and KServe's client (installs 700 MB from PyPI)
+	./scripts/check-serve
+
+check-page: ## use the page in headless Chromium (Debian: chromium nodejs npm), with a server and in WebAssembly
+	./scripts/check-page
+
+web: ## build/web: the page as static files, with the engine in WebAssembly
+	./scripts/web
 
 check-python: ## test the Python package with PyTorch, Ray, PySpark and notebooks (installs 6 GB from PyPI)
 	./scripts/check-python

@@ -9,7 +9,7 @@ import (
 
 // batchConfig is what a batcher makes batches for.
 type batchConfig struct {
-	execute func(ctx context.Context, out, in []Tensor) error
+	execute func(ctx context.Context, out, in []Tensor) (deviceRun, error)
 	max     int           // images of a batch
 	delay   time.Duration // that the first image of a batch waits for others
 	workers int           // batches at the same time
@@ -45,6 +45,7 @@ type request struct {
 	mu   sync.Mutex
 	gone bool // the caller has left; the worker puts the request away
 	n    int  // images in the batch in hand
+	seen deviceRun
 }
 
 func newBatcher(config batchConfig) *batcher {
@@ -64,14 +65,14 @@ func newBatcher(config batchConfig) *batcher {
 }
 
 // run waits until the images of in have been a part of a batch.
-func (b *batcher) run(ctx context.Context, out, in []Tensor) error {
+func (b *batcher) run(ctx context.Context, out, in []Tensor) (deviceRun, error) {
 	r := b.requests.Get().(*request)
-	r.out, r.in, r.since, r.gone = out, in, time.Now(), false
+	r.out, r.in, r.since, r.gone, r.seen = out, in, time.Now(), false, deviceRun{}
 	b.mu.Lock()
 	if b.closed {
 		b.mu.Unlock()
 		b.put(r)
-		return ErrClosed
+		return deviceRun{}, ErrClosed
 	}
 	b.queue = append(b.queue, r)
 	b.images += in[0].N
@@ -79,29 +80,29 @@ func (b *batcher) run(ctx context.Context, out, in []Tensor) error {
 	b.notify()
 	select {
 	case err := <-r.result:
-		b.put(r)
-		return err
+		return b.put(r), err
 	case <-ctx.Done():
 	}
 	if b.remove(r) {
-		b.put(r)
-		return ctx.Err()
+		return b.put(r), ctx.Err()
 	}
 	r.mu.Lock() // it is in a batch: nothing is copied any more
 	defer r.mu.Unlock()
 	select {
 	case err := <-r.result:
-		b.put(r)
-		return err
+		return b.put(r), err
 	default:
 	}
 	r.gone = true
-	return ctx.Err()
+	return deviceRun{}, ctx.Err()
 }
 
-func (b *batcher) put(r *request) {
+// put puts a request away, and returns what has been seen of it.
+func (b *batcher) put(r *request) deviceRun {
+	seen := r.seen
 	r.out, r.in = nil, nil
 	b.requests.Put(r)
+	return seen
 }
 
 func (b *batcher) notify() {
@@ -216,18 +217,21 @@ func (w *batchWorker) run() {
 	for _, r := range w.batch {
 		n += r.fill(w.in, n)
 	}
+	var seen deviceRun
 	var err error
 	if n > 0 { // somebody is still there
 		part(w.inPart, w.in, n)
 		part(w.outPart, w.out, n)
 		// Callers come and go: a batch that has begun is not given up.
-		err = b.execute(context.Background(), w.outPart, w.inPart)
+		seen, err = b.execute(context.Background(), w.outPart, w.inPart)
 	}
 	at := 0
 	for _, r := range w.batch {
 		k := r.n
-		if r.finish(w.out, at, err) {
+		if r.finish(w.out, at, seen, err) {
 			b.put(r)
+		} else {
+			seen.first = false
 		}
 		at += k
 	}
@@ -251,7 +255,7 @@ func (r *request) fill(batch []Tensor, at int) int {
 
 // finish gives the caller the outputs of its images in a batch, or the error of the
 // batch. It reports whether the caller has gone.
-func (r *request) finish(batch []Tensor, at int, err error) (gone bool) {
+func (r *request) finish(batch []Tensor, at int, seen deviceRun, err error) (gone bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.gone {
@@ -262,6 +266,7 @@ func (r *request) finish(batch []Tensor, at int, err error) (gone bool) {
 			copyTensor(t, batch[i].Images(at, r.n))
 		}
 	}
+	r.seen = seen
 	r.result <- err
 	return false
 }

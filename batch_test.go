@@ -31,7 +31,7 @@ type device struct {
 	err     error
 }
 
-func (d *device) run(ctx context.Context, out, in []Tensor) error {
+func (d *device) run(ctx context.Context, out, in []Tensor) (deviceRun, error) {
 	d.mu.Lock()
 	d.batches = append(d.batches, in[0].N)
 	d.mu.Unlock()
@@ -41,7 +41,7 @@ func (d *device) run(ctx context.Context, out, in []Tensor) error {
 	for i := range in[0].N {
 		out[0].F32[i] = float32(in[0].U8[2*i]) + float32(in[0].U8[2*i+1])
 	}
-	return d.err
+	return deviceRun{batch: in[0].N, first: true}, d.err
 }
 
 // sizes returns those of the batches so far.
@@ -63,16 +63,21 @@ type call struct {
 	out, in []Tensor
 	result  chan error
 	cancel  func()
+	seen    deviceRun // once there is a result
 }
 
 func begin(t *testing.T, b *batcher, first, n int) *call {
 	ctx, cancel := context.WithCancel(t.Context())
-	c := &call{tensors([]IO{floatOut}, n), tensors([]IO{byteIn}, n), make(chan error, 1), cancel}
+	c := &call{out: tensors([]IO{floatOut}, n), in: tensors([]IO{byteIn}, n), result: make(chan error, 1), cancel: cancel}
 	for i := range n {
 		c.in[0].U8[2*i], c.in[0].U8[2*i+1] = uint8(first+i), 100
 		c.out[0].F32[i] = -1
 	}
-	go func() { c.result <- b.run(ctx, c.out, c.in) }()
+	go func() {
+		var err error
+		c.seen, err = b.run(ctx, c.out, c.in)
+		c.result <- err
+	}()
 	synctest.Wait()
 	return c
 }
@@ -236,7 +241,8 @@ func TestCloseWithCallers(t *testing.T) {
 		close(d.hold)
 		running.succeed(t)
 		<-closed
-		require.ErrorIs(t, b.run(t.Context(), waiting.out, waiting.in), ErrClosed)
+		_, err := b.run(t.Context(), waiting.out, waiting.in)
+		require.ErrorIs(t, err, ErrClosed)
 		require.Equal(t, []int{2}, d.sizes())
 		waiting.cancel()
 	})
@@ -261,7 +267,7 @@ func TestCallersAtRandom(t *testing.T) {
 				if rng.IntN(4) == 0 {
 					go cancel()
 				}
-				err := b.run(ctx, out, in)
+				_, err := b.run(ctx, out, in)
 				cancel()
 				if err != nil {
 					if !errors.Is(err, context.Canceled) {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"math/bits"
 	"sync"
+	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all" // a Session runs on any of them
@@ -34,10 +35,11 @@ type engine struct {
 //
 // A device that is no processor has engines of one kind.
 type engines struct {
-	device *backend.Device
-	plan   *bcnn.Plan
-	opts   backend.Options
-	levels []int // threads of the engines of a level; 0 where the device has none
+	device   *backend.Device
+	plan     *bcnn.Plan
+	opts     backend.Options
+	levels   []int // threads of the engines of a level; 0 where the device has none
+	observed bool  // run says how long it took
 
 	slots chan struct{} // holds an element for each caller who runs
 	done  chan struct{} // closed when the session is
@@ -61,7 +63,8 @@ func newEngines(ctx context.Context, plan *bcnn.Plan, opts Options) (*engines, e
 		opts: backend.Options{
 			MaxBatch: opts.MaxBatch, Threads: opts.Threads, ISA: opts.ISA, Kernels: opts.Kernels, Limits: opts.Limits,
 		},
-		done: make(chan struct{}),
+		observed: opts.Observe != nil,
+		done:     make(chan struct{}),
 	}
 	p.idle.L = &p.mu
 	parallel := max(1, opts.Parallel)
@@ -111,13 +114,21 @@ func (p *engines) compile(ctx context.Context, level int) (*engine, error) {
 }
 
 // run waits until an engine is free and runs on it.
-func (p *engines) run(ctx context.Context, out, in []Tensor) error {
+func (p *engines) run(ctx context.Context, out, in []Tensor) (deviceRun, error) {
 	e, err := p.begin(ctx)
 	if err != nil {
-		return err
+		return deviceRun{}, err
 	}
 	defer p.end(e)
-	return e.Run(ctx, out, in)
+	seen := deviceRun{batch: in[0].N, first: true}
+	if p.observed {
+		seen.began = time.Now()
+	}
+	err = e.Run(ctx, out, in)
+	if p.observed {
+		seen.running = time.Since(seen.began)
+	}
+	return seen, err
 }
 
 // begin waits until an engine is free; end gives it back.

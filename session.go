@@ -43,6 +43,26 @@ type Options struct {
 	ISA, Kernels string
 	// Limits bound the memory that lowering and compiling a model may take.
 	Limits Limits
+	// Observe, if it is not nil, is called at the end of each Run that had arguments which
+	// fit, in the goroutine of its caller: see Observation. Run allocates nothing for it, and
+	// does not read the clock without it. Calls come from several goroutines at the same time.
+	Observe func(Observation)
+}
+
+// Observation says how a Run went, for those who count and measure them.
+type Observation struct {
+	// Images is the number of images of the Run, and Batch that of the run of the device which
+	// they were a part of: more than Images if BatchDelay has joined several Runs, 0 if the
+	// device has not been reached.
+	Images, Batch int
+	// First says that the Run is the first one, or the only one, of a run of the device: who
+	// counts these counts the runs of the device.
+	First bool
+	// Waiting is the time from the call of Run to the beginning of the run of the device: for
+	// others to join, and for its turn. Running is that of the run of the device.
+	Waiting, Running time.Duration
+	// Err is what Run returns.
+	Err error
 }
 
 // maxParallel bounds Options.Parallel: more gain nothing.
@@ -75,6 +95,7 @@ type Session struct {
 
 	engines *engines
 	batcher *batcher // nil without BatchDelay
+	observe func(Observation)
 }
 
 // Open compiles a model for a device. What is binary in a network that was made with real
@@ -115,6 +136,7 @@ func newSession(ctx context.Context, engines *engines, opts Options) (*Session, 
 		labels:   plan.Labels,
 		maxBatch: max(1, opts.MaxBatch),
 		engines:  engines,
+		observe:  opts.Observe,
 	}
 	for i, t := range plan.InputTensors() {
 		s.inputs = append(s.inputs, IO{t.Name, t.DType, t.Shape, NHWC, plan.Inputs[i].Resize})
@@ -123,7 +145,7 @@ func newSession(ctx context.Context, engines *engines, opts Options) (*Session, 
 		t := plan.Tensors[i]
 		s.outputs = append(s.outputs, IO{t.Name, t.DType, t.Shape, NHWC, 0})
 	}
-	if err := engines.run(ctx, tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch)); err != nil {
+	if _, err := engines.run(ctx, tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch)); err != nil {
 		engines.close()
 		return nil, err
 	}
@@ -175,6 +197,31 @@ func (s *Session) Run(ctx context.Context, out, in []Tensor) error {
 	if err := s.check(ctx, out, in); err != nil {
 		return err
 	}
+	if s.observe == nil {
+		_, err := s.run(ctx, out, in)
+		return err
+	}
+	called := time.Now()
+	seen, err := s.run(ctx, out, in)
+	o := Observation{Images: in[0].N, Batch: seen.batch, First: seen.first, Running: seen.running, Err: err}
+	if seen.batch > 0 {
+		o.Waiting = seen.began.Sub(called)
+	} else {
+		o.Waiting = time.Since(called)
+	}
+	s.observe(o)
+	return err
+}
+
+// deviceRun is what has been seen of a run of the device: nothing if it was not reached.
+type deviceRun struct {
+	batch   int // images
+	first   bool
+	began   time.Time // this and running only if the session is observed
+	running time.Duration
+}
+
+func (s *Session) run(ctx context.Context, out, in []Tensor) (deviceRun, error) {
 	if s.batcher != nil && in[0].N < s.maxBatch {
 		return s.batcher.run(ctx, out, in)
 	}

@@ -148,13 +148,19 @@ func TestRunDoesNotAllocate(t *testing.T) {
 	for _, device := range Devices() {
 		for _, delay := range []time.Duration{0, time.Microsecond} {
 			t.Run(fmt.Sprintf("%s/delay=%v", device.ID, delay), func(t *testing.T) {
-				s := open(t, model, Options{Device: device.ID, MaxBatch: 4, BatchDelay: delay})
+				observed := 0
+				s := open(t, model, Options{
+					Device: device.ID, MaxBatch: 4, BatchDelay: delay, Observe: func(Observation) { observed++ },
+				})
 				in, out := []Tensor{q.in}, tensors(s.outputs, 2)
 				run := func() { require.NoError(t, s.Run(context.Background(), out, in)) }
 				run()
 				if raceDetector {
 					return // it allocates itself
 				}
+				require.Zero(t, testing.AllocsPerRun(100, run))
+				require.Equal(t, 102, observed)
+				s.observe = nil
 				require.Zero(t, testing.AllocsPerRun(100, run))
 				require.NoError(t, differs(out[0], q.want))
 			})
@@ -282,7 +288,8 @@ func TestClose(t *testing.T) {
 			require.ErrorIs(t, <-waiting, ErrClosed)
 		}
 		<-s.engines.done
-		require.ErrorIs(t, s.engines.run(t.Context(), out, in), ErrClosed)
+		_, err = s.engines.run(t.Context(), out, in)
+		require.ErrorIs(t, err, ErrClosed)
 		select {
 		case <-closed:
 			require.Fail(t, "closed while a call runs")

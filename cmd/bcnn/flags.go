@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -136,6 +137,29 @@ func (f *fraction) Set(s string) error {
 
 func (f *fraction) String() string { return strconv.FormatFloat(*f.v, 'g', -1, 64) }
 func (f *fraction) Type() string   { return "fraction" }
+
+// durationFlag adds a flag for a time from low to high, whose value so far is the default. Any
+// other value is a usage error.
+func durationFlag(cmd *cobra.Command, p *time.Duration, name string, low, high time.Duration, usage string) {
+	cmd.Flags().Var(&duration{p, low, high}, name, usage)
+}
+
+type duration struct {
+	d         *time.Duration
+	low, high time.Duration
+}
+
+func (s *duration) Set(text string) error {
+	d, err := time.ParseDuration(text)
+	if err != nil || d < s.low || d > s.high {
+		return fmt.Errorf("want a time from %v to %v, such as 200us or 30s", s.low, s.high)
+	}
+	*s.d = d
+	return nil
+}
+
+func (s *duration) String() string { return s.d.String() }
+func (s *duration) Type() string   { return "duration" }
 
 // changedBut reports whether a flag was given besides those.
 func changedBut(cmd *cobra.Command, but ...string) bool {

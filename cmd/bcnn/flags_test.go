@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -28,6 +29,8 @@ var numbers = map[string]struct{ low, high int }{
 	"bench --runs":      {1, 1_000_000},
 	"parity --threads":  {0, 1024},
 	"convert --resize":  {0, 1 << 16}, "convert --first-weights": {2, 16},
+	"serve --batch": {1, 1 << 16}, "serve --threads": {0, 1024}, "serve --parallel": {0, 1024},
+	"serve --max-body": {1, 2047}, "serve --max-requests": {1, 1 << 20}, "serve --max-connections": {1, 1 << 20},
 }
 
 // A number out of range is a usage error, as is what is no number.
@@ -67,7 +70,7 @@ func TestAllNumbers(t *testing.T) {
 			case *whole, *wholes:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
-			case *floats, *fraction:
+			case *floats, *fraction, *duration:
 			default:
 				require.Contains(t, []string{"string", "bool"}, f.Value.Type(), "%s --%s", cmd.Name(), f.Name)
 			}
@@ -78,6 +81,24 @@ func TestAllNumbers(t *testing.T) {
 	}
 	visit(newRoot(&output{w: io.Discard}, io.Discard))
 	require.Equal(t, len(numbers), seen)
+}
+
+// A time out of range is a usage error, as is what is no time.
+func TestDurations(t *testing.T) {
+	for flag, values := range map[string][]string{
+		"--batch-delay": {"-1ns", "61s", "1", "x", ""}, "--timeout": {"0s", "25h", "-1s"}, "--drain": {"0s", "-1ms", "1e9"},
+	} {
+		for _, value := range values {
+			require.Contains(t, fail(t, exitUsage, "serve", flag+"="+value), "want a time from ")
+		}
+	}
+	d := 3 * time.Second
+	s := &duration{&d, time.Second, time.Minute}
+	require.Equal(t, "3s", s.String())
+	for _, value := range []string{"1s", "1m", "1500ms"} {
+		require.NoError(t, s.Set(value))
+	}
+	require.Equal(t, 1500*time.Millisecond, d)
 }
 
 func TestWholes(t *testing.T) {

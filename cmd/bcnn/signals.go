@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"runtime"
+	"sync/atomic"
 	"syscall"
 	"time"
 )
@@ -14,6 +15,12 @@ import (
 // than any step that does not look at the context should take, and shorter than
 // what waits before it kills.
 var grace = 5 * time.Second
+
+// moreGrace is what a command asks for beyond that, in nanoseconds, to end what it has begun
+// for others.
+var moreGrace atomic.Int64
+
+func extendGrace(by time.Duration) { moreGrace.Store(int64(by)) }
 
 // interrupted is the cause that ends the context of an interrupted command.
 type interrupted struct{ os.Signal }
@@ -47,7 +54,7 @@ func untilSignal() context.Context {
 		select {
 		case second := <-signals: // before Stop
 			dieOf(second)
-		case <-time.After(grace):
+		case <-time.After(grace + time.Duration(moreGrace.Load())):
 			fmt.Fprintln(os.Stderr, "bcnn: interrupted")
 			dieOf(first)
 		}

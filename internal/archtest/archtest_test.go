@@ -66,7 +66,7 @@ func group(pkg string) string {
 			return rest
 		}
 		return "internal"
-	case "bench", "capi", "cmd", "models", "vehiclenet", "vision", "kernels", "train":
+	case "bench", "capi", "cmd", "models", "serve", "vehiclenet", "vision", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -99,7 +99,8 @@ var allowed = map[string][]string{
 	"arrays":              {"bcnn", "bits", "internal"},
 	"summary":             {"bcnn", "reader", "internal"},
 	"measure":             {"backend", "bcnn", "reader", "internal"},
-	"cmd":                 {"front", "models", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
+	"serve":               {"serve", "front", "models", "vision", "arrays", "bcnn", "internal"},
+	"cmd":                 {"front", "models", "serve", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
 	"capi":                {"front", "arrays", "summary", "bcnn", "reader"},
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},

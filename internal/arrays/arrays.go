@@ -245,3 +245,9 @@ func eachImage[T any](values []T, s bcnn.Shape, move func(nhwc, nchw int, dst, s
 		}
 	}
 }
+
+// Form says how the elements of an array hold the values.
+func (p Port) Form() bcnn.SourceType { return p.form }
+
+// Elements returns the number of elements of an image.
+func (p Port) Elements() int { return p.elements }

@@ -66,6 +66,9 @@ func From[T int8 | uint8 | int32 | int64 | float32](shape []int, values []T) *Ar
 // Type returns the name of the type of the elements, as NumPy calls it.
 func (a *Array) Type() string { return a.typ.String() }
 
+// Bytes returns the elements, little-endian. They stay the array's.
+func (a *Array) Bytes() []byte { return a.data }
+
 // Len returns the number of elements.
 func (a *Array) Len() int { return len(a.data) / a.typ.size }
 

@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/http/pprof"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/serve"
+)
+
+// server is a run of serve.
+type server struct {
+	env               *environment
+	opts              serve.Options
+	http, grpc, pprof string // addresses; empty: none
+	certificate, key  string
+	tokens            string
+	drain             time.Duration
+	bodyMiB           int
+	verbose, logJSON  bool
+}
+
+func newServe(env *environment) *cobra.Command {
+	s := &server{env: env, bodyMiB: 32, drain: 10 * time.Second}
+	o := &s.opts
+	o.Session.MaxBatch, o.MaxRequests, o.MaxConnections, o.Timeout = 16, 256, 1024, 30*time.Second
+	cmd := &cobra.Command{
+		Use:   "serve [MODEL...]",
+		Short: "Answer requests over the network, and show a page",
+		Long: `Serve models by the Open Inference Protocol, version 2, which clients of Triton and
+KServe speak: over HTTP below /v2 and over gRPC. / is a page that shows the models at
+work, /metrics is for Prometheus, and POST /v2/models/NAME/classify takes a photo.
+
+A model is called as its file without the ending. Without a MODEL and without
+--models, digits and vehiclenet are served. Files that change are loaded anew when
+they have been the same for a second; if that fails, the model that was there stays.
+
+The server listens on this machine alone unless --http and --grpc say otherwise; then
+think of --tls-cert and --token-file. SIGTERM and SIGINT let requests in progress end.
+docs/serving.md tells the rest.`,
+		Example: `  bcnn serve
+  bcnn serve model.onnx --http 0.0.0.0:8000 --grpc 0.0.0.0:8001 --token-file tokens.txt
+  curl --data-binary @photo.jpg localhost:8000/v2/models/vehiclenet/classify`,
+		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
+	}
+	f := cmd.Flags()
+	f.StringVar(&s.http, "http", "127.0.0.1:8000", `address of HTTP; "" for none`)
+	f.StringVar(&s.grpc, "grpc", "127.0.0.1:8001", `address of gRPC; "" for none`)
+	f.StringVar(&s.pprof, "pprof", "", "address of Go's profiles, for those who work on the server (default none)")
+	f.StringVar(&o.Folder, "models", "", "folder of models (*.bcnn, *.onnx, *.tflite), which new ones may be added to")
+	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load and unload models")
+	deviceFlag(cmd, &o.Session.Device)
+	threadsFlag(cmd, &o.Session.Threads, "CPU threads of each model")
+	wholeFlag(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
+		"runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
+	wholeFlag(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
+		"images of a request, and of a run of the device, at the most")
+	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
+		"how long a request waits for others to make a batch with, such as 200us; for GPUs")
+	wholeFlag(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
+	wholeFlag(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
+	wholeFlag(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
+		"connections at the most; more take the place of those that were silent for the longest")
+	durationFlag(cmd, &o.Timeout, "timeout", time.Millisecond, 24*time.Hour,
+		"time of a request at the most, and that of reading it")
+	durationFlag(cmd, &s.drain, "drain", time.Millisecond, 24*time.Hour, "how long requests in progress are waited for at the end")
+	f.StringVar(&s.certificate, "tls-cert", "", "file of the certificate (PEM); --tls-key goes with it")
+	f.StringVar(&s.key, "tls-key", "", "file of the private key (PEM)")
+	f.StringVar(&s.tokens, "token-file", "", "file of bearer tokens, one a line, of which requests must bring one")
+	f.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "log every request")
+	return cmd
+}
+
+// maxTokenFile bounds files of tokens, certificates and keys.
+const maxTokenFile = 1 << 20
+
+func (s *server) run(ctx context.Context, models []string) error {
+	if err := s.check(); err != nil {
+		return err
+	}
+	log := s.logger()
+	s.opts.Load, s.opts.Logger, s.opts.MaxBody = loadModel, log, int64(s.bodyMiB)<<20
+	if s.tokens != "" {
+		data, err := files.ReadAll(s.tokens, maxTokenFile)
+		if err != nil {
+			return err
+		}
+		if s.opts.Tokens = strings.Fields(string(data)); len(s.opts.Tokens) == 0 {
+			return files.Name(s.tokens, errors.New("there is no token in it"))
+		}
+	}
+	l := serve.Listeners{Drain: s.drain}
+	if s.certificate != "" {
+		var err error
+		if l.TLS, err = loadTLS(s.certificate, s.key); err != nil {
+			return err
+		}
+	}
+	server, err := serve.New(s.opts)
+	if err != nil {
+		return err
+	}
+	defer server.Close()
+	if err := s.load(ctx, server, models); err != nil {
+		return err
+	}
+	stop, err := s.listen(ctx, log, &l)
+	if err != nil {
+		return err
+	}
+	defer stop()
+	extendGrace(s.drain)
+	return server.Serve(ctx, l)
+}
+
+func (s *server) check() error {
+	switch {
+	case s.http == "" && s.grpc == "":
+		return usagef("serve needs --http or --grpc")
+	case (s.certificate == "") != (s.key == ""):
+		return usagef("--tls-cert and --tls-key go together")
+	case s.opts.Session.BatchDelay > 0 && s.opts.Session.MaxBatch < 2:
+		return usagef("--batch-delay makes batches, but --batch allows one image only")
+	}
+	return nil
+}
+
+func (s *server) logger() *slog.Logger {
+	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	if s.verbose {
+		o.Level = slog.LevelDebug
+	}
+	if s.logJSON {
+		return slog.New(slog.NewJSONHandler(s.env.stderr, o))
+	}
+	return slog.New(slog.NewTextHandler(s.env.stderr, o))
+}
+
+// load loads what the command line names. What is wrong there ends the command; a folder may
+// have files that are no models, and they have been logged.
+func (s *server) load(ctx context.Context, server *serve.Server, models []string) error {
+	if len(models) == 0 && s.opts.Folder == "" {
+		models = []string{"digits", "vehiclenet"}
+	}
+	for _, source := range models {
+		name := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
+		if err := server.Add(ctx, name, source); err != nil {
+			return err
+		}
+	}
+	if s.opts.Folder == "" {
+		return nil
+	}
+	if err := server.AddFolder(ctx); err != nil && !server.Ready() {
+		return fmt.Errorf("no model of %s can be loaded: %w", text.Escape(s.opts.Folder), err)
+	}
+	return ctx.Err()
+}
+
+// listen opens the addresses, and serves profiles until stop.
+func (s *server) listen(ctx context.Context, log *slog.Logger, l *serve.Listeners) (stop func(), err error) {
+	var open []net.Listener
+	stop = func() {
+		for _, o := range open {
+			o.Close()
+		}
+	}
+	var config net.ListenConfig
+	listen := func(what, address string) net.Listener {
+		if address == "" || err != nil {
+			return nil
+		}
+		o, failed := config.Listen(ctx, "tcp", address)
+		if failed != nil {
+			err = fmt.Errorf("--%s %s: %w", what, text.Escape(address), failed)
+			return nil
+		}
+		open = append(open, o)
+		log.Info("listening", "protocol", what, "address", o.Addr().String(), "tls", l.TLS != nil && what != "pprof")
+		if host, _, _ := net.SplitHostPort(o.Addr().String()); !net.ParseIP(host).IsLoopback() && len(s.opts.Tokens) == 0 {
+			log.Warn("others than this machine may ask without a token", "protocol", what)
+		}
+		return o
+	}
+	l.HTTP, l.GRPC = listen("http", s.http), listen("grpc", s.grpc)
+	profiles := listen("pprof", s.pprof)
+	if err != nil {
+		stop()
+		return nil, err
+	}
+	if profiles != nil {
+		go serveProfiles(profiles, log)
+	}
+	return stop, nil
+}
+
+func serveProfiles(l net.Listener, log *slog.Logger) {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/debug/pprof/", pprof.Index)
+	mux.HandleFunc("/debug/pprof/profile", pprof.Profile)
+	mux.HandleFunc("/debug/pprof/symbol", pprof.Symbol)
+	mux.HandleFunc("/debug/pprof/trace", pprof.Trace)
+	err := (&http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}).Serve(l)
+	log.Debug("profiles", "end", err)
+}
+
+func loadTLS(certificate, key string) (*tls.Config, error) {
+	c, err := files.ReadAll(certificate, maxTokenFile)
+	if err != nil {
+		return nil, err
+	}
+	k, err := files.ReadAll(key, maxTokenFile)
+	if err != nil {
+		return nil, err
+	}
+	pair, err := tls.X509KeyPair(c, k)
+	if err != nil {
+		return nil, files.Name(certificate, err)
+	}
+	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
+}

@@ -1,0 +1,130 @@
+//go:build unix
+
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"net/http"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/stretchr/testify/require"
+)
+
+// messages is where a command logs while a test reads.
+type messages struct {
+	mu   sync.Mutex
+	text bytes.Buffer
+}
+
+func (m *messages) Write(b []byte) (int, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.text.Write(b)
+}
+
+func (m *messages) String() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.text.String()
+}
+
+// serveCommand runs serve until stop, which returns the exit code.
+func serveCommand(t *testing.T, args ...string) (log *messages, address func(protocol string) string, stop func() int) {
+	ctx, cancel := context.WithCancel(t.Context())
+	log = &messages{}
+	code := make(chan int, 1)
+	go func() { code <- run(ctx, append([]string{"serve"}, args...), log, log) }()
+	address = func(protocol string) string {
+		said := regexp.MustCompile(`msg=listening protocol=` + protocol + ` address=(\S+)`)
+		require.Eventually(t, func() bool { return said.MatchString(log.String()) }, time.Minute, time.Millisecond, "%s", log)
+		return said.FindStringSubmatch(log.String())[1]
+	}
+	return log, address, func() int {
+		cancel()
+		return <-code
+	}
+}
+
+func TestServe(t *testing.T) {
+	model := saveLightNet(t)
+	folder := t.TempDir()
+	data, err := os.ReadFile(model)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "other.bcnn"), data, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "bad.bcnn"), []byte("rubbish"), 0o644))
+	tokens := writeFile(t, filepath.Join(t.TempDir(), "tokens"), "secret\n")
+	log, address, stop := serveCommand(t, model, "digits", "--models", folder, "--device", "cpu",
+		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--pprof", "127.0.0.1:0", "--token-file", tokens, "--verbose")
+	ask := func(method, url, token string, body []byte) (int, string) {
+		r, err := http.NewRequestWithContext(t.Context(), method, url, bytes.NewReader(body))
+		require.NoError(t, err)
+		r.Header.Set("Authorization", "Bearer "+token)
+		response, err := http.DefaultClient.Do(r)
+		require.NoError(t, err)
+		defer response.Body.Close()
+		var b bytes.Buffer
+		_, err = b.ReadFrom(response.Body)
+		require.NoError(t, err)
+		return response.StatusCode, b.String()
+	}
+	url := "http://" + address("http")
+	image, err := os.ReadFile(writePNG(t, filepath.Join(t.TempDir(), "light.png"), lightImage(16)))
+	require.NoError(t, err)
+	for _, name := range []string{"light", "other"} {
+		status, body := ask("POST", url+"/v2/models/"+name+"/classify", "secret", image)
+		require.Equal(t, 200, status, body)
+		var answer struct{ Label string }
+		require.NoError(t, json.Unmarshal([]byte(body), &answer))
+		require.Equal(t, "light", answer.Label)
+	}
+	status, _ := ask("POST", url+"/v2/models/light/classify", "wrong", image)
+	require.Equal(t, 401, status)
+	status, body := ask("GET", "http://"+address("pprof")+"/debug/pprof/", "", nil)
+	require.Equal(t, 200, status)
+	require.Contains(t, body, "goroutine")
+	require.NotEmpty(t, address("grpc"))
+	require.Contains(t, log.String(), "bad.bcnn")
+	require.Contains(t, log.String(), "level=DEBUG msg=request method=POST path=/v2/models/light/classify")
+	require.Equal(t, exitOK, stop(), "%s", log)
+}
+
+func TestServeUsage(t *testing.T) {
+	model := saveLightNet(t)
+	empty := writeFile(t, filepath.Join(t.TempDir(), "tokens"), " \n")
+	key := writeFile(t, filepath.Join(t.TempDir(), "key.pem"), "no key")
+	folder := filepath.Dir(writeFile(t, filepath.Join(t.TempDir(), "bad.bcnn"), "rubbish"))
+	for words, args := range map[string][]string{
+		"needs --http or --grpc":        {"--http", "", "--grpc", ""},
+		"go together":                   {"--tls-cert", "x"},
+		"allows one image only":         {"--batch", "1", "--batch-delay", "1ms"},
+		"want a whole number from 1 to": {"--max-requests", "0"},
+		"unknown flag: --htpp":          {"--htpp", "x"},
+	} {
+		require.Contains(t, fail(t, exitUsage, append([]string{"serve", model}, args...)...), words)
+	}
+	for words, args := range map[string][]string{
+		"there is no token in it":     {"--token-file", empty},
+		"tokens.none: no such file":   {"--token-file", "tokens.none"},
+		"failed to find any PEM data": {"--tls-cert", key, "--tls-key", key},
+		"--http 127.0.0.1:http:":      {"--http", "127.0.0.1:http:"},
+		"no model of " + folder:       {"--models", folder},
+		"no such model file":          {"nosuch"},
+	} {
+		models := []string{model}
+		if args[0] == "--models" || len(args) == 1 {
+			models = nil
+		}
+		r := runCommand(t, append(append([]string{"serve", "--grpc", ""}, models...), args...)...)
+		require.Equal(t, exitJob, r.code, "%s", r.stderr)
+		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+		require.Contains(t, lines[len(lines)-1], words)
+	}
+}

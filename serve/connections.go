@@ -1,0 +1,108 @@
+package serve
+
+import (
+	"net"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// busy is how long a connection counts as in use after its last bytes.
+const busy = time.Second
+
+// listener bounds the number of connections. Where there are as many as may be, a new one takes
+// the place of that which has been silent for the longest time, first of those that never said
+// anything, so that nobody keeps others away by connections that do nothing. If all have been
+// used within the last second, the new one is closed.
+type listener struct {
+	net.Listener
+	most    int
+	metrics *metrics
+
+	mu    sync.Mutex
+	conns map[*conn]struct{}
+}
+
+func newListener(l net.Listener, most int, m *metrics) *listener {
+	return &listener{Listener: l, most: most, metrics: m, conns: map[*conn]struct{}{}}
+}
+
+func (l *listener) Accept() (net.Conn, error) {
+	for {
+		accepted, err := l.Listener.Accept()
+		if err != nil {
+			return nil, err
+		}
+		c := &conn{Conn: accepted, of: l}
+		c.used.Store(time.Now().UnixNano())
+		if l.admit(c) {
+			return c, nil
+		}
+		accepted.Close()
+	}
+}
+
+// admit makes room for a connection.
+func (l *listener) admit(c *conn) bool {
+	l.mu.Lock()
+	var oldest *conn
+	if len(l.conns) >= l.most {
+		for other := range l.conns {
+			if oldest == nil || other.before(oldest) {
+				oldest = other
+			}
+		}
+		l.metrics.rejected.WithLabelValues("connections").Inc()
+		if oldest.spoke.Load() && oldest.used.Load() > time.Now().Add(-busy).UnixNano() {
+			l.mu.Unlock()
+			return false
+		}
+		delete(l.conns, oldest)
+	}
+	l.conns[c] = struct{}{}
+	l.mu.Unlock()
+	if oldest != nil {
+		oldest.Conn.Close()
+	}
+	return true
+}
+
+// conn is a connection that knows when it was used last.
+type conn struct {
+	net.Conn
+	of    *listener
+	used  atomic.Int64 // in nanoseconds since 1970
+	spoke atomic.Bool  // the client has sent something
+}
+
+// before reports whether a connection makes room before another one.
+func (c *conn) before(other *conn) bool {
+	if a, b := c.spoke.Load(), other.spoke.Load(); a != b {
+		return b
+	}
+	return c.used.Load() < other.used.Load()
+}
+
+func (c *conn) Read(b []byte) (int, error) {
+	n, err := c.Conn.Read(b)
+	if n > 0 {
+		c.spoke.Store(true)
+		c.used.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (c *conn) Write(b []byte) (int, error) {
+	n, err := c.Conn.Write(b)
+	if n > 0 {
+		c.used.Store(time.Now().UnixNano())
+	}
+	return n, err
+}
+
+func (c *conn) Close() error {
+	c.of.mu.Lock()
+	delete(c.of.conns, c)
+	c.of.mu.Unlock()
+	return c.Conn.Close()
+}

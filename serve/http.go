@@ -1,0 +1,436 @@
+package serve
+
+import (
+	"compress/gzip"
+	"compress/zlib"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"path"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"google.golang.org/grpc/codes"
+
+	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/serve/internal/picture"
+	"github.com/bitcnn/bitcnn/serve/internal/tensor"
+)
+
+// headerLength is the header that says how many bytes of a body are JSON; binary data are
+// behind those.
+const headerLength = "Inference-Header-Content-Length"
+
+// handler answers a request or returns why not.
+type handler func(w http.ResponseWriter, r *http.Request) error
+
+// Handler returns what answers the requests over HTTP: those of the protocol below /v2, images
+// at /v2/models/NAME/classify, metrics at /metrics and the page at /.
+func (s *Server) Handler() http.Handler {
+	mux := http.NewServeMux()
+	open := func(pattern string, h handler) { mux.Handle(pattern, s.answer(h)) }
+	guarded := func(pattern string, h handler) {
+		open(pattern, func(w http.ResponseWriter, r *http.Request) error {
+			if err := s.tokens.check(r.Header.Get("Authorization")); err != nil {
+				w.Header().Set("WWW-Authenticate", "Bearer")
+				return err
+			}
+			return h(w, r)
+		})
+	}
+	// Of a model, with its version or without.
+	ofModel := func(method, path string, h handler) {
+		guarded(method+" /v2/models/{model}"+path, h)
+		guarded(method+" /v2/models/{model}/versions/{version}"+path, h)
+	}
+	open("GET /v2/health/live", func(w http.ResponseWriter, _ *http.Request) error {
+		return writeJSON(w, http.StatusOK, map[string]bool{"live": true})
+	})
+	open("GET /v2/health/ready", func(w http.ResponseWriter, _ *http.Request) error {
+		return writeReady(w, s.Ready(), map[string]any{"ready": s.Ready()})
+	})
+	guarded("GET /v2", s.getMetadata)
+	guarded("GET /v2/{$}", s.getMetadata)
+	ofModel("GET", "", s.getModel)
+	ofModel("GET", "/ready", s.getModelReady)
+	ofModel("GET", "/config", s.getConfig)
+	ofModel("GET", "/stats", s.getStatistics)
+	guarded("GET /v2/models/stats", s.getStatistics)
+	ofModel("POST", "/infer", s.postInfer)
+	ofModel("POST", "/classify", s.postClassify)
+	ofModel("POST", "/profile", s.postProfile)
+	guarded("POST /v2/repository/index", s.postIndex)
+	guarded("POST /v2/repository/models/{model}/load", s.postLoad)
+	guarded("POST /v2/repository/models/{model}/unload", s.postUnload)
+	prometheus := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
+	guarded("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+		prometheus.ServeHTTP(w, r)
+		return nil
+	})
+	guarded("GET /page/models", s.getPageModels)
+	mux.Handle("/", pageHandler())
+	astray := s.answer(func(_ http.ResponseWriter, r *http.Request) error {
+		return failf(codes.NotFound, "there is no model and nothing else at %s", text.Quote(r.URL.Path))
+	})
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// The multiplexer would send those elsewhere who ask for what is above.
+		if p := r.URL.Path; p != "" && path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" {
+			astray.ServeHTTP(w, r)
+			return
+		}
+		mux.ServeHTTP(w, r)
+	})
+}
+
+// answer makes a handler of net/http: errors are written as the protocol has them, and a panic
+// is an error of the server, which it survives.
+func (s *Server) answer(h handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		began := time.Now()
+		err := func() (err error) {
+			defer func() {
+				if p := recover(); p != nil {
+					err = fmt.Errorf("a fault of the server: %v", p)
+					s.log.Error("panic", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+				}
+			}()
+			return h(w, r)
+		}()
+		code := http.StatusOK
+		if err != nil {
+			f := classified(err)
+			code = f.httpStatus()
+			if code == http.StatusTooManyRequests {
+				w.Header().Set("Retry-After", "1")
+			}
+			if code == http.StatusRequestEntityTooLarge {
+				w.Header().Set("Connection", "close") // the rest of the body is not read
+			}
+			if code >= http.StatusInternalServerError {
+				s.log.Error("request failed", "path", r.URL.Path, "from", r.RemoteAddr, "error", f)
+			}
+			if f.code != codes.Canceled { // the client is still there
+				_ = writeJSON(w, code, map[string]string{"error": f.Error()})
+			}
+		}
+		if s.log.Enabled(r.Context(), slog.LevelDebug) { // what is logged takes memory, logged or not
+			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", code, "took",
+				time.Since(began))
+		}
+	})
+}
+
+func writeJSON(w http.ResponseWriter, status int, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return err
+	}
+	return writeBody(w, status, b)
+}
+
+func writeBody(w http.ResponseWriter, status int, body []byte) error {
+	w.Header().Set("Content-Type", "application/json")
+	w.Header().Set("Content-Length", strconv.Itoa(len(body)))
+	w.WriteHeader(status)
+	_, err := w.Write(body)
+	return clientGone(err)
+}
+
+// clientGone says of an error in writing what it means.
+func clientGone(err error) error {
+	if err != nil {
+		return failure{codes.Canceled, err}
+	}
+	return nil
+}
+
+func writeReady(w http.ResponseWriter, ready bool, v any) error {
+	status := http.StatusOK
+	if !ready {
+		status = http.StatusServiceUnavailable
+	}
+	return writeJSON(w, status, v)
+}
+
+// body reads the body of a request, uncompressed. The caller frees it.
+func (s *Server) body(w http.ResponseWriter, r *http.Request) (*body, error) {
+	reader, size := io.Reader(http.MaxBytesReader(w, r.Body, s.opts.MaxBody)), r.ContentLength
+	var err error
+	switch encoding := r.Header.Get("Content-Encoding"); encoding {
+	case "", "identity":
+	case "gzip":
+		size = -1
+		reader, err = gzip.NewReader(reader)
+	case "deflate":
+		size = -1
+		reader, err = zlib.NewReader(reader)
+	default:
+		err = fmt.Errorf("the encoding %s, want gzip or deflate", text.Quote(encoding))
+	}
+	if err != nil {
+		return nil, bodyError(err)
+	}
+	b, err := s.limits.read(reader, size, s.opts.MaxBody)
+	if err != nil {
+		return nil, bodyError(err)
+	}
+	return b, nil
+}
+
+// bodyError says what an error in reading a body is.
+func bodyError(err error) error {
+	var large *http.MaxBytesError
+	var f failure
+	switch {
+	case errors.As(err, &f):
+		return err
+	case errors.As(err, &large):
+		return badf("%w: at most %d bytes are read", errBody, large.Limit)
+	}
+	return badf("the body cannot be read: %w", err)
+}
+
+// job does something with a model for a request with this body.
+type job func(ctx context.Context, m *model, body []byte) error
+
+// withModel calls do with the model of a request, its body and a context that ends in time,
+// and counts it.
+func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do job) error {
+	// Whoever reads a body slowly takes no place of others.
+	body, err := s.body(w, r)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	if err := s.limits.begin(); err != nil {
+		return err
+	}
+	defer s.limits.end()
+	began := time.Now()
+	m, err := s.repository.acquire(r.PathValue("model"), r.PathValue("version"))
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	ctx, cancel := context.WithTimeout(r.Context(), s.opts.Timeout)
+	defer cancel()
+	err = do(ctx, m, body.bytes)
+	m.counters.done(overHTTP, time.Since(began), err)
+	return err
+}
+
+func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
+	return s.withModel(w, r, func(ctx context.Context, m *model, body []byte) error {
+		length := -1
+		if h := r.Header.Get(headerLength); h != "" {
+			n, err := strconv.Atoi(h)
+			if err != nil || n < 0 {
+				return badf("the header %s is %s, want a number of bytes", headerLength, text.Quote(h))
+			}
+			length = n
+		}
+		request, err := tensor.Parse(body, length)
+		if err != nil {
+			return failure{codes.InvalidArgument, err}
+		}
+		response, err := m.infer(ctx, request)
+		if err != nil {
+			return err
+		}
+		answer, length, err := response.Append(nil)
+		if err != nil {
+			return err
+		}
+		if length < 0 {
+			return writeBody(w, http.StatusOK, answer)
+		}
+		h := w.Header()
+		h.Set("Content-Type", "application/octet-stream")
+		h.Set("Content-Length", strconv.Itoa(len(answer)))
+		h.Set(headerLength, strconv.Itoa(length))
+		_, err = w.Write(answer)
+		return clientGone(err)
+	})
+}
+
+// mostClasses bounds the classes that an image may be answered with.
+const mostClasses = 1000
+
+func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
+	return s.withImages(w, r, func(ctx context.Context, m *model, body []byte) error {
+		o := picture.Options{Top: 1, Seen: r.URL.Query().Get("seen") == "1"}
+		if top := r.URL.Query().Get("top"); top != "" {
+			n, err := strconv.Atoi(top)
+			if err != nil || n < 1 || n > mostClasses {
+				return badf("top is %s, want 1 to %d", text.Quote(top), mostClasses)
+			}
+			o.Top = n
+		}
+		answer, err := picture.Classify(ctx, m.name, m.session, m.classifier, body, o)
+		if err != nil {
+			return imageError(err)
+		}
+		return writeJSON(w, http.StatusOK, answer)
+	})
+}
+
+func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
+	return s.withImages(w, r, func(ctx context.Context, m *model, body []byte) error {
+		select {
+		case s.profiling <- struct{}{}:
+		default:
+			return failf(codes.ResourceExhausted, "steps are being measured for somebody else")
+		}
+		defer func() { <-s.profiling }()
+		p, err := picture.Measure(ctx, m.name, m.session, m.classifier, body)
+		if err != nil {
+			return imageError(err)
+		}
+		return writeJSON(w, http.StatusOK, p)
+	})
+}
+
+// withImages is withModel for models that classify images.
+func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) error {
+	return s.withModel(w, r, func(ctx context.Context, m *model, body []byte) error {
+		if m.classifier == nil {
+			return badf("the model %s does not classify images of bytes; ask for an inference", text.Quote(m.name))
+		}
+		return do(ctx, m, body)
+	})
+}
+
+func imageError(err error) error {
+	if errors.Is(err, picture.ErrImage) {
+		return failure{codes.InvalidArgument, err}
+	}
+	return err
+}
+
+func (s *Server) getMetadata(w http.ResponseWriter, _ *http.Request) error {
+	return writeJSON(w, http.StatusOK, map[string]any{
+		"name": serverName, "version": bitcnn.Version(), "extensions": protocolExtensions,
+	})
+}
+
+func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.repository.acquire(r.PathValue("model"), r.PathValue("version"))
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	type description struct {
+		Name     string  `json:"name"`
+		Datatype string  `json:"datatype"`
+		Shape    []int64 `json:"shape"`
+	}
+	describe := func(ports []port) []description {
+		var list []description
+		for _, p := range ports {
+			list = append(list, description{p.Name, p.datatype, p.shape(-1)})
+		}
+		return list
+	}
+	return writeJSON(w, http.StatusOK, map[string]any{
+		"name": m.name, "versions": []string{version}, "platform": platform,
+		"inputs": describe(m.inputs), "outputs": describe(m.outputs),
+	})
+}
+
+func (s *Server) getModelReady(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.repository.acquire(r.PathValue("model"), r.PathValue("version"))
+	if err != nil && classified(err).code != codes.Unavailable {
+		return err
+	}
+	if err == nil {
+		m.release()
+	}
+	ready := err == nil && !s.draining.Load()
+	return writeReady(w, ready, map[string]any{"name": r.PathValue("model"), "ready": ready})
+}
+
+func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
+	m, err := s.repository.acquire(r.PathValue("model"), r.PathValue("version"))
+	if err != nil {
+		return err
+	}
+	defer m.release()
+	return writeJSON(w, http.StatusOK, plain(m.config(s.opts.Session).ProtoReflect()))
+}
+
+func (s *Server) getStatistics(w http.ResponseWriter, r *http.Request) error {
+	answer, err := s.statistics(r.PathValue("model"), r.PathValue("version"))
+	if err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, plain(answer.ProtoReflect()))
+}
+
+func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
+	body, err := s.body(w, r)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	var request struct {
+		Ready bool `json:"ready"`
+	}
+	if len(body.bytes) > 0 {
+		if err := json.Unmarshal(body.bytes, &request); err != nil {
+			return badf("the request is not valid JSON: %w", err)
+		}
+	}
+	return writeJSON(w, http.StatusOK, s.repository.index(request.Ready))
+}
+
+func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
+	body, err := s.body(w, r)
+	if err != nil {
+		return err
+	}
+	defer body.free()
+	var request struct {
+		Parameters map[string]any `json:"parameters"`
+	}
+	if len(body.bytes) > 0 {
+		if err := json.Unmarshal(body.bytes, &request); err != nil {
+			return badf("the request is not valid JSON: %w", err)
+		}
+	}
+	if err := s.control(len(request.Parameters)); err != nil {
+		return err
+	}
+	if err := s.repository.loadNamed(r.Context(), r.PathValue("model")); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}
+
+// control checks whether clients may load and unload models, with so many parameters.
+func (s *Server) control(parameters int) error {
+	switch {
+	case s.opts.Fixed:
+		return failf(codes.PermissionDenied, "clients may not load and unload models here")
+	case parameters > 0:
+		return badf("models are loaded from the server's files only: parameters are not supported")
+	}
+	return nil
+}
+
+func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
+	if err := s.control(0); err != nil {
+		return err
+	}
+	if err := s.repository.unload(r.PathValue("model")); err != nil {
+		return err
+	}
+	return writeJSON(w, http.StatusOK, struct{}{})
+}

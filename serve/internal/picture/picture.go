@@ -1,0 +1,155 @@
+// Package picture answers what a model sees on an image and how long each of its steps takes,
+// in the JSON that the server and its page have in common, with a server or in WebAssembly.
+package picture
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/vision"
+)
+
+// Model describes a model to the page.
+type Model struct {
+	Name   string   `json:"name"`
+	Device string   `json:"device"`
+	Labels []string `json:"labels"`
+	// Inputs are written as text: "input UINT8 N×28×28×1".
+	Inputs  []string `json:"inputs"`
+	Outputs []string `json:"outputs"`
+	// Input is the input of a model that classifies images; nil for others.
+	Input *Size `json:"input"`
+}
+
+// Size is that of images as a network reads them.
+type Size struct {
+	Width    int `json:"width"`
+	Height   int `json:"height"`
+	Channels int `json:"channels"`
+}
+
+// SizeOf returns the size of the images that a classifier reads.
+func SizeOf(c *vision.Classifier) *Size {
+	s := c.Preprocessing().Input.Shape
+	return &Size{s.W, s.H, s.C}
+}
+
+// Answer is the classification of an image.
+type Answer struct {
+	Model string `json:"model_name"`
+	vision.Class
+	Logits []float32      `json:"logits"`
+	Top    []vision.Class `json:"top,omitempty"`
+	Device string         `json:"device"`
+	Micros float64        `json:"us"` // of the call of Session.Run
+	Seen   *Seen          `json:"seen,omitempty"`
+}
+
+// Seen is the image as the network reads it, before it scales the bytes: rows from above,
+// pixels from the left, the channels of a pixel side by side.
+type Seen struct {
+	Size
+	Pixels []byte `json:"pixels"` // in base64
+}
+
+// Options say what an answer contains.
+type Options struct {
+	Top  int  // the likeliest classes, so many of them
+	Seen bool // the image as the network reads it
+}
+
+// ErrImage is wrapped by errors of what is no image.
+var ErrImage = errors.New("the body is no image that can be classified")
+
+// decode makes the input of a network of an image: JPEG, PNG, GIF or BMP.
+func decode(c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
+	img, err := vision.Decode(bytes.NewReader(data))
+	if err != nil {
+		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
+	}
+	p := c.Preprocessing()
+	in = bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)
+	if err := p.Fill(in, 0, img); err != nil {
+		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
+	}
+	p.Input.DType, p.Mean, p.Scale = bcnn.Uint8, nil, nil
+	pixels := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
+	if in.DType == bcnn.Uint8 {
+		pixels = in
+	} else if err := p.Fill(pixels, 0, img); err != nil {
+		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
+	}
+	return in, &Seen{*SizeOf(c), pixels.U8}, nil
+}
+
+// Classify says what is on an image, given as a file of a known format.
+func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte,
+	o Options) (*Answer, error) {
+	in, seen, err := decode(c, data)
+	if err != nil {
+		return nil, err
+	}
+	results, err := c.ClassifyTensor(ctx, in)
+	if err != nil {
+		return nil, err
+	}
+	r := results[0]
+	a := &Answer{
+		Model: name, Class: r.Class, Logits: r.Logits, Device: s.Device().ID, Micros: micros(r.Time),
+	}
+	if o.Top > 0 {
+		a.Top = r.Top(o.Top)
+	}
+	if o.Seen {
+		a.Seen = seen
+	}
+	return a, nil
+}
+
+// Profile is the time of each step of a network.
+type Profile struct {
+	Model  string `json:"model_name"`
+	Device string `json:"device"`
+	Runs   int    `json:"runs"`
+	Steps  []Step `json:"steps"`
+}
+
+// Step is a step as the device executes it, and its times in microseconds.
+type Step struct {
+	Name   string  `json:"name"`
+	Kind   string  `json:"kind"`
+	Median float64 `json:"median_us"`
+	Min    float64 `json:"min_us"`
+}
+
+// Runs is how often Measure runs a network.
+const Runs = 20
+
+// Measure measures the steps of a network on an image.
+func Measure(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte) (*Profile, error) {
+	in, _, err := decode(c, data)
+	if err != nil {
+		return nil, err
+	}
+	times, err := s.Profile(ctx, Runs, in)
+	if err != nil {
+		return nil, err
+	}
+	p := &Profile{Model: name, Device: s.Device().ID, Runs: Runs}
+	steps := s.Steps()
+	for i, t := range times {
+		step := Step{Name: t.Name, Median: micros(t.Median), Min: micros(t.Min)}
+		if i < len(steps) { // none after Close
+			step.Kind = steps[i].Kind
+		}
+		p.Steps = append(p.Steps, step)
+	}
+	return p, nil
+}
+
+func micros(d time.Duration) float64 { return float64(d) / float64(time.Microsecond) }

@@ -1,0 +1,264 @@
+package tensor
+
+import (
+	"encoding/binary"
+	"encoding/json"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+// floats are the elements of FP32.
+func floats(values ...float32) []byte {
+	b, err := binary.Append(nil, binary.LittleEndian, values)
+	if err != nil {
+		panic(err)
+	}
+	return b
+}
+
+func TestArrays(t *testing.T) {
+	for _, c := range []struct {
+		json, datatype string
+		shape          []int64
+		want           []byte
+		fault          string
+	}{
+		{"[1,2,3,4]", Uint8, []int64{2, 2}, []byte{1, 2, 3, 4}, ""},
+		{" [ [1, 2] ,\n[3,\t4] ] ", Uint8, []int64{2, 2}, []byte{1, 2, 3, 4}, ""},
+		{"[[[1],[2]],[[3],[255]]]", Uint8, []int64{2, 2, 1}, []byte{1, 2, 3, 255}, ""},
+		{"[]", Uint8, []int64{0, 3}, nil, ""},
+		{"[7]", Uint8, nil, []byte{7}, ""},
+		{"[-128,127]", Int8, []int64{2}, []byte{0x80, 0x7f}, ""},
+		{"[-2]", Int32, []int64{1}, []byte{0xfe, 0xff, 0xff, 0xff}, ""},
+		{"[-9223372036854775808]", Int64, []int64{1}, []byte{0, 0, 0, 0, 0, 0, 0, 0x80}, ""},
+		{"[1,-0.5,1e-45,0.1]", FP32, []int64{4}, floats(1, -.5, 1e-45, .1), ""},
+		// Halfway between two float32 and a little more: rounded once, not by way of float64.
+		{"[1.00000005960464477539062501]", FP32, []int64{1}, floats(math.Nextafter32(1, 2)), ""},
+		{"[256]", Uint8, []int64{1}, nil, `element 0 of a row of data: "256" is no whole number from 0 to 255`},
+		{"[1,-1]", Uint8, []int64{2}, nil, `"-1" is no whole number from 0 to 255`},
+		{"[128]", Int8, []int64{1}, nil, "from -128 to 127"},
+		{"[9223372036854775808]", Int64, []int64{1}, nil, "is no whole number"},
+		{"[1.0]", Uint8, []int64{1}, nil, `"1.0" is no whole number`},
+		{"[1e39]", FP32, []int64{1}, nil, `"1e39" is no number of float32`},
+		{"[null]", Uint8, []int64{1}, nil, `"null" is no whole number`},
+		{`["1"]`, Uint8, []int64{1}, nil, "something else than numbers"},
+		{`[{"a":1}]`, Uint8, []int64{1}, nil, "something else than numbers"},
+		{"[1,2,3]", Uint8, []int64{2, 2}, nil, "data has 3 elements in a row, the shape has 4"},
+		{"[1,2,3,4,5]", Uint8, []int64{2, 2}, nil, "more elements"},
+		{"[[1,2]]", Uint8, []int64{2, 2}, nil, "not as many rows"},
+		{"[[1,2],[3,4],[5,6]]", Uint8, []int64{2, 2}, nil, "not as many rows"},
+		{"[[1,2],[3]]", Uint8, []int64{2, 2}, nil, "data has 1 elements in a row, the shape has 2"},
+		{"[[1,2],3]", Uint8, []int64{2, 2}, nil, "a number where the shape has 1 more dimensions"},
+		{"[[[1]]]", Uint8, []int64{1, 1}, nil, "something else than numbers where the shape has its last dimension"},
+		{"[[1]]", Uint8, nil, nil, "more dimensions than the shape"},
+		{"7", Uint8, []int64{1}, nil, "data is no array"},
+		{"", Uint8, []int64{1}, nil, "data is no array"},
+		{"[1]", Uint8, []int64{-1}, nil, "a dimension of -1"},
+		{"[1]", Uint8, []int64{1 << 40, 0}, nil, "more than 2147483647 elements"},
+		{"[1]", Uint8, []int64{1 << 20, 1 << 20}, nil, "more than 2147483647 elements"},
+		{"[1]", "FP64", []int64{1}, nil, `datatype "FP64" is none that models read`},
+		{"[1]", Bytes, []int64{1}, nil, `datatype "BYTES" is none that models read`},
+	} {
+		got, err := appendArray(nil, []byte(c.json), c.datatype, c.shape)
+		if c.fault != "" {
+			require.ErrorContains(t, err, c.fault, c.json)
+			continue
+		}
+		require.NoError(t, err, c.json)
+		require.Equal(t, c.want, got, c.json)
+	}
+}
+
+// What is written as JSON is read as the same bits, for numbers drawn from all that there are.
+func TestJSONKeepsBits(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 2))
+	for _, datatype := range []string{Uint8, Int8, Int32, Int64, FP32} {
+		data := make([]byte, 3000*Size(datatype))
+		for i := range data {
+			data[i] = byte(rng.Uint32())
+		}
+		if datatype == FP32 {
+			for i := 0; i < len(data); i += 4 {
+				if bits := binary.LittleEndian.Uint32(data[i:]); bits>>23&0xff == 0xff {
+					data[i+3] ^= 0x40 // finite
+				}
+			}
+		}
+		shape := []int64{3000}
+		text, err := AppendJSON(nil, Tensor{Datatype: datatype, Shape: shape, Data: data})
+		require.NoError(t, err)
+		require.True(t, json.Valid(text))
+		back, err := appendArray(nil, text, datatype, shape)
+		require.NoError(t, err)
+		require.Equal(t, data, back, datatype)
+	}
+	for _, v := range []float64{math.NaN(), math.Inf(1), math.Inf(-1)} {
+		_, err := AppendJSON(nil, Tensor{Name: "y", Datatype: FP32, Data: floats(float32(v))})
+		require.ErrorContains(t, err, "ask for binary data")
+	}
+	_, err := AppendJSON(nil, Tensor{Datatype: FP32, Data: []byte{1, 2, 3}})
+	require.ErrorContains(t, err, "3 bytes of FP32")
+}
+
+func TestStrings(t *testing.T) {
+	list := []string{"", "a", "größer\"<\x00"}
+	var data []byte
+	for _, s := range list {
+		data = AppendBytes(data, s)
+	}
+	got, err := Strings(data)
+	require.NoError(t, err)
+	require.Equal(t, list, got)
+	text, err := AppendJSON(nil, Tensor{Datatype: Bytes, Data: data})
+	require.NoError(t, err)
+	var back []string
+	require.NoError(t, json.Unmarshal(text, &back))
+	require.Equal(t, list, back)
+	for cut := 1; cut < len(data); cut++ {
+		if cut == 4 || cut == 9 { // behind an element
+			continue
+		}
+		_, err := Strings(data[:cut])
+		require.Error(t, err, cut)
+	}
+}
+
+const twoInputs = `{"id":"7","inputs":[` +
+	`{"name":"a","datatype":"UINT8","shape":[1,3],"parameters":{"binary_data_size":3}},` +
+	`{"name":"b","datatype":"UINT8","shape":[2],"data":[8,9]},` +
+	`{"name":"c","datatype":"FP32","shape":[1],"parameters":{"binary_data_size":4}}],` +
+	`"outputs":[{"name":"x","parameters":{"binary_data":true}},{"name":"y","parameters":{"classification":3}}],` +
+	`"parameters":{"binary_data_output":false,"priority":0}}`
+
+func TestParse(t *testing.T) {
+	body := append([]byte(twoInputs), 1, 2, 3, 0, 0, 0x80, 0x3f)
+	r, err := Parse(body, len(twoInputs))
+	require.NoError(t, err)
+	require.Equal(t, "7", r.ID)
+	require.Equal(t, []Output{{Name: "x", Binary: true}, {Name: "y", Classes: 3}}, r.Outputs)
+	require.Len(t, r.Inputs, 3)
+	require.Equal(t, []byte{1, 2, 3}, r.Inputs[0].Data)
+	require.Equal(t, []byte{0, 0, 0x80, 0x3f}, r.Inputs[2].Data)
+	b, err := r.Inputs[1].Read(nil)
+	require.NoError(t, err)
+	require.Equal(t, []byte{8, 9}, b)
+
+	input := func(rest string) string {
+		return `{"inputs":[{"name":"a","datatype":"UINT8","shape":[1]` + rest + `}]}`
+	}
+	for _, c := range []struct {
+		body   string
+		length int
+		fault  string
+	}{
+		{"", -1, "ends too early"},
+		{`{"inputs":[`, -1, "ends too early"},
+		{`[]`, -1, "has a array"},
+		{`nonsense`, -1, "not valid JSON"},
+		{`{"inputs":[{"name":7}]}`, -1, `has a number as "inputs.name"`},
+		{`{"inputs":[{"shape":[1.5]}]}`, -1, `has a number 1.5 as "inputs.shape"`},
+		{`{} {}`, -1, "something behind the JSON"},
+		{`{}xx`, 2, "2 bytes of binary data belong to no input"},
+		{`{}`, 3, "the JSON has 3 bytes by the header Inference-Header-Content-Length, the body 2"},
+		{input(`,"parameters":{"binary_data_size":1}`), -1, "a binary_data_size of 1, and 0 bytes are left"},
+		{input(`,"parameters":{"binary_data_size":-1}`), -1, "a binary_data_size of -1"},
+		{input(`,"parameters":{"binary_data_size":0},"data":[1]`), -1, "data and binary_data_size"},
+		{input(`,"parameters":{"shared_memory_region":"x"}`), -1, "shared memory is not supported"},
+		{`{"outputs":[{"name":"y","parameters":{"shared_memory_region":"x"}}]}`, -1, "shared memory is not supported"},
+	} {
+		_, err := Parse([]byte(c.body), c.length)
+		require.ErrorContains(t, err, c.fault, c.body)
+	}
+}
+
+func TestResponse(t *testing.T) {
+	r := Response{
+		Model: "m", Version: "1", ID: `"`,
+		Outputs: []Tensor{
+			{Name: "x", Datatype: Uint8, Shape: []int64{2}, Data: []byte{1, 2}},
+			{Name: "y", Datatype: FP32, Shape: []int64{1, 1}, Data: floats(.5)},
+		},
+		Binary: []bool{false, true},
+	}
+	body, length, err := r.Append(nil)
+	require.NoError(t, err)
+	require.Equal(t, `{"model_name":"m","model_version":"1","id":"\"","outputs":[`+
+		`{"name":"x","datatype":"UINT8","shape":[2],"data":[1,2]},`+
+		`{"name":"y","datatype":"FP32","shape":[1,1],"parameters":{"binary_data_size":4}}]}`, string(body[:length]))
+	require.Equal(t, floats(.5), body[length:])
+	r.Binary[1] = false
+	body, length, err = r.Append(nil)
+	require.NoError(t, err)
+	require.Equal(t, -1, length)
+	require.True(t, json.Valid(body))
+}
+
+// FuzzArray: what is no array of the shape is an error, and what is one has as many elements.
+func FuzzArray(f *testing.F) {
+	f.Add("[[1,2],[3,4]]", 2, int64(2), int64(2))
+	f.Add("[1.5,-3e8]", 4, int64(1), int64(2))
+	f.Add("[[],[]]", 0, int64(2), int64(0))
+	f.Fuzz(func(t *testing.T, text string, kind int, a, b int64) {
+		if !json.Valid([]byte(text)) {
+			return // what Parse does not let through
+		}
+		datatype := []string{Uint8, Int8, Int32, Int64, FP32}[uint(kind)%5]
+		shape := []int64{a, b}
+		got, err := appendArray(nil, []byte(text), datatype, shape)
+		if err != nil {
+			return
+		}
+		n, err := Elements(shape)
+		require.NoError(t, err)
+		require.Len(t, got, n*Size(datatype))
+		// The same as encoding/json reads, flat or nested.
+		var flat []json.Number
+		if json.Unmarshal([]byte(text), &flat) != nil {
+			var nested [][]json.Number
+			require.NoError(t, json.Unmarshal([]byte(text), &nested))
+			flat = nil
+			for _, row := range nested {
+				flat = append(flat, row...)
+			}
+		}
+		var want []byte
+		for _, v := range flat {
+			want, err = appendNumber(want, datatype, v.String())
+			require.NoError(t, err)
+		}
+		require.Equal(t, fmt.Sprintf("%x", want), fmt.Sprintf("%x", got))
+	})
+}
+
+// FuzzParse: bodies of any bytes are errors or requests whose tensors lie within them.
+func FuzzParse(f *testing.F) {
+	f.Add([]byte(twoInputs+"abcdefg"), len(twoInputs))
+	f.Add([]byte(twoInputs), -1)
+	f.Add([]byte(`{"inputs":[{"shape":[]}]}`), 25)
+	f.Fuzz(func(t *testing.T, body []byte, length int) {
+		r, err := Parse(body, length)
+		if err != nil {
+			require.False(t, strings.Contains(err.Error(), "tensor."), "%v names a type of Go", err)
+			return
+		}
+		binaryBytes := 0
+		for _, in := range r.Inputs {
+			binaryBytes += len(in.Data)
+			if in.Read != nil {
+				if data, err := in.Read(nil); err == nil {
+					n, err := Elements(in.Shape)
+					require.NoError(t, err)
+					require.Len(t, data, n*Size(in.Datatype))
+				}
+			}
+		}
+		if length >= 0 {
+			require.Equal(t, len(body)-length, binaryBytes)
+		}
+	})
+}

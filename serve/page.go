@@ -1,0 +1,39 @@
+package serve
+
+import (
+	"net/http"
+
+	"github.com/bitcnn/bitcnn/serve/internal/picture"
+	"github.com/bitcnn/bitcnn/serve/page"
+)
+
+// pageHandler serves the page. Nothing of it comes from elsewhere, and nothing else may be
+// loaded by it.
+func pageHandler() http.Handler {
+	files := http.FileServerFS(page.Files)
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		h := w.Header()
+		h.Set("Content-Security-Policy", "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'none'")
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Cache-Control", "no-cache")
+		if r.Method != http.MethodGet && r.Method != http.MethodHead {
+			http.Error(w, "only GET", http.StatusMethodNotAllowed)
+			return
+		}
+		files.ServeHTTP(w, r)
+	})
+}
+
+// getPageModels lists the models that are loaded, for the page.
+func (s *Server) getPageModels(w http.ResponseWriter, _ *http.Request) error {
+	list := []picture.Model{}
+	for _, i := range s.repository.index(true) {
+		m, err := s.repository.acquire(i.Name, "")
+		if err != nil {
+			continue // it has just been unloaded
+		}
+		list = append(list, m.describe())
+		m.release()
+	}
+	return writeJSON(w, http.StatusOK, list)
+}

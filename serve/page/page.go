@@ -1,0 +1,10 @@
+// Package page has the files of the page that shows models at work: what server.js does with a
+// server, wasm.js does with the engine in WebAssembly (see make web).
+package page
+
+import "embed"
+
+// Files are those of the page with a server.
+//
+//go:embed index.html page.css page.js server.js
+var Files embed.FS

@@ -1,0 +1,214 @@
+// The page: it asks an engine, a server or one in WebAssembly, what models see on images.
+// Engines have the functions models(), classify(name, blob), profile(name, blob), and those with
+// tokens have useToken(token).
+const engine = await import(document.documentElement.dataset.engine);
+const at = (id) => document.getElementById(id);
+const status = at("status");
+
+let models = [];
+let image = null; // the blob that was classified last
+let asked = 0; // counts questions: an answer that is overtaken by another one is dropped
+
+const model = () => models.find((m) => m.name === at("model").value);
+
+function say(text, isError = false) {
+  status.textContent = text;
+  status.classList.toggle("error", isError);
+}
+
+// attempt does something that may fail, and says why it did.
+async function attempt(what, action) {
+  say(what);
+  try {
+    await action();
+  } catch (error) {
+    if (error.unauthorized) at("login").hidden = false;
+    say(error.message, true);
+  }
+}
+
+// bars draws rows of a name, a bar and a value; the longest bar stands for `most`.
+function bars(into, rows, most) {
+  into.replaceChildren(
+    ...rows.flatMap(([name, amount, value]) => {
+      const cell = (kind, text = "") => {
+        const div = document.createElement("div");
+        div.className = kind;
+        div.textContent = text;
+        return div;
+      };
+      const label = cell("name", name);
+      label.title = name;
+      const track = cell("track");
+      const bar = cell("bar");
+      bar.style.width = `${(100 * amount) / most}%`;
+      track.append(bar);
+      return [label, track, cell("value", value)];
+    }),
+  );
+}
+
+// Clocks of browsers have steps of 100 µs.
+const micros = (us) => (us === 0 ? "< 100 µs" : us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
+
+// drawSeen draws bytes of one channel or three, as the network reads them.
+function drawSeen({ width, height, channels, pixels }) {
+  const bytes = Uint8Array.from(atob(pixels), (c) => c.charCodeAt(0));
+  const data = new ImageData(width, height);
+  for (let i = 0; i < width * height; i++) {
+    for (let c = 0; c < 3; c++) data.data[4 * i + c] = bytes[channels * i + (channels === 3 ? c : 0)];
+    data.data[4 * i + 3] = 255;
+  }
+  const canvas = at("seen");
+  canvas.width = width;
+  canvas.height = height;
+  canvas.getContext("2d").putImageData(data, 0, 0);
+}
+
+async function classify(blob) {
+  const m = model();
+  if (!m?.input) return say("This model does not classify images: ask it by the protocol.", true);
+  const question = ++asked;
+  image = blob;
+  await attempt("Looking …", async () => {
+    const answer = await engine.classify(m.name, blob);
+    if (question !== asked) return;
+    bars(at("classes"), answer.top.map((c) => [c.label, c.probability, `${(100 * c.probability).toFixed(1)} %`]), 1);
+    drawSeen(answer.seen);
+    at("steps").replaceChildren();
+    at("result").hidden = false;
+    say(`${answer.label}, in ${micros(answer.us)} on ${answer.device}`);
+  });
+}
+
+async function measure() {
+  const m = model();
+  at("measure").disabled = true;
+  await attempt("Measuring …", async () => {
+    const { steps, runs, device } = await engine.profile(m.name, image);
+    const rows = steps.map((s) => [`${s.name} (${s.kind})`, s.median_us, micros(s.median_us)]);
+    bars(at("steps"), rows, Math.max(...steps.map((s) => s.median_us)));
+    say(`Medians of ${runs} runs on ${device}`);
+  });
+  at("measure").disabled = false;
+}
+
+function show(blob) {
+  const photo = at("photo");
+  URL.revokeObjectURL(photo.src);
+  photo.src = URL.createObjectURL(blob);
+  photo.hidden = false;
+  classify(blob);
+}
+
+function describe() {
+  const m = model();
+  const rows = [["Device", m.device], ["Inputs", m.inputs.join(", ")], ["Outputs", m.outputs.join(", ")]];
+  if (m.labels?.length) rows.push(["Labels", m.labels.slice(0, 20).join(", ") + (m.labels.length > 20 ? ", …" : "")]);
+  at("about").replaceChildren(
+    ...rows.flatMap(([term, text]) => {
+      const dt = document.createElement("dt");
+      const dd = document.createElement("dd");
+      dt.textContent = term;
+      dd.textContent = text;
+      return [dt, dd];
+    }),
+  );
+  at("drawing").hidden = m.input?.channels !== 1;
+  at("result").hidden = true;
+  say(m.input ? "Ready." : "This model does not classify images: ask it by the protocol.");
+}
+
+async function start() {
+  await attempt("Loading …", async () => {
+    models = await engine.models();
+    at("login").hidden = true;
+    if (!models.length) return say("No model is loaded.", true);
+    at("model").replaceChildren(...models.map((m) => new Option(m.name, m.name)));
+    at("model").disabled = false;
+    describe();
+  });
+}
+
+// The pad: white strokes on black, as the digits of MNIST are, fitted and centred as they are.
+const pad = at("pad").getContext("2d", { willReadFrequently: true });
+function clearPad() {
+  pad.fillStyle = "#000";
+  pad.fillRect(0, 0, 280, 280);
+}
+
+function fitted() {
+  const size = 280;
+  const { data } = pad.getImageData(0, 0, size, size);
+  let [left, top, right, bottom] = [size, size, -1, -1];
+  for (let y = 0; y < size; y++)
+    for (let x = 0; x < size; x++)
+      if (data[4 * (y * size + x)] > 0) {
+        [left, right] = [Math.min(left, x), Math.max(right, x)];
+        [top, bottom] = [Math.min(top, y), Math.max(bottom, y)];
+      }
+  if (right < 0) return null;
+  const [w, h] = [right - left + 1, bottom - top + 1];
+  const scale = 200 / Math.max(w, h); // 20 of 28 pixels
+  const out = document.createElement("canvas");
+  out.width = out.height = size;
+  const context = out.getContext("2d");
+  context.fillRect(0, 0, size, size);
+  context.drawImage(at("pad"), left, top, w, h, (size - w * scale) / 2, (size - h * scale) / 2, w * scale, h * scale);
+  return new Promise((done) => out.toBlob(done, "image/png"));
+}
+
+let pen = null;
+function draw(event) {
+  const [x, y] = [event.offsetX, event.offsetY];
+  pad.strokeStyle = "#fff";
+  pad.lineWidth = 22;
+  pad.lineCap = pad.lineJoin = "round";
+  pad.beginPath();
+  pad.moveTo(...(pen ?? [x, y]));
+  pad.lineTo(x, y);
+  pad.stroke();
+  pen = [x, y];
+}
+clearPad();
+at("pad").addEventListener("pointerdown", (e) => {
+  at("pad").setPointerCapture(e.pointerId);
+  draw(e);
+});
+at("pad").addEventListener("pointermove", (e) => pen && draw(e));
+at("pad").addEventListener("pointerup", async () => {
+  pen = null;
+  const blob = await fitted();
+  if (blob) classify(blob);
+});
+at("clear").addEventListener("click", clearPad);
+
+for (const id of ["file", "shot"])
+  at(id).addEventListener("change", (e) => {
+    if (e.target.files.length) show(e.target.files[0]);
+    e.target.value = ""; // the same file may be chosen again
+  });
+const drop = at("drop");
+for (const kind of ["dragenter", "dragover"])
+  document.addEventListener(kind, (e) => {
+    e.preventDefault();
+    drop.classList.add("over");
+  });
+document.addEventListener("dragleave", () => drop.classList.remove("over"));
+document.addEventListener("drop", (e) => {
+  e.preventDefault();
+  drop.classList.remove("over");
+  if (e.dataTransfer.files.length) show(e.dataTransfer.files[0]);
+});
+document.addEventListener("paste", (e) => {
+  const file = [...e.clipboardData.files].find((f) => f.type.startsWith("image/"));
+  if (file) show(file);
+});
+at("model").addEventListener("change", describe);
+at("measure").addEventListener("click", measure);
+at("login").addEventListener("submit", (e) => {
+  e.preventDefault();
+  engine.useToken(at("token").value);
+  start();
+});
+await start();

@@ -1,0 +1,163 @@
+package serve
+
+import (
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"log/slog"
+	"net"
+	"net/http"
+	"time"
+
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/credentials"
+	"google.golang.org/grpc/health"
+	"google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/keepalive"
+)
+
+// Listeners are what Serve listens on. HTTP or GRPC may be nil.
+type Listeners struct {
+	HTTP, GRPC net.Listener
+	// TLS, if it is not nil, is for both.
+	TLS *tls.Config
+	// Drain is how long Serve waits for requests in progress when its context ends; 0 means 10
+	// seconds.
+	Drain time.Duration
+}
+
+const (
+	headTime  = 10 * time.Second // for the header of a request, or the handshake of gRPC
+	idleTime  = 2 * time.Minute  // that a connection may be silent between requests
+	headBytes = 64 << 10
+	lookEvery = time.Second
+)
+
+// Serve answers requests until the context ends, and looks for files of models that have
+// changed. At the end it is no longer Ready, takes no more connections, and waits until the
+// requests in progress have been answered; then it returns nil, or an error if they took too
+// long. The listeners are closed. The models stay: see Close.
+func (s *Server) Serve(ctx context.Context, l Listeners) error {
+	if l.HTTP == nil && l.GRPC == nil {
+		return errors.New("there is nothing to listen on")
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	s.draining.Store(false)
+	failed := make(chan error, 2)
+	var ends []func(context.Context) error
+	if l.HTTP != nil {
+		ends = append(ends, s.startHTTP(l, failed))
+	}
+	if l.GRPC != nil {
+		ends = append(ends, s.startGRPC(l, failed))
+	}
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		s.watch(ctx)
+	}()
+	var first error
+	select {
+	case <-ctx.Done():
+	case first = <-failed:
+	}
+	s.draining.Store(true)
+	cancel()
+	<-watched
+	drain, stop := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Drain, 10*time.Second))
+	defer stop()
+	ended := make(chan error, len(ends))
+	for _, end := range ends {
+		go func() { ended <- end(drain) }()
+	}
+	for range ends {
+		first = cmp.Or(first, <-ended)
+	}
+	return first
+}
+
+// watch looks at the files of models.
+func (s *Server) watch(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+			// Errors have been logged, and are in the index.
+			_ = s.Reload(ctx)
+		}
+	}
+}
+
+// startHTTP returns what ends the server.
+func (s *Server) startHTTP(l Listeners, failed chan<- error) func(context.Context) error {
+	server := &http.Server{
+		Handler:           s.Handler(),
+		ReadHeaderTimeout: min(headTime, s.opts.Timeout),
+		ReadTimeout:       s.opts.Timeout,
+		WriteTimeout:      2*s.opts.Timeout + headTime, // it begins with the header
+		IdleTimeout:       idleTime,
+		MaxHeaderBytes:    headBytes,
+		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of clients
+	}
+	var listener net.Listener = newListener(l.HTTP, s.opts.MaxConnections, s.metrics)
+	if l.TLS != nil {
+		config := l.TLS.Clone()
+		config.NextProtos = []string{"http/1.1"}
+		listener = tls.NewListener(listener, config)
+	}
+	go func() {
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			failed <- err
+		}
+	}()
+	return func(ctx context.Context) error {
+		err := server.Shutdown(ctx)
+		if err != nil {
+			server.Close()
+		}
+		return err
+	}
+}
+
+// startGRPC returns what ends the server.
+func (s *Server) startGRPC(l Listeners, failed chan<- error) func(context.Context) error {
+	options := append(s.GRPCOptions(),
+		grpc.ConnectionTimeout(headTime),
+		grpc.KeepaliveParams(keepalive.ServerParameters{MaxConnectionIdle: idleTime, Time: idleTime, Timeout: headTime}),
+		grpc.KeepaliveEnforcementPolicy(keepalive.EnforcementPolicy{MinTime: 5 * time.Second, PermitWithoutStream: true}),
+		grpc.MaxHeaderListSize(headBytes),
+	)
+	if l.TLS != nil {
+		options = append(options, grpc.Creds(credentials.NewTLS(l.TLS)))
+	}
+	server := grpc.NewServer(options...)
+	s.RegisterGRPC(server)
+	alive := health.NewServer()
+	grpc_health_v1.RegisterHealthServer(server, alive)
+	go func() {
+		if err := server.Serve(newListener(l.GRPC, s.opts.MaxConnections, s.metrics)); err != nil {
+			failed <- err
+		}
+	}()
+	return func(ctx context.Context) error {
+		alive.Shutdown()
+		done := make(chan struct{})
+		go func() {
+			defer close(done)
+			server.GracefulStop()
+		}()
+		select {
+		case <-done:
+			return nil
+		case <-ctx.Done():
+			server.Stop()
+			<-done
+			return ctx.Err()
+		}
+	}
+}

@@ -1,0 +1,160 @@
+// Package serve answers requests for inferences over the network, by the Open Inference
+// Protocol, version 2, as clients of Triton and KServe speak it: over HTTP, with JSON and
+// binary tensors, and over gRPC. It also takes photos as they are, and has a page for
+// browsers and metrics for Prometheus. Everything runs on sessions of package bitcnn.
+//
+//	s, err := serve.New(serve.Options{})
+//	defer s.Close()
+//	err = s.Add(ctx, "digits", "digits.bcnn")
+//	err = s.Serve(ctx, serve.Listeners{HTTP: listener}) // until ctx ends
+//
+// A program with an HTTP server of its own takes Handler, one with a gRPC server RegisterGRPC.
+package serve
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync/atomic"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus/collectors"
+
+	"github.com/bitcnn/bitcnn"
+)
+
+// version is that of every model: files that change take the place of each other.
+const version = "1"
+
+// platform is what models are, in metadata: the project and the format.
+const platform = "bitcnn_bcnn"
+
+// Options are the options of New. The zero value is good.
+type Options struct {
+	// Session has the options of the sessions of all models. MaxBatch is the number of images
+	// of a request at the most; 0 means 16 here. Observe is the server's own.
+	Session bitcnn.Options
+	// Load reads the model of a source that Add was given; nil means bitcnn.Load of a file.
+	Load func(ctx context.Context, source string) (*bitcnn.Model, error)
+	// Folder, if it is not empty, is a folder of models: those files in it, not below it, that
+	// end in .bcnn, .onnx or .tflite, by their names without that. AddFolder loads them.
+	Folder string
+	// Fixed says that clients may not load and unload models.
+	Fixed bool
+	// MaxBody is the size in bytes of a request at the most, uncompressed; 0 means 32 MiB.
+	MaxBody int64
+	// MaxRequests is the number of requests for models that are in progress or wait, at the
+	// most; 0 means 256. Further ones are turned away at once.
+	MaxRequests int
+	// MaxBuffered is the number of bytes of bodies that are in memory at the same time, at the
+	// most; 0 means 512 MiB, and it is at least MaxBody.
+	MaxBuffered int64
+	// MaxConnections is the number of connections of Serve at the most, of HTTP and of gRPC
+	// each; 0 means 1024. For a further one the connection is closed that was silent for the
+	// longest time.
+	MaxConnections int
+	// Timeout bounds the time of a request, that of reading it apart, and that of reading it;
+	// 0 means 30 seconds.
+	Timeout time.Duration
+	// Tokens, if there are any, are bearer tokens of which a request must bring one. The
+	// health of the server may be asked for without.
+	Tokens []string
+	// Logger gets what happens: models that come and go as Info, errors of the server as
+	// Error, requests as Debug. nil means none.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	o.Session.MaxBatch = cmp.Or(o.Session.MaxBatch, 16)
+	o.MaxBody = cmp.Or(o.MaxBody, 32<<20)
+	o.MaxRequests = cmp.Or(o.MaxRequests, 256)
+	o.MaxBuffered = max(o.MaxBody, cmp.Or(o.MaxBuffered, 512<<20))
+	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
+	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
+	switch {
+	case o.MaxBody < 0 || o.MaxBody > maxMessage:
+		return o, fmt.Errorf("MaxBody is %d, want 0 to %d bytes", o.MaxBody, maxMessage)
+	case o.MaxRequests < 0 || o.MaxBuffered < 0 || o.MaxConnections < 0 || o.Timeout < 0:
+		return o, errors.New("MaxRequests, MaxBuffered, MaxConnections and Timeout must not be negative")
+	case o.Session.Observe != nil:
+		return o, errors.New("Session.Observe is the server's own")
+	}
+	for _, t := range o.Tokens {
+		if t == "" {
+			return o, errors.New("an empty token")
+		}
+	}
+	if o.Load == nil {
+		o.Load = func(ctx context.Context, source string) (*bitcnn.Model, error) {
+			return bitcnn.Load(ctx, source, bitcnn.LoadOptions{})
+		}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+// maxMessage bounds MaxBody: gRPC has the length of a message in 31 bits.
+const maxMessage = 1<<31 - 1
+
+// Server has models and answers requests for them. It is safe for any number of goroutines.
+type Server struct {
+	opts       Options
+	log        *slog.Logger
+	repository repository
+	metrics    *metrics
+	limits     limits
+	tokens     tokens
+	draining   atomic.Bool   // no longer ready
+	profiling  chan struct{} // has an element while steps are measured
+}
+
+// New makes a server without models.
+func New(opts Options) (*Server, error) {
+	opts, err := opts.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	s := &Server{
+		opts: opts, log: opts.Logger, tokens: newTokens(opts.Tokens), profiling: make(chan struct{}, 1),
+		metrics: newMetrics(
+			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), deviceCollector{},
+		),
+	}
+	s.limits = limits{maxRequests: int64(opts.MaxRequests), maxBuffered: opts.MaxBuffered, metrics: s.metrics}
+	s.repository = repository{
+		load: opts.Load, session: opts.Session, folder: opts.Folder, log: opts.Logger, metrics: s.metrics,
+		entries: map[string]*entry{},
+	}
+	return s, nil
+}
+
+// Close unloads all models, when the requests for them have been answered.
+func (s *Server) Close() error {
+	s.draining.Store(true)
+	return s.repository.close()
+}
+
+// Add loads the model of a source by a name, and keeps both: a client may unload it and load
+// it again, and where the source is a file, Reload loads it again when that has changed.
+func (s *Server) Add(ctx context.Context, name, source string) error {
+	return s.repository.add(ctx, name, source)
+}
+
+// AddFolder loads the models of Options.Folder that are not there yet. Models that cannot be
+// loaded are listed in the index with the reason, and are errors here; others are loaded.
+func (s *Server) AddFolder(ctx context.Context) error { return s.repository.addFolder(ctx) }
+
+// Ready reports whether the server can be asked: false before a model is loaded, and after Serve
+// was told to end. A model that cannot be loaded does not keep others from being asked.
+func (s *Server) Ready() bool { return !s.draining.Load() && s.repository.ready() }
+
+// Reload looks once at the files of models: those that have changed since they were loaded are
+// loaded anew, and new ones of the folder, if they are the same as at the look before, so that
+// no file is read while it is written. Requests go to the old model until the new one is there;
+// if that cannot be loaded, the old one stays, and the index has the reason. Serve calls this
+// once a second.
+func (s *Server) Reload(ctx context.Context) error { return s.repository.look(ctx) }
