@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 build-windows check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 build-windows windows-check check-python arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -105,6 +105,9 @@ cuda-ptx: ## run the committed PTX of every architecture, with all kernels, on a
 
 cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
 	./scripts/cuda-check
+
+windows-check: ## run what is built for Windows under Wine (Debian: wine64 and MinGW-w64)
+	./scripts/windows-check
 
 arm-check-build: ## build build/arm-check, for an Arm board or phone without Go (TARGET=arm: 32 bits; PEERS=FOLDER: models)
 	TARGET=$(TARGET) PEERS=$(PEERS) ./scripts/arm-check-build
