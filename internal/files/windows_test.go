@@ -15,8 +15,9 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// What the system says of a file that is taken for a folder, and of a name that is too long.
-const notFolder, tooLongName = windows.ERROR_PATH_NOT_FOUND, windows.ERROR_INVALID_NAME
+// What the system says of a file that is taken for a folder. A name that is too long is invalid
+// on Windows, and not found under Wine.
+var notFolder, tooLongName error = windows.ERROR_PATH_NOT_FOUND, nil
 
 func saying(s string) func(io.Writer) error {
 	return func(w io.Writer) error {
