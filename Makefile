@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 check-python check-serve check-page web arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -74,13 +74,16 @@ bench-engines: ## compare with OpenVINO, Larq Compute Engine and ONNX Runtime, f
 arm-model: ## model binary convolutions on Arm cores beside other engines (qemu-user, llvm-22); MODELFLAGS
 	./scripts/arm-model $(MODELFLAGS)
 
+build-windows: ## build bin/bcnn.exe (Debian: gcc-mingw-w64-x86-64)
+	bash -c '. scripts/common && for_windows && $(GO) build -tags cuda,opencl $(LDFLAGS) -o bin/bcnn.exe ./cmd/bcnn'
+
 build-arm64: ## build bin/bcnn-arm64 (Debian: gcc-aarch64-linux-gnu and libc6-dev-arm64-cross)
 	CGO_ENABLED=1 GOARCH=arm64 CC=aarch64-linux-gnu-gcc PKG_CONFIG=$(CURDIR)/scripts/opencl-pkg-config \
 		CGO_CFLAGS="-O2 -g -I$(CURDIR)/backend/cuda/internal/shim/include" \
 		$(GO) build -tags cuda,opencl -ldflags=-extldflags=-Wl,--no-warn-search-mismatch -o bin/bcnn-arm64 ./cmd/bcnn
 
-lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h
-	./scripts/lib
+lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h (TARGET=windows: bitcnn.dll)
+	TARGET=$(TARGET) ./scripts/lib
 
 install: lib ## copy the C library to PREFIX/lib and PREFIX/include (default /usr/local)
 	./scripts/lib install $(PREFIX)
@@ -111,6 +114,9 @@ cuda-ptx: ## run the committed PTX of every architecture, with all kernels, on a
 
 cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
 	./scripts/cuda-check
+
+windows-check: ## run what is built for Windows under Wine (Debian: wine64 and MinGW-w64)
+	./scripts/windows-check
 
 arm-check-build: ## build build/arm-check, for an Arm board or phone without Go (TARGET=arm: 32 bits; PEERS=FOLDER: models)
 	TARGET=$(TARGET) PEERS=$(PEERS) ./scripts/arm-check-build

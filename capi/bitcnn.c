@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux || windows && amd64
 
 // The functions of bitcnn.h: they start the Go runtime when it is needed first, look
 // at what is passed, and keep the text of errors by thread. What they do is in Go.
@@ -7,14 +7,16 @@
 #include "mode.h"
 
 #include <pthread.h>
-#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#if !defined(_WIN32)
+#include <signal.h>
 
 extern char **environ;
+#endif
 
 enum { IDLE, RUNNING, FORKED };
 static atomic_int state;
@@ -40,7 +42,11 @@ static bitcnn_status fail_with(bitcnn_status status, char *text) {
 	return status;
 }
 
+#if defined(_WIN32)
+__attribute__((format(gnu_printf, 2, 3)))
+#else
 __attribute__((format(printf, 2, 3)))
+#endif
 static bitcnn_status fail(bitcnn_status status, const char *format, ...) {
 	char text[256];
 	va_list arguments;
@@ -56,11 +62,13 @@ const char *bitcnn_last_error(void) {
 	return text ? text : "";
 }
 
+#if !defined(_WIN32)
 // The child of a fork has one thread: those of the Go runtime are gone, and whoever
 // waits for them would wait for good.
 static void after_fork(void) { atomic_store(&state, FORKED); }
+#endif
 
-#ifdef BITCNN_DEFERRED
+#if defined(BITCNN_DEFERRED)
 // What the Go linker would have run as the library is loaded. scripts/lib gives the
 // section another name.
 typedef void initializer(int argc, char **argv, char **envp);
@@ -100,11 +108,18 @@ static int start_runtime(void) {
 	return 1;
 }
 #else
-static int start_runtime(void) { return 1; } // it is that of the program, in tests
+// It is that of the program, in tests; on Windows, where nothing forks, it begins to start as
+// the library is loaded, and calls wait for it.
+static int start_runtime(void) { return 1; }
 #endif
 
 static void start(void) {
-	if (pthread_atfork(NULL, NULL, after_fork) == 0 && start_runtime()) {
+#if defined(_WIN32)
+	int forks_are_told = 1;
+#else
+	int forks_are_told = pthread_atfork(NULL, NULL, after_fork) == 0;
+#endif
+	if (forks_are_told && start_runtime()) {
 		int idle = IDLE;
 		atomic_compare_exchange_strong(&state, &idle, RUNNING);
 	}

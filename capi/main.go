@@ -1,7 +1,7 @@
-//go:build linux && cgo
+//go:build cgo && (linux || (windows && amd64))
 
 // The command capi is the C library: scripts/lib builds libbitcnn.so and libbitcnn.a of
-// it. include/bitcnn.h is what programs see; its functions are in bitcnn.c, which calls
+// it, or bitcnn.dll. include/bitcnn.h is what programs see; its functions are in bitcnn.c, which calls
 // the functions that are exported here.
 //
 // Nothing of the caller's memory is kept when a function returns, and no pointer to Go's

@@ -1,4 +1,4 @@
-//go:build linux
+//go:build linux || windows && amd64
 
 // Puts the values of images from the order channel, row, column into row, column,
 // channel, and back.

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/parallel"
 )
 
@@ -144,11 +145,11 @@ func (c *Classifier) ClassifyTensor(ctx context.Context, in bcnn.Tensor) ([]Resu
 	for most := c.session.MaxBatch(); len(results) < in.N; {
 		part := in.Images(len(results), min(most, in.N-len(results)))
 		out := bcnn.NewTensor(bcnn.Float32, part.N, c.output)
-		start := time.Now()
+		start := clock.Now()
 		if err := c.session.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{part}); err != nil {
 			return nil, err
 		}
-		took := time.Since(start)
+		took := clock.Since(start)
 		for i := range part.N {
 			logits := out.Images(i, 1).F32
 			if err := finite(logits); err != nil {

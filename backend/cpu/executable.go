@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/weights"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -225,15 +226,15 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 	e.workers.Begin(ctx)
 	defer e.workers.End()
 	for i, s := range e.steps {
-		var before time.Time
+		var before clock.Instant
 		if after != nil {
-			before = time.Now()
+			before = clock.Now()
 		}
 		if err := e.workers.Do(s, s.Tiles(n)); err != nil {
 			return err
 		}
 		if after != nil {
-			if err := after(i, time.Since(before)); err != nil {
+			if err := after(i, clock.Since(before)); err != nil {
 				return err
 			}
 		}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 var _ driver.PeakMeter = device{}
@@ -72,8 +73,8 @@ func readRound(b []byte, d time.Duration) float64 {
 	half := len(b) / 2
 	times := 1 + 1<<18/len(b) // so that reading the clock costs nothing
 	n := 0
-	start := time.Now()
-	for time.Since(start) < d {
+	start := clock.Now()
+	for clock.Since(start) < d {
 		for range times {
 			if !bytes.Equal(b[:half], b[half:2*half]) {
 				return 0
@@ -81,7 +82,7 @@ func readRound(b []byte, d time.Duration) float64 {
 		}
 		n += times
 	}
-	return float64(n) * float64(2*half) / time.Since(start).Seconds()
+	return float64(n) * float64(2*half) / clock.Since(start).Seconds()
 }
 
 // peakRound returns the rate of one thread over a duration, in which it runs a
@@ -90,10 +91,10 @@ func peakRound(loop func(rounds int), products int, d time.Duration) float64 {
 	// Long enough that reading the clock costs nothing.
 	rounds := 1 + 1<<23/products
 	n := 0
-	start := time.Now()
-	for time.Since(start) < d {
+	start := clock.Now()
+	for clock.Since(start) < d {
 		loop(rounds)
 		n += rounds
 	}
-	return float64(n) * float64(products) / time.Since(start).Seconds()
+	return float64(n) * float64(products) / clock.Since(start).Seconds()
 }

@@ -1,10 +1,10 @@
 // Package cuda executes plans on NVIDIA GPUs. Importing it registers the backend
 // "cuda".
 //
-// It is part of a build with the tag cuda, with cgo, on Linux on amd64 or arm64;
-// other builds register a backend that says so. Neither a CUDA toolkit nor a
-// driver is needed to build; the driver is looked for when the devices are first
-// asked for.
+// It is part of a build with the tag cuda, with cgo, on Linux on amd64 or arm64
+// and on Windows on amd64; other builds register a backend that says so. Neither a
+// CUDA toolkit nor a driver is needed to build; the driver is looked for when the
+// devices are first asked for.
 //
 // One OS thread per device makes all calls of the driver, through package-level
 // functions of gorgonia.org/cu and internal/shim. Compile lays weights out,

@@ -1,4 +1,4 @@
-//go:build cuda && cgo && linux && (amd64 || arm64)
+//go:build cuda && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package cuda
 
@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -216,7 +217,7 @@ func (e *executable) run(ctx context.Context, out, in []bcnn.Tensor, after func(
 		copy(unsafe.Slice((*byte)(to.staging), bytes), unsafe.Slice((*byte)(data(&in[i])), bytes))
 	}
 	var err error
-	start := time.Now()
+	start := clock.Now()
 	if after != nil {
 		err = e.executeSteps(after)
 	} else {
@@ -229,7 +230,7 @@ func (e *executable) run(ctx context.Context, out, in []bcnn.Tensor, after func(
 		}
 		return err
 	}
-	e.perImage = time.Since(start) / time.Duration(n)
+	e.perImage = clock.Since(start) / time.Duration(n)
 	for i, from := range e.outputs {
 		bytes := e.bytes(from.tensor, n)
 		copy(unsafe.Slice((*byte)(data(&out[i])), bytes), unsafe.Slice((*byte)(from.staging), bytes))

@@ -2,8 +2,8 @@
 // the backend "opencl".
 //
 // It is part of a build with the tag opencl, with cgo, on Linux on amd64 or
-// arm64; other builds register a backend that says so. The driver is looked for
-// when the devices are first asked for.
+// arm64 and on Windows on amd64; other builds register a backend that says so. The
+// driver is looked for when the devices are first asked for.
 //
 // # Faults of go-opencl
 //

@@ -1,4 +1,4 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
+//go:build opencl && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package opencl
 
@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 var errGroup = errors.New("work-group too large")
@@ -250,7 +251,7 @@ func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
 func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
 	n := in[0].N
 	e.setBatch(n)
-	start, slow := time.Now(), e.took*time.Duration(n) >= slowRun
+	start, slow := clock.Now(), e.took*time.Duration(n) >= slowRun
 	if err := e.runSteps(ctx, slow, out, in, after); err != nil {
 		// Staging memory may be in use until the queue is empty.
 		if finish := e.queue.Finish(); finish != nil {
@@ -258,7 +259,7 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 		}
 		return err
 	}
-	e.took = time.Since(start) / time.Duration(n)
+	e.took = clock.Since(start) / time.Duration(n)
 	return nil
 }
 

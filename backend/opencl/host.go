@@ -1,4 +1,4 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
+//go:build opencl && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package opencl
 
@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/hostfloat"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 // Where float32 arithmetic of the device falls short of the numeric contract,
@@ -140,7 +141,7 @@ func (e *executable) connect() {
 // runHost does the host's part of step i for n images.
 func (e *executable) runHost(i, n int) (time.Duration, error) {
 	h := e.host[i]
-	start := time.Now()
+	start := clock.Now()
 	for _, t := range h.fetch {
 		if err := e.queue.Read(shim.BufferOf(e.memory.tensors[t]), e.bytes(t, n), data(e.copies[t]), true); err != nil {
 			return 0, err
@@ -152,7 +153,7 @@ func (e *executable) runHost(i, n int) (time.Duration, error) {
 			return 0, err
 		}
 	}
-	return time.Since(start), nil
+	return clock.Since(start), nil
 }
 
 // setBatch makes the copies hold n images.

@@ -1,10 +1,11 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
+//go:build opencl && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package opencl
 
 import (
 	"fmt"
 	"os"
+	"runtime"
 	"strings"
 	"sync"
 
@@ -21,7 +22,10 @@ type openclBackend struct{}
 
 func (openclBackend) Name() string { return "opencl" }
 
-func (openclBackend) MayHaveGPU() bool { return hasGPUNode(os.DirFS("/")) }
+// MayHaveGPU looks for nothing on Windows, where the loader is there if a driver has brought it.
+func (openclBackend) MayHaveGPU() bool { return onWindows || hasGPUNode(os.DirFS("/")) }
+
+const onWindows = runtime.GOOS == "windows"
 
 func (openclBackend) Devices() ([]driver.Device, error) {
 	found, err := enumerate()
@@ -32,15 +36,23 @@ func (openclBackend) Devices() ([]driver.Device, error) {
 	return devices, err
 }
 
+// install says what to do where there is no loader, and registry where it finds drivers.
+var install, registry = func() (string, string) {
+	if onWindows {
+		return "install the driver of the GPU, which brings it", `the registry key HKEY_LOCAL_MACHINE\SOFTWARE\Khronos\OpenCL\Vendors`
+	}
+	return "install an OpenCL driver and loader (Debian: ocl-icd-libopencl1 and the driver of the device, or pocl-opencl-icd for the processor)",
+		"/etc/OpenCL/vendors"
+}()
+
 // enumerate lists the devices that can be used. The error says why others cannot.
 var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err := shim.Load(); err != nil {
-		return nil, fmt.Errorf("%w: %w; install an OpenCL driver and loader (Debian: ocl-icd-libopencl1 and the driver of the device, or pocl-opencl-icd for the processor)",
-			driver.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: %w; %s", driver.ErrUnavailable, err, install)
 	}
 	platforms, err := cl.GetPlatforms()
 	if err != nil || len(platforms) == 0 {
-		return nil, fmt.Errorf("%w: the OpenCL loader finds no driver (/etc/OpenCL/vendors lists them): %v", driver.ErrUnavailable, err)
+		return nil, fmt.Errorf("%w: the OpenCL loader finds no driver (%s lists them): %v", driver.ErrUnavailable, registry, err)
 	}
 	var devices []*device
 	var unused []string

@@ -1,4 +1,4 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
+//go:build opencl && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package opencl
 

@@ -26,7 +26,9 @@
 #define BITCNN_VERSION_MINOR 1
 #define BITCNN_VERSION_PATCH 0
 
-#if defined(__GNUC__)
+#if defined(_WIN32)
+#define BITCNN_API /* bitcnn.def names what the DLL exports */
+#elif defined(__GNUC__)
 #define BITCNN_API __attribute__((visibility("default")))
 #else
 #define BITCNN_API

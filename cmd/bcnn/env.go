@@ -40,14 +40,17 @@ func newEnv(env *environment) *cobra.Command {
 this one with the tags cuda and opencl. C headers and a stand-in for pkg-config
 are written to a folder of the user's cache ($XDG_CACHE_HOME), which the lines
 name; no toolkit and no driver is needed to build. The CPU backend needs none of
-this.`,
+this. On Windows the line is for cmd.exe, and the cache is in %LocalAppData%.`,
 		Example: `  bcnn env
   eval "$(bcnn env)" && go build -tags cuda,opencl ./...
-  eval "$(go tool bcnn env)" && go install -tags cuda,opencl ./...`,
+  eval "$(go tool bcnn env)" && go install -tags cuda,opencl ./...
+  bcnn env > %TEMP%\env.bat && call %TEMP%\env.bat`,
 		Args: noArguments(""),
 		RunE: func(*cobra.Command, []string) error {
-			if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-				return errors.New("CUDA and OpenCL exist on Linux on amd64 and arm64 only; the CPU backend is built without any settings")
+			switch runtime.GOOS + "/" + runtime.GOARCH {
+			case "linux/amd64", "linux/arm64", "windows/amd64":
+			default:
+				return errors.New("CUDA and OpenCL exist on Linux on amd64 and arm64, and on Windows on amd64, only; the CPU backend is built without any settings")
 			}
 			cache, err := os.UserCacheDir()
 			if err != nil {
@@ -61,6 +64,10 @@ this.`,
 			if err != nil {
 				return err
 			}
+			if runtime.GOOS == "windows" {
+				fmt.Fprintln(env.out, cmdLine(os.Getenv("CGO_CFLAGS"), include))
+				return env.out.err
+			}
 			script, err := quoteFlag(filepath.Join(dir, "pkg-config"))
 			if err != nil {
 				return err
@@ -69,6 +76,18 @@ this.`,
 			return env.out.err
 		},
 	}
+}
+
+// cmdLine is what cmd.exe is to execute where the flags for C have been those. There is no
+// pkg-config to be asked on Windows.
+func cmdLine(flags, include string) string {
+	if flags == "" {
+		flags = "-O2 -g" // of the go command, which it leaves out where others are set
+	}
+	if include += " -DCL_TARGET_OPENCL_VERSION=120"; !strings.Contains(flags, include) {
+		flags += " " + include
+	}
+	return `set "CGO_CFLAGS=` + flags + `"`
 }
 
 // writeHeaders writes the folders include of the file systems, joined, and the

@@ -22,8 +22,12 @@ import (
 // gpuSystem ends a test on systems without GPU backends, and where they cannot be
 // built.
 func gpuSystem(t *testing.T) {
-	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
-		require.Contains(t, fail(t, exitJob, "env"), "on Linux on amd64 and arm64 only")
+	switch runtime.GOOS + "/" + runtime.GOARCH {
+	case "linux/amd64", "linux/arm64":
+	case "windows/amd64":
+		t.Skip("for a POSIX shell")
+	default:
+		require.Contains(t, fail(t, exitJob, "env"), "on Linux on amd64 and arm64, and on Windows on amd64, only")
 		t.Skip("there are no GPU backends on this system")
 	}
 	for _, name := range []string{"go", "cc"} {
@@ -80,6 +84,16 @@ func TestEnv(t *testing.T) {
 	}
 	t.Setenv("XDG_CACHE_HOME", "relative")
 	fail(t, exitJob, "env")
+}
+
+// What the user has set stays, and a second time nothing is added.
+func TestCmdLine(t *testing.T) {
+	include, err := quoteFlag(`-IC:\Users\A B\include`)
+	require.NoError(t, err)
+	const own = `'-IC:\Users\A B\include' -DCL_TARGET_OPENCL_VERSION=120`
+	require.Equal(t, `set "CGO_CFLAGS=-O2 -g `+own+`"`, cmdLine("", include))
+	require.Equal(t, `set "CGO_CFLAGS=-Ofast -DMINE `+own+`"`, cmdLine("-Ofast -DMINE", include))
+	require.Equal(t, `set "CGO_CFLAGS=-Ofast `+own+`"`, cmdLine("-Ofast "+own, include))
 }
 
 // The go command runs a program of the folder, which nobody else may have put there.

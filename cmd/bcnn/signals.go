@@ -13,8 +13,8 @@ import (
 
 // grace is how long a command may go on after it has been asked to stop: longer
 // than any step that does not look at the context should take, and shorter than
-// what waits before it kills.
-var grace = 5 * time.Second
+// what waits before it kills: Windows waits five seconds when a console is closed.
+var grace = 4 * time.Second
 
 // moreGrace is what a command asks for beyond that, in nanoseconds, to end what it has begun
 // for others.
@@ -28,7 +28,7 @@ type interrupted struct{ os.Signal }
 func (i interrupted) Error() string { return "interrupted" }
 
 // untilSignal returns a context that the first SIGINT or SIGTERM ends, which asks
-// the command to stop. The second one ends the process at once, and so does the
+// the command to stop: on Windows Ctrl-C or Ctrl-Break, or the end of the console. The second one ends the process at once, and so does the
 // end of the time of grace, as not every call of a driver can be called off. A
 // signal that the parent wants ignored stays ignored.
 func untilSignal() context.Context {
@@ -62,6 +62,10 @@ func untilSignal() context.Context {
 	return ctx
 }
 
+// controlCExit is STATUS_CONTROL_C_EXIT, as int32: what processes end with that Windows ends by
+// Ctrl-C, and after which cmd.exe asks whether to go on with a batch file.
+const controlCExit = 0xC000013A - 1<<32
+
 // dieOf ends the process as the signal does, so that a shell sees why it ended
 // and does not go on with the next command of a list.
 func dieOf(s os.Signal) {
@@ -70,7 +74,9 @@ func dieOf(s os.Signal) {
 		time.Sleep(time.Second) // until it arrives
 	}
 	code := exitInterrupted
-	if n, ok := s.(syscall.Signal); ok {
+	if runtime.GOOS == "windows" && s == os.Interrupt {
+		code = controlCExit
+	} else if n, ok := s.(syscall.Signal); ok {
 		code = 128 + int(n)
 	}
 	os.Exit(code)

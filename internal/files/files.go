@@ -30,7 +30,7 @@ type File struct {
 // Open opens a regular file for reading; a symbolic link counts as what it
 // points to. The error names the file.
 func Open(path string) (*File, error) {
-	f, err := open(path, os.Stat, os.OpenFile)
+	f, err := open(path, os.Stat, openFile)
 	return f, Name(path, err)
 }
 

@@ -1,4 +1,4 @@
-//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly)
+//go:build !(linux || darwin || freebsd || netbsd || openbsd || dragonfly || windows)
 
 package files
 
@@ -9,6 +9,8 @@ import (
 )
 
 const withoutWaiting = 0
+
+var openFile = os.OpenFile
 
 // lock reports that there are no locks, so that nothing is swept.
 func lock(*os.File) error { return errors.ErrUnsupported }

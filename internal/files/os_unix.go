@@ -15,6 +15,8 @@ import (
 // the process.
 const withoutWaiting = syscall.O_NONBLOCK | syscall.O_NOCTTY
 
+var openFile = os.OpenFile
+
 // lock locks an open file against every other opening of it, until it is closed
 // or the process ends.
 func lock(f *os.File) error {

@@ -78,7 +78,7 @@ func replace(path string, write func(w io.Writer) error) (err error) {
 func create(dir string, mode fs.FileMode) (*os.File, error) {
 	for range 100 {
 		name := filepath.Join(dir, temporaryName())
-		f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+		f, err := openFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 		if err != nil {
 			return nil, err
 		}

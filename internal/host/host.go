@@ -3,6 +3,7 @@
 package host
 
 import (
+	"embed"
 	"io/fs"
 	"math"
 	"os"
@@ -17,13 +18,16 @@ import (
 // Threads returns the number of CPUs that the process may use at the same time:
 // those of its affinity mask, as the Go runtime found it, no more than
 // GOMAXPROCS, and no more than the CPU quota of its control groups.
-func Threads() int { return threads(os.DirFS("/")) }
+func Threads() int { return threads(root()) }
 
 // Memory returns the bytes of memory that the process may use: the least of the
 // memory of the machine, the limit of its control groups, and what its limit of
 // address space (RLIMIT_AS, ulimit -v) leaves beside what it has already. 0
 // means unknown.
-func Memory() int64 { return memory(os.DirFS("/")) }
+func Memory() int64 {
+	total, _ := systemMemory()
+	return bytes(min(memory(root()), total))
+}
 
 // Available returns the bytes of memory that are free for the process now: the
 // least of what the machine can give without swapping, what the limits of its
@@ -34,7 +38,8 @@ func Available() int64 {
 	latest.Lock()
 	defer latest.Unlock()
 	if now := time.Now(); latest.at.IsZero() || now.Sub(latest.at) > time.Second/10 {
-		latest.at, latest.available = now, available(os.DirFS("/"))
+		_, free := systemMemory()
+		latest.at, latest.available = now, bytes(min(available(root()), free))
 	}
 	return latest.available
 }
@@ -54,13 +59,21 @@ func threads(root fs.FS) int {
 	return max(n, 1)
 }
 
-func memory(root fs.FS) int64 {
-	least := min(physicalMemory(root), leastOfGroups(root, memoryLimits), addressSpace(root), addressable)
-	return bytes(least)
+func memory(root fs.FS) float64 {
+	return min(physicalMemory(root), leastOfGroups(root, memoryLimits), addressSpace(root), addressable)
 }
 
-func available(root fs.FS) int64 {
-	return bytes(min(freeMemory(root), leastOfGroups(root, memoryLeft), addressSpace(root), addressable))
+func available(root fs.FS) float64 {
+	return min(freeMemory(root), leastOfGroups(root, memoryLeft), addressSpace(root), addressable)
+}
+
+// root has the files that tell of limits: none on Windows, where the root of whatever drive is
+// the current one may have any.
+func root() fs.FS {
+	if runtime.GOOS == "windows" {
+		return embed.FS{}
+	}
+	return os.DirFS("/")
 }
 
 // addressable is the most that the process can address. WebAssembly has pointers of 32 bits,

@@ -97,7 +97,7 @@ func TestMemoryIsTheLeastOfAllLimits(t *testing.T) {
 			"proc/self/status": "VmSize: 2000 kB\n"}, 1},
 		{"limits cut off", map[string]string{"proc/meminfo": machine, "proc/self/limits": "Max address space"}, 2048 << 10},
 	} {
-		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, memory(files(c.files))) })
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, bytes(memory(files(c.files)))) })
 	}
 	require.Positive(t, Memory())
 }
@@ -134,7 +134,7 @@ func TestAvailableIsWhatTheLimitsLeave(t *testing.T) {
 		{"group of version 1 with files", with(v1, "sys/fs/cgroup/memory/x/memory.stat", stat), 500000},
 		{"address space", with(v2, "proc/self/limits", "Max address space 2000 2000 bytes\n"), 2000},
 	} {
-		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, available(files(c.files))) })
+		t.Run(c.name, func(t *testing.T) { require.Equal(t, c.want, bytes(available(files(c.files)))) })
 	}
 	require.Positive(t, Available())
 	total := Memory()
@@ -159,8 +159,8 @@ func FuzzControlGroups(f *testing.F) {
 		}
 		root["sys/fs/cgroup/memory.current"] = &fstest.MapFile{Data: []byte(quota)}
 		root["sys/fs/cgroup/memory.stat"] = &fstest.MapFile{Data: []byte(limit)}
-		require.GreaterOrEqual(t, memory(root), int64(0))
-		require.GreaterOrEqual(t, available(root), int64(0))
+		require.GreaterOrEqual(t, bytes(memory(root)), int64(0))
+		require.GreaterOrEqual(t, bytes(available(root)), int64(0))
 		require.GreaterOrEqual(t, threads(root), 1)
 	})
 }

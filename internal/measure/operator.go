@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 const (
@@ -98,8 +99,8 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 			return result, err
 		}
 		result.Peak, result.Bandwidth = roof.peak, max(result.Bandwidth, bandwidth)
-		end := time.Now().Add(operatorTime / operatorRounds)
-		for n := 0; len(took) < opts.Runs*(round+1)/operatorRounds && (n < 1 || time.Now().Before(end)); n++ {
+		start := clock.Now()
+		for n := 0; len(took) < opts.Runs*(round+1)/operatorRounds && (n < 1 || clock.Since(start) < operatorTime/operatorRounds); n++ {
 			if _, err := r.Run(ctx); err != nil {
 				return result, err
 			}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
@@ -69,9 +70,9 @@ func (r *Runner) Close() { r.exe.Close() }
 // Run computes Out of In and returns the time it took, transfers to the device
 // and back included.
 func (r *Runner) Run(ctx context.Context) (time.Duration, error) {
-	start := time.Now()
+	start := clock.Now()
 	err := r.exe.Run(ctx, r.out, r.in)
-	return time.Since(start), err
+	return clock.Since(start), err
 }
 
 // fill makes all inputs random.

@@ -1,9 +1,22 @@
-// Package trampoline has trampoline.h, by which the shims of CUDA and OpenCL call their
-// drivers. They import it, so that they are compiled anew when it changes and go mod
-// vendor copies it.
+// Package trampoline has library.h and trampoline.h, by which the shims of CUDA and OpenCL
+// open and call their drivers. They import it, so that they are compiled anew when these
+// change and go mod vendor copies them.
 package trampoline
 
-import _ "embed"
+import (
+	"embed"
+	"fmt"
+	"runtime"
+)
 
-//go:embed trampoline.h
-var _ string
+//go:embed library.h trampoline.h
+var _ embed.FS
+
+// Missing says why this build has no backend, which a tag builds in.
+func Missing(name, tag string) string {
+	switch runtime.GOOS + "/" + runtime.GOARCH {
+	case "linux/amd64", "linux/arm64", "windows/amd64":
+		return fmt.Sprintf("this build is without %s; rebuild it with make, or with the tag %s and the settings that 'bcnn env' prints", name, tag)
+	}
+	return fmt.Sprintf("this build has no %s on %s/%s, only on linux/amd64, linux/arm64 and windows/amd64", name, runtime.GOOS, runtime.GOARCH)
+}

@@ -7,13 +7,58 @@
 // loaded, and any call may. A goroutine that came upon such a thread would compute other
 // bits.
 //
-// Functions are hidden: other libraries of the process must find the driver's.
+// Functions are hidden: other libraries of the process must find the driver's. On Windows
+// nothing is seen that is not exported, and assemblers cannot go back to the section before.
+#if defined(_WIN32)
+#define BITCNN_HIDDEN
 #define TRAMPOLINE(name, first) \
-	__attribute__((visibility("hidden"))) void *bitcnn_slot_##name = (void *)first; \
+	void *bitcnn_slot_##name = (void *)first; \
+	__attribute__((naked)) void bitcnn_to_##name(void) __asm__(#name); \
+	void bitcnn_to_##name(void) { __asm__(BITCNN_TAKE(name)); }
+#else
+#define BITCNN_HIDDEN __attribute__((visibility("hidden")))
+#define TRAMPOLINE(name, first) \
+	BITCNN_HIDDEN void *bitcnn_slot_##name = (void *)first; \
 	__asm__(".pushsection .text\n.globl " #name "\n.hidden " #name "\n.type " #name ",@function\n" #name ":\n" \
 		BITCNN_TAKE(name) ".size " #name ",.-" #name "\n.popsection\n");
+#endif
 
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(_WIN32)
+#define BITCNN_TAKE(name) \
+	"\tmovq bitcnn_slot_" #name "(%rip), %rax\n" \
+	"\tjmp bitcnn_call\n"
+
+// Four arguments are in registers, for which the caller leaves room on the stack. See
+// "x64 calling convention" and "x64 exception handling" of Microsoft. It stands before all
+// variables, which a compiler that does not optimise would put into .text behind it.
+__asm__("\t.text\n.def bitcnn_call\n.scl 3\n.type 32\n.endef\n.seh_proc bitcnn_call\nbitcnn_call:\n"
+	"\tpushq %rbp\n"
+	"\t.seh_pushreg %rbp\n"
+	"\tmovq %rsp, %rbp\n"
+	"\t.seh_setframe %rbp, 0\n"
+	"\tsubq $128, %rsp\n"
+	"\t.seh_stackalloc 128\n"
+	"\t.seh_endprologue\n"
+	"\tstmxcsr -4(%rbp)\n"
+	"\tmovl $0x1f80, -8(%rbp)\n"
+	"\tldmxcsr -8(%rbp)\n"
+	"\tmovq 48(%rbp), %r10\n\tmovq %r10, 32(%rsp)\n"
+	"\tmovq 56(%rbp), %r10\n\tmovq %r10, 40(%rsp)\n"
+	"\tmovq 64(%rbp), %r10\n\tmovq %r10, 48(%rsp)\n"
+	"\tmovq 72(%rbp), %r10\n\tmovq %r10, 56(%rsp)\n"
+	"\tmovq 80(%rbp), %r10\n\tmovq %r10, 64(%rsp)\n"
+	"\tmovq 88(%rbp), %r10\n\tmovq %r10, 72(%rsp)\n"
+	"\tmovq 96(%rbp), %r10\n\tmovq %r10, 80(%rsp)\n"
+	"\tmovq 104(%rbp), %r10\n\tmovq %r10, 88(%rsp)\n"
+	"\tmovq 112(%rbp), %r10\n\tmovq %r10, 96(%rsp)\n"
+	"\tmovq 120(%rbp), %r10\n\tmovq %r10, 104(%rsp)\n"
+	"\tcall *%rax\n"
+	"\tldmxcsr -4(%rbp)\n"
+	"\tleaq 0(%rbp), %rsp\n"
+	"\tpopq %rbp\n"
+	"\tret\n"
+	".seh_endproc\n");
+#elif defined(__x86_64__)
 #define BITCNN_TAKE(name) \
 	"\tmovq bitcnn_slot_" #name "(%rip), %rax\n" \
 	"\tjmp bitcnn_call\n"

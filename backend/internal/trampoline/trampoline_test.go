@@ -1,12 +1,12 @@
 package trampoline_test
 
 import (
-	"errors"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
+	"slices"
 	"strings"
 	"testing"
 
@@ -18,27 +18,22 @@ import (
 // TestTrampoline: arguments arrive, and the mode of the floating-point unit is the default
 // one in the driver and the caller's behind it.
 func TestTrampoline(t *testing.T) {
-	for _, machine := range []struct{ arch, compiler, emulator string }{
-		{"amd64", "cc", ""}, {"arm64", "aarch64-linux-gnu-gcc", "qemu-aarch64"},
+	for _, machine := range []struct {
+		system, compiler string
+		emulator         []string
+	}{
+		{"linux/amd64", "cc", nil},
+		{"linux/arm64", "aarch64-linux-gnu-gcc", []string{"qemu-aarch64", "-L", "/usr/aarch64-linux-gnu"}},
+		{"windows/amd64", "x86_64-w64-mingw32-gcc", []string{filepath.Join(testenv.Root(t), "scripts", "wine")}},
 	} {
-		t.Run(machine.arch, func(t *testing.T) {
-			if runtime.GOOS != "linux" {
-				testenv.Absent(t, "cc", errors.New("the shims are for Linux"))
-			}
-			program := filepath.Join(t.TempDir(), "check")
-			run := []string{program}
-			switch runtime.GOARCH {
-			case machine.arch:
-				machine.compiler = "cc"
-			case "amd64":
-				for name, tool := range map[string]string{"aarch64-cc": machine.compiler, "qemu-aarch64": machine.emulator} {
-					if _, err := exec.LookPath(tool); err != nil {
-						testenv.Absent(t, name, err)
-					}
-				}
-				run = []string{machine.emulator, "-L", "/usr/aarch64-linux-gnu", program}
+		t.Run(machine.system, func(t *testing.T) {
+			switch runtime.GOOS + "/" + runtime.GOARCH {
+			case machine.system:
+				machine.compiler, machine.emulator = "cc", nil
+			case "linux/amd64":
+				requireTools(t, machine.system)
 			default:
-				t.Skip("for another processor")
+				t.Skip("for another system")
 			}
 			if _, err := exec.LookPath(machine.compiler); err != nil {
 				testenv.Absent(t, "cc", err)
@@ -47,11 +42,29 @@ func TestTrampoline(t *testing.T) {
 				_, err := os.ReadFile(source)
 				require.NoError(t, err)
 			}
-			out, err := exec.Command(machine.compiler, "-O1", "-Wall", "-Wextra", "-Werror", "testdata/check.c", "-o", program).CombinedOutput()
-			require.NoError(t, err, "%s", out)
-			out, err = exec.Command(run[0], run[1:]...).CombinedOutput()
-			require.NoError(t, err, "%s", out)
+			program := filepath.Join(t.TempDir(), "check.exe")
+			// Compilers order data and code in another way where they do not optimise.
+			for _, level := range []string{"-O0", "-O2"} {
+				out, err := exec.Command(machine.compiler, level, "-Wall", "-Wextra", "-Werror", "testdata/check.c", "-o", program).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+				run := append(slices.Clone(machine.emulator), program)
+				out, err = exec.Command(run[0], run[1:]...).CombinedOutput()
+				require.NoError(t, err, "%s", out)
+			}
 		})
+	}
+}
+
+// requireTools ends a test for another system without what builds and runs programs for it.
+func requireTools(t *testing.T, system string) {
+	tools := map[string]map[string]string{
+		"linux/arm64":   {"aarch64-cc": "aarch64-linux-gnu-gcc", "qemu-aarch64": "qemu-aarch64"},
+		"windows/amd64": {"mingw": "x86_64-w64-mingw32-gcc", "wine": "wine"},
+	}
+	for name, tool := range tools[system] {
+		if _, err := exec.LookPath(tool); err != nil {
+			testenv.Absent(t, name, err)
+		}
 	}
 }
 

@@ -218,7 +218,7 @@ DEVICE unsigned atomicCAS(unsigned *p, unsigned compare, unsigned v)
 }
 
 // Built with -ffp-contract=off.
-DEVICE float __fmaf_rn(float a, float b, float c) { return __builtin_fmaf(a, b, c); }
+DEVICE float __fmaf_rn(float a, float b, float c) { return emulation::fused(a, b, c); }
 DEVICE float __fmul_rn(float a, float b) { return a * b; }
 DEVICE float __fadd_rn(float a, float b) { return a + b; }
 DEVICE int min(int a, int b) { return a < b ? a : b; }

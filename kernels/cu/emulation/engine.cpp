@@ -12,6 +12,7 @@
 #include <random>
 
 #include "races.h"
+#include "system.h"
 
 namespace emulation {
 
@@ -220,7 +221,7 @@ __attribute__((no_sanitize("address"))) void copy(char *to, const char *from, si
 
 void set_order()
 {
-	const char *s = getenv("BCNN_EMULATOR_ORDER");
+	const char *s = environment("BCNN_EMULATOR_ORDER");
 	order = forward;
 	if (s && strcmp(s, "reverse") == 0)
 		order = reverse;

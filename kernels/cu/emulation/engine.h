@@ -14,7 +14,13 @@
 #include <utility>
 #include <vector>
 
+#if defined(_WIN32) // where nothing is seen that is not exported
+#define EMULATION
+#define PRINTF(text, arguments) __attribute__((format(gnu_printf, text, arguments)))
+#else
 #define EMULATION __attribute__((visibility("hidden")))
+#define PRINTF(text, arguments) __attribute__((format(printf, text, arguments)))
+#endif
 
 struct EMULATION dim3 {
 	unsigned x, y, z;
@@ -182,7 +188,19 @@ inline void plain_access(const void *, size_t, bool) {}
 #endif
 
 // fail ends the launch from within a thread of it.
-[[noreturn]] void fail(Fault fault, const char *format, ...) __attribute__((format(printf, 2, 3)));
+[[noreturn]] void fail(Fault fault, const char *format, ...) PRINTF(2, 3);
+
+// fused returns a·b + c, rounded once. The C library of MinGW-w64 rounds twice; all processors
+// with AVX2 have the instruction.
+inline float fused(float a, float b, float c)
+{
+#if defined(_WIN32)
+	__asm__ volatile("vfmadd231ss %2, %1, %0" : "+x"(c) : "x"(a), "x"(b));
+	return c;
+#else
+	return __builtin_fmaf(a, b, c);
+#endif
+}
 
 // The kernels of the object files, by name and architecture (75 for sm_75).
 void add_kernel(int architecture, const char *source, Kernel kernel);
@@ -216,4 +234,21 @@ template <class... A, void (*F)(A...)> struct Registration<F> {
 };
 
 } // namespace emulation
+
+// The section of the static shared memory of a file, which the linker bounds, or sorts by
+// what stands behind "$" in the name.
+#if defined(_WIN32)
+#define SHARED_BOUNDS(name) \
+	namespace { \
+	__attribute__((section(#name "$a"), aligned(16), used)) char before_##name[16]; \
+	__attribute__((section(#name "$z"), aligned(16), used)) char behind_##name[16]; \
+	}
+#define SHARED_BEGIN(name) (before_##name + 16)
+#define SHARED_END(name) behind_##name
+#else
+#define SHARED_BOUNDS(name) \
+	extern "C" __attribute__((weak, visibility("hidden"))) char __start_##name[], __stop_##name[];
+#define SHARED_BEGIN(name) __start_##name
+#define SHARED_END(name) __stop_##name
+#endif
 #endif

@@ -1,14 +1,18 @@
 // Fibers, the memory of blocks, and what happens when a thread touches other memory.
 #include "machine.h"
+#include "system.h"
 
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 
-#include <sys/mman.h>
+#if defined(_WIN32)
+#include <windows.h>
+#else
 #include <ucontext.h>
 #include <unistd.h>
+#endif
 
 #if defined(EMULATION_ADDRESS)
 #include <sanitizer/asan_interface.h>
@@ -26,12 +30,77 @@ const size_t stack_size = 256 << 10; // red zones between variables
 #else
 const size_t stack_size = 64 << 10;
 #endif
-const size_t page = 4096;
 
 // switch_stack saves the registers that a call preserves, puts the stack pointer in
 // *save and goes on where `to` was saved.
 extern "C" EMULATION void bitcnn_switch_stack(void **save, void *to);
-#if defined(__x86_64__)
+#if defined(__x86_64__) && defined(_WIN32)
+// The bounds of the stack, which the system looks at, are in the thread's block: its end,
+// where it begins now, and where all of it does.
+__asm__(R"(
+	.text
+	.globl bitcnn_switch_stack
+bitcnn_switch_stack:
+	pushq %rbp
+	pushq %rbx
+	pushq %rdi
+	pushq %rsi
+	pushq %r12
+	pushq %r13
+	pushq %r14
+	pushq %r15
+	subq $160, %rsp
+	movups %xmm6, (%rsp)
+	movups %xmm7, 16(%rsp)
+	movups %xmm8, 32(%rsp)
+	movups %xmm9, 48(%rsp)
+	movups %xmm10, 64(%rsp)
+	movups %xmm11, 80(%rsp)
+	movups %xmm12, 96(%rsp)
+	movups %xmm13, 112(%rsp)
+	movups %xmm14, 128(%rsp)
+	movups %xmm15, 144(%rsp)
+	pushq %gs:0x8
+	pushq %gs:0x10
+	pushq %gs:0x1478
+	movq %rsp, (%rcx)
+	movq %rdx, %rsp
+	popq %gs:0x1478
+	popq %gs:0x10
+	popq %gs:0x8
+	movups (%rsp), %xmm6
+	movups 16(%rsp), %xmm7
+	movups 32(%rsp), %xmm8
+	movups 48(%rsp), %xmm9
+	movups 64(%rsp), %xmm10
+	movups 80(%rsp), %xmm11
+	movups 96(%rsp), %xmm12
+	movups 112(%rsp), %xmm13
+	movups 128(%rsp), %xmm14
+	movups 144(%rsp), %xmm15
+	addq $160, %rsp
+	popq %r15
+	popq %r14
+	popq %r13
+	popq %r12
+	popq %rsi
+	popq %rdi
+	popq %rbx
+	popq %rbp
+	ret
+)");
+void *first_frame(char *stack, char *top, void (*entry)())
+{
+	void **p = reinterpret_cast<void **>(top - 40); // room for registers, and where entry would return to
+	*p = nullptr;
+	*--p = reinterpret_cast<void *>(entry);
+	p -= 8 + 20;
+	*--p = stack + stack_size;
+	*--p = stack + page;
+	*--p = stack;
+	return p;
+}
+#elif defined(__x86_64__)
 __asm__(R"(
 	.text
 	.globl bitcnn_switch_stack
@@ -55,7 +124,7 @@ bitcnn_switch_stack:
 	ret
 	.size bitcnn_switch_stack, .-bitcnn_switch_stack
 )");
-void *first_frame(char *top, void (*entry)())
+void *first_frame(char *, char *top, void (*entry)())
 {
 	void **p = reinterpret_cast<void **>(top);
 	*--p = nullptr; // where entry would return to
@@ -97,7 +166,7 @@ bitcnn_switch_stack:
 	ret
 	.size bitcnn_switch_stack, .-bitcnn_switch_stack
 )");
-void *first_frame(char *top, void (*entry)())
+void *first_frame(char *, char *top, void (*entry)())
 {
 	void **p = reinterpret_cast<void **>(top) - 20;
 	memset(p, 0, 160);
@@ -111,12 +180,12 @@ void *first_frame(char *top, void (*entry)())
 char *take_stack()
 {
 	if (free_stacks.empty()) {
-		void *p = mmap(nullptr, stack_size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		if (p == MAP_FAILED || mprotect(p, page, PROT_NONE)) {
+		char *p = map_pages(stack_size);
+		if (!p || !guard_page(p)) {
 			perror("emulated driver: no memory for the stack of a thread");
 			abort();
 		}
-		stacks.push_back(static_cast<char *>(p));
+		stacks.push_back(p);
 		return stacks.back();
 	}
 	char *s = free_stacks.back();
@@ -136,7 +205,7 @@ void prepare(Thread &t, void (*entry)())
 #endif
 	// Stacks that begin at the same place of a page compete for the cache.
 	char *top = t.stack + stack_size - t.linear % 31 * 64 - 64;
-	t.stack_pointer = first_frame(top, entry);
+	t.stack_pointer = first_frame(t.stack, top, entry);
 }
 
 void switch_to(Thread &t)
@@ -160,12 +229,11 @@ Dynamic::Dynamic(size_t n)
 #else
 	const size_t size = (n + 15) / 16 * 16;
 	mapped = (size + page - 1) / page * page + page;
-	void *p = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (p == MAP_FAILED || mprotect(static_cast<char *>(p) + mapped - page, page, PROT_NONE)) {
+	map = map_pages(mapped);
+	if (!map || !guard_page(map + mapped - page)) {
 		perror("emulated driver: no memory for shared memory");
 		abort();
 	}
-	map = static_cast<char *>(p);
 	begin = map + mapped - page - size;
 #endif
 }
@@ -176,7 +244,7 @@ Dynamic::~Dynamic()
 	free(begin);
 #else
 	if (map)
-		munmap(map, mapped);
+		unmap_pages(map, mapped);
 #endif
 }
 
@@ -188,7 +256,6 @@ void end_kernel() {}
 #else
 namespace {
 
-struct sigaction previous_segv, previous_bus;
 alignas(16) char landing_stack[32 << 10];
 volatile uintptr_t fault_address;
 bool in_kernel;
@@ -202,6 +269,24 @@ void landing()
 	to_scheduler();
 	abort();
 }
+
+#if defined(_WIN32)
+LONG CALLBACK on_fault(EXCEPTION_POINTERS *e)
+{
+	if (!in_kernel || GetCurrentThreadId() != kernel_thread || e->ExceptionRecord->ExceptionCode != EXCEPTION_ACCESS_VIOLATION)
+		return EXCEPTION_CONTINUE_SEARCH;
+	fault_address = e->ExceptionRecord->ExceptionInformation[1];
+	__asm__ volatile("movq %0, %%gs:0x8\n\tmovq %1, %%gs:0x10\n\tmovq %1, %%gs:0x1478"
+		: : "r"(landing_stack + sizeof landing_stack), "r"(landing_stack) : "memory");
+	e->ContextRecord->Rsp = reinterpret_cast<uintptr_t>(landing_stack + sizeof landing_stack - 64 - 8);
+	e->ContextRecord->Rip = reinterpret_cast<uintptr_t>(landing);
+	return EXCEPTION_CONTINUE_EXECUTION;
+}
+
+unsigned long this_thread() { return GetCurrentThreadId(); }
+void install() { AddVectoredExceptionHandler(1, on_fault); }
+#else
+struct sigaction previous_segv, previous_bus;
 
 void on_fault(int signal, siginfo_t *info, void *context)
 {
@@ -228,24 +313,31 @@ void on_fault(int signal, siginfo_t *info, void *context)
 	}
 }
 
-} // namespace
+unsigned long this_thread() { return gettid(); }
 
-void catch_faults()
+void install()
 {
-	static bool done;
-	if (done)
-		return;
-	done = true;
 	struct sigaction a = {};
 	a.sa_sigaction = on_fault;
 	a.sa_flags = SA_SIGINFO | SA_ONSTACK | SA_NODEFER;
 	sigaction(SIGSEGV, &a, &previous_segv);
 	sigaction(SIGBUS, &a, &previous_bus);
 }
+#endif
+
+} // namespace
+
+void catch_faults()
+{
+	static bool done;
+	if (!done)
+		install();
+	done = true;
+}
 
 void begin_kernel()
 {
-	kernel_thread = gettid();
+	kernel_thread = this_thread();
 	in_kernel = true;
 }
 

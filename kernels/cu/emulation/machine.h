@@ -14,7 +14,7 @@ extern bool polled;   // the thread that ran last asked for others to run
 extern Fault fault;   // of the launch that runs
 
 // report prints what is wrong with the kernel.
-void report(const char *format, ...) __attribute__((format(printf, 1, 2)));
+void report(const char *format, ...) PRINTF(1, 2);
 
 // prepare gives a thread a stack, on which entry will run.
 void prepare(Thread &t, void (*entry)());

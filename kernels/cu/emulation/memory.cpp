@@ -6,9 +6,8 @@
 #include <cstdlib>
 #include <cstring>
 
-#include <sys/mman.h>
-
 #include "races.h"
+#include "system.h"
 
 namespace emulation {
 namespace {
@@ -22,7 +21,6 @@ std::map<uint64_t, Allocation> allocations;
 std::map<const void *, size_t> host;
 uint64_t bytes;
 
-const size_t page = 4096;
 const unsigned char garbage = 0xa5, untouched = 0x5a;
 
 #if !defined(EMULATION_ADDRESS)
@@ -70,15 +68,14 @@ Result allocate(uint64_t *p, size_t n)
 #else
 	const size_t size = (n + round_up - 1) / round_up * round_up;
 	a.mapped = (size + page - 1) / page * page + page;
-	void *m = mmap(nullptr, a.mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (m == MAP_FAILED)
+	a.map = map_pages(a.mapped);
+	if (!a.map)
 		return out_of_memory;
-	a.map = static_cast<char *>(m);
 	char *begin = a.map + a.mapped - page - size;
 	*p = reinterpret_cast<uint64_t>(begin);
 	memset(begin, garbage, n);
 	around(*p, a, [](char *q) { *q = (char)untouched; return true; });
-	mprotect(a.map + a.mapped - page, page, PROT_NONE);
+	guard_page(a.map + a.mapped - page);
 #endif
 	races::allocated(*p, n);
 	allocations[*p] = a;
@@ -100,7 +97,7 @@ Result release(uint64_t p)
 		fprintf(stderr, "emulated driver: bytes around an allocation of %zu bytes were overwritten\n", a.size);
 		r = illegal_address;
 	}
-	munmap(a.map, a.mapped);
+	unmap_pages(a.map, a.mapped);
 #endif
 	races::freed(p);
 	bytes -= a.size;
@@ -120,11 +117,11 @@ Result allocate_host(void **p, size_t n)
 #else
 	// A page that cannot be touched lies behind it: kernels may use it, too.
 	const size_t size = (n + round_up - 1) / round_up * round_up, mapped = (size + page - 1) / page * page + page;
-	void *m = mmap(nullptr, mapped, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (m == MAP_FAILED)
+	char *m = map_pages(mapped);
+	if (!m)
 		return out_of_memory;
-	mprotect(static_cast<char *>(m) + mapped - page, page, PROT_NONE);
-	*p = static_cast<char *>(m) + mapped - page - size;
+	guard_page(m + mapped - page);
+	*p = m + mapped - page - size;
 #endif
 	memset(*p, garbage, n);
 	races::allocated(reinterpret_cast<uint64_t>(*p), n);
@@ -142,7 +139,7 @@ Result release_host(void *p)
 	free(p);
 #else
 	const auto first = reinterpret_cast<uintptr_t>(p) / page * page;
-	munmap(reinterpret_cast<void *>(first), (it->second + reinterpret_cast<uintptr_t>(p) - first + page - 1) / page * page + page);
+	unmap_pages(reinterpret_cast<char *>(first), (it->second + reinterpret_cast<uintptr_t>(p) - first + page - 1) / page * page + page);
 #endif
 	host.erase(it);
 	return success;

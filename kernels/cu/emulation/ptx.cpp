@@ -53,7 +53,7 @@ long parameter_size(const std::string &declaration)
 	return bracket == std::string::npos ? element : element * atol(declaration.c_str() + bracket + 1);
 }
 
-std::string text(const char *format, ...) __attribute__((format(printf, 1, 2)));
+std::string text(const char *format, ...) PRINTF(1, 2);
 std::string text(const char *format, ...)
 {
 	char t[300];

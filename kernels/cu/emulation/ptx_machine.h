@@ -210,9 +210,9 @@ template <Rounding r> static inline uint32_t mul(uint32_t a, uint32_t b)
 template <Rounding r> static inline uint32_t fma(uint32_t a, uint32_t b, uint32_t c)
 {
 	if (r == rn)
-		return bits(__builtin_fmaf(f32(a), f32(b), f32(c)));
+		return bits(emulation::fused(f32(a), f32(b), f32(c)));
 	const volatile float x = f32(a), y = f32(b), z = f32(c);
-	return rounded<r>([&] { return __builtin_fmaf(x, y, z); });
+	return rounded<r>([&] { return emulation::fused(x, y, z); });
 }
 static inline uint32_t saturate_f32(uint32_t v) // to [0, 1], NaN to 0
 {

@@ -1,5 +1,6 @@
 // What the environment asks of the emulated device.
 #include "driver.h"
+#include "system.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -10,7 +11,7 @@ namespace emulation {
 namespace {
 const char *setting(const char *name)
 {
-	const char *s = getenv(name);
+	const char *s = environment(name);
 	return s ? s : "";
 }
 } // namespace

@@ -103,7 +103,11 @@ bool forbidden_by_capture();
 
 } // namespace emulation
 
+#if defined(_WIN32)
+#define API(name, ...) extern "C" __attribute__((dllexport)) int name(__VA_ARGS__)
+#else
 #define API(name, ...) extern "C" __attribute__((visibility("default"))) int name(__VA_ARGS__)
+#endif
 
 #define ENTER \
 	std::lock_guard<std::mutex> lock(mutex); \

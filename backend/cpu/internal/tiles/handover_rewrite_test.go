@@ -27,7 +27,7 @@ const (
 	}
 `
 	publish    = announce + wakeUp
-	awaitTiles = `	w.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
+	awaitTiles = `	w.wait(uint32(tiles), clock.Since(start)*3/time.Duration(2*max(own, 1)))
 `
 	dropTiles = `	v := w.state.Swap(uint64(tiles)<<32 | uint64(tiles))
 	if next := uint32(v); next < tiles {
@@ -194,7 +194,7 @@ func (r *rewriter) node(in string, n ast.Node) bool {
 	switch n := n.(type) {
 	case *ast.ImportSpec:
 		switch path := strings.Trim(n.Path.Value, `"`); path {
-		case "runtime", "sync":
+		case "runtime", "sync", "github.com/bitcnn/bitcnn/internal/clock":
 			r.replace(n.Pos(), n.End(), "")
 		case "sync/atomic":
 			r.replace(n.Pos(), n.End(), `"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles/weak"`)
@@ -263,9 +263,8 @@ func (r *rewriter) node(in string, n ast.Node) bool {
 		r.site(in, n)
 	case *ast.SelectorExpr:
 		if x, ok := n.X.(*ast.Ident); ok {
-			switch {
-			case x.Name == "atomic" || x.Name == "sync" || x.Name == "runtime",
-				x.Name == "time" && (n.Sel.Name == "Now" || n.Sel.Name == "Since"):
+			switch x.Name {
+			case "atomic", "sync", "runtime", "clock":
 				r.replace(x.Pos(), x.End(), "weak")
 			}
 		}

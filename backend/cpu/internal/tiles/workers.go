@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
@@ -38,7 +39,7 @@ type Workers struct {
 	scratch []Scratch // scratch[0] is the submitter's
 
 	governor governor
-	start    time.Time // of the run
+	start    clock.Instant // of the run
 }
 
 // Waking a sleeping worker takes many times as long as the gap between two
@@ -72,14 +73,14 @@ func Start(threads int, size Size) *Workers {
 func (w *Workers) Begin(ctx context.Context) {
 	w.ctx = ctx
 	if len(w.scratch) > 1 {
-		w.start = time.Now()
+		w.start = clock.Now()
 	}
 }
 
 // Done says that the run was one of n images and is complete.
 func (w *Workers) Done(n int) {
 	if len(w.scratch) > 1 {
-		w.governor.done(time.Since(w.start), n)
+		w.governor.done(clock.Since(w.start), n)
 	}
 }
 
@@ -108,14 +109,14 @@ func (w *Workers) Do(t Task, tiles int) error {
 		w.mu.Unlock()
 		w.wake.Broadcast()
 	}
-	start, own := time.Now(), 0
+	start, own := clock.Now(), 0
 	for w.ctx.Err() == nil && w.tile(&w.scratch[0]) {
 		own++
 	}
 	if w.ctx.Err() != nil {
 		w.drop(uint32(tiles))
 	}
-	w.wait(uint32(tiles), time.Since(start)*3/time.Duration(2*max(own, 1)))
+	w.wait(uint32(tiles), clock.Since(start)*3/time.Duration(2*max(own, 1)))
 	w.task = nil
 	return w.ctx.Err()
 }
@@ -153,7 +154,7 @@ func (w *Workers) tile(s *Scratch) bool {
 // wait returns when all tiles are done. It spins for the given time at most.
 func (w *Workers) wait(tiles uint32, spin time.Duration) {
 	spin = min(max(spin, leastWait), mostWait)
-	for start := time.Now(); time.Since(start) < spin; {
+	for start := clock.Now(); clock.Since(start) < spin; {
 		for range spinLoads {
 			if w.done.Load() == tiles {
 				return
@@ -185,7 +186,7 @@ func (w *Workers) work(s *Scratch) {
 // spin does the tiles that come up within a short time and reports whether
 // there were any.
 func (w *Workers) spin(s *Scratch) bool {
-	for start := time.Now(); time.Since(start) < spinTime; {
+	for start := clock.Now(); clock.Since(start) < spinTime; {
 		for range spinLoads {
 			if w.tile(s) {
 				return true

@@ -1,4 +1,4 @@
-//go:build cuda && cgo && linux && (amd64 || arm64)
+//go:build cuda && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package shim
 
@@ -19,10 +19,14 @@ type Error struct {
 
 func (e *Error) Error() string {
 	var name *C.char
+	text := fmt.Sprintf("%s: error %d", e.Call, e.Code)
 	if C.cuGetErrorName(C.CUresult(e.Code), &name) == C.CUDA_SUCCESS && name != nil {
-		return e.Call + ": " + C.GoString(name)
+		text = e.Call + ": " + C.GoString(name)
 	}
-	return fmt.Sprintf("%s: error %d", e.Call, e.Code)
+	if e.Code == launchTimeout {
+		text += ": a kernel ran longer than the system lets it on a GPU with a display (two seconds on Windows: TDR); a smaller batch takes less"
+	}
+	return text
 }
 
 // Codes that callers tell apart.
@@ -30,6 +34,7 @@ const (
 	OutOfMemory    = 2
 	UnsupportedPTX = 222
 	InvalidPTX     = 218
+	launchTimeout  = 702
 )
 
 // lost are the codes after which the context, or the device, is of no more use.

@@ -1,9 +1,10 @@
-//go:build cuda && cgo && linux && (amd64 || arm64)
+//go:build cuda && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package shim
 
 // #cgo CFLAGS: -I${SRCDIR}/include
-// #cgo LDFLAGS: -Wl,--as-needed -L${SRCDIR}/lib -ldl
+// #cgo LDFLAGS: -L${SRCDIR}/lib
+// #cgo linux LDFLAGS: -Wl,--as-needed -ldl
 // #include "shim.h"
 import "C"
 
@@ -14,7 +15,7 @@ import (
 	_ "github.com/bitcnn/bitcnn/backend/internal/trampoline" // trampoline.h
 )
 
-// Load opens libcuda.so.1 and initialises the driver. No other function of this
+// Load opens libcuda.so.1, on Windows nvcuda.dll of the system's folder, and initialises the driver. No other function of this
 // package or of cu may be called unless it has returned nil.
 var Load = sync.OnceValue(func() error {
 	if why := C.bitcnn_cuda_load(); why != nil {

@@ -1,4 +1,4 @@
-//go:build cuda && cgo && linux && (amd64 || arm64)
+//go:build cuda && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 package shim
 
@@ -128,6 +128,7 @@ func TestErrors(t *testing.T) {
 	other := errors.New("other")
 	require.ErrorIs(t, Check("cuInit", other), other)
 	require.Contains(t, (&Error{"cuInit", 12345}).Error(), "cuInit: error 12345")
+	require.Contains(t, (&Error{"cuStreamSynchronize", 702}).Error(), "a smaller batch takes less")
 }
 
 func TestLaunchKeepsItsParameters(t *testing.T) {

@@ -2,8 +2,8 @@ package shim
 
 import "embed"
 
-// Files holds what C needs, and makes go mod vendor copy it: the folder has no Go
-// files.
+// Files holds what C needs, and makes go mod vendor copy it: the folders have no
+// Go files.
 //
-//go:embed include
+//go:embed include lib
 var Files embed.FS

@@ -1,15 +1,22 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
+//go:build opencl && cgo && (linux && (amd64 || arm64) || windows && amd64)
 
 // Every OpenCL function is defined here as a trampoline: a call through a slot
-// that load fills from libOpenCL.so.1. So a program starts where there is no
+// that load fills from the loader's library. So a program starts where there is no
 // OpenCL. A slot that is not filled leads to unavailable.
 #define _GNU_SOURCE
 #include "shim.h"
-#include <dlfcn.h>
 
 #include "../../../internal/trampoline/trampoline.h"
 
-__attribute__((visibility("hidden"))) long bitcnn_cl_unavailable(void) { return -1001; }
+#include "../../../internal/trampoline/library.h"
+
+#if defined(_WIN32)
+#define LIBRARY "OpenCL.dll"
+#else
+#define LIBRARY "libOpenCL.so.1"
+#endif
+
+BITCNN_HIDDEN long bitcnn_cl_unavailable(void) { return -1001; }
 
 #define SYMBOL(name) TRAMPOLINE(name, bitcnn_cl_unavailable)
 #include "symbols.h"
@@ -17,13 +24,13 @@ __attribute__((visibility("hidden"))) long bitcnn_cl_unavailable(void) { return 
 
 static const char *load(void)
 {
-	void *library = dlopen("libOpenCL.so.1", RTLD_NOW | RTLD_LOCAL);
+	void *library = library_open(LIBRARY);
 	if (!library)
-		return dlerror();
-#define SYMBOL(name) if (!dlsym(library, #name)) return "libOpenCL.so.1 has no " #name;
+		return library_error(LIBRARY);
+#define SYMBOL(name) if (!library_symbol(library, #name)) return LIBRARY " has no " #name;
 #include "symbols.h"
 #undef SYMBOL
-#define SYMBOL(name) bitcnn_slot_##name = dlsym(library, #name);
+#define SYMBOL(name) bitcnn_slot_##name = library_symbol(library, #name);
 #include "symbols.h"
 #undef SYMBOL
 	return 0;

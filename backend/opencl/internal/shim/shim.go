@@ -1,4 +1,4 @@
-//go:build opencl && cgo && linux && (amd64 || arm64)
+//go:build opencl && cgo && ((linux && (amd64 || arm64)) || (windows && amd64))
 
 // Package shim lets a program use go-opencl without linking against libOpenCL,
 // which is opened when it is first needed, and adds the calls that go-opencl
@@ -6,7 +6,8 @@
 package shim
 
 // #cgo CFLAGS: -I${SRCDIR}/include
-// #cgo LDFLAGS: -ldl
+// #cgo linux LDFLAGS: -ldl
+// #cgo windows LDFLAGS: -L${SRCDIR}/lib
 // #include "shim.h"
 import "C"
 
@@ -17,7 +18,7 @@ import (
 	_ "github.com/bitcnn/bitcnn/backend/internal/trampoline" // trampoline.h
 )
 
-// Load opens libOpenCL.so.1. No other function of this package or of go-opencl
+// Load opens libOpenCL.so.1, on Windows OpenCL.dll of the system's folder. No other function of this package or of go-opencl
 // may be called unless it has returned nil.
 var Load = sync.OnceValue(func() error {
 	if why := C.bitcnn_cl_load(); why != nil {

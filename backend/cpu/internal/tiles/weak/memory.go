@@ -406,14 +406,16 @@ func (c *Chan) Receive() {
 	}
 }
 
-// Now and Since are those of time: loops that end after a time run once.
-func Now() time.Time {
+// Instant is that of clock, and so are Now and Since: loops that end after a time run once.
+type Instant int64
+
+func Now() Instant {
 	current.timers = append(current.timers, 0)
-	return time.Unix(0, int64(len(current.timers)))
+	return Instant(len(current.timers))
 }
 
-func Since(t time.Time) time.Duration {
-	timer := &current.timers[t.UnixNano()-1]
+func Since(t Instant) time.Duration {
+	timer := &current.timers[t-1]
 	*timer++
 	return time.Duration(*timer-1) * time.Hour
 }
