@@ -23,7 +23,7 @@ func TestLevels(t *testing.T) {
 	}{
 		"ternary": {draw(bcnn.Float32, 3, 3, 64).add("q", ternary).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
 			[]string{"[0] sign q → 6×3×64 bits", "[1] conv c → 3×3×4 float32 scaled"}},
-		"of few channels": {draw(bcnn.Float32, 3, 3, 2).add("q", ternary).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
+		"of few channels": {draw(bcnn.Float32, 3, 3, 2).add("q", bcnn.Quantize{Levels: 4, Thresholds: constant(3, 1)}).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
 			[]string{"[0] quantize q → 3×3×2 uint8", "[1] conv c → 3×3×4 float32"}},
 		"ternary weights": {draw(bcnn.Float32, 3, 3, 2).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).
 			add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: bcnn.Weights{Int8: []int8{1, 0, -1, 1, 1, 1, 0, 0}}}),

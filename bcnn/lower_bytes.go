@@ -101,13 +101,14 @@ func (lo *lowering) layerCosts(i int, op Quantize, planes, kh, kw, groups int, w
 	// In a form that it does not take, the layer is computed in float32.
 	real := count(each, kh*kw*c, costOfFloats)
 	costs := formCosts{floats: real, bytes: values.bytes + real, planes: values.planes + real}
+	rare := op.onlyZero()
 	products := float64(planes * parts)
-	if op.onlyZero() {
+	if rare {
 		products = oftenOne * float64(parts)
 	}
 	if planes <= MaxPlanes && planes*parts <= fewProducts {
 		costs.planes = count(each, pieces(kh, kw, c), costOfBits*products)
-		if c%sizeOfPiece > 0 {
+		if c%sizeOfPiece > 0 && !rare {
 			costs.planes += float64(lo.input(i).Pixels()) * float64(num.CeilDiv(kw*c, sizeOfPiece)) * products * costOfJoining
 		}
 	}
@@ -135,11 +136,11 @@ const (
 	// costOfBits is how many instructions a product of 32 bits takes, where one of 4 bytes
 	// takes one: exclusive or, population count and addition.
 	costOfBits = 3
-	// costOfFloats is what a product of float32 counts for: more than it takes, since integers
-	// are exact.
-	costOfFloats = 16
+	// costOfFloats is what a product of float32 counts for: much more than it takes, since
+	// integers are exact.
+	costOfFloats = 1 << 10
 	// costOfJoining is what it takes to put the bits of neighbours into a piece of sizeOfPiece
-	// bits, where pixels fill none.
+	// bits, where pixels fill none. Those of one plane are joined by vectors.
 	costOfJoining = 6
 	sizeOfPiece   = 32
 	// costOfLevels is what levels of float32 values take: a product, a sum, bounds, and numbers
