@@ -32,7 +32,9 @@ func (lo *lowering) wanted(i int, op Quantize, planes int) (form, error) {
 	if op.onlyZero() {
 		ofBytes = costOfCounting
 	}
-	costs = costs.plus(formCosts{floats: count(values, 1, costOfLevels), bytes: count(values, 1, ofBytes), planes: count(values, 1<<planes-1, 1)})
+	costs = costs.plus(formCosts{
+		floats: count(values, 1, costOfLevels), bytes: count(values, 1, ofBytes), planes: count(values, 1<<planes-1, 1),
+	})
 	return costs.least(), nil
 }
 

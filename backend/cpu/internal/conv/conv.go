@@ -110,7 +110,7 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && (op.Border == nil || len(op.Border.Correction) == op.Out) {
 		return newDense(c, op, in)
 	}
-	if valuesOnly(op, in, out) {
+	if valuesOnly(op, in, out) && c.Reserve(num.Product(8, op.InPlanes, in.Shape.C, repeats(in.Shape.C))) {
 		return newPlaneValues(c, op, in, out)
 	}
 	v := &sumsConv{outShape: out.Shape, poolH: 1, poolW: 1}

@@ -8,7 +8,6 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
-	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // maxExact bounds what is added to the values of planes, so that float32 holds their sums.
@@ -25,10 +24,21 @@ func valuesOnly(op *bcnn.ConvStep, in, out bcnn.PlanTensor) bool {
 	case op.Pad != (bcnn.Padding{}) || op.StrideH*op.StrideW > 1:
 		return false
 	}
-	if b := op.Border; b != nil && (b.Rows*b.Cols > 1 || slices.Max(b.Correction) > maxExact || slices.Min(b.Correction) < -maxExact) {
-		return false
+	if b := op.Border; b != nil {
+		if b.Rows*b.Cols > 1 || slices.Max(b.Correction) > maxExact || slices.Min(b.Correction) < -maxExact {
+			return false
+		}
 	}
 	return !slices.ContainsFunc(op.Bits, func(w uint64) bool { return w&1 == 0 })
+}
+
+// repeats returns how often channels repeat until they end where a word does.
+func repeats(channels int) int {
+	n := 1
+	for n*channels%bits.WordBits > 0 {
+		n *= 2
+	}
+	return n
 }
 
 // newPlaneValues compiles such a convolution: each plane chooses one of two values for each
@@ -36,11 +46,7 @@ func valuesOnly(op *bcnn.ConvStep, in, out bcnn.PlanTensor) bool {
 func newPlaneValues(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
 	set, src, dst, shape := c.Set, c.In, c.Out, out.Shape
 	planes, words, values := op.InPlanes, bits.Words(shape.C), shape.W*shape.C
-	// Channels repeat so often that they end where a word does.
-	repeat := 1
-	for repeat*shape.C%bits.WordBits > 0 {
-		repeat *= 2
-	}
+	repeat := repeats(shape.C)
 	one, zero := make([][]float32, planes), make([][]float32, planes)
 	for j := range planes {
 		one[j], zero[j] = make([]float32, shape.C), make([]float32, shape.C)
@@ -54,16 +60,17 @@ func newPlaneValues(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTen
 		one[j], zero[j] = slices.Repeat(one[j], repeat), slices.Repeat(zero[j], repeat)
 	}
 	end, rest := activation.End(op), activation.RestOf(c.Set, op.Activation)
-	size := tiles.Size{Words: num.CeilDiv(values, bits.WordBits) + 1, Floats: values}
+	size := tiles.Size{Words: bits.Words(values), Floats: values}
 	do := func(s *tiles.Scratch, image, y0, y1 int) {
 		for y := y0; y < y1; y++ {
 			row := dst.F32[(image*shape.H+y)*values:][:values]
 			for j := range planes {
 				plane := src.Words[((image*shape.H+y)*planes+j)*shape.W*words:][:shape.W*words]
 				if shape.C%bits.WordBits > 0 {
-					clear(s.Words)
-					bits.Join(s.Words, 0, plane, shape.W, shape.C)
-					plane = s.Words[:bits.Words(values)]
+					dense := s.Words[:bits.Words(values)]
+					clear(dense)
+					bits.Join(dense, 0, plane, shape.W, shape.C)
+					plane = dense
 				}
 				if j == 0 {
 					set.Choose(row, plane, one[j], zero[j])

@@ -34,7 +34,9 @@ type rareZeros struct {
 
 // newRareZeros returns both where there are no kernels for the upper plane alone, or its sums
 // would be fractions.
-func newRareZeros(c *schedule.Context, op *bcnn.ConvStep, both rowsConv, need tiles.Size, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func newRareZeros(
+	c *schedule.Context, op *bcnn.ConvStep, both rowsConv, need tiles.Size, in, out bcnn.PlanTensor,
+) (tiles.Step, tiles.Size) {
 	if op.InPlanes != 2 || op.Groups > 1 || op.Dense || c.Set.Wide == nil {
 		return both, need
 	}
