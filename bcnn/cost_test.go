@@ -497,11 +497,12 @@ func TestCostIsLinear(t *testing.T) {
 
 // Levels that are joined with themselves again and again: each layer is looked at once.
 func TestCostOfMovedLevels(t *testing.T) {
-	net := fed(bcnn.Float32, 1, 1, 1)
+	const channels = 32
+	net := fed(bcnn.Float32, 1, 1, channels)
 	net.Append("q", bcnn.Ternary(), bcnn.NetworkInput)
 	for i := range 500 {
 		net.Append(fmt.Sprintf("j%d", i), bcnn.Concat{}, len(net.Layers)-1, len(net.Layers)-1)
-		net.Append(fmt.Sprintf("m%d", i), bcnn.Channels{Index: []int32{0}}, len(net.Layers)-1)
+		net.Append(fmt.Sprintf("m%d", i), bcnn.Channels{Index: make([]int32, channels)}, len(net.Layers)-1)
 	}
 	net.Append("c", bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{Bits: []uint64{1}}}, len(net.Layers)-1)
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})

@@ -1,6 +1,7 @@
 package bcnn_test
 
 import (
+	"fmt"
 	"slices"
 	"testing"
 
@@ -12,7 +13,7 @@ import (
 // What levels become: bits where a layer reads them as such, else float32.
 func TestLevels(t *testing.T) {
 	ternary, window := bcnn.Ternary(), bcnn.Window{KH: 1, KW: 1}
-	signs := bcnn.Weights{Bits: make([]uint64, 4)}
+	signs, signs64 := bcnn.Weights{Bits: make([]uint64, 4)}, bcnn.Weights{Bits: make([]uint64, 64)}
 	byEight := bcnn.Weights{Int8: []int8{-8, 7, 1, 0, 1, 2, 3, 4}}
 	many := bcnn.Quantize{Low: -128, Levels: 256, Thresholds: constant(255, 1)}
 	four := bcnn.Quantize{Levels: 16, Thresholds: constant(15, 1)}
@@ -20,14 +21,16 @@ func TestLevels(t *testing.T) {
 		net  drawing
 		want []string
 	}{
-		"ternary": {draw(bcnn.Float32, 3, 3, 2).add("q", ternary).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
-			[]string{"[0] sign q → 6×3×2 bits", "[1] conv c → 3×3×4 float32 scaled"}},
+		"ternary": {draw(bcnn.Float32, 3, 3, 64).add("q", ternary).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
+			[]string{"[0] sign q → 6×3×64 bits", "[1] conv c → 3×3×4 float32 scaled"}},
+		"of few channels": {draw(bcnn.Float32, 3, 3, 2).add("q", bcnn.Quantize{Levels: 4, Thresholds: constant(3, 1)}).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}),
+			[]string{"[0] quantize q → 3×3×2 uint8", "[1] conv c → 3×3×4 float32"}},
 		"ternary weights": {draw(bcnn.Float32, 3, 3, 2).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).
 			add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: bcnn.Weights{Int8: []int8{1, 0, -1, 1, 1, 1, 0, 0}}}),
 			[]string{"[0] sign s → 3×3×2 bits", "[1 1] concat concat → 3×3×4 bits", "[2] conv c → 3×3×4 float32 scaled"}},
-		"behind short sums": {draw(bcnn.Float32, 3, 3, 2).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}).
-			add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}).add("q", ternary).add("d", bcnn.Dense{Out: 4, Weights: signs}),
-			[]string{"[0] sign s → 3×3×2 bits", "[1] conv c+p+q → 2×1×4 bits pool 2×2", "[2] dense d → 1×1×4 float32 scaled"}},
+		"behind short sums": {draw(bcnn.Float32, 3, 3, 2).add("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}).add("c", bcnn.Conv2D{Window: window, Out: 64, Weights: signs64}).
+			add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}).add("q", ternary).add("d", bcnn.Dense{Out: 64, Weights: signs64}),
+			[]string{"[0] sign s → 3×3×2 bits", "[1] conv c+p+q → 2×1×64 bits pool 2×2", "[2] dense d → 1×1×64 float32 scaled"}},
 		"too many bits": {draw(bcnn.Float32, 3, 3, 2).add("q", four).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: byEight}),
 			[]string{"[0] quantize q → 3×3×2 uint8", "[1] conv c → 3×3×4 float32"}},
 		"bytes through a pool": {draw(bcnn.Float32, 4, 4, 2).add("q", four).
@@ -42,6 +45,14 @@ func TestLevels(t *testing.T) {
 			[]string{"[0] conv c → 3×3×4 float32", "[1] sign s → 3×3×4 bits", "[2] dense d → 1×1×1 float32"}},
 		"levels without a 0": {draw(bcnn.Float32, 3, 3, 2).add("q", bcnn.Quantize{Low: 1, Levels: 255, Thresholds: constant(254, 1)}).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: byEight}),
 			[]string{"[0] quantize q → 3×3×2 float32", "[1] conv c → 3×3×4 float32"}},
+		"behind a clip and a factor": {draw(bcnn.Float32, 3, 3, 2).add("c", bcnn.Conv2D{Window: window, Out: 4, Weights: signs}).
+			add("n", bcnn.Affine{Scale: constant(4, 0.5), Bias: []float32{1, 2, 3, 4}}).add("k", bcnn.Clip{Max: 1}).add("m", bcnn.Affine{Scale: []float32{15}}).
+			add("q", four).add("d", bcnn.Conv2D{Window: window, Out: 2, Weights: byEight}),
+			[]string{"[0] conv c+n → 3×3×4 float32 scaled", "[1] quantize k+m+q → 3×3×4 uint8", "[2] conv d → 3×3×2 float32"}},
+		"numbers of bytes": {draw(bcnn.Float32, 3, 3, 2).add("q", four).
+			add("c", bcnn.Conv2D{Window: window, Out: 2, Weights: bcnn.Weights{Int8: []int8{-8, 7, 1, 0}}}).
+			add("m", bcnn.Affine{Scale: []float32{0.5}}, 0).add("+", bcnn.Add{}, 1, 2),
+			[]string{"[0] quantize q → 3×3×2 uint8", "[1] conv c → 3×3×2 float32", "[1] affine m → 3×3×2 float32 scaled", "[2 3] add + → 3×3×2 float32"}},
 		"read as numbers": {draw(bcnn.Float32, 3, 3, 2).add("q", ternary).add("r", bcnn.ReLU{}),
 			[]string{"[0] quantize q → 3×3×2 float32", "[1] affine r → 3×3×2 float32 relu"}},
 	} {
@@ -145,8 +156,8 @@ func TestMovedLevels(t *testing.T) {
 		}
 		return bcnn.Conv2D{Window: window, Out: 2, Weights: bcnn.Weights{Int8: w}}
 	}
-	few, many := conv(4, 1, -1, 1), conv(4, 5, -7, 3)
-	input := func() drawing { return draw(bcnn.Float32, 2, 3, 2) }
+	few, many := conv(64, 1, -1, 1), conv(64, 5, -7, 3)
+	input := func() drawing { return draw(bcnn.Float32, 2, 3, 32) }
 	joined := func(q, r bcnn.Quantize, op bcnn.Conv2D) drawing {
 		d := input().add("q", q)
 		d.Append("r", r, bcnn.NetworkInput)
@@ -154,44 +165,45 @@ func TestMovedLevels(t *testing.T) {
 		d.Append("c", op, 2)
 		return d
 	}
+	index, zeros := slices.Repeat([]int32{1, 0, 0, 31}, 16), slices.Repeat([]int32{1, -1, 0, -1}, 16)
 	for name, c := range map[string]struct {
 		net  drawing
 		want []string
 	}{
 		"planes": {joined(levels(0, 4), levels(0, 4), few),
-			[]string{"[0] sign q → 4×3×2 bits", "[0] sign r → 4×3×2 bits", "[1 2] concat j → 4×3×4 bits", "[3] conv c → 2×3×2 float32 scaled"}},
-		"other planes": {joined(levels(0, 4), levels(-1, 3), few),
-			[]string{"[0] quantize q → 2×3×2 float32", "[0] quantize r → 2×3×2 float32", "[1 2] concat j → 2×3×4 float32", "[3] sign sign → 6×3×4 bits", "[4] conv c → 2×3×2 float32 scaled"}},
+			[]string{"[0] sign q → 4×3×32 bits", "[0] sign r → 4×3×32 bits", "[1 2] concat j → 4×3×64 bits", "[3] conv c → 2×3×2 float32 scaled"}},
+		"other planes": {joined(levels(0, 4), levels(-1, 4), few),
+			[]string{"[0] quantize q → 2×3×32 float32", "[0] quantize r → 2×3×32 float32", "[1 2] concat j → 2×3×64 float32", "[3] quantize quantize → 2×3×64 uint8", "[4] conv c → 2×3×2 float32"}},
 		"bytes": {joined(levels(0, 16), levels(0, 16), many),
-			[]string{"[0] quantize q → 2×3×2 float32", "[0] quantize r → 2×3×2 float32", "[1 2] concat j → 2×3×4 float32", "[3] quantize quantize → 2×3×4 uint8", "[4] conv c → 2×3×2 float32"}},
-		"channels": {input().add("q", levels(0, 4)).add("m", bcnn.Channels{Index: []int32{1, 0, 0, 1}}).add("c", few),
-			[]string{"[0] sign q → 4×3×2 bits", "[1] channels m → 4×3×4 bits [1 0 0 1]", "[2] conv c → 2×3×2 float32 scaled"}},
-		"zeros": {input().add("q", levels(1, 3)).add("m", bcnn.Channels{Index: []int32{1, -1, 0, -1}}).add("c", few),
-			[]string{"[0] quantize q → 2×3×2 float32", "[1] channels m → 2×3×4 float32 [1 -1 0 -1]", "[2] sign sign → 4×3×4 bits", "[3] conv c → 2×3×2 float32 scaled"}},
-		"filled": {input().add("q", levels(0, 4)).add("m", bcnn.Pixels{Rows: []int32{-1, 0, 1}, Cols: []int32{2, 1, 0}, Fill: 5}).add("c", conv(2, 1, -1, 1)),
-			[]string{"[0] quantize q → 2×3×2 float32", "[1] pixels m → 3×3×2 float32", "[2] sign sign → 9×3×2 bits", "[3] conv c → 3×3×2 float32 scaled"}},
-		"halves": {input().add("q", levels(0, 4)).add("m", bcnn.Pixels{Rows: []int32{-1, 0}, Cols: []int32{0, 1, 2}, Fill: 0.5}).add("c", conv(2, 1, -1, 1)),
-			[]string{"[0] quantize q → 2×3×2 float32", "[1] pixels m → 2×3×2 float32", "[2] conv c → 2×3×2 float32"}},
-		"blocks": {input().add("q", levels(0, 4)).add("m", bcnn.Pixels{Rows: []int32{0, 1, 2, 3}, Cols: []int32{0, 1, 2}, BlockH: 2, BlockW: 1}).add("c", conv(1, 1, -1)),
-			[]string{"[0] quantize q → 2×3×2 float32", "[1] pixels m → 4×3×1 float32", "[2] sign sign → 8×3×1 bits", "[3] conv c → 4×3×2 float32 scaled"}},
-		"twice": {input().add("q", levels(0, 3)).add("m", bcnn.Channels{Index: []int32{1, 0}}).add("p", bcnn.MaxPool{Window: window}).
-			add("n", bcnn.Pixels{Rows: []int32{1, 0}, Cols: []int32{0, 2}}).add("c", conv(2, 1, 0, -1)),
-			[]string{"[0] sign q → 4×3×2 bits", "[1] channels m → 4×3×2 bits [1 0]", "[2] maxpool p → 4×3×2 bits", "[3] pixels n → 4×2×2 bits", "[4 4] concat concat → 4×2×4 bits", "[5] conv c → 2×2×2 float32 scaled"}},
-		"read by nothing of bits": {joined(levels(0, 4), levels(0, 4), bcnn.Conv2D{Window: window, Out: 2, Weights: bcnn.Weights{F32: constant(8, 0.5)}}),
-			[]string{"[0] quantize q → 2×3×2 float32", "[0] quantize r → 2×3×2 float32", "[1 2] concat j → 2×3×4 float32", "[3] conv c → 2×3×2 float32"}},
+			[]string{"[0] quantize q → 2×3×32 float32", "[0] quantize r → 2×3×32 float32", "[1 2] concat j → 2×3×64 float32", "[3] quantize quantize → 2×3×64 uint8", "[4] conv c → 2×3×2 float32"}},
+		"channels": {input().add("q", levels(0, 4)).add("m", bcnn.Channels{Index: index}).add("c", few),
+			[]string{"[0] sign q → 4×3×32 bits", fmt.Sprint("[1] channels m → 4×3×64 bits ", index), "[2] conv c → 2×3×2 float32 scaled"}},
+		"zeros": {input().add("q", levels(1, 3)).add("m", bcnn.Channels{Index: zeros}).add("c", few),
+			[]string{"[0] quantize q → 2×3×32 float32", fmt.Sprint("[1] channels m → 2×3×64 float32 ", zeros), "[2] sign sign → 4×3×64 bits", "[3] conv c → 2×3×2 float32 scaled"}},
+		"filled": {input().add("q", levels(0, 4)).add("m", bcnn.Pixels{Rows: []int32{-1, 0, 1}, Cols: []int32{2, 1, 0}, Fill: 3}).add("c", conv(32, 1, -1, 1)),
+			[]string{"[0] quantize q → 2×3×32 float32", "[1] pixels m → 3×3×32 float32", "[2] sign sign → 6×3×32 bits", "[3] conv c → 3×3×2 float32 scaled"}},
+		"halves": {input().add("q", levels(0, 4)).add("m", bcnn.Pixels{Rows: []int32{-1, 0}, Cols: []int32{0, 1, 2}, Fill: 0.5}).add("c", conv(32, 1, -1, 1)),
+			[]string{"[0] quantize q → 2×3×32 float32", "[1] pixels m → 2×3×32 float32", "[2] conv c → 2×3×2 float32"}},
+		"blocks": {input().add("q", levels(0, 4)).add("m", bcnn.Pixels{Rows: []int32{0, 1, 2, 3}, Cols: []int32{0, 1, 2}, BlockH: 2, BlockW: 1}).add("c", conv(16, 1, -1)),
+			[]string{"[0] quantize q → 2×3×32 float32", "[1] pixels m → 4×3×16 float32", "[2] quantize quantize → 4×3×16 uint8", "[3] conv c → 4×3×2 float32"}},
+		"twice": {input().add("q", levels(0, 3)).add("m", bcnn.Channels{Index: index}).add("p", bcnn.MaxPool{Window: window}).
+			add("n", bcnn.Pixels{Rows: []int32{1, 0}, Cols: []int32{0, 2}}).add("c", few),
+			[]string{"[0] sign q → 4×3×32 bits", fmt.Sprint("[1] channels m → 4×3×64 bits ", index), "[2] maxpool p → 4×3×64 bits", "[3] pixels n → 4×2×64 bits", "[4] conv c → 2×2×2 float32 scaled"}},
+		"read by nothing of bits": {joined(levels(0, 4), levels(0, 4), bcnn.Conv2D{Window: window, Out: 2, Weights: bcnn.Weights{F32: constant(128, 0.5)}}),
+			[]string{"[0] quantize q → 2×3×32 float32", "[0] quantize r → 2×3×32 float32", "[1 2] concat j → 2×3×64 float32", "[3] conv c → 2×3×2 float32"}},
 		"vectors": {func() drawing {
 			d := input().add("q", levels(0, 4)).add("f", bcnn.Flatten{})
 			d.Append("j", bcnn.Concat{}, 1, 1)
-			return d.add("c", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: []uint64{0x5a5a5a}}})
+			return d.add("c", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: slices.Repeat([]uint64{0x5a5a5a}, 6)}})
 		}(),
-			[]string{"[0] quantize q → 2×3×2 float32", "[1] flatten flatten → 1×1×12 float32", "[2 2] concat j → 1×1×24 float32", "[3] sign sign → 2×1×24 bits", "[4] dense c → 1×1×1 float32 scaled"}},
+			[]string{"[0] quantize q → 2×3×32 float32", "[1] flatten flatten → 1×1×192 float32", "[2 2] concat j → 1×1×384 float32", "[3] sign sign → 2×1×384 bits", "[4] dense c → 1×1×1 float32 scaled"}},
 		"with signs": {func() drawing {
 			d := input().add("q", levels(0, 4))
 			d.Append("s", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.NetworkInput)
 			d.Append("j", bcnn.Concat{}, 0, 1)
 			return d.add("c", few)
 		}(),
-			[]string{"[0] quantize q → 2×3×2 float32", "[0] sign s → 2×3×2 bits", "[2] affine affine → 2×3×2 float32", "[1 3] concat j → 2×3×4 float32", "[4] conv c → 2×3×2 float32"}},
+			[]string{"[0] quantize q → 2×3×32 float32", "[0] sign s → 2×3×32 bits", "[2] affine affine → 2×3×32 float32", "[1 3] concat j → 2×3×64 float32", "[4] conv c → 2×3×2 float32"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan, err := bcnn.Lower(t.Context(), c.net.Network, bcnn.LowerOptions{})

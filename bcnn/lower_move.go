@@ -104,11 +104,15 @@ func (lo *lowering) movedAs(i int) (form, error) {
 	f := asFloats
 	if lo.keepsPlanes(i) {
 		s := lo.ranges[i]
-		wanted, err := lo.wanted(i, Quantize{Low: s.low, Levels: s.count}, planesOf(s.low, s.count).planes)
+		costs, err := lo.readersCosts(i, Quantize{Low: s.low, Levels: s.count}, planesOf(s.low, s.count).planes)
 		if err != nil {
 			return 0, err
 		}
-		if wanted == asPlanes {
+		// Otherwise it moves values, and levels are made of them again behind it.
+		values := lo.types[i].shape.Values()
+		costs.floats += count(values, 1, costOfMoving)
+		costs.bytes += count(values, 1, costOfMoving+costOfLevels)
+		if costs.least() == asPlanes {
 			f = asPlanes
 		}
 	}

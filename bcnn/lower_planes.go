@@ -41,8 +41,7 @@ func planesOf(low, count int) levels {
 }
 
 const (
-	// fewProducts is how many binary products of levels may stand for one: beyond it,
-	// products of bytes are faster.
+	// fewProducts is how many binary products of levels may stand for one.
 	fewProducts = 6
 	// mostProducts is how many may where values are planes anyway: beyond it, float32 is
 	// about as fast.
@@ -65,6 +64,10 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		return v, err
 	}
 	if form != asPlanes {
+		var folded []int
+		if v, op, folded, err = lo.before(v, op); err != nil {
+			return v, err
+		}
 		t, err := lo.float(v)
 		if err != nil {
 			return v, err
@@ -73,7 +76,7 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		if form == asBytes {
 			out.levels, dtype = &levels{planes: 1, bytes: true, zero: uint8(-op.Low)}, Uint8
 		}
-		out.tensor, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, lo.undone([]int{i}, t), dtype, lo.plan.Tensors[t].Shape, t)
+		out.tensor, err = lo.emit(&QuantizeStep{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, lo.undone(append(folded, i), t), dtype, lo.plan.Tensors[t].Shape, t)
 		if err == nil {
 			lo.plan.Tensors[out.tensor].Coded = form == asBytes
 		}
@@ -124,6 +127,53 @@ func (lo *lowering) quantize(v value, i int, op Quantize) (value, error) {
 		}
 	}
 	return out, nil
+}
+
+// before moves thresholds in front of functions that are the same for all channels and
+// never fall, and returns the layers of those.
+func (lo *lowering) before(v value, op Quantize) (value, Quantize, []int, error) {
+	n, k := op.Levels-1, len(v.chain)
+	if v.conv != nil && endsConv(v.chain) {
+		return v, op, nil, nil
+	}
+	for k > 0 && len(v.chain)-k < maxMixed && v.chain[k-1].rises() {
+		k--
+	}
+	behind := v.chain[k:]
+	if len(behind) == 0 || len(op.Thresholds) != n {
+		return v, op, nil, nil
+	}
+	if err := lo.Charge(searchSteps * int64(n) * int64(1+len(behind))); err != nil {
+		return v, op, nil, err
+	}
+	if err := lo.hold(4 * int64(n)); err != nil {
+		return v, op, nil, err
+	}
+	thresholds := make([]float32, n)
+	for j, t := range op.Thresholds {
+		thresholds[j] = decide(behind, func(y float64) bool { return y >= float64(t) }, 0, domain{float: true}, false).f32
+	}
+	op.Thresholds = thresholds
+	v.chain = v.chain[:k:k]
+	return v, op, layersOf(behind), nil
+}
+
+// endsConv reports whether a chain is what a convolution does at its end: it scales, and then
+// there is an activation.
+func endsConv(chain []link) bool {
+	i := slices.IndexFunc(chain, func(l link) bool { return l.kind != linkAffine })
+	return i < 0 || i == len(chain)-1 && chain[i].kind != linkPool
+}
+
+// rises reports whether the function is the same for all channels and never falls.
+func (l *link) rises() bool {
+	switch l.kind {
+	case linkAffine:
+		return l.uniform() && l.scale[0] > 0
+	case linkReLU, linkClip:
+		return true
+	}
+	return false
 }
 
 // undone returns the layers that the step in front of them has not done: a bias or a
@@ -253,15 +303,15 @@ func (lo *lowering) plain(v value) (value, error) {
 	}
 	l, shape := *v.levels, lo.shape(v)
 	if l.bytes {
-		step := &AffineStep{}
-		if l.zero != 0 {
-			if err := lo.hold(8 * int64(shape.C)); err != nil {
-				return v, err
-			}
-			step.Scale, step.Shift = slices.Repeat([]float32{1}, shape.C), slices.Repeat([]float32{-float32(l.zero)}, shape.C)
-		}
-		var err error
 		v.levels = nil
+		if l.zero == 0 {
+			return v, nil // the numbers are the values
+		}
+		if err := lo.hold(8 * int64(shape.C)); err != nil {
+			return v, err
+		}
+		step := &AffineStep{Scale: slices.Repeat([]float32{1}, shape.C), Shift: slices.Repeat([]float32{-float32(l.zero)}, shape.C)}
+		var err error
 		v.tensor, err = lo.emit(step, nil, Float32, shape, v.tensor)
 		return v, err
 	}

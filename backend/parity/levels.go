@@ -173,6 +173,7 @@ func levelCases() []Case {
 			})
 		}
 	}
+	cases = append(cases, rareZeroCases()...)
 	// Integers that are added to sums of ±1 before they are scaled, as {0, 1} are made of ±1:
 	// into float32, behind an activation, into thresholds, of groups and of dense layers.
 	for i, op := range windows {

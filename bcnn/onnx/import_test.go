@@ -6,6 +6,8 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -196,6 +198,20 @@ func summarize(t *testing.T, net *bcnn.Network) []bcnn.LayerReport {
 	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
 	require.NoError(t, err)
 	return bcnn.Summarize(net, plan)
+}
+
+// requireProducts demands so many products of bits of the binary layers, unless those of a
+// layer are of bytes, which takes one.
+func requireProducts(t *testing.T, want string, layers []bcnn.LayerReport) {
+	t.Helper()
+	numbers := strings.Fields(want)
+	layers = slices.DeleteFunc(layers, func(l bcnn.LayerReport) bool { return !l.Binary })
+	require.Len(t, layers, len(numbers))
+	for i, l := range layers {
+		if !l.Int8 {
+			require.Equal(t, numbers[i], strconv.Itoa(l.Planes), l.Layer)
+		}
+	}
 }
 
 // A signForm is a way to write a binarisation of x as y.

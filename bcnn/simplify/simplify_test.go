@@ -222,10 +222,10 @@ func TestRules(t *testing.T) {
 		{"a sign of three values of odd sums", func(n *bcnn.Network) {
 			then(n, sign)
 			then(n, bcnn.Channels{Index: []int32{0, 1, 2}})
-			then(n, conv(3, 5, 0, 0.5, -0.5))
-			n.Layers[len(n.Layers)-1].Op = bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3}, Out: 5, Weights: bcnn.Weights{F32: draw(r, 5*27, 0.5, -0.5)}}
+			then(n, conv(3, 32, 0, 0.5, -0.5))
+			n.Layers[len(n.Layers)-1].Op = bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3}, Out: 32, Weights: bcnn.Weights{F32: draw(r, 32*27, 0.5, -0.5)}}
 			then(n, bcnn.Ternary())
-			then(n, conv(5, 2, 1, 0.5, -0.5))
+			then(n, conv(32, 2, 1, 0.5, -0.5))
 		}, []int{1, 1}, simplify.Levels, []int{1, 2}},
 		{"a border of signs", func(n *bcnn.Network) {
 			then(n, sign)

@@ -23,6 +23,7 @@ import time
 
 import numpy as np
 
+import few_bits
 import openvino_bin
 import resnet18_int8
 from shapes import LAYERS, ZOO
@@ -145,8 +146,8 @@ def chain(one, five):
 
 def works(args, bcnn, larq):
     """The lines of the table: a name, how bcnn is timed, and the engines beside it."""
-    wanted = args.only.split(",") if args.only else list(LAYERS) + BIREAL + ZOO
-    unknown = set(wanted) - set(LAYERS) - set(ZOO) - set(BIREAL)
+    wanted = args.only.split(",") if args.only else list(LAYERS) + BIREAL + ZOO + list(few_bits.NETWORKS)
+    unknown = set(wanted) - set(LAYERS) - set(ZOO) - set(BIREAL) - set(few_bits.NETWORKS)
     if unknown:
         sys.exit(f"compare.py: no such work: {', '.join(sorted(unknown))}")
     resnet18 = None
@@ -157,6 +158,13 @@ def works(args, bcnn, larq):
             yield name, bcnn.layer(name), {
                 "OpenVINO": chain(one, five),
                 "LCE": chain(larq.runs(name + ".x1", False), larq.runs(name + ".x5", False)),
+            }
+            continue
+        if name in few_bits.NETWORKS:
+            differs = few_bits.check(args.models, name, bcnn.outputs)
+            print(f"{name}: differs by {differs:.2g} of the largest output", file=sys.stderr)
+            yield name, bcnn.network(few_bits.model(args.models, name)), {
+                engine: Engine([call]) for engine, call in few_bits.engines(args.models, name).items()
             }
             continue
         resnet18 = resnet18 or resnet18_int8.session(args.models)
@@ -177,7 +185,7 @@ def main():
     args = arguments()
     bcnn, larq = Bcnn(args), Larq(args)
     openvino_bin.check()
-    columns = ["OpenVINO", "LCE", "ONNX Runtime int8 ResNet-18"]
+    columns = ["OpenVINO", "LCE", "ONNX Runtime int8 ResNet-18", "ONNX Runtime float", "ONNX Runtime int8"]
     if not args.json:
         print(f"| one thread, ms | bcnn | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}")
     for name, ours, engines in works(args, bcnn, larq):

@@ -49,7 +49,10 @@ def float_model():
     return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
 
 
-def quantized(folder, name="resnet18", make=float_model):
+IMAGE = (1, 3, 224, 224)
+
+
+def quantized(folder, name="resnet18", make=float_model, shape=IMAGE):
     """The path of the network, quantised. The file is made once."""
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, QuantType, quantize_static
     from onnxruntime.quantization.shape_inference import quant_pre_process
@@ -60,7 +63,7 @@ def quantized(folder, name="resnet18", make=float_model):
 
         def get_next(self):
             for seed in self.seeds:
-                return {"x": np.random.default_rng(seed).standard_normal((1, 3, 224, 224)).astype(np.float32)}
+                return {"x": np.random.default_rng(seed).standard_normal(shape).astype(np.float32)}
             return None
 
     path = os.path.join(folder, name + ".int8.onnx")
@@ -78,14 +81,19 @@ def quantized(folder, name="resnet18", make=float_model):
 
 def session(folder, name="resnet18", make=float_model):
     """A function that runs it on one thread."""
+    return runs(quantized(folder, name, make))
+
+
+def runs(path):
+    """A function that runs a file on one thread."""
     import onnxruntime as ort
 
-    path = quantized(folder, name, make)
     options = ort.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     options.log_severity_level = 3
     s = ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
     binding = s.io_binding()
-    binding.bind_cpu_input("x", np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32))
+    shape = s.get_inputs()[0].shape
+    binding.bind_cpu_input("x", np.random.default_rng(0).standard_normal(shape).astype(np.float32))
     binding.bind_output("y", "cpu")
     return lambda: s.run_with_iobinding(binding)

@@ -110,7 +110,7 @@ func pickLayout(c *schedule.Context, w window) (rowLayout, string) {
 		return joinedLayout, fmt.Sprintf("%d taps of %s share pieces of %d bits", w.KH*w.KW, bitCount(w.group), pieceBits)
 	case w.groups == 1 && w.DilationW == 1 && 3*w.KW*padded > 4*packed:
 		return cutLayout, fmt.Sprintf("%d pieces of %d bits for a row of a window, not %d", packed, pieceBits, w.KW*padded)
-	case !w.pads && w.DilationW == 1 && 2*bits.Words(w.group) == padded && !c.Set.Wide.Nibbles && w.groups == 1:
+	case !w.pads && w.each == 1 && w.DilationW == 1 && 2*bits.Words(w.group) == padded && !c.Set.Wide.Nibbles && w.groups == 1:
 		return rowsInPlace, "no padding"
 	case w.DilationW > 1:
 		return paddedRows, fmt.Sprintf("every %d-th column side by side", w.DilationW)

@@ -23,6 +23,9 @@ type window struct {
 	// own: row y·planes + j is that of plane j. Padding and dilation count such rows.
 	planes int
 	pads   bool // any needed output has a padded tap
+	// each and plane say where the rows of the image are in the tensor: row y is row
+	// y·each + plane.
+	each, plane int
 }
 
 // long reports whether a row takes a while to prepare.
@@ -30,7 +33,7 @@ func (w *window) long() bool { return w.cols*w.KW*w.group > 1<<15 }
 
 // newWindow returns the geometry of a convolution of outputs of the given size.
 func newWindow(op *bcnn.ConvStep, in bcnn.Shape, rows, cols int) window {
-	w := window{Window: op.Window, image: in, groups: op.Groups, group: in.C / op.Groups, cols: cols, planes: max(op.InPlanes, 1)}
+	w := window{Window: op.Window, image: in, groups: op.Groups, group: in.C / op.Groups, cols: cols, planes: max(op.InPlanes, 1), each: 1}
 	w.pads = op.Window.ReadsPadding(op.Image(in), bcnn.Shape{H: rows, W: cols})
 	w.rows = rows * w.planes
 	if w.KH == 1 {
@@ -46,6 +49,9 @@ func newWindow(op *bcnn.ConvStep, in bcnn.Shape, rows, cols int) window {
 
 // row returns the input row of the first tap of an output row, padding included.
 func (w *window) row(y int) int { return (y/w.planes*w.StrideH)*w.planes + y%w.planes }
+
+// tensorRow returns the row of the tensor that is row y of an image.
+func (w *window) tensorRow(image, y int) int { return (image*w.image.H+y)*w.each + w.plane }
 
 // interrupted reports whether the preparation of input rows is not wanted any
 // more. It asks where rows are long.
@@ -104,6 +110,9 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && (op.Border == nil || len(op.Border.Correction) == op.Out) {
 		return newDense(c, op, in)
 	}
+	if valuesOnly(op, in, out) && c.Reserve(num.Product(8, op.InPlanes, in.Shape.C, repeats(in.Shape.C))) {
+		return newPlaneValues(c, op, in, out)
+	}
 	v := &sumsConv{outShape: out.Shape, poolH: 1, poolW: 1}
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
@@ -120,7 +129,7 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 		return newDepthwise(c, op, w, out)
 	case wideKernel:
 		if wide, need := newWideConv(c, op, w, in, out); wide != nil {
-			return wide, need
+			return newRareZeros(c, op, wide, need, in, out)
 		}
 		c.Choice.Why = "too large for the tables of a wide kernel"
 	}
@@ -131,6 +140,7 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 	v.blocks = num.CeilDiv(op.Out, v.block)
 	var wide *wideSource
 	if kernel == wideSums {
+		c.Choice.Kernel = "wide bits"
 		if wide = newWideSource(c, op, w, num.RoundUp(min(v.block, op.Out), kern.BlockOutputs)); wide == nil {
 			c.Choice.Why = "too large for the tables of a wide kernel"
 		}
@@ -187,7 +197,7 @@ func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (t
 		v.half = need.Sums
 		need.Sums *= 2
 	}
-	return v, need
+	return newRareZeros(c, op, v, need, in, out)
 }
 
 // Lead is that of a tiles.Leader. A tile must have all channels.
@@ -204,9 +214,22 @@ func (c *sumsConv) Tiles(n int) int { return n * c.rowTiles * c.blocks }
 func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 	image, tile := tile/(c.rowTiles*c.blocks), tile%(c.rowTiles*c.blocks)
 	channel := tile % c.blocks * c.block
-	n := min(c.block, c.channels-channel)
 	y0 := tile / c.blocks * c.tileRows
-	y1 := min(y0+c.tileRows, c.outShape.H)
+	c.rowsOf(s, image, y0, min(y0+c.tileRows, c.outShape.H), channel, min(c.block, c.channels-channel))
+}
+
+// most returns the number of rows of a tile.
+func (c *sumsConv) most() int { return c.tileRows }
+
+// compute computes output rows of the channels from a block of 64 on.
+func (c *sumsConv) compute(s *tiles.Scratch, image, y0, y1, block, end int) {
+	for channel := block * bits.WordBits; channel < end; channel += c.block {
+		c.rowsOf(s, image, y0, y1, channel, min(c.block, end-channel))
+	}
+}
+
+// rowsOf computes n channels of output rows.
+func (c *sumsConv) rowsOf(s *tiles.Scratch, image, y0, y1, channel, n int) {
 	first := y0 * c.poolH
 	rows := (y1 - y0) * c.poolH
 	planes := c.outPlanes

@@ -289,11 +289,24 @@ func (c *wideConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
 
 func (c *wideConv) Run(tile int, s *tiles.Scratch) {
-	image, tile := tile/(c.rowTiles*c.blockTiles), tile%(c.rowTiles*c.blockTiles)
-	block := tile % c.blockTiles * c.blocks
-	end := min((block+c.blocks)*kern.BlockOutputs, c.channels)
-	y0 := tile / c.blockTiles * c.tiling.rows
-	y1 := min(y0+c.tiling.rows, c.outShape.H)
+	image, y0, y1, block, end := c.tile(tile)
+	c.compute(s, image, y0, y1, block, end)
+}
+
+// tile returns the image of a tile, its output rows and channels from a block on.
+func (c *wideConv) tile(tile int) (image, y0, y1, block, end int) {
+	image, tile = tile/(c.rowTiles*c.blockTiles), tile%(c.rowTiles*c.blockTiles)
+	block = tile % c.blockTiles * c.blocks
+	end = min((block+c.blocks)*kern.BlockOutputs, c.channels)
+	y0 = tile / c.blockTiles * c.tiling.rows
+	return image, y0, min(y0+c.tiling.rows, c.outShape.H), block, end
+}
+
+// most returns the number of rows of a tile.
+func (c *wideConv) most() int { return c.tiling.rows }
+
+// compute computes output rows of the channels from a block on.
+func (c *wideConv) compute(s *tiles.Scratch, image, y0, y1, block, end int) {
 	first, rows := y0*c.poolH, (y1-y0)*c.poolH
 	pixel := (image*c.outShape.H + y0) * c.outShape.W
 	var src unsafe.Pointer
@@ -330,7 +343,7 @@ func (c *wideConv) Run(tile int, s *tiles.Scratch) {
 					Table:  unsafe.Pointer(&c.table.values[b*kern.BlockOutputs]),
 					Pixels: uintptr(pixels * c.planes),
 				}
-				c.compute(s, class[p*c.planes:], pixel, p, b)
+				c.write(s, class[p*c.planes:], pixel, p, b)
 			}
 		}
 		if c.pools() {
@@ -365,9 +378,9 @@ func (c *wideConv) lead(s *tiles.Scratch, image, first, rows int, class []uint32
 	}
 }
 
-// compute does the job for a block of channels of the pixels from p on of a tile,
+// write does the job for a block of channels of the pixels from p on of a tile,
 // whose first output pixel has the index pixel.
-func (c *wideConv) compute(s *tiles.Scratch, class []uint32, pixel, p, block int) {
+func (c *wideConv) write(s *tiles.Scratch, class []uint32, pixel, p, block int) {
 	switch {
 	case c.thresholds == nil:
 		c.floats(s, class, p, pixel, block)

@@ -53,7 +53,7 @@ func newJoinedRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource,
 		b.join = best
 	}
 	b.pieces = num.CeilDiv(w.KH, b.join)
-	return b, schedule.Share(c, func() *kern.WideFilter {
+	return b, shareFilter(c, w, func() *kern.WideFilter {
 		if b.join > 1 {
 			n := b.join * w.KW * w.group
 			weights := splitRuns(c, packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
@@ -133,7 +133,7 @@ func (b *joinedRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Po
 			clear(dst)
 			continue
 		}
-		b.set.Narrow(pixels[left:][:inside], b.in.Words[(image*b.image.H+y)*b.image.W:][:inside])
+		b.set.Narrow(pixels[left:][:inside], b.in.Words[b.tensorRow(image, y)*b.image.W:][:inside])
 		for k := range b.parts {
 			taps := min(b.taps, b.KW-k*b.taps)
 			b.set.Join(dst[k*b.width:][:b.width], pixels[k*b.taps*b.DilationW:], taps, b.DilationW, b.group)

@@ -53,7 +53,7 @@ func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window, carries bool) (r
 		return newCutRows(c, op, w)
 	}
 	b := &bitRows{window: w, set: c.Set, in: c.In, pitch: num.CeilDiv(w.group, pieceBits)}
-	filter := schedule.Share(c, func() *kern.WideFilter {
+	filter := shareFilter(c, w, func() *kern.WideFilter {
 		weights, n := padTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group, b.pitch*pieceBits), w.KW*b.pitch*pieceBits
 		if carries && c.Set.Wide.PackCarries != nil {
 			if filter := c.Set.Wide.PackCarries(weights, op.Out, w.KH, n, patchTimes(op)); filter != nil {
@@ -71,8 +71,19 @@ func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window, carries bool) (r
 		b.row = w.image.W * b.pitch
 		c.Choice.Kernel += ", in place"
 	}
-	b.narrowed = w.whole() && b.narrow() && !c.Set.Wide.Nibbles
+	b.narrowed = w.whole() && w.each == 1 && b.narrow() && !c.Set.Wide.Nibbles
 	return b, filter
+}
+
+// upperFilter is the filter of the upper plane alone, where there is that of both, too.
+type upperFilter struct{ *kern.WideFilter }
+
+// shareFilter shares the filter of a convolution on bits.
+func shareFilter(c *schedule.Context, w window, pack func() *kern.WideFilter) *kern.WideFilter {
+	if w.each > 1 {
+		return schedule.Share(c, func() upperFilter { return upperFilter{pack()} }).WideFilter
+	}
+	return schedule.Share(c, pack)
 }
 
 // bitRows are rows of pixels of whole pieces of 32 bits, so that neighbours are
@@ -117,7 +128,7 @@ func (b *bitRows) run() int { return b.DilationH * b.row * pieceBytes(b.set.Wide
 func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.Pointer {
 	y := b.window.row(first) - b.Pad.Top
 	if b.inPlace {
-		return unsafe.Pointer(&b.in.Words[(image*b.image.H+y)*b.row/2])
+		return unsafe.Pointer(&b.in.Words[b.tensorRow(image, y)*b.row/2])
 	}
 	height, _ := b.span(rows)
 	words := s.Words
@@ -128,7 +139,7 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 	made := unsafe.Slice((*uint32)(unsafe.Pointer(&words[0])), 2*len(words))
 	row := b.image.W * bits.Words(b.image.C)
 	if b.narrowed {
-		b.set.Narrow(made[:height*b.row], b.in.Words[(image*b.image.H+y)*row:][:height*row])
+		b.set.Narrow(made[:height*b.row], b.in.Words[b.tensorRow(image, y)*row:][:height*row])
 	}
 	for r := range height {
 		if b.narrowed || b.interrupted(s) {
@@ -141,7 +152,7 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 		if y+r < 0 || y+r >= b.image.H {
 			clear(dst)
 		} else {
-			b.pad(dst, b.in.Words[(image*b.image.H+y+r)*row:][:row], group)
+			b.pad(dst, b.in.Words[b.tensorRow(image, y+r)*row:][:row], group)
 		}
 		if b.set.Wide.Nibbles {
 			b.set.Wide.Expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
@@ -205,7 +216,7 @@ func newCutRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *k
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
 	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
-	return b, schedule.Share(c, func() *kern.WideFilter {
+	return b, shareFilter(c, w, func() *kern.WideFilter {
 		weights := packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group)
 		return c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
 	})
@@ -240,7 +251,7 @@ func (b *cutRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Point
 		if y := b.window.row(first) - b.Pad.Top + r; y < 0 || y >= b.image.H {
 			clear(dst)
 		} else {
-			b.cut(dst, s.Words[:b.dense], b.in.Words[(image*b.image.H+y)*row:][:row])
+			b.cut(dst, s.Words[:b.dense], b.in.Words[b.tensorRow(image, y)*row:][:row])
 		}
 		if b.set.Wide.Nibbles {
 			b.set.Wide.Expand(s.Bytes[8*r*b.row:][:8*b.row], dst)

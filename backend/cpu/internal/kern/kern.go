@@ -149,6 +149,13 @@ type Set struct {
 	// sums[p·stride + o] ≥ t[o]. Padding bits become 0.
 	Threshold func(dst []uint64, step int, sums []int32, stride int, t []int32, pixels int)
 
+	// ThresholdPlanes counts how many of three thresholds each of n values of a pixel reaches, a
+	// multiple of 8: that of value o are t[o], t[o+n] and t[o+2·n], in ascending order. It sets
+	// bit o of the words of a pixel to whether they are odd, and that of the words plane behind
+	// them to whether they are two or three. Bits of the last word beyond n are 0. nil where a
+	// set has none.
+	ThresholdPlanes func(dst []uint64, step, plane int, values []float32, stride int, t []float32, pixels int)
+
 	// ThresholdFloat is Threshold for float32 sums.
 	ThresholdFloat func(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int)
 

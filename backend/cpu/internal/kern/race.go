@@ -111,6 +111,16 @@ func annotateElementwise(s, set *Set) {
 		reads(t)
 		set.Threshold(dst, step, sums, stride, t, pixels)
 	}
+	if set.ThresholdPlanes != nil {
+		s.ThresholdPlanes = func(dst []uint64, step, plane int, values []float32, stride int, t []float32, pixels int) {
+			n := len(t) / 3
+			writeRows(dst, pixels, step, bits.Words(n))
+			writeRows(dst[plane:], pixels, step, bits.Words(n))
+			readRows(values, pixels, stride, n)
+			reads(t)
+			set.ThresholdPlanes(dst, step, plane, values, stride, t, pixels)
+		}
+	}
 	s.ThresholdFloat = func(dst []uint64, step int, sums []float32, stride int, t []float32, pixels int) {
 		writeRows(dst, pixels, step, bits.Words(len(t)))
 		readRows(sums, pixels, stride, len(t))

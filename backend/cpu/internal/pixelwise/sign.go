@@ -35,6 +35,16 @@ func sign(c *schedule.Context, op *bcnn.SignStep, shape bcnn.Shape) (tiles.Step,
 		return c.Pixels("threshold and pack", shape.Pixels(), work, do), tiles.Size{}
 	}
 	row := shape.W * words
+	if planes == 2 && set.ThresholdPlanes != nil && shape.C%8 == 0 {
+		do := func(_ *tiles.Scratch, image, from, to int) {
+			for y := from; y < to; y++ {
+				out := dst.Words[(image*shape.H+y)*planes*row:][:planes*row]
+				set.ThresholdPlanes(out, words, row, src.F32[(image*shape.H+y)*shape.W*shape.C:], shape.C, op.Threshold.F32, shape.W)
+				flipped(out)
+			}
+		}
+		return c.Rows("count three thresholds and pack", shape.H, work, do), tiles.Size{}
+	}
 	chunk := min(max(1, signWords/words), shape.W)
 	do := func(s *tiles.Scratch, image, from, to int) {
 		for y := from; y < to; y++ {

@@ -4371,6 +4371,895 @@ done:
 	VZEROUPPER
 	RET
 
+// func convBitsFloats32AVX2(job *byte)
+// Requires: AVX, AVX2, CMOV, FMA3
+TEXT ·convBitsFloats32AVX2(SB), NOSPLIT, $264-8
+	MOVQ job+0(FP), CX
+	LEAQ popcounts<>+0(SB), DX
+
+wide:
+	CMPQ  80(CX), $0x04
+	JLT   narrow
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	MOVL  4(AX), SI
+	ADDQ  16(CX), SI
+	MOVL  8(AX), DI
+	ADDQ  16(CX), DI
+	MOVL  12(AX), R8
+	ADDQ  16(CX), R8
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), R9
+	XORQ  R10, R10
+	MOVQ  56(CX), R11
+	MOVQ  $0x0000003f, R14
+
+wrow:
+	MOVQ 64(CX), R12
+	ADDQ R10, R12
+
+wchunk:
+	LEAQ    (R10)(R14*1), R13
+	CMPQ    R13, R12
+	CMOVQGT R12, R13
+	ADDQ    R10, R14
+	SUBQ    R13, R14
+
+wpieces:
+	LEAQ           4(R10), R15
+	CMPQ           R15, R13
+	JGT            wpiecesdone
+	VMOVDQU        (R9), Y4
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        32(R9), Y4
+	MOVBQZX        1(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        1(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        1(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        1(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        64(R9), Y4
+	MOVBQZX        2(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        2(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        2(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        2(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	VMOVDQU        96(R9), Y4
+	MOVBQZX        3(BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        3(SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        3(DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        3(R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	ADDQ           $0x00000080, R9
+	MOVQ           R15, R10
+	JMP            wpieces
+
+wpiecesdone:
+	CMPQ R10, R13
+	JEQ  wfull
+
+wpiece:
+	VMOVDQU        (R9), Y4
+	MOVBQZX        (BX)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y0, Y0
+	MOVBQZX        (SI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y1, Y1
+	MOVBQZX        (DI)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y5
+	VPADDB         Y5, Y2, Y2
+	MOVBQZX        (R8)(R10*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y5
+	VPSHUFB        Y4, Y5, Y4
+	VPADDB         Y4, Y3, Y3
+	ADDQ           $0x00000020, R9
+	ADDQ           $0x01, R10
+	CMPQ           R10, R13
+	JNE            wpiece
+
+wfull:
+	CMPQ     R14, $0x00
+	JNE      wgo
+	CMPQ     256(SP), $0x00
+	JNE      wearlyadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wearlydone
+
+wearlyadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wearlydone:
+	VPXOR Y0, Y0, Y0
+	VPXOR Y1, Y1, Y1
+	VPXOR Y2, Y2, Y2
+	VPXOR Y3, Y3, Y3
+	MOVQ  $0x0000003f, R14
+
+wgo:
+	CMPQ     R10, R12
+	JNE      wchunk
+	ADDQ     72(CX), R10
+	DECQ     R11
+	JNE      wrow
+	CMPQ     256(SP), $0x00
+	JNE      wlateadd
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      wlatedone
+
+wlateadd:
+	VPCMPEQW Y4, Y4, Y4
+	VPSRLW   $0x08, Y4, Y4
+	VPAND    Y0, Y4, Y5
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y5, Y5
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y5, (SP)
+	VMOVDQU  Y0, 32(SP)
+	VPAND    Y1, Y4, Y0
+	VPSRLW   $0x08, Y1, Y1
+	VPADDW   64(SP), Y0, Y0
+	VPADDW   96(SP), Y1, Y1
+	VMOVDQU  Y0, 64(SP)
+	VMOVDQU  Y1, 96(SP)
+	VPAND    Y2, Y4, Y0
+	VPSRLW   $0x08, Y2, Y1
+	VPADDW   128(SP), Y0, Y0
+	VPADDW   160(SP), Y1, Y1
+	VMOVDQU  Y0, 128(SP)
+	VMOVDQU  Y1, 160(SP)
+	VPAND    Y3, Y4, Y0
+	VPSRLW   $0x08, Y3, Y1
+	VPADDW   192(SP), Y0, Y0
+	VPADDW   224(SP), Y1, Y1
+	VMOVDQU  Y0, 192(SP)
+	VMOVDQU  Y1, 224(SP)
+
+wlatedone:
+	MOVQ         104(CX), BX
+	MOVQ         120(CX), SI
+	MOVL         (SI), AX
+	ADDQ         40(CX), AX
+	VMOVDQU      (SP), Y0
+	VMOVDQU      32(SP), Y1
+	VPUNPCKLWD   Y1, Y0, Y2
+	VPUNPCKHWD   Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVZXWD    X2, Y2
+	VPADDD       Y2, Y2, Y2
+	VMOVDQU      (AX), Y3
+	VPSUBD       Y2, Y3, Y3
+	VPMOVZXWD    X1, Y1
+	VPADDD       Y1, Y1, Y1
+	VMOVDQU      64(AX), Y2
+	VPSUBD       Y1, Y2, Y2
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMOVZXWD    X0, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      32(AX), Y4
+	VPSUBD       Y0, Y4, Y4
+	VPMOVZXWD    X1, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      96(AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y1, Y1
+	MOVQ         128(CX), AX
+	TESTQ        AX, AX
+	JEQ          w0scaled
+	MOVQ         136(CX), DI
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (DI), Y5
+	VFMADD213PS  Y5, Y0, Y3
+	VMOVUPS      32(AX), Y0
+	VMOVUPS      32(DI), Y5
+	VFMADD213PS  Y5, Y0, Y4
+	VMOVUPS      64(AX), Y0
+	VMOVUPS      64(DI), Y5
+	VFMADD213PS  Y5, Y0, Y2
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      96(DI), Y5
+	VFMADD213PS  Y5, Y0, Y1
+
+w0scaled:
+	MOVQ      144(CX), AX
+	TESTQ     AX, AX
+	JEQ       w0sloped
+	VXORPS    Y0, Y0, Y0
+	VMOVUPS   (AX), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y0, Y3, Y6
+	VBLENDVPS Y6, Y5, Y3, Y3
+	VMOVUPS   32(AX), Y5
+	VMULPS    Y4, Y5, Y5
+	VCMPPS    $0x11, Y0, Y4, Y6
+	VBLENDVPS Y6, Y5, Y4, Y4
+	VMOVUPS   64(AX), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y0, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   96(AX), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y0, Y1, Y0
+	VBLENDVPS Y0, Y5, Y1, Y1
+
+w0sloped:
+	MOVQ         152(CX), AX
+	TESTQ        AX, AX
+	JEQ          w0clipped
+	VBROADCASTSS 160(CX), Y0
+	VBROADCASTSS 164(CX), Y5
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y4
+	VMINPS       Y5, Y4, Y4
+	VMAXPS       Y0, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+
+w0clipped:
+	MOVQ   168(CX), AX
+	TESTQ  AX, AX
+	JEQ    w0alone
+	VADDPS (BX)(AX*1), Y3, Y3
+	VADDPS 32(BX)(AX*1), Y4, Y4
+	VADDPS 64(BX)(AX*1), Y2, Y2
+	VADDPS 96(BX)(AX*1), Y1, Y1
+
+w0alone:
+	VMOVUPS      Y3, (BX)
+	VMOVUPS      Y4, 32(BX)
+	VMOVUPS      Y2, 64(BX)
+	VMOVUPS      Y1, 96(BX)
+	ADDQ         8(CX), BX
+	MOVL         4(SI), AX
+	ADDQ         40(CX), AX
+	VMOVDQU      64(SP), Y0
+	VMOVDQU      96(SP), Y1
+	VPUNPCKLWD   Y1, Y0, Y2
+	VPUNPCKHWD   Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVZXWD    X2, Y2
+	VPADDD       Y2, Y2, Y2
+	VMOVDQU      (AX), Y3
+	VPSUBD       Y2, Y3, Y3
+	VPMOVZXWD    X1, Y1
+	VPADDD       Y1, Y1, Y1
+	VMOVDQU      64(AX), Y2
+	VPSUBD       Y1, Y2, Y2
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMOVZXWD    X0, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      32(AX), Y4
+	VPSUBD       Y0, Y4, Y4
+	VPMOVZXWD    X1, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      96(AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y1, Y1
+	MOVQ         128(CX), AX
+	TESTQ        AX, AX
+	JEQ          w1scaled
+	MOVQ         136(CX), DI
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (DI), Y5
+	VFMADD213PS  Y5, Y0, Y3
+	VMOVUPS      32(AX), Y0
+	VMOVUPS      32(DI), Y5
+	VFMADD213PS  Y5, Y0, Y4
+	VMOVUPS      64(AX), Y0
+	VMOVUPS      64(DI), Y5
+	VFMADD213PS  Y5, Y0, Y2
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      96(DI), Y5
+	VFMADD213PS  Y5, Y0, Y1
+
+w1scaled:
+	MOVQ      144(CX), AX
+	TESTQ     AX, AX
+	JEQ       w1sloped
+	VXORPS    Y0, Y0, Y0
+	VMOVUPS   (AX), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y0, Y3, Y6
+	VBLENDVPS Y6, Y5, Y3, Y3
+	VMOVUPS   32(AX), Y5
+	VMULPS    Y4, Y5, Y5
+	VCMPPS    $0x11, Y0, Y4, Y6
+	VBLENDVPS Y6, Y5, Y4, Y4
+	VMOVUPS   64(AX), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y0, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   96(AX), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y0, Y1, Y0
+	VBLENDVPS Y0, Y5, Y1, Y1
+
+w1sloped:
+	MOVQ         152(CX), AX
+	TESTQ        AX, AX
+	JEQ          w1clipped
+	VBROADCASTSS 160(CX), Y0
+	VBROADCASTSS 164(CX), Y5
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y4
+	VMINPS       Y5, Y4, Y4
+	VMAXPS       Y0, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+
+w1clipped:
+	MOVQ   168(CX), AX
+	TESTQ  AX, AX
+	JEQ    w1alone
+	VADDPS (BX)(AX*1), Y3, Y3
+	VADDPS 32(BX)(AX*1), Y4, Y4
+	VADDPS 64(BX)(AX*1), Y2, Y2
+	VADDPS 96(BX)(AX*1), Y1, Y1
+
+w1alone:
+	VMOVUPS      Y3, (BX)
+	VMOVUPS      Y4, 32(BX)
+	VMOVUPS      Y2, 64(BX)
+	VMOVUPS      Y1, 96(BX)
+	ADDQ         8(CX), BX
+	MOVL         8(SI), AX
+	ADDQ         40(CX), AX
+	VMOVDQU      128(SP), Y0
+	VMOVDQU      160(SP), Y1
+	VPUNPCKLWD   Y1, Y0, Y2
+	VPUNPCKHWD   Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVZXWD    X2, Y2
+	VPADDD       Y2, Y2, Y2
+	VMOVDQU      (AX), Y3
+	VPSUBD       Y2, Y3, Y3
+	VPMOVZXWD    X1, Y1
+	VPADDD       Y1, Y1, Y1
+	VMOVDQU      64(AX), Y2
+	VPSUBD       Y1, Y2, Y2
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMOVZXWD    X0, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      32(AX), Y4
+	VPSUBD       Y0, Y4, Y4
+	VPMOVZXWD    X1, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      96(AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y1, Y1
+	MOVQ         128(CX), AX
+	TESTQ        AX, AX
+	JEQ          w2scaled
+	MOVQ         136(CX), DI
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (DI), Y5
+	VFMADD213PS  Y5, Y0, Y3
+	VMOVUPS      32(AX), Y0
+	VMOVUPS      32(DI), Y5
+	VFMADD213PS  Y5, Y0, Y4
+	VMOVUPS      64(AX), Y0
+	VMOVUPS      64(DI), Y5
+	VFMADD213PS  Y5, Y0, Y2
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      96(DI), Y5
+	VFMADD213PS  Y5, Y0, Y1
+
+w2scaled:
+	MOVQ      144(CX), AX
+	TESTQ     AX, AX
+	JEQ       w2sloped
+	VXORPS    Y0, Y0, Y0
+	VMOVUPS   (AX), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y0, Y3, Y6
+	VBLENDVPS Y6, Y5, Y3, Y3
+	VMOVUPS   32(AX), Y5
+	VMULPS    Y4, Y5, Y5
+	VCMPPS    $0x11, Y0, Y4, Y6
+	VBLENDVPS Y6, Y5, Y4, Y4
+	VMOVUPS   64(AX), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y0, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   96(AX), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y0, Y1, Y0
+	VBLENDVPS Y0, Y5, Y1, Y1
+
+w2sloped:
+	MOVQ         152(CX), AX
+	TESTQ        AX, AX
+	JEQ          w2clipped
+	VBROADCASTSS 160(CX), Y0
+	VBROADCASTSS 164(CX), Y5
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y4
+	VMINPS       Y5, Y4, Y4
+	VMAXPS       Y0, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+
+w2clipped:
+	MOVQ   168(CX), AX
+	TESTQ  AX, AX
+	JEQ    w2alone
+	VADDPS (BX)(AX*1), Y3, Y3
+	VADDPS 32(BX)(AX*1), Y4, Y4
+	VADDPS 64(BX)(AX*1), Y2, Y2
+	VADDPS 96(BX)(AX*1), Y1, Y1
+
+w2alone:
+	VMOVUPS      Y3, (BX)
+	VMOVUPS      Y4, 32(BX)
+	VMOVUPS      Y2, 64(BX)
+	VMOVUPS      Y1, 96(BX)
+	ADDQ         8(CX), BX
+	MOVL         12(SI), AX
+	ADDQ         40(CX), AX
+	VMOVDQU      192(SP), Y0
+	VMOVDQU      224(SP), Y1
+	VPUNPCKLWD   Y1, Y0, Y2
+	VPUNPCKHWD   Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVZXWD    X2, Y2
+	VPADDD       Y2, Y2, Y2
+	VMOVDQU      (AX), Y3
+	VPSUBD       Y2, Y3, Y3
+	VPMOVZXWD    X1, Y1
+	VPADDD       Y1, Y1, Y1
+	VMOVDQU      64(AX), Y2
+	VPSUBD       Y1, Y2, Y2
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMOVZXWD    X0, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      32(AX), Y4
+	VPSUBD       Y0, Y4, Y4
+	VPMOVZXWD    X1, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      96(AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y1, Y1
+	MOVQ         128(CX), AX
+	TESTQ        AX, AX
+	JEQ          w3scaled
+	MOVQ         136(CX), SI
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (SI), Y5
+	VFMADD213PS  Y5, Y0, Y3
+	VMOVUPS      32(AX), Y0
+	VMOVUPS      32(SI), Y5
+	VFMADD213PS  Y5, Y0, Y4
+	VMOVUPS      64(AX), Y0
+	VMOVUPS      64(SI), Y5
+	VFMADD213PS  Y5, Y0, Y2
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      96(SI), Y5
+	VFMADD213PS  Y5, Y0, Y1
+
+w3scaled:
+	MOVQ      144(CX), AX
+	TESTQ     AX, AX
+	JEQ       w3sloped
+	VXORPS    Y0, Y0, Y0
+	VMOVUPS   (AX), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y0, Y3, Y6
+	VBLENDVPS Y6, Y5, Y3, Y3
+	VMOVUPS   32(AX), Y5
+	VMULPS    Y4, Y5, Y5
+	VCMPPS    $0x11, Y0, Y4, Y6
+	VBLENDVPS Y6, Y5, Y4, Y4
+	VMOVUPS   64(AX), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y0, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   96(AX), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y0, Y1, Y0
+	VBLENDVPS Y0, Y5, Y1, Y1
+
+w3sloped:
+	MOVQ         152(CX), AX
+	TESTQ        AX, AX
+	JEQ          w3clipped
+	VBROADCASTSS 160(CX), Y0
+	VBROADCASTSS 164(CX), Y5
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y4
+	VMINPS       Y5, Y4, Y4
+	VMAXPS       Y0, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+
+w3clipped:
+	MOVQ   168(CX), AX
+	TESTQ  AX, AX
+	JEQ    w3alone
+	VADDPS (BX)(AX*1), Y3, Y3
+	VADDPS 32(BX)(AX*1), Y4, Y4
+	VADDPS 64(BX)(AX*1), Y2, Y2
+	VADDPS 96(BX)(AX*1), Y1, Y1
+
+w3alone:
+	VMOVUPS Y3, (BX)
+	VMOVUPS Y4, 32(BX)
+	VMOVUPS Y2, 64(BX)
+	VMOVUPS Y1, 96(BX)
+	ADDQ    8(CX), BX
+	MOVQ    BX, 104(CX)
+	ADDQ    $0x10, 112(CX)
+	ADDQ    $0x10, 120(CX)
+	SUBQ    $0x04, 80(CX)
+	JMP     wide
+
+narrow:
+	CMPQ  80(CX), $0x00
+	JEQ   done
+	MOVQ  112(CX), AX
+	MOVL  (AX), BX
+	ADDQ  16(CX), BX
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x00000000, 256(SP)
+	MOVQ  48(CX), SI
+	XORQ  DI, DI
+	MOVQ  56(CX), R8
+	MOVQ  $0x0000003f, R11
+
+nrow:
+	MOVQ 64(CX), R9
+	ADDQ DI, R9
+
+nchunk:
+	LEAQ    (DI)(R11*1), R10
+	CMPQ    R10, R9
+	CMOVQGT R9, R10
+	ADDQ    DI, R11
+	SUBQ    R10, R11
+
+npieces:
+	LEAQ           4(DI), R12
+	CMPQ           R12, R10
+	JGT            npiecesdone
+	VMOVDQU        (SI), Y1
+	MOVBQZX        (BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        32(SI), Y1
+	MOVBQZX        1(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        64(SI), Y1
+	MOVBQZX        2(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	VMOVDQU        96(SI), Y1
+	MOVBQZX        3(BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	ADDQ           $0x00000080, SI
+	MOVQ           R12, DI
+	JMP            npieces
+
+npiecesdone:
+	CMPQ DI, R10
+	JEQ  nfull
+
+npiece:
+	VMOVDQU        (SI), Y1
+	MOVBQZX        (BX)(DI*1), AX
+	VBROADCASTI128 (DX)(AX*1), Y2
+	VPSHUFB        Y1, Y2, Y1
+	VPADDB         Y1, Y0, Y0
+	ADDQ           $0x00000020, SI
+	ADDQ           $0x01, DI
+	CMPQ           DI, R10
+	JNE            npiece
+
+nfull:
+	CMPQ     R11, $0x00
+	JNE      ngo
+	CMPQ     256(SP), $0x00
+	JNE      nearlyadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nearlydone
+
+nearlyadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nearlydone:
+	VPXOR Y0, Y0, Y0
+	MOVQ  $0x0000003f, R11
+
+ngo:
+	CMPQ     DI, R9
+	JNE      nchunk
+	ADDQ     72(CX), DI
+	DECQ     R8
+	JNE      nrow
+	CMPQ     256(SP), $0x00
+	JNE      nlateadd
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+	MOVQ     $0x00000001, 256(SP)
+	JMP      nlatedone
+
+nlateadd:
+	VPCMPEQW Y1, Y1, Y1
+	VPSRLW   $0x08, Y1, Y1
+	VPAND    Y0, Y1, Y1
+	VPSRLW   $0x08, Y0, Y0
+	VPADDW   (SP), Y1, Y1
+	VPADDW   32(SP), Y0, Y0
+	VMOVDQU  Y1, (SP)
+	VMOVDQU  Y0, 32(SP)
+
+nlatedone:
+	MOVQ         104(CX), BX
+	MOVQ         120(CX), AX
+	MOVL         (AX), AX
+	ADDQ         40(CX), AX
+	VMOVDQU      (SP), Y0
+	VMOVDQU      32(SP), Y1
+	VPUNPCKLWD   Y1, Y0, Y2
+	VPUNPCKHWD   Y1, Y0, Y0
+	VEXTRACTI128 $0x01, Y2, X1
+	VPMOVZXWD    X2, Y2
+	VPADDD       Y2, Y2, Y2
+	VMOVDQU      (AX), Y3
+	VPSUBD       Y2, Y3, Y3
+	VPMOVZXWD    X1, Y1
+	VPADDD       Y1, Y1, Y1
+	VMOVDQU      64(AX), Y2
+	VPSUBD       Y1, Y2, Y2
+	VEXTRACTI128 $0x01, Y0, X1
+	VPMOVZXWD    X0, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      32(AX), Y4
+	VPSUBD       Y0, Y4, Y4
+	VPMOVZXWD    X1, Y0
+	VPADDD       Y0, Y0, Y0
+	VMOVDQU      96(AX), Y1
+	VPSUBD       Y0, Y1, Y1
+	VCVTDQ2PS    Y3, Y3
+	VCVTDQ2PS    Y4, Y4
+	VCVTDQ2PS    Y2, Y2
+	VCVTDQ2PS    Y1, Y1
+	MOVQ         128(CX), AX
+	TESTQ        AX, AX
+	JEQ          n0scaled
+	MOVQ         136(CX), SI
+	VMOVUPS      (AX), Y0
+	VMOVUPS      (SI), Y5
+	VFMADD213PS  Y5, Y0, Y3
+	VMOVUPS      32(AX), Y0
+	VMOVUPS      32(SI), Y5
+	VFMADD213PS  Y5, Y0, Y4
+	VMOVUPS      64(AX), Y0
+	VMOVUPS      64(SI), Y5
+	VFMADD213PS  Y5, Y0, Y2
+	VMOVUPS      96(AX), Y0
+	VMOVUPS      96(SI), Y5
+	VFMADD213PS  Y5, Y0, Y1
+
+n0scaled:
+	MOVQ      144(CX), AX
+	TESTQ     AX, AX
+	JEQ       n0sloped
+	VXORPS    Y0, Y0, Y0
+	VMOVUPS   (AX), Y5
+	VMULPS    Y3, Y5, Y5
+	VCMPPS    $0x11, Y0, Y3, Y6
+	VBLENDVPS Y6, Y5, Y3, Y3
+	VMOVUPS   32(AX), Y5
+	VMULPS    Y4, Y5, Y5
+	VCMPPS    $0x11, Y0, Y4, Y6
+	VBLENDVPS Y6, Y5, Y4, Y4
+	VMOVUPS   64(AX), Y5
+	VMULPS    Y2, Y5, Y5
+	VCMPPS    $0x11, Y0, Y2, Y6
+	VBLENDVPS Y6, Y5, Y2, Y2
+	VMOVUPS   96(AX), Y5
+	VMULPS    Y1, Y5, Y5
+	VCMPPS    $0x11, Y0, Y1, Y0
+	VBLENDVPS Y0, Y5, Y1, Y1
+
+n0sloped:
+	MOVQ         152(CX), AX
+	TESTQ        AX, AX
+	JEQ          n0clipped
+	VBROADCASTSS 160(CX), Y0
+	VBROADCASTSS 164(CX), Y5
+	VMAXPS       Y0, Y3, Y3
+	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y4
+	VMINPS       Y5, Y4, Y4
+	VMAXPS       Y0, Y2, Y2
+	VMINPS       Y5, Y2, Y2
+	VMAXPS       Y0, Y1, Y1
+	VMINPS       Y5, Y1, Y1
+
+n0clipped:
+	MOVQ   168(CX), AX
+	TESTQ  AX, AX
+	JEQ    n0alone
+	VADDPS (BX)(AX*1), Y3, Y3
+	VADDPS 32(BX)(AX*1), Y4, Y4
+	VADDPS 64(BX)(AX*1), Y2, Y2
+	VADDPS 96(BX)(AX*1), Y1, Y1
+
+n0alone:
+	VMOVUPS Y3, (BX)
+	VMOVUPS Y4, 32(BX)
+	VMOVUPS Y2, 64(BX)
+	VMOVUPS Y1, 96(BX)
+	ADDQ    8(CX), BX
+	MOVQ    BX, 104(CX)
+	ADDQ    $0x04, 112(CX)
+	ADDQ    $0x04, 120(CX)
+	SUBQ    $0x01, 80(CX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
 // func convBitsPooled64AVX2(job *byte)
 // Requires: AVX, AVX2, CMOV
 TEXT ·convBitsPooled64AVX2(SB), NOSPLIT, $520-8

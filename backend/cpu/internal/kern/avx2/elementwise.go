@@ -16,7 +16,9 @@ func threshold(dst []uint64, step int, sums []int32, stride int, t []int32, pixe
 	if words > 0 && pixels > 0 {
 		thresholdAVX2(&dst[0], &sums[0], &t[0], words, pixels, 8*step, 4*stride)
 	}
-	if pixels > 0 && whole < len(t) {
+	if rest := len(t) - whole; pixels > 0 && rest > 0 && rest%8 == 0 {
+		thresholdNarrowAVX2(&dst[words], &sums[whole], &t[whole], rest/8, pixels, 8*step, 4*stride)
+	} else if pixels > 0 && rest > 0 {
 		generic.Threshold(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
 	}
 }
@@ -27,8 +29,18 @@ func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []floa
 	if words > 0 && pixels > 0 {
 		thresholdFloatAVX2(&dst[0], &sums[0], &t[0], words, pixels, 8*step, 4*stride)
 	}
-	if pixels > 0 && whole < len(t) {
+	if rest := len(t) - whole; pixels > 0 && rest > 0 && rest%8 == 0 {
+		thresholdFloatNarrowAVX2(&dst[words], &sums[whole], &t[whole], rest/8, pixels, 8*step, 4*stride)
+	} else if pixels > 0 && rest > 0 {
 		generic.ThresholdFloat(dst[words:], step, sums[whole:], stride, t[whole:], pixels)
+	}
+}
+
+func thresholdPlanes(dst []uint64, step, plane int, values []float32, stride int, t []float32, pixels int) {
+	next := len(t) / 3
+	for o := 0; o < next && pixels > 0; o += bits.WordBits {
+		n := min(next-o, bits.WordBits)
+		thresholdPlanesAVX2(&dst[o/bits.WordBits], &values[o], &t[o], n/8, pixels, 8*step, 4*stride, 8*plane, 4*next)
 	}
 }
 

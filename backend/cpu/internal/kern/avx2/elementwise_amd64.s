@@ -136,6 +136,123 @@ pixel:
 	VZEROUPPER
 	RET
 
+// func thresholdNarrowAVX2(dst *uint64, values *int32, t *int32, vectors int, pixels int, step int, stride int)
+// Requires: AVX, AVX2
+TEXT ·thresholdNarrowAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ values+8(FP), CX
+	MOVQ t+16(FP), DX
+	MOVQ vectors+24(FP), BX
+	MOVQ pixels+32(FP), SI
+	XORQ DI, DI
+
+pixel:
+	MOVQ DI, (AX)
+	XORQ R8, R8
+
+vector:
+	MOVQ      R8, R9
+	SHLQ      $0x05, R9
+	VMOVUPS   (CX)(R9*1), Y0
+	VMOVUPS   (DX)(R9*1), Y1
+	VPCMPGTD  Y0, Y1, Y1
+	VMOVMSKPS Y1, R9
+	NOTL      R9
+	MOVB      R9, (AX)(R8*1)
+	INCQ      R8
+	CMPQ      R8, BX
+	JNE       vector
+	MOVQ      step+40(FP), R8
+	ADDQ      R8, AX
+	MOVQ      stride+48(FP), R8
+	ADDQ      R8, CX
+	DECQ      SI
+	JNE       pixel
+	VZEROUPPER
+	RET
+
+// func thresholdFloatNarrowAVX2(dst *uint64, values *float32, t *float32, vectors int, pixels int, step int, stride int)
+// Requires: AVX
+TEXT ·thresholdFloatNarrowAVX2(SB), NOSPLIT, $0-56
+	MOVQ dst+0(FP), AX
+	MOVQ values+8(FP), CX
+	MOVQ t+16(FP), DX
+	MOVQ vectors+24(FP), BX
+	MOVQ pixels+32(FP), SI
+	XORQ DI, DI
+
+pixel:
+	MOVQ DI, (AX)
+	XORQ R8, R8
+
+vector:
+	MOVQ      R8, R9
+	SHLQ      $0x05, R9
+	VMOVUPS   (CX)(R9*1), Y0
+	VMOVUPS   (DX)(R9*1), Y1
+	VCMPPS    $0x02, Y0, Y1, Y1
+	VMOVMSKPS Y1, R9
+	MOVB      R9, (AX)(R8*1)
+	INCQ      R8
+	CMPQ      R8, BX
+	JNE       vector
+	MOVQ      step+40(FP), R8
+	ADDQ      R8, AX
+	MOVQ      stride+48(FP), R8
+	ADDQ      R8, CX
+	DECQ      SI
+	JNE       pixel
+	VZEROUPPER
+	RET
+
+// func thresholdPlanesAVX2(dst *uint64, values *float32, t *float32, vectors int, pixels int, step int, stride int, plane int, next int)
+// Requires: AVX
+TEXT ·thresholdPlanesAVX2(SB), NOSPLIT, $0-72
+	MOVQ dst+0(FP), AX
+	MOVQ values+8(FP), CX
+	MOVQ t+16(FP), DX
+	MOVQ vectors+24(FP), BX
+	MOVQ pixels+32(FP), SI
+	MOVQ plane+56(FP), DI
+	MOVQ next+64(FP), R8
+	LEAQ (DX)(R8*1), R9
+	LEAQ (R9)(R8*1), R8
+	XORQ R10, R10
+
+pixel:
+	MOVQ R10, (AX)
+	MOVQ R10, (AX)(DI*1)
+	LEAQ (AX)(DI*1), R12
+	XORQ R11, R11
+
+vector:
+	MOVQ      R11, R13
+	SHLQ      $0x05, R13
+	VMOVUPS   (CX)(R13*1), Y0
+	VMOVUPS   (DX)(R13*1), Y1
+	VCMPPS    $0x02, Y0, Y1, Y1
+	VMOVUPS   (R9)(R13*1), Y2
+	VCMPPS    $0x02, Y0, Y2, Y2
+	VMOVUPS   (R8)(R13*1), Y3
+	VCMPPS    $0x02, Y0, Y3, Y3
+	VXORPS    Y2, Y1, Y1
+	VXORPS    Y3, Y1, Y1
+	VMOVMSKPS Y2, R13
+	MOVB      R13, (R12)(R11*1)
+	VMOVMSKPS Y1, R13
+	MOVB      R13, (AX)(R11*1)
+	INCQ      R11
+	CMPQ      R11, BX
+	JNE       vector
+	MOVQ      step+40(FP), R11
+	ADDQ      R11, AX
+	MOVQ      stride+48(FP), R11
+	ADDQ      R11, CX
+	DECQ      SI
+	JNE       pixel
+	VZEROUPPER
+	RET
+
 // func scaleAVX2(job *byte)
 // Requires: AVX, FMA3
 TEXT ·scaleAVX2(SB), NOSPLIT, $0-8

@@ -21,7 +21,7 @@ func Set() kern.Set {
 		MaxTaps: math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			kernels := []kern.WideKernels{
-				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Pooled: convBitsPooled32AVX2},
+				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Floats: convBitsFloats32AVX2, Pooled: convBitsPooled32AVX2},
 				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Floats: convBitsFloats64AVX2, Pooled: convBitsPooled64AVX2},
 			}
 			if (n+3)/4*rows <= 63 { // counts fit into bytes
@@ -31,8 +31,8 @@ func Set() kern.Set {
 		},
 		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return kern.PackSigns(w, outputs, rows, n, 2, []kern.WideKernels{
-				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Pooled: convBytesPooled16AVX2},
-				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Pooled: convBytesPooled32AVX2},
+				{Outputs: 16, Conv: convBytes16AVX2, Sums: convBytesSums16AVX2, Floats: convBytesFloats16AVX2, Levels: convBytesLevels16AVX2, Pooled: convBytesPooled16AVX2},
+				{Outputs: 32, Conv: convBytes32AVX2, Sums: convBytesSums32AVX2, Floats: convBytesFloats32AVX2, Levels: convBytesLevels32AVX2, Pooled: convBytesPooled32AVX2},
 				// The sums of four pixels do not fit into the registers.
 				{Outputs: 64, Conv: convBytes64AVX2, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2, Levels: convBytesLevels64AVX2},
 			})
@@ -45,6 +45,7 @@ func Set() kern.Set {
 	s.FMAPixels = fmaPixels
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
+	s.ThresholdPlanes = thresholdPlanes
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.FMAEach = fmaEach
@@ -86,8 +87,8 @@ func Set() kern.Set {
 // products, and for sums in 32 bits.
 func packInt8(w []int8, outputs, rows, n int, most uint8) *kern.WideFilter {
 	pairs := kern.PackPairs(w, outputs, rows, n, most, []kern.WideKernels{
-		{Outputs: 16, Sums: convBytesSums16AVX2},
-		{Outputs: 32, Sums: convBytesSums32AVX2},
+		{Outputs: 16, Sums: convBytesSums16AVX2, Floats: convBytesFloats16AVX2, Levels: convBytesLevels16AVX2},
+		{Outputs: 32, Sums: convBytesSums32AVX2, Floats: convBytesFloats32AVX2, Levels: convBytesLevels32AVX2},
 		{Outputs: 64, Sums: convBytesSums64AVX2, Floats: convBytesFloats64AVX2, Levels: convBytesLevels64AVX2},
 	})
 	if pairs != nil {

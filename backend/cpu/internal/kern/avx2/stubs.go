@@ -49,6 +49,15 @@ func convBitsSums32AVX2(job *byte)
 //go:noescape
 func convBitsFloats64AVX2(job *byte)
 
+// convBitsFloats32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// nibbles of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats32AVX2(job *byte)
+
 // convBitsPooled64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
 // nibbles of the patch at src + at[p],
 //
@@ -156,6 +165,42 @@ func convBytesFloats64AVX2(job *byte)
 //
 //go:noescape
 func convBytesLevels64AVX2(job *byte)
+
+// convBytesFloats32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convBytesFloats32AVX2(job *byte)
+
+// convBytesLevels32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels32AVX2(job *byte)
+
+// convBytesFloats16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convBytesFloats16AVX2(job *byte)
+
+// convBytesLevels16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// pairs of bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 2 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels16AVX2(job *byte)
 
 // convBytesPooled32AVX2 computes, for every pixel p and each of 32 outputs o, with x the
 // pairs of bytes of the patch at src + at[p],
@@ -820,6 +865,35 @@ func thresholdAVX2(dst *uint64, values *int32, t *int32, words int, pixels int, 
 //
 //go:noescape
 func thresholdFloatAVX2(dst *uint64, values *float32, t *float32, words int, pixels int, step int, stride int)
+
+// thresholdNarrowAVX2 sets, for o < 8·vectors, 0 < vectors ≤ 8, and every pixel, pixels > 0,
+//
+//	bit o of dst = values[o] ≥ t[o]
+//
+// and other bits to 0. step and stride are the bytes from a pixel to the next one, of dst and
+// of values.
+//
+//go:noescape
+func thresholdNarrowAVX2(dst *uint64, values *int32, t *int32, vectors int, pixels int, step int, stride int)
+
+// thresholdFloatNarrowAVX2 sets, for o < 8·vectors, 0 < vectors ≤ 8, and every pixel, pixels > 0,
+//
+//	bit o of dst = values[o] ≥ t[o]
+//
+// and other bits to 0. step and stride are the bytes from a pixel to the next one, of dst and
+// of values.
+//
+//go:noescape
+func thresholdFloatNarrowAVX2(dst *uint64, values *float32, t *float32, vectors int, pixels int, step int, stride int)
+
+// thresholdPlanesAVX2 counts, for o < 8·vectors, 0 < vectors ≤ 8, and every pixel, pixels > 0,
+// the thresholds that values[o] reaches of t[o], and those that follow, each next bytes behind
+// the one before, and sets bit o of dst to whether they are odd, and that of the word plane
+// bytes behind it to whether the second one is reached. Other bits are 0. step and stride are
+// the bytes from a pixel to the next one, of dst and of values.
+//
+//go:noescape
+func thresholdPlanesAVX2(dst *uint64, values *float32, t *float32, vectors int, pixels int, step int, stride int, plane int, next int)
 
 // scaleAVX2 writes the rows of an EndJob, whose values are float32(src[o]).
 // dst may be src.

@@ -703,7 +703,7 @@ TEXT ·convBits16AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ      80(AX), $0x06
+	CMPQ      80(AX), $0x08
 	JLT       narrow
 	MOVQ      112(AX), CX
 	MOVL      (CX), DX
@@ -716,104 +716,132 @@ wide:
 	ADDQ      16(AX), DI
 	MOVL      16(CX), R8
 	ADDQ      16(AX), R8
-	MOVL      20(CX), CX
+	MOVL      20(CX), R9
+	ADDQ      16(AX), R9
+	MOVL      24(CX), R10
+	ADDQ      16(AX), R10
+	MOVL      28(CX), CX
 	ADDQ      16(AX), CX
-	MOVQ      120(AX), R9
-	MOVL      (R9), R10
-	ADDQ      40(AX), R10
-	VMOVDQU32 (R10), Z0
-	MOVL      4(R9), R10
-	ADDQ      40(AX), R10
-	VMOVDQU32 (R10), Z1
-	MOVL      8(R9), R10
-	ADDQ      40(AX), R10
-	VMOVDQU32 (R10), Z2
-	MOVL      12(R9), R10
-	ADDQ      40(AX), R10
-	VMOVDQU32 (R10), Z3
-	MOVL      16(R9), R10
-	ADDQ      40(AX), R10
-	VMOVDQU32 (R10), Z4
-	MOVL      20(R9), R9
-	ADDQ      40(AX), R9
-	VMOVDQU32 (R9), Z5
-	MOVQ      48(AX), R9
-	XORQ      R10, R10
-	MOVQ      56(AX), R11
+	MOVQ      120(AX), R11
+	MOVL      (R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z0
+	MOVL      4(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z1
+	MOVL      8(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z2
+	MOVL      12(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z3
+	MOVL      16(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z4
+	MOVL      20(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z5
+	MOVL      24(R11), R12
+	ADDQ      40(AX), R12
+	VMOVDQU32 (R12), Z6
+	MOVL      28(R11), R11
+	ADDQ      40(AX), R11
+	VMOVDQU32 (R11), Z7
+	MOVQ      48(AX), R11
+	XORQ      R12, R12
+	MOVQ      56(AX), R13
 
 wrow:
-	MOVQ 64(AX), R12
-	ADDQ R10, R12
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
 
 wpiece:
-	VMOVDQU32   (R9), Z6
-	VPXORD.BCST (DX)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPSUBD      Z7, Z0, Z0
-	VPXORD.BCST (BX)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPSUBD      Z7, Z1, Z1
-	VPXORD.BCST (SI)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPSUBD      Z7, Z2, Z2
-	VPXORD.BCST (DI)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPSUBD      Z7, Z3, Z3
-	VPXORD.BCST (R8)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPSUBD      Z7, Z4, Z4
-	VPXORD.BCST (CX)(R10*1), Z6, Z6
-	VPOPCNTD    Z6, Z6
-	VPSUBD      Z6, Z5, Z5
-	ADDQ        $0x00000040, R9
-	ADDQ        $0x04, R10
-	CMPQ        R10, R12
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPSUBD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPSUBD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
 	JNE         wpiece
-	ADDQ        72(AX), R10
-	DECQ        R11
+	ADDQ        72(AX), R12
+	DECQ        R13
 	JNE         wrow
 	MOVQ        104(AX), CX
 	MOVQ        120(AX), DX
-	VPXORD      Z8, Z8, Z8
-	VPCMPD      $0x05, Z8, Z0, K1
-	KMOVW       K1, DX
-	XORQ        88(AX), DX
-	MOVQ        DX, (CX)
-	ADDQ        8(AX), CX
-	VPXORD      Z9, Z9, Z9
-	VPCMPD      $0x05, Z9, Z1, K1
-	KMOVW       K1, DX
-	XORQ        88(AX), DX
-	MOVQ        DX, (CX)
-	ADDQ        8(AX), CX
 	VPXORD      Z10, Z10, Z10
-	VPCMPD      $0x05, Z10, Z2, K1
+	VPCMPD      $0x05, Z10, Z0, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	VPXORD      Z11, Z11, Z11
-	VPCMPD      $0x05, Z11, Z3, K1
+	VPCMPD      $0x05, Z11, Z1, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	VPXORD      Z12, Z12, Z12
-	VPCMPD      $0x05, Z12, Z4, K1
+	VPCMPD      $0x05, Z12, Z2, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	VPXORD      Z13, Z13, Z13
-	VPCMPD      $0x05, Z13, Z5, K1
+	VPCMPD      $0x05, Z13, Z3, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPXORD      Z14, Z14, Z14
+	VPCMPD      $0x05, Z14, Z4, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPXORD      Z15, Z15, Z15
+	VPCMPD      $0x05, Z15, Z5, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPXORD      Z16, Z16, Z16
+	VPCMPD      $0x05, Z16, Z6, K1
+	KMOVW       K1, DX
+	XORQ        88(AX), DX
+	MOVQ        DX, (CX)
+	ADDQ        8(AX), CX
+	VPXORD      Z17, Z17, Z17
+	VPCMPD      $0x05, Z17, Z7, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 120(AX)
-	ADDQ        $0x18, 112(AX)
-	SUBQ        $0x06, 80(AX)
+	ADDQ        $0x20, 120(AX)
+	ADDQ        $0x20, 112(AX)
+	SUBQ        $0x08, 80(AX)
 	JMP         wide
 
 narrow:
@@ -848,8 +876,8 @@ npiece:
 	JNE         nrow
 	MOVQ        104(AX), CX
 	MOVQ        120(AX), DX
-	VPXORD      Z14, Z14, Z14
-	VPCMPD      $0x05, Z14, Z0, K1
+	VPXORD      Z18, Z18, Z18
+	VPCMPD      $0x05, Z18, Z0, K1
 	KMOVW       K1, DX
 	XORQ        88(AX), DX
 	MOVQ        DX, (CX)
@@ -1613,7 +1641,7 @@ TEXT ·convBitsSums16AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
+	CMPQ   80(AX), $0x08
 	JLT    narrow
 	MOVQ   112(AX), CX
 	MOVL   (CX), DX
@@ -1626,98 +1654,124 @@ wide:
 	ADDQ   16(AX), DI
 	MOVL   16(CX), R8
 	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
 	ADDQ   16(AX), CX
-	MOVQ   120(AX), R9
+	MOVQ   120(AX), R11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
 
 wrow:
-	MOVQ 64(AX), R12
-	ADDQ R10, R12
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
 
 wpiece:
-	VMOVDQU32   (R9), Z6
-	VPXORD.BCST (DX)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z0, Z0
-	VPXORD.BCST (BX)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z1, Z1
-	VPXORD.BCST (SI)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z2, Z2
-	VPXORD.BCST (DI)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z3, Z3
-	VPXORD.BCST (R8)(R10*1), Z6, Z7
-	VPOPCNTD    Z7, Z7
-	VPADDD      Z7, Z4, Z4
-	VPXORD.BCST (CX)(R10*1), Z6, Z6
-	VPOPCNTD    Z6, Z6
-	VPADDD      Z6, Z5, Z5
-	ADDQ        $0x00000040, R9
-	ADDQ        $0x04, R10
-	CMPQ        R10, R12
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPADDD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
 	JNE         wpiece
-	ADDQ        72(AX), R10
-	DECQ        R11
+	ADDQ        72(AX), R12
+	DECQ        R13
 	JNE         wrow
 	MOVQ        104(AX), CX
 	MOVQ        120(AX), DX
 	MOVL        (DX), BX
 	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	VMOVDQU32   (BX), Z8
 	VPADDD      Z0, Z0, Z0
-	VPSUBD      Z0, Z6, Z0
+	VPSUBD      Z0, Z8, Z0
 	VMOVDQU32   Z0, (CX)
 	ADDQ        8(AX), CX
 	MOVL        4(DX), BX
 	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	VMOVDQU32   (BX), Z8
 	VPADDD      Z1, Z1, Z1
-	VPSUBD      Z1, Z6, Z1
+	VPSUBD      Z1, Z8, Z1
 	VMOVDQU32   Z1, (CX)
 	ADDQ        8(AX), CX
 	MOVL        8(DX), BX
 	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	VMOVDQU32   (BX), Z8
 	VPADDD      Z2, Z2, Z2
-	VPSUBD      Z2, Z6, Z2
+	VPSUBD      Z2, Z8, Z2
 	VMOVDQU32   Z2, (CX)
 	ADDQ        8(AX), CX
 	MOVL        12(DX), BX
 	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	VMOVDQU32   (BX), Z8
 	VPADDD      Z3, Z3, Z3
-	VPSUBD      Z3, Z6, Z3
+	VPSUBD      Z3, Z8, Z3
 	VMOVDQU32   Z3, (CX)
 	ADDQ        8(AX), CX
 	MOVL        16(DX), BX
 	ADDQ        40(AX), BX
-	VMOVDQU32   (BX), Z6
+	VMOVDQU32   (BX), Z8
 	VPADDD      Z4, Z4, Z4
-	VPSUBD      Z4, Z6, Z4
+	VPSUBD      Z4, Z8, Z4
 	VMOVDQU32   Z4, (CX)
 	ADDQ        8(AX), CX
-	MOVL        20(DX), DX
-	ADDQ        40(AX), DX
-	VMOVDQU32   (DX), Z6
+	MOVL        20(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
 	VPADDD      Z5, Z5, Z5
-	VPSUBD      Z5, Z6, Z5
+	VPSUBD      Z5, Z8, Z5
 	VMOVDQU32   Z5, (CX)
 	ADDQ        8(AX), CX
+	MOVL        24(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z6, Z6, Z6
+	VPSUBD      Z6, Z8, Z6
+	VMOVDQU32   Z6, (CX)
+	ADDQ        8(AX), CX
+	MOVL        28(DX), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z8
+	VPADDD      Z7, Z7, Z7
+	VPSUBD      Z7, Z8, Z7
+	VMOVDQU32   Z7, (CX)
+	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
-	ADDQ        $0x18, 120(AX)
-	ADDQ        $0x18, 112(AX)
-	SUBQ        $0x06, 80(AX)
+	ADDQ        $0x20, 120(AX)
+	ADDQ        $0x20, 112(AX)
+	SUBQ        $0x08, 80(AX)
 	JMP         wide
 
 narrow:
@@ -1727,7 +1781,7 @@ narrow:
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
 	MOVQ   120(AX), DX
-	VPXORD Z8, Z8, Z8
+	VPXORD Z10, Z10, Z10
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
 	MOVQ   56(AX), SI
@@ -1740,7 +1794,7 @@ npiece:
 	VMOVDQU32   (DX), Z0
 	VPXORD.BCST (CX)(BX*1), Z0, Z0
 	VPOPCNTD    Z0, Z0
-	VPADDD      Z0, Z8, Z8
+	VPADDD      Z0, Z10, Z10
 	ADDQ        $0x00000040, DX
 	ADDQ        $0x04, BX
 	CMPQ        BX, DI
@@ -1753,9 +1807,9 @@ npiece:
 	MOVL        (DX), DX
 	ADDQ        40(AX), DX
 	VMOVDQU32   (DX), Z0
-	VPADDD      Z8, Z8, Z8
-	VPSUBD      Z8, Z0, Z8
-	VMOVDQU32   Z8, (CX)
+	VPADDD      Z10, Z10, Z10
+	VPSUBD      Z10, Z0, Z10
+	VMOVDQU32   Z10, (CX)
 	ADDQ        8(AX), CX
 	MOVQ        CX, 104(AX)
 	ADDQ        $0x04, 120(AX)
@@ -2260,6 +2314,1246 @@ n0alone:
 	VMOVUPS Z23, 64(CX)
 	VMOVUPS Z24, 128(CX)
 	VMOVUPS Z25, 192(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsFloats48AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsFloats48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z0, Z0
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z1, Z1
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z2, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z3, Z3
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z4, Z4
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z5, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z6, Z6
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z7, Z7
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z8, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPXORD       Z18, Z15, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z9, Z9
+	VPXORD       Z18, Z16, Z19
+	VPOPCNTD     Z19, Z19
+	VPADDD       Z19, Z10, Z10
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z11, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPXORD       Z18, Z15, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z12, Z12
+	VPXORD       Z18, Z16, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z13, Z13
+	VPXORD       Z18, Z17, Z18
+	VPOPCNTD     Z18, Z18
+	VPADDD       Z18, Z14, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z15, Z0
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z15, Z1
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z2, Z2, Z2
+	VPSUBD       Z2, Z15, Z2
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z3, Z3, Z3
+	VPSUBD       Z3, Z15, Z3
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z4, Z4, Z4
+	VPSUBD       Z4, Z15, Z4
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z5, Z15, Z5
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z6, Z6, Z6
+	VPSUBD       Z6, Z15, Z6
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z7, Z7, Z7
+	VPSUBD       Z7, Z15, Z7
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z15, Z8
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z15
+	VPADDD       Z9, Z9, Z9
+	VPSUBD       Z9, Z15, Z9
+	VMOVDQU32    64(BX), Z15
+	VPADDD       Z10, Z10, Z10
+	VPSUBD       Z10, Z15, Z10
+	VMOVDQU32    128(BX), Z15
+	VPADDD       Z11, Z11, Z11
+	VPSUBD       Z11, Z15, Z11
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z15
+	VPADDD       Z12, Z12, Z12
+	VPSUBD       Z12, Z15, Z12
+	VMOVDQU32    64(DX), Z15
+	VPADDD       Z13, Z13, Z13
+	VPSUBD       Z13, Z15, Z13
+	VMOVDQU32    128(DX), Z15
+	VPADDD       Z14, Z14, Z14
+	VPSUBD       Z14, Z15, Z14
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	VCVTDQ2PS    Z8, Z8
+	VCVTDQ2PS    Z9, Z9
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z11
+	VCVTDQ2PS    Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VCVTDQ2PS    Z14, Z14
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z15
+	VMOVUPS      (BX), Z16
+	VFMADD213PS  Z16, Z15, Z0
+	VFMADD213PS  Z16, Z15, Z3
+	VFMADD213PS  Z16, Z15, Z6
+	VFMADD213PS  Z16, Z15, Z9
+	VFMADD213PS  Z16, Z15, Z12
+	VMOVUPS      64(DX), Z15
+	VMOVUPS      64(BX), Z16
+	VFMADD213PS  Z16, Z15, Z1
+	VFMADD213PS  Z16, Z15, Z4
+	VFMADD213PS  Z16, Z15, Z7
+	VFMADD213PS  Z16, Z15, Z10
+	VFMADD213PS  Z16, Z15, Z13
+	VMOVUPS      128(DX), Z15
+	VMOVUPS      128(BX), Z16
+	VFMADD213PS  Z16, Z15, Z2
+	VFMADD213PS  Z16, Z15, Z5
+	VFMADD213PS  Z16, Z15, Z8
+	VFMADD213PS  Z16, Z15, Z11
+	VFMADD213PS  Z16, Z15, Z14
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z15, Z15, Z15
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z0, K1
+	VMULPS  Z16, Z0, K1, Z0
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z1, K1
+	VMULPS  Z16, Z1, K1, Z1
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z2, K1
+	VMULPS  Z16, Z2, K1, Z2
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z3, K1
+	VMULPS  Z16, Z3, K1, Z3
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z4, K1
+	VMULPS  Z16, Z4, K1, Z4
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z5, K1
+	VMULPS  Z16, Z5, K1, Z5
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z6, K1
+	VMULPS  Z16, Z6, K1, Z6
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z7, K1
+	VMULPS  Z16, Z7, K1, Z7
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z8, K1
+	VMULPS  Z16, Z8, K1, Z8
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z9, K1
+	VMULPS  Z16, Z9, K1, Z9
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z10, K1
+	VMULPS  Z16, Z10, K1, Z10
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z11, K1
+	VMULPS  Z16, Z11, K1, Z11
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z12, K1
+	VMULPS  Z16, Z12, K1, Z12
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z13, K1
+	VMULPS  Z16, Z13, K1, Z13
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z14, K1
+	VMULPS  Z16, Z14, K1, Z14
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z15
+	VBROADCASTSS 164(AX), Z16
+	VMAXPS       Z15, Z0, Z0
+	VMINPS       Z16, Z0, Z0
+	VMAXPS       Z15, Z1, Z1
+	VMINPS       Z16, Z1, Z1
+	VMAXPS       Z15, Z2, Z2
+	VMINPS       Z16, Z2, Z2
+	VMAXPS       Z15, Z3, Z3
+	VMINPS       Z16, Z3, Z3
+	VMAXPS       Z15, Z4, Z4
+	VMINPS       Z16, Z4, Z4
+	VMAXPS       Z15, Z5, Z5
+	VMINPS       Z16, Z5, Z5
+	VMAXPS       Z15, Z6, Z6
+	VMINPS       Z16, Z6, Z6
+	VMAXPS       Z15, Z7, Z7
+	VMINPS       Z16, Z7, Z7
+	VMAXPS       Z15, Z8, Z8
+	VMINPS       Z16, Z8, Z8
+	VMAXPS       Z15, Z9, Z9
+	VMINPS       Z16, Z9, Z9
+	VMAXPS       Z15, Z10, Z10
+	VMINPS       Z16, Z10, Z10
+	VMAXPS       Z15, Z11, Z11
+	VMINPS       Z16, Z11, Z11
+	VMAXPS       Z15, Z12, Z12
+	VMINPS       Z16, Z12, Z12
+	VMAXPS       Z15, Z13, Z13
+	VMINPS       Z16, Z13, Z13
+	VMAXPS       Z15, Z14, Z14
+	VMINPS       Z16, Z14, Z14
+
+wclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    w0alone
+	VADDPS (CX)(DX*1), Z0, Z0
+	VADDPS 64(CX)(DX*1), Z1, Z1
+	VADDPS 128(CX)(DX*1), Z2, Z2
+
+w0alone:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w1alone
+	VADDPS  (CX)(DX*1), Z3, Z3
+	VADDPS  64(CX)(DX*1), Z4, Z4
+	VADDPS  128(CX)(DX*1), Z5, Z5
+
+w1alone:
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	VMOVUPS Z5, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w2alone
+	VADDPS  (CX)(DX*1), Z6, Z6
+	VADDPS  64(CX)(DX*1), Z7, Z7
+	VADDPS  128(CX)(DX*1), Z8, Z8
+
+w2alone:
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	VMOVUPS Z8, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w3alone
+	VADDPS  (CX)(DX*1), Z9, Z9
+	VADDPS  64(CX)(DX*1), Z10, Z10
+	VADDPS  128(CX)(DX*1), Z11, Z11
+
+w3alone:
+	VMOVUPS Z9, (CX)
+	VMOVUPS Z10, 64(CX)
+	VMOVUPS Z11, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w4alone
+	VADDPS  (CX)(DX*1), Z12, Z12
+	VADDPS  64(CX)(DX*1), Z13, Z13
+	VADDPS  128(CX)(DX*1), Z14, Z14
+
+w4alone:
+	VMOVUPS Z12, (CX)
+	VMOVUPS Z13, 64(CX)
+	VMOVUPS Z14, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x14, 120(AX)
+	ADDQ    $0x14, 112(AX)
+	SUBQ    $0x05, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	VPXORD Z22, Z22, Z22
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPXORD       Z3, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z20, Z20
+	VPXORD       Z3, Z1, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z21, Z21
+	VPXORD       Z3, Z2, Z3
+	VPOPCNTD     Z3, Z3
+	VPADDD       Z3, Z22, Z22
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z20, Z20, Z20
+	VPSUBD       Z20, Z0, Z20
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z21, Z21, Z21
+	VPSUBD       Z21, Z0, Z21
+	VMOVDQU32    128(DX), Z0
+	VPADDD       Z22, Z22, Z22
+	VPSUBD       Z22, Z0, Z22
+	VCVTDQ2PS    Z20, Z20
+	VCVTDQ2PS    Z21, Z21
+	VCVTDQ2PS    Z22, Z22
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z20
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VFMADD213PS  Z1, Z0, Z21
+	VMOVUPS      128(DX), Z0
+	VMOVUPS      128(BX), Z1
+	VFMADD213PS  Z1, Z0, Z22
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z20, K1
+	VMULPS  Z1, Z20, K1, Z20
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z21, K1
+	VMULPS  Z1, Z21, K1, Z21
+	VMOVUPS 128(DX), Z1
+	VCMPPS  $0x11, Z0, Z22, K1
+	VMULPS  Z1, Z22, K1, Z22
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z20, Z20
+	VMINPS       Z1, Z20, Z20
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
+	VMAXPS       Z0, Z22, Z22
+	VMINPS       Z1, Z22, Z22
+
+nclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    n0alone
+	VADDPS (CX)(DX*1), Z20, Z20
+	VADDPS 64(CX)(DX*1), Z21, Z21
+	VADDPS 128(CX)(DX*1), Z22, Z22
+
+n0alone:
+	VMOVUPS Z20, (CX)
+	VMOVUPS Z21, 64(CX)
+	VMOVUPS Z22, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsFloats32AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsFloats32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z0, Z0
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z1, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z2, Z2
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z3, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z4, Z4
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z5, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z6, Z6
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z7, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPXORD       Z14, Z12, Z15
+	VPOPCNTD     Z15, Z15
+	VPADDD       Z15, Z8, Z8
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z9, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPXORD       Z14, Z12, Z12
+	VPOPCNTD     Z12, Z12
+	VPADDD       Z12, Z10, Z10
+	VPXORD       Z14, Z13, Z14
+	VPOPCNTD     Z14, Z14
+	VPADDD       Z14, Z11, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
+	VPADDD       Z0, Z0, Z0
+	VPSUBD       Z0, Z12, Z0
+	VMOVDQU32    64(BX), Z12
+	VPADDD       Z1, Z1, Z1
+	VPSUBD       Z1, Z12, Z1
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
+	VPADDD       Z2, Z2, Z2
+	VPSUBD       Z2, Z12, Z2
+	VMOVDQU32    64(BX), Z12
+	VPADDD       Z3, Z3, Z3
+	VPSUBD       Z3, Z12, Z3
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
+	VPADDD       Z4, Z4, Z4
+	VPSUBD       Z4, Z12, Z4
+	VMOVDQU32    64(BX), Z12
+	VPADDD       Z5, Z5, Z5
+	VPSUBD       Z5, Z12, Z5
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
+	VPADDD       Z6, Z6, Z6
+	VPSUBD       Z6, Z12, Z6
+	VMOVDQU32    64(BX), Z12
+	VPADDD       Z7, Z7, Z7
+	VPSUBD       Z7, Z12, Z7
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VMOVDQU32    (BX), Z12
+	VPADDD       Z8, Z8, Z8
+	VPSUBD       Z8, Z12, Z8
+	VMOVDQU32    64(BX), Z12
+	VPADDD       Z9, Z9, Z9
+	VPSUBD       Z9, Z12, Z9
+	MOVL         20(DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z12
+	VPADDD       Z10, Z10, Z10
+	VPSUBD       Z10, Z12, Z10
+	VMOVDQU32    64(DX), Z12
+	VPADDD       Z11, Z11, Z11
+	VPSUBD       Z11, Z12, Z11
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	VCVTDQ2PS    Z8, Z8
+	VCVTDQ2PS    Z9, Z9
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z11
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z12
+	VMOVUPS      (BX), Z13
+	VFMADD213PS  Z13, Z12, Z0
+	VFMADD213PS  Z13, Z12, Z2
+	VFMADD213PS  Z13, Z12, Z4
+	VFMADD213PS  Z13, Z12, Z6
+	VFMADD213PS  Z13, Z12, Z8
+	VFMADD213PS  Z13, Z12, Z10
+	VMOVUPS      64(DX), Z12
+	VMOVUPS      64(BX), Z13
+	VFMADD213PS  Z13, Z12, Z1
+	VFMADD213PS  Z13, Z12, Z3
+	VFMADD213PS  Z13, Z12, Z5
+	VFMADD213PS  Z13, Z12, Z7
+	VFMADD213PS  Z13, Z12, Z9
+	VFMADD213PS  Z13, Z12, Z11
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z12, Z12, Z12
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z0, K1
+	VMULPS  Z13, Z0, K1, Z0
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z1, K1
+	VMULPS  Z13, Z1, K1, Z1
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z2, K1
+	VMULPS  Z13, Z2, K1, Z2
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z3, K1
+	VMULPS  Z13, Z3, K1, Z3
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z4, K1
+	VMULPS  Z13, Z4, K1, Z4
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z5, K1
+	VMULPS  Z13, Z5, K1, Z5
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z6, K1
+	VMULPS  Z13, Z6, K1, Z6
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z7, K1
+	VMULPS  Z13, Z7, K1, Z7
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z8, K1
+	VMULPS  Z13, Z8, K1, Z8
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z9, K1
+	VMULPS  Z13, Z9, K1, Z9
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z10, K1
+	VMULPS  Z13, Z10, K1, Z10
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z11, K1
+	VMULPS  Z13, Z11, K1, Z11
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z12
+	VBROADCASTSS 164(AX), Z13
+	VMAXPS       Z12, Z0, Z0
+	VMINPS       Z13, Z0, Z0
+	VMAXPS       Z12, Z1, Z1
+	VMINPS       Z13, Z1, Z1
+	VMAXPS       Z12, Z2, Z2
+	VMINPS       Z13, Z2, Z2
+	VMAXPS       Z12, Z3, Z3
+	VMINPS       Z13, Z3, Z3
+	VMAXPS       Z12, Z4, Z4
+	VMINPS       Z13, Z4, Z4
+	VMAXPS       Z12, Z5, Z5
+	VMINPS       Z13, Z5, Z5
+	VMAXPS       Z12, Z6, Z6
+	VMINPS       Z13, Z6, Z6
+	VMAXPS       Z12, Z7, Z7
+	VMINPS       Z13, Z7, Z7
+	VMAXPS       Z12, Z8, Z8
+	VMINPS       Z13, Z8, Z8
+	VMAXPS       Z12, Z9, Z9
+	VMINPS       Z13, Z9, Z9
+	VMAXPS       Z12, Z10, Z10
+	VMINPS       Z13, Z10, Z10
+	VMAXPS       Z12, Z11, Z11
+	VMINPS       Z13, Z11, Z11
+
+wclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    w0alone
+	VADDPS (CX)(DX*1), Z0, Z0
+	VADDPS 64(CX)(DX*1), Z1, Z1
+
+w0alone:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w1alone
+	VADDPS  (CX)(DX*1), Z2, Z2
+	VADDPS  64(CX)(DX*1), Z3, Z3
+
+w1alone:
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w2alone
+	VADDPS  (CX)(DX*1), Z4, Z4
+	VADDPS  64(CX)(DX*1), Z5, Z5
+
+w2alone:
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w3alone
+	VADDPS  (CX)(DX*1), Z6, Z6
+	VADDPS  64(CX)(DX*1), Z7, Z7
+
+w3alone:
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w4alone
+	VADDPS  (CX)(DX*1), Z8, Z8
+	VADDPS  64(CX)(DX*1), Z9, Z9
+
+w4alone:
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w5alone
+	VADDPS  (CX)(DX*1), Z10, Z10
+	VADDPS  64(CX)(DX*1), Z11, Z11
+
+w5alone:
+	VMOVUPS Z10, (CX)
+	VMOVUPS Z11, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x18, 120(AX)
+	ADDQ    $0x18, 112(AX)
+	SUBQ    $0x06, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z16, Z16, Z16
+	VPXORD Z17, Z17, Z17
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VPBROADCASTD (CX)(BX*1), Z2
+	VPXORD       Z2, Z0, Z0
+	VPOPCNTD     Z0, Z0
+	VPADDD       Z0, Z16, Z16
+	VPXORD       Z2, Z1, Z2
+	VPOPCNTD     Z2, Z2
+	VPADDD       Z2, Z17, Z17
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VMOVDQU32    (DX), Z0
+	VPADDD       Z16, Z16, Z16
+	VPSUBD       Z16, Z0, Z16
+	VMOVDQU32    64(DX), Z0
+	VPADDD       Z17, Z17, Z17
+	VPSUBD       Z17, Z0, Z17
+	VCVTDQ2PS    Z16, Z16
+	VCVTDQ2PS    Z17, Z17
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z16
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VFMADD213PS  Z1, Z0, Z17
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z16, K1
+	VMULPS  Z1, Z16, K1, Z16
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z17, K1
+	VMULPS  Z1, Z17, K1, Z17
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z16, Z16
+	VMINPS       Z1, Z16, Z16
+	VMAXPS       Z0, Z17, Z17
+	VMINPS       Z1, Z17, Z17
+
+nclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    n0alone
+	VADDPS (CX)(DX*1), Z16, Z16
+	VADDPS 64(CX)(DX*1), Z17, Z17
+
+n0alone:
+	VMOVUPS Z16, (CX)
+	VMOVUPS Z17, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBitsFloats16AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VPOPCNTDQ
+TEXT ·convBitsFloats16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32   (R11), Z8
+	VPXORD.BCST (DX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z0, Z0
+	VPXORD.BCST (BX)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z1, Z1
+	VPXORD.BCST (SI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z2, Z2
+	VPXORD.BCST (DI)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z3, Z3
+	VPXORD.BCST (R8)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z4, Z4
+	VPXORD.BCST (R9)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z5, Z5
+	VPXORD.BCST (R10)(R12*1), Z8, Z9
+	VPOPCNTD    Z9, Z9
+	VPADDD      Z9, Z6, Z6
+	VPXORD.BCST (CX)(R12*1), Z8, Z8
+	VPOPCNTD    Z8, Z8
+	VPADDD      Z8, Z7, Z7
+	ADDQ        $0x00000040, R11
+	ADDQ        $0x04, R12
+	CMPQ        R12, R14
+	JNE         wpiece
+	ADDQ        72(AX), R12
+	DECQ        R13
+	JNE         wrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DX
+	MOVL        (DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z0, Z0, Z0
+	VPSUBD      Z0, Z8, Z0
+	MOVL        4(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z1, Z1, Z1
+	VPSUBD      Z1, Z8, Z1
+	MOVL        8(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z2, Z2, Z2
+	VPSUBD      Z2, Z8, Z2
+	MOVL        12(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z3, Z3, Z3
+	VPSUBD      Z3, Z8, Z3
+	MOVL        16(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z4, Z4, Z4
+	VPSUBD      Z4, Z8, Z4
+	MOVL        20(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z5, Z5, Z5
+	VPSUBD      Z5, Z8, Z5
+	MOVL        24(DX), BX
+	ADDQ        40(AX), BX
+	VMOVDQU32   (BX), Z8
+	VPADDD      Z6, Z6, Z6
+	VPSUBD      Z6, Z8, Z6
+	MOVL        28(DX), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z8
+	VPADDD      Z7, Z7, Z7
+	VPSUBD      Z7, Z8, Z7
+	VCVTDQ2PS   Z0, Z0
+	VCVTDQ2PS   Z1, Z1
+	VCVTDQ2PS   Z2, Z2
+	VCVTDQ2PS   Z3, Z3
+	VCVTDQ2PS   Z4, Z4
+	VCVTDQ2PS   Z5, Z5
+	VCVTDQ2PS   Z6, Z6
+	VCVTDQ2PS   Z7, Z7
+	MOVQ        128(AX), DX
+	TESTQ       DX, DX
+	JEQ         wscaled
+	MOVQ        136(AX), BX
+	VMOVUPS     (DX), Z8
+	VMOVUPS     (BX), Z9
+	VFMADD213PS Z9, Z8, Z0
+	VFMADD213PS Z9, Z8, Z1
+	VFMADD213PS Z9, Z8, Z2
+	VFMADD213PS Z9, Z8, Z3
+	VFMADD213PS Z9, Z8, Z4
+	VFMADD213PS Z9, Z8, Z5
+	VFMADD213PS Z9, Z8, Z6
+	VFMADD213PS Z9, Z8, Z7
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z8, Z8, Z8
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z0, K1
+	VMULPS  Z9, Z0, K1, Z0
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z1, K1
+	VMULPS  Z9, Z1, K1, Z1
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z2, K1
+	VMULPS  Z9, Z2, K1, Z2
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z3, K1
+	VMULPS  Z9, Z3, K1, Z3
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z4, K1
+	VMULPS  Z9, Z4, K1, Z4
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z5, K1
+	VMULPS  Z9, Z5, K1, Z5
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z6, K1
+	VMULPS  Z9, Z6, K1, Z6
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z7, K1
+	VMULPS  Z9, Z7, K1, Z7
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z8
+	VBROADCASTSS 164(AX), Z9
+	VMAXPS       Z8, Z0, Z0
+	VMINPS       Z9, Z0, Z0
+	VMAXPS       Z8, Z1, Z1
+	VMINPS       Z9, Z1, Z1
+	VMAXPS       Z8, Z2, Z2
+	VMINPS       Z9, Z2, Z2
+	VMAXPS       Z8, Z3, Z3
+	VMINPS       Z9, Z3, Z3
+	VMAXPS       Z8, Z4, Z4
+	VMINPS       Z9, Z4, Z4
+	VMAXPS       Z8, Z5, Z5
+	VMINPS       Z9, Z5, Z5
+	VMAXPS       Z8, Z6, Z6
+	VMINPS       Z9, Z6, Z6
+	VMAXPS       Z8, Z7, Z7
+	VMINPS       Z9, Z7, Z7
+
+wclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    w0alone
+	VADDPS (CX)(DX*1), Z0, Z0
+
+w0alone:
+	VMOVUPS Z0, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w1alone
+	VADDPS  (CX)(DX*1), Z1, Z1
+
+w1alone:
+	VMOVUPS Z1, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w2alone
+	VADDPS  (CX)(DX*1), Z2, Z2
+
+w2alone:
+	VMOVUPS Z2, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w3alone
+	VADDPS  (CX)(DX*1), Z3, Z3
+
+w3alone:
+	VMOVUPS Z3, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w4alone
+	VADDPS  (CX)(DX*1), Z4, Z4
+
+w4alone:
+	VMOVUPS Z4, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w5alone
+	VADDPS  (CX)(DX*1), Z5, Z5
+
+w5alone:
+	VMOVUPS Z5, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w6alone
+	VADDPS  (CX)(DX*1), Z6, Z6
+
+w6alone:
+	VMOVUPS Z6, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w7alone
+	VADDPS  (CX)(DX*1), Z7, Z7
+
+w7alone:
+	VMOVUPS Z7, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x20, 120(AX)
+	ADDQ    $0x20, 112(AX)
+	SUBQ    $0x08, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z10, Z10, Z10
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32   (DX), Z0
+	VPXORD.BCST (CX)(BX*1), Z0, Z0
+	VPOPCNTD    Z0, Z0
+	VPADDD      Z0, Z10, Z10
+	ADDQ        $0x00000040, DX
+	ADDQ        $0x04, BX
+	CMPQ        BX, DI
+	JNE         npiece
+	ADDQ        72(AX), BX
+	DECQ        SI
+	JNE         nrow
+	MOVQ        104(AX), CX
+	MOVQ        120(AX), DX
+	MOVL        (DX), DX
+	ADDQ        40(AX), DX
+	VMOVDQU32   (DX), Z0
+	VPADDD      Z10, Z10, Z10
+	VPSUBD      Z10, Z0, Z10
+	VCVTDQ2PS   Z10, Z10
+	MOVQ        128(AX), DX
+	TESTQ       DX, DX
+	JEQ         nscaled
+	MOVQ        136(AX), BX
+	VMOVUPS     (DX), Z0
+	VMOVUPS     (BX), Z1
+	VFMADD213PS Z1, Z0, Z10
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z10, K1
+	VMULPS  Z1, Z10, K1, Z10
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z10, Z10
+	VMINPS       Z1, Z10, Z10
+
+nclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    n0alone
+	VADDPS (CX)(DX*1), Z10, Z10
+
+n0alone:
+	VMOVUPS Z10, (CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
 	ADDQ    $0x04, 120(AX)

@@ -581,7 +581,7 @@ TEXT ·convBytes16AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
+	CMPQ   80(AX), $0x08
 	JLT    narrow
 	MOVQ   112(AX), CX
 	MOVL   (CX), DX
@@ -594,43 +594,53 @@ wide:
 	ADDQ   16(AX), DI
 	MOVL   16(CX), R8
 	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
 	ADDQ   16(AX), CX
-	MOVQ   120(AX), R9
+	MOVQ   120(AX), R11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
 
 wrow:
-	MOVQ 64(AX), R12
-	ADDQ R10, R12
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
 
 wpiece:
-	VMOVDQU32    (R9), Z6
-	VPBROADCASTD (DX)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (BX)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (SI)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (DI)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R8)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (CX)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         $0x00000040, R9
-	ADDQ         $0x04, R10
-	CMPQ         R10, R12
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
 	JNE          wpiece
-	ADDQ         72(AX), R10
-	DECQ         R11
+	ADDQ         72(AX), R12
+	DECQ         R13
 	JNE          wrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
@@ -669,17 +679,31 @@ wpiece:
 	XORQ         88(AX), BX
 	MOVQ         BX, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
+	MOVL         20(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z5, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         24(DX), BX
+	ADDQ         40(AX), BX
+	VPCMPD       $0x05, (BX), Z6, K1
+	KMOVW        K1, BX
+	XORQ         88(AX), BX
+	MOVQ         BX, (CX)
+	ADDQ         8(AX), CX
+	MOVL         28(DX), DX
 	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z5, K1
+	VPCMPD       $0x05, (DX), Z7, K1
 	KMOVW        K1, DX
 	XORQ         88(AX), DX
 	MOVQ         DX, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 120(AX)
-	ADDQ         $0x18, 112(AX)
-	SUBQ         $0x06, 80(AX)
+	ADDQ         $0x20, 120(AX)
+	ADDQ         $0x20, 112(AX)
+	SUBQ         $0x08, 80(AX)
 	JMP          wide
 
 narrow:
@@ -689,7 +713,7 @@ narrow:
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
 	MOVQ   120(AX), DX
-	VPXORD Z8, Z8, Z8
+	VPXORD Z10, Z10, Z10
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
 	MOVQ   56(AX), SI
@@ -701,7 +725,7 @@ nrow:
 npiece:
 	VMOVDQU32    (DX), Z0
 	VPBROADCASTD (CX)(BX*1), Z1
-	VPDPBUSD     Z0, Z1, Z8
+	VPDPBUSD     Z0, Z1, Z10
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -713,7 +737,7 @@ npiece:
 	MOVQ         120(AX), DX
 	MOVL         (DX), DX
 	ADDQ         40(AX), DX
-	VPCMPD       $0x05, (DX), Z8, K1
+	VPCMPD       $0x05, (DX), Z10, K1
 	KMOVW        K1, DX
 	XORQ         88(AX), DX
 	MOVQ         DX, (CX)
@@ -1269,7 +1293,7 @@ TEXT ·convBytesSums16AVX512(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), AX
 
 wide:
-	CMPQ   80(AX), $0x06
+	CMPQ   80(AX), $0x08
 	JLT    narrow
 	MOVQ   112(AX), CX
 	MOVL   (CX), DX
@@ -1282,43 +1306,53 @@ wide:
 	ADDQ   16(AX), DI
 	MOVL   16(CX), R8
 	ADDQ   16(AX), R8
-	MOVL   20(CX), CX
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
 	ADDQ   16(AX), CX
-	MOVQ   120(AX), R9
+	MOVQ   120(AX), R11
 	VPXORD Z0, Z0, Z0
 	VPXORD Z1, Z1, Z1
 	VPXORD Z2, Z2, Z2
 	VPXORD Z3, Z3, Z3
 	VPXORD Z4, Z4, Z4
 	VPXORD Z5, Z5, Z5
-	MOVQ   48(AX), R9
-	XORQ   R10, R10
-	MOVQ   56(AX), R11
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
 
 wrow:
-	MOVQ 64(AX), R12
-	ADDQ R10, R12
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
 
 wpiece:
-	VMOVDQU32    (R9), Z6
-	VPBROADCASTD (DX)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z0
-	VPBROADCASTD (BX)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z1
-	VPBROADCASTD (SI)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z2
-	VPBROADCASTD (DI)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z3
-	VPBROADCASTD (R8)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z4
-	VPBROADCASTD (CX)(R10*1), Z7
-	VPDPBUSD     Z6, Z7, Z5
-	ADDQ         $0x00000040, R9
-	ADDQ         $0x04, R10
-	CMPQ         R10, R12
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
 	JNE          wpiece
-	ADDQ         72(AX), R10
-	DECQ         R11
+	ADDQ         72(AX), R12
+	DECQ         R13
 	JNE          wrow
 	MOVQ         104(AX), CX
 	MOVQ         120(AX), DX
@@ -1347,15 +1381,25 @@ wpiece:
 	VPADDD       (BX), Z4, Z4
 	VMOVDQU32    Z4, (CX)
 	ADDQ         8(AX), CX
-	MOVL         20(DX), DX
-	ADDQ         40(AX), DX
-	VPADDD       (DX), Z5, Z5
+	MOVL         20(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z5, Z5
 	VMOVDQU32    Z5, (CX)
 	ADDQ         8(AX), CX
+	MOVL         24(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VMOVDQU32    Z6, (CX)
+	ADDQ         8(AX), CX
+	MOVL         28(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z7, Z7
+	VMOVDQU32    Z7, (CX)
+	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
-	ADDQ         $0x18, 120(AX)
-	ADDQ         $0x18, 112(AX)
-	SUBQ         $0x06, 80(AX)
+	ADDQ         $0x20, 120(AX)
+	ADDQ         $0x20, 112(AX)
+	SUBQ         $0x08, 80(AX)
 	JMP          wide
 
 narrow:
@@ -1365,7 +1409,7 @@ narrow:
 	MOVL   (CX), CX
 	ADDQ   16(AX), CX
 	MOVQ   120(AX), DX
-	VPXORD Z8, Z8, Z8
+	VPXORD Z10, Z10, Z10
 	MOVQ   48(AX), DX
 	XORQ   BX, BX
 	MOVQ   56(AX), SI
@@ -1377,7 +1421,7 @@ nrow:
 npiece:
 	VMOVDQU32    (DX), Z0
 	VPBROADCASTD (CX)(BX*1), Z1
-	VPDPBUSD     Z0, Z1, Z8
+	VPDPBUSD     Z0, Z1, Z10
 	ADDQ         $0x00000040, DX
 	ADDQ         $0x04, BX
 	CMPQ         BX, DI
@@ -1389,8 +1433,8 @@ npiece:
 	MOVQ         120(AX), DX
 	MOVL         (DX), DX
 	ADDQ         40(AX), DX
-	VPADDD       (DX), Z8, Z8
-	VMOVDQU32    Z8, (CX)
+	VPADDD       (DX), Z10, Z10
+	VMOVDQU32    Z10, (CX)
 	ADDQ         8(AX), CX
 	MOVQ         CX, 104(AX)
 	ADDQ         $0x04, 120(AX)
@@ -1815,6 +1859,1091 @@ n0alone:
 	VMOVUPS Z22, 64(CX)
 	VMOVUPS Z23, 128(CX)
 	VMOVUPS Z24, 192(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesFloats48AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·convBytesFloats48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	VPADDD       128(BX), Z2, Z2
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
+	VPADDD       64(BX), Z4, Z4
+	VPADDD       128(BX), Z5, Z5
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VPADDD       64(BX), Z7, Z7
+	VPADDD       128(BX), Z8, Z8
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z9, Z9
+	VPADDD       64(BX), Z10, Z10
+	VPADDD       128(BX), Z11, Z11
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z12, Z12
+	VPADDD       64(DX), Z13, Z13
+	VPADDD       128(DX), Z14, Z14
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	VCVTDQ2PS    Z8, Z8
+	VCVTDQ2PS    Z9, Z9
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z11
+	VCVTDQ2PS    Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VCVTDQ2PS    Z14, Z14
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z15
+	VMOVUPS      (BX), Z16
+	VFMADD213PS  Z16, Z15, Z0
+	VFMADD213PS  Z16, Z15, Z3
+	VFMADD213PS  Z16, Z15, Z6
+	VFMADD213PS  Z16, Z15, Z9
+	VFMADD213PS  Z16, Z15, Z12
+	VMOVUPS      64(DX), Z15
+	VMOVUPS      64(BX), Z16
+	VFMADD213PS  Z16, Z15, Z1
+	VFMADD213PS  Z16, Z15, Z4
+	VFMADD213PS  Z16, Z15, Z7
+	VFMADD213PS  Z16, Z15, Z10
+	VFMADD213PS  Z16, Z15, Z13
+	VMOVUPS      128(DX), Z15
+	VMOVUPS      128(BX), Z16
+	VFMADD213PS  Z16, Z15, Z2
+	VFMADD213PS  Z16, Z15, Z5
+	VFMADD213PS  Z16, Z15, Z8
+	VFMADD213PS  Z16, Z15, Z11
+	VFMADD213PS  Z16, Z15, Z14
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z15, Z15, Z15
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z0, K1
+	VMULPS  Z16, Z0, K1, Z0
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z1, K1
+	VMULPS  Z16, Z1, K1, Z1
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z2, K1
+	VMULPS  Z16, Z2, K1, Z2
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z3, K1
+	VMULPS  Z16, Z3, K1, Z3
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z4, K1
+	VMULPS  Z16, Z4, K1, Z4
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z5, K1
+	VMULPS  Z16, Z5, K1, Z5
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z6, K1
+	VMULPS  Z16, Z6, K1, Z6
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z7, K1
+	VMULPS  Z16, Z7, K1, Z7
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z8, K1
+	VMULPS  Z16, Z8, K1, Z8
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z9, K1
+	VMULPS  Z16, Z9, K1, Z9
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z10, K1
+	VMULPS  Z16, Z10, K1, Z10
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z11, K1
+	VMULPS  Z16, Z11, K1, Z11
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z12, K1
+	VMULPS  Z16, Z12, K1, Z12
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z13, K1
+	VMULPS  Z16, Z13, K1, Z13
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z14, K1
+	VMULPS  Z16, Z14, K1, Z14
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z15
+	VBROADCASTSS 164(AX), Z16
+	VMAXPS       Z15, Z0, Z0
+	VMINPS       Z16, Z0, Z0
+	VMAXPS       Z15, Z1, Z1
+	VMINPS       Z16, Z1, Z1
+	VMAXPS       Z15, Z2, Z2
+	VMINPS       Z16, Z2, Z2
+	VMAXPS       Z15, Z3, Z3
+	VMINPS       Z16, Z3, Z3
+	VMAXPS       Z15, Z4, Z4
+	VMINPS       Z16, Z4, Z4
+	VMAXPS       Z15, Z5, Z5
+	VMINPS       Z16, Z5, Z5
+	VMAXPS       Z15, Z6, Z6
+	VMINPS       Z16, Z6, Z6
+	VMAXPS       Z15, Z7, Z7
+	VMINPS       Z16, Z7, Z7
+	VMAXPS       Z15, Z8, Z8
+	VMINPS       Z16, Z8, Z8
+	VMAXPS       Z15, Z9, Z9
+	VMINPS       Z16, Z9, Z9
+	VMAXPS       Z15, Z10, Z10
+	VMINPS       Z16, Z10, Z10
+	VMAXPS       Z15, Z11, Z11
+	VMINPS       Z16, Z11, Z11
+	VMAXPS       Z15, Z12, Z12
+	VMINPS       Z16, Z12, Z12
+	VMAXPS       Z15, Z13, Z13
+	VMINPS       Z16, Z13, Z13
+	VMAXPS       Z15, Z14, Z14
+	VMINPS       Z16, Z14, Z14
+
+wclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    w0alone
+	VADDPS (CX)(DX*1), Z0, Z0
+	VADDPS 64(CX)(DX*1), Z1, Z1
+	VADDPS 128(CX)(DX*1), Z2, Z2
+
+w0alone:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	VMOVUPS Z2, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w1alone
+	VADDPS  (CX)(DX*1), Z3, Z3
+	VADDPS  64(CX)(DX*1), Z4, Z4
+	VADDPS  128(CX)(DX*1), Z5, Z5
+
+w1alone:
+	VMOVUPS Z3, (CX)
+	VMOVUPS Z4, 64(CX)
+	VMOVUPS Z5, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w2alone
+	VADDPS  (CX)(DX*1), Z6, Z6
+	VADDPS  64(CX)(DX*1), Z7, Z7
+	VADDPS  128(CX)(DX*1), Z8, Z8
+
+w2alone:
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	VMOVUPS Z8, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w3alone
+	VADDPS  (CX)(DX*1), Z9, Z9
+	VADDPS  64(CX)(DX*1), Z10, Z10
+	VADDPS  128(CX)(DX*1), Z11, Z11
+
+w3alone:
+	VMOVUPS Z9, (CX)
+	VMOVUPS Z10, 64(CX)
+	VMOVUPS Z11, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w4alone
+	VADDPS  (CX)(DX*1), Z12, Z12
+	VADDPS  64(CX)(DX*1), Z13, Z13
+	VADDPS  128(CX)(DX*1), Z14, Z14
+
+w4alone:
+	VMOVUPS Z12, (CX)
+	VMOVUPS Z13, 64(CX)
+	VMOVUPS Z14, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x14, 120(AX)
+	ADDQ    $0x14, 112(AX)
+	SUBQ    $0x05, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPDPBUSD     Z0, Z3, Z19
+	VPDPBUSD     Z1, Z3, Z20
+	VPDPBUSD     Z2, Z3, Z21
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z19, Z19
+	VPADDD       64(DX), Z20, Z20
+	VPADDD       128(DX), Z21, Z21
+	VCVTDQ2PS    Z19, Z19
+	VCVTDQ2PS    Z20, Z20
+	VCVTDQ2PS    Z21, Z21
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z19
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VFMADD213PS  Z1, Z0, Z20
+	VMOVUPS      128(DX), Z0
+	VMOVUPS      128(BX), Z1
+	VFMADD213PS  Z1, Z0, Z21
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z19, K1
+	VMULPS  Z1, Z19, K1, Z19
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z20, K1
+	VMULPS  Z1, Z20, K1, Z20
+	VMOVUPS 128(DX), Z1
+	VCMPPS  $0x11, Z0, Z21, K1
+	VMULPS  Z1, Z21, K1, Z21
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z19, Z19
+	VMINPS       Z1, Z19, Z19
+	VMAXPS       Z0, Z20, Z20
+	VMINPS       Z1, Z20, Z20
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
+
+nclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    n0alone
+	VADDPS (CX)(DX*1), Z19, Z19
+	VADDPS 64(CX)(DX*1), Z20, Z20
+	VADDPS 128(CX)(DX*1), Z21, Z21
+
+n0alone:
+	VMOVUPS Z19, (CX)
+	VMOVUPS Z20, 64(CX)
+	VMOVUPS Z21, 128(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesFloats32AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·convBytesFloats32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z2, Z2
+	VPADDD       64(BX), Z3, Z3
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	VPADDD       64(BX), Z5, Z5
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VPADDD       64(BX), Z7, Z7
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z8, Z8
+	VPADDD       64(BX), Z9, Z9
+	MOVL         20(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z10, Z10
+	VPADDD       64(DX), Z11, Z11
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	VCVTDQ2PS    Z8, Z8
+	VCVTDQ2PS    Z9, Z9
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z11
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z12
+	VMOVUPS      (BX), Z13
+	VFMADD213PS  Z13, Z12, Z0
+	VFMADD213PS  Z13, Z12, Z2
+	VFMADD213PS  Z13, Z12, Z4
+	VFMADD213PS  Z13, Z12, Z6
+	VFMADD213PS  Z13, Z12, Z8
+	VFMADD213PS  Z13, Z12, Z10
+	VMOVUPS      64(DX), Z12
+	VMOVUPS      64(BX), Z13
+	VFMADD213PS  Z13, Z12, Z1
+	VFMADD213PS  Z13, Z12, Z3
+	VFMADD213PS  Z13, Z12, Z5
+	VFMADD213PS  Z13, Z12, Z7
+	VFMADD213PS  Z13, Z12, Z9
+	VFMADD213PS  Z13, Z12, Z11
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z12, Z12, Z12
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z0, K1
+	VMULPS  Z13, Z0, K1, Z0
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z1, K1
+	VMULPS  Z13, Z1, K1, Z1
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z2, K1
+	VMULPS  Z13, Z2, K1, Z2
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z3, K1
+	VMULPS  Z13, Z3, K1, Z3
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z4, K1
+	VMULPS  Z13, Z4, K1, Z4
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z5, K1
+	VMULPS  Z13, Z5, K1, Z5
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z6, K1
+	VMULPS  Z13, Z6, K1, Z6
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z7, K1
+	VMULPS  Z13, Z7, K1, Z7
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z8, K1
+	VMULPS  Z13, Z8, K1, Z8
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z9, K1
+	VMULPS  Z13, Z9, K1, Z9
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z10, K1
+	VMULPS  Z13, Z10, K1, Z10
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z11, K1
+	VMULPS  Z13, Z11, K1, Z11
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z12
+	VBROADCASTSS 164(AX), Z13
+	VMAXPS       Z12, Z0, Z0
+	VMINPS       Z13, Z0, Z0
+	VMAXPS       Z12, Z1, Z1
+	VMINPS       Z13, Z1, Z1
+	VMAXPS       Z12, Z2, Z2
+	VMINPS       Z13, Z2, Z2
+	VMAXPS       Z12, Z3, Z3
+	VMINPS       Z13, Z3, Z3
+	VMAXPS       Z12, Z4, Z4
+	VMINPS       Z13, Z4, Z4
+	VMAXPS       Z12, Z5, Z5
+	VMINPS       Z13, Z5, Z5
+	VMAXPS       Z12, Z6, Z6
+	VMINPS       Z13, Z6, Z6
+	VMAXPS       Z12, Z7, Z7
+	VMINPS       Z13, Z7, Z7
+	VMAXPS       Z12, Z8, Z8
+	VMINPS       Z13, Z8, Z8
+	VMAXPS       Z12, Z9, Z9
+	VMINPS       Z13, Z9, Z9
+	VMAXPS       Z12, Z10, Z10
+	VMINPS       Z13, Z10, Z10
+	VMAXPS       Z12, Z11, Z11
+	VMINPS       Z13, Z11, Z11
+
+wclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    w0alone
+	VADDPS (CX)(DX*1), Z0, Z0
+	VADDPS 64(CX)(DX*1), Z1, Z1
+
+w0alone:
+	VMOVUPS Z0, (CX)
+	VMOVUPS Z1, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w1alone
+	VADDPS  (CX)(DX*1), Z2, Z2
+	VADDPS  64(CX)(DX*1), Z3, Z3
+
+w1alone:
+	VMOVUPS Z2, (CX)
+	VMOVUPS Z3, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w2alone
+	VADDPS  (CX)(DX*1), Z4, Z4
+	VADDPS  64(CX)(DX*1), Z5, Z5
+
+w2alone:
+	VMOVUPS Z4, (CX)
+	VMOVUPS Z5, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w3alone
+	VADDPS  (CX)(DX*1), Z6, Z6
+	VADDPS  64(CX)(DX*1), Z7, Z7
+
+w3alone:
+	VMOVUPS Z6, (CX)
+	VMOVUPS Z7, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w4alone
+	VADDPS  (CX)(DX*1), Z8, Z8
+	VADDPS  64(CX)(DX*1), Z9, Z9
+
+w4alone:
+	VMOVUPS Z8, (CX)
+	VMOVUPS Z9, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w5alone
+	VADDPS  (CX)(DX*1), Z10, Z10
+	VADDPS  64(CX)(DX*1), Z11, Z11
+
+w5alone:
+	VMOVUPS Z10, (CX)
+	VMOVUPS Z11, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x18, 120(AX)
+	ADDQ    $0x18, 112(AX)
+	SUBQ    $0x06, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VPBROADCASTD (CX)(BX*1), Z2
+	VPDPBUSD     Z0, Z2, Z15
+	VPDPBUSD     Z1, Z2, Z16
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z15, Z15
+	VPADDD       64(DX), Z16, Z16
+	VCVTDQ2PS    Z15, Z15
+	VCVTDQ2PS    Z16, Z16
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z15
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VFMADD213PS  Z1, Z0, Z16
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z15, K1
+	VMULPS  Z1, Z15, K1, Z15
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z16, K1
+	VMULPS  Z1, Z16, K1, Z16
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z15, Z15
+	VMINPS       Z1, Z15, Z15
+	VMAXPS       Z0, Z16, Z16
+	VMINPS       Z1, Z16, Z16
+
+nclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    n0alone
+	VADDPS (CX)(DX*1), Z15, Z15
+	VADDPS 64(CX)(DX*1), Z16, Z16
+
+n0alone:
+	VMOVUPS Z15, (CX)
+	VMOVUPS Z16, 64(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesFloats16AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·convBytesFloats16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z1, Z1
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z2, Z2
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	MOVL         20(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z5, Z5
+	MOVL         24(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	MOVL         28(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z7, Z7
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z8
+	VMOVUPS      (BX), Z9
+	VFMADD213PS  Z9, Z8, Z0
+	VFMADD213PS  Z9, Z8, Z1
+	VFMADD213PS  Z9, Z8, Z2
+	VFMADD213PS  Z9, Z8, Z3
+	VFMADD213PS  Z9, Z8, Z4
+	VFMADD213PS  Z9, Z8, Z5
+	VFMADD213PS  Z9, Z8, Z6
+	VFMADD213PS  Z9, Z8, Z7
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z8, Z8, Z8
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z0, K1
+	VMULPS  Z9, Z0, K1, Z0
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z1, K1
+	VMULPS  Z9, Z1, K1, Z1
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z2, K1
+	VMULPS  Z9, Z2, K1, Z2
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z3, K1
+	VMULPS  Z9, Z3, K1, Z3
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z4, K1
+	VMULPS  Z9, Z4, K1, Z4
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z5, K1
+	VMULPS  Z9, Z5, K1, Z5
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z6, K1
+	VMULPS  Z9, Z6, K1, Z6
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z7, K1
+	VMULPS  Z9, Z7, K1, Z7
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z8
+	VBROADCASTSS 164(AX), Z9
+	VMAXPS       Z8, Z0, Z0
+	VMINPS       Z9, Z0, Z0
+	VMAXPS       Z8, Z1, Z1
+	VMINPS       Z9, Z1, Z1
+	VMAXPS       Z8, Z2, Z2
+	VMINPS       Z9, Z2, Z2
+	VMAXPS       Z8, Z3, Z3
+	VMINPS       Z9, Z3, Z3
+	VMAXPS       Z8, Z4, Z4
+	VMINPS       Z9, Z4, Z4
+	VMAXPS       Z8, Z5, Z5
+	VMINPS       Z9, Z5, Z5
+	VMAXPS       Z8, Z6, Z6
+	VMINPS       Z9, Z6, Z6
+	VMAXPS       Z8, Z7, Z7
+	VMINPS       Z9, Z7, Z7
+
+wclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    w0alone
+	VADDPS (CX)(DX*1), Z0, Z0
+
+w0alone:
+	VMOVUPS Z0, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w1alone
+	VADDPS  (CX)(DX*1), Z1, Z1
+
+w1alone:
+	VMOVUPS Z1, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w2alone
+	VADDPS  (CX)(DX*1), Z2, Z2
+
+w2alone:
+	VMOVUPS Z2, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w3alone
+	VADDPS  (CX)(DX*1), Z3, Z3
+
+w3alone:
+	VMOVUPS Z3, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w4alone
+	VADDPS  (CX)(DX*1), Z4, Z4
+
+w4alone:
+	VMOVUPS Z4, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w5alone
+	VADDPS  (CX)(DX*1), Z5, Z5
+
+w5alone:
+	VMOVUPS Z5, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w6alone
+	VADDPS  (CX)(DX*1), Z6, Z6
+
+w6alone:
+	VMOVUPS Z6, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    168(AX), DX
+	TESTQ   DX, DX
+	JEQ     w7alone
+	VADDPS  (CX)(DX*1), Z7, Z7
+
+w7alone:
+	VMOVUPS Z7, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x20, 120(AX)
+	ADDQ    $0x20, 112(AX)
+	SUBQ    $0x08, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z10, Z10, Z10
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VPBROADCASTD (CX)(BX*1), Z1
+	VPDPBUSD     Z0, Z1, Z10
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z10
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z10, K1
+	VMULPS  Z1, Z10, K1, Z10
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z10, Z10
+	VMINPS       Z1, Z10, Z10
+
+nclipped:
+	MOVQ   168(AX), DX
+	TESTQ  DX, DX
+	JEQ    n0alone
+	VADDPS (CX)(DX*1), Z10, Z10
+
+n0alone:
+	VMOVUPS Z10, (CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
 	ADDQ    $0x04, 120(AX)
@@ -2348,6 +3477,1264 @@ noffset:
 	VPMOVDB Z22, 16(CX)
 	VPMOVDB Z23, 32(CX)
 	VPMOVDB Z24, 48(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesLevels48AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·convBytesLevels48AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x05
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R8
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	VPXORD Z12, Z12, Z12
+	VPXORD Z13, Z13, Z13
+	VPXORD Z14, Z14, Z14
+	MOVQ   48(AX), R8
+	XORQ   R9, R9
+	MOVQ   56(AX), R10
+
+wrow:
+	MOVQ 64(AX), R11
+	ADDQ R9, R11
+
+wpiece:
+	VMOVDQU32    (R8), Z15
+	VMOVDQU32    64(R8), Z16
+	VMOVDQU32    128(R8), Z17
+	VPBROADCASTD (DX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z0
+	VPDPBUSD     Z16, Z18, Z1
+	VPDPBUSD     Z17, Z18, Z2
+	VPBROADCASTD (BX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z3
+	VPDPBUSD     Z16, Z18, Z4
+	VPDPBUSD     Z17, Z18, Z5
+	VPBROADCASTD (SI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z6
+	VPDPBUSD     Z16, Z18, Z7
+	VPDPBUSD     Z17, Z18, Z8
+	VPBROADCASTD (DI)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z9
+	VPDPBUSD     Z16, Z18, Z10
+	VPDPBUSD     Z17, Z18, Z11
+	VPBROADCASTD (CX)(R9*1), Z18
+	VPDPBUSD     Z15, Z18, Z12
+	VPDPBUSD     Z16, Z18, Z13
+	VPDPBUSD     Z17, Z18, Z14
+	ADDQ         $0x000000c0, R8
+	ADDQ         $0x04, R9
+	CMPQ         R9, R11
+	JNE          wpiece
+	ADDQ         72(AX), R9
+	DECQ         R10
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	VPADDD       128(BX), Z2, Z2
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
+	VPADDD       64(BX), Z4, Z4
+	VPADDD       128(BX), Z5, Z5
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VPADDD       64(BX), Z7, Z7
+	VPADDD       128(BX), Z8, Z8
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z9, Z9
+	VPADDD       64(BX), Z10, Z10
+	VPADDD       128(BX), Z11, Z11
+	MOVL         16(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z12, Z12
+	VPADDD       64(DX), Z13, Z13
+	VPADDD       128(DX), Z14, Z14
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	VCVTDQ2PS    Z8, Z8
+	VCVTDQ2PS    Z9, Z9
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z11
+	VCVTDQ2PS    Z12, Z12
+	VCVTDQ2PS    Z13, Z13
+	VCVTDQ2PS    Z14, Z14
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z15
+	VMOVUPS      (BX), Z16
+	VFMADD213PS  Z16, Z15, Z0
+	VFMADD213PS  Z16, Z15, Z3
+	VFMADD213PS  Z16, Z15, Z6
+	VFMADD213PS  Z16, Z15, Z9
+	VFMADD213PS  Z16, Z15, Z12
+	VMOVUPS      64(DX), Z15
+	VMOVUPS      64(BX), Z16
+	VFMADD213PS  Z16, Z15, Z1
+	VFMADD213PS  Z16, Z15, Z4
+	VFMADD213PS  Z16, Z15, Z7
+	VFMADD213PS  Z16, Z15, Z10
+	VFMADD213PS  Z16, Z15, Z13
+	VMOVUPS      128(DX), Z15
+	VMOVUPS      128(BX), Z16
+	VFMADD213PS  Z16, Z15, Z2
+	VFMADD213PS  Z16, Z15, Z5
+	VFMADD213PS  Z16, Z15, Z8
+	VFMADD213PS  Z16, Z15, Z11
+	VFMADD213PS  Z16, Z15, Z14
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z15, Z15, Z15
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z0, K1
+	VMULPS  Z16, Z0, K1, Z0
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z1, K1
+	VMULPS  Z16, Z1, K1, Z1
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z2, K1
+	VMULPS  Z16, Z2, K1, Z2
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z3, K1
+	VMULPS  Z16, Z3, K1, Z3
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z4, K1
+	VMULPS  Z16, Z4, K1, Z4
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z5, K1
+	VMULPS  Z16, Z5, K1, Z5
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z6, K1
+	VMULPS  Z16, Z6, K1, Z6
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z7, K1
+	VMULPS  Z16, Z7, K1, Z7
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z8, K1
+	VMULPS  Z16, Z8, K1, Z8
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z9, K1
+	VMULPS  Z16, Z9, K1, Z9
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z10, K1
+	VMULPS  Z16, Z10, K1, Z10
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z11, K1
+	VMULPS  Z16, Z11, K1, Z11
+	VMOVUPS (DX), Z16
+	VCMPPS  $0x11, Z15, Z12, K1
+	VMULPS  Z16, Z12, K1, Z12
+	VMOVUPS 64(DX), Z16
+	VCMPPS  $0x11, Z15, Z13, K1
+	VMULPS  Z16, Z13, K1, Z13
+	VMOVUPS 128(DX), Z16
+	VCMPPS  $0x11, Z15, Z14, K1
+	VMULPS  Z16, Z14, K1, Z14
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z15
+	VBROADCASTSS 164(AX), Z16
+	VMAXPS       Z15, Z0, Z0
+	VMINPS       Z16, Z0, Z0
+	VMAXPS       Z15, Z1, Z1
+	VMINPS       Z16, Z1, Z1
+	VMAXPS       Z15, Z2, Z2
+	VMINPS       Z16, Z2, Z2
+	VMAXPS       Z15, Z3, Z3
+	VMINPS       Z16, Z3, Z3
+	VMAXPS       Z15, Z4, Z4
+	VMINPS       Z16, Z4, Z4
+	VMAXPS       Z15, Z5, Z5
+	VMINPS       Z16, Z5, Z5
+	VMAXPS       Z15, Z6, Z6
+	VMINPS       Z16, Z6, Z6
+	VMAXPS       Z15, Z7, Z7
+	VMINPS       Z16, Z7, Z7
+	VMAXPS       Z15, Z8, Z8
+	VMINPS       Z16, Z8, Z8
+	VMAXPS       Z15, Z9, Z9
+	VMINPS       Z16, Z9, Z9
+	VMAXPS       Z15, Z10, Z10
+	VMINPS       Z16, Z10, Z10
+	VMAXPS       Z15, Z11, Z11
+	VMINPS       Z16, Z11, Z11
+	VMAXPS       Z15, Z12, Z12
+	VMINPS       Z16, Z12, Z12
+	VMAXPS       Z15, Z13, Z13
+	VMINPS       Z16, Z13, Z13
+	VMAXPS       Z15, Z14, Z14
+	VMINPS       Z16, Z14, Z14
+
+wclipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Z15
+	VMOVUPS      (BX), Z16
+	VMULPS       Z15, Z0, Z0
+	VADDPS       Z16, Z0, Z0
+	VMULPS       Z15, Z3, Z3
+	VADDPS       Z16, Z3, Z3
+	VMULPS       Z15, Z6, Z6
+	VADDPS       Z16, Z6, Z6
+	VMULPS       Z15, Z9, Z9
+	VADDPS       Z16, Z9, Z9
+	VMULPS       Z15, Z12, Z12
+	VADDPS       Z16, Z12, Z12
+	VMOVUPS      64(DX), Z15
+	VMOVUPS      64(BX), Z16
+	VMULPS       Z15, Z1, Z1
+	VADDPS       Z16, Z1, Z1
+	VMULPS       Z15, Z4, Z4
+	VADDPS       Z16, Z4, Z4
+	VMULPS       Z15, Z7, Z7
+	VADDPS       Z16, Z7, Z7
+	VMULPS       Z15, Z10, Z10
+	VADDPS       Z16, Z10, Z10
+	VMULPS       Z15, Z13, Z13
+	VADDPS       Z16, Z13, Z13
+	VMOVUPS      128(DX), Z15
+	VMOVUPS      128(BX), Z16
+	VMULPS       Z15, Z2, Z2
+	VADDPS       Z16, Z2, Z2
+	VMULPS       Z15, Z5, Z5
+	VADDPS       Z16, Z5, Z5
+	VMULPS       Z15, Z8, Z8
+	VADDPS       Z16, Z8, Z8
+	VMULPS       Z15, Z11, Z11
+	VADDPS       Z16, Z11, Z11
+	VMULPS       Z15, Z14, Z14
+	VADDPS       Z16, Z14, Z14
+	VBROADCASTSS 232(AX), Z15
+	VBROADCASTSS 236(AX), Z16
+	VMAXPS       Z15, Z0, Z0
+	VMINPS       Z16, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VMAXPS       Z15, Z1, Z1
+	VMINPS       Z16, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VMAXPS       Z15, Z2, Z2
+	VMINPS       Z16, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VMAXPS       Z15, Z3, Z3
+	VMINPS       Z16, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VMAXPS       Z15, Z4, Z4
+	VMINPS       Z16, Z4, Z4
+	VCVTPS2DQ    Z4, Z4
+	VMAXPS       Z15, Z5, Z5
+	VMINPS       Z16, Z5, Z5
+	VCVTPS2DQ    Z5, Z5
+	VMAXPS       Z15, Z6, Z6
+	VMINPS       Z16, Z6, Z6
+	VCVTPS2DQ    Z6, Z6
+	VMAXPS       Z15, Z7, Z7
+	VMINPS       Z16, Z7, Z7
+	VCVTPS2DQ    Z7, Z7
+	VMAXPS       Z15, Z8, Z8
+	VMINPS       Z16, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VMAXPS       Z15, Z9, Z9
+	VMINPS       Z16, Z9, Z9
+	VCVTPS2DQ    Z9, Z9
+	VMAXPS       Z15, Z10, Z10
+	VMINPS       Z16, Z10, Z10
+	VCVTPS2DQ    Z10, Z10
+	VMAXPS       Z15, Z11, Z11
+	VMINPS       Z16, Z11, Z11
+	VCVTPS2DQ    Z11, Z11
+	VMAXPS       Z15, Z12, Z12
+	VMINPS       Z16, Z12, Z12
+	VCVTPS2DQ    Z12, Z12
+	VMAXPS       Z15, Z13, Z13
+	VMINPS       Z16, Z13, Z13
+	VCVTPS2DQ    Z13, Z13
+	VMAXPS       Z15, Z14, Z14
+	VMINPS       Z16, Z14, Z14
+	VCVTPS2DQ    Z14, Z14
+	CMPL         240(AX), $0x00
+	JEQ          woffset
+	VPBROADCASTD 240(AX), Z15
+	VPADDD       Z15, Z0, Z0
+	VPADDD       Z15, Z1, Z1
+	VPADDD       Z15, Z2, Z2
+	VPADDD       Z15, Z3, Z3
+	VPADDD       Z15, Z4, Z4
+	VPADDD       Z15, Z5, Z5
+	VPADDD       Z15, Z6, Z6
+	VPADDD       Z15, Z7, Z7
+	VPADDD       Z15, Z8, Z8
+	VPADDD       Z15, Z9, Z9
+	VPADDD       Z15, Z10, Z10
+	VPADDD       Z15, Z11, Z11
+	VPADDD       Z15, Z12, Z12
+	VPADDD       Z15, Z13, Z13
+	VPADDD       Z15, Z14, Z14
+
+woffset:
+	VPMOVDB Z0, (CX)
+	VPMOVDB Z1, 16(CX)
+	VPMOVDB Z2, 32(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z3, (CX)
+	VPMOVDB Z4, 16(CX)
+	VPMOVDB Z5, 32(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z6, (CX)
+	VPMOVDB Z7, 16(CX)
+	VPMOVDB Z8, 32(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z9, (CX)
+	VPMOVDB Z10, 16(CX)
+	VPMOVDB Z11, 32(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z12, (CX)
+	VPMOVDB Z13, 16(CX)
+	VPMOVDB Z14, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x14, 120(AX)
+	ADDQ    $0x14, 112(AX)
+	SUBQ    $0x05, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z19, Z19, Z19
+	VPXORD Z20, Z20, Z20
+	VPXORD Z21, Z21, Z21
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VMOVDQU32    128(DX), Z2
+	VPBROADCASTD (CX)(BX*1), Z3
+	VPDPBUSD     Z0, Z3, Z19
+	VPDPBUSD     Z1, Z3, Z20
+	VPDPBUSD     Z2, Z3, Z21
+	ADDQ         $0x000000c0, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z19, Z19
+	VPADDD       64(DX), Z20, Z20
+	VPADDD       128(DX), Z21, Z21
+	VCVTDQ2PS    Z19, Z19
+	VCVTDQ2PS    Z20, Z20
+	VCVTDQ2PS    Z21, Z21
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z19
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VFMADD213PS  Z1, Z0, Z20
+	VMOVUPS      128(DX), Z0
+	VMOVUPS      128(BX), Z1
+	VFMADD213PS  Z1, Z0, Z21
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z19, K1
+	VMULPS  Z1, Z19, K1, Z19
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z20, K1
+	VMULPS  Z1, Z20, K1, Z20
+	VMOVUPS 128(DX), Z1
+	VCMPPS  $0x11, Z0, Z21, K1
+	VMULPS  Z1, Z21, K1, Z21
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z19, Z19
+	VMINPS       Z1, Z19, Z19
+	VMAXPS       Z0, Z20, Z20
+	VMINPS       Z1, Z20, Z20
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
+
+nclipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VMULPS       Z0, Z19, Z19
+	VADDPS       Z1, Z19, Z19
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VMULPS       Z0, Z20, Z20
+	VADDPS       Z1, Z20, Z20
+	VMOVUPS      128(DX), Z0
+	VMOVUPS      128(BX), Z1
+	VMULPS       Z0, Z21, Z21
+	VADDPS       Z1, Z21, Z21
+	VBROADCASTSS 232(AX), Z0
+	VBROADCASTSS 236(AX), Z1
+	VMAXPS       Z0, Z19, Z19
+	VMINPS       Z1, Z19, Z19
+	VCVTPS2DQ    Z19, Z19
+	VMAXPS       Z0, Z20, Z20
+	VMINPS       Z1, Z20, Z20
+	VCVTPS2DQ    Z20, Z20
+	VMAXPS       Z0, Z21, Z21
+	VMINPS       Z1, Z21, Z21
+	VCVTPS2DQ    Z21, Z21
+	CMPL         240(AX), $0x00
+	JEQ          noffset
+	VPBROADCASTD 240(AX), Z0
+	VPADDD       Z0, Z19, Z19
+	VPADDD       Z0, Z20, Z20
+	VPADDD       Z0, Z21, Z21
+
+noffset:
+	VPMOVDB Z19, (CX)
+	VPMOVDB Z20, 16(CX)
+	VPMOVDB Z21, 32(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesLevels32AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·convBytesLevels32AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x06
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R9
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	VPXORD Z8, Z8, Z8
+	VPXORD Z9, Z9, Z9
+	VPXORD Z10, Z10, Z10
+	VPXORD Z11, Z11, Z11
+	MOVQ   48(AX), R9
+	XORQ   R10, R10
+	MOVQ   56(AX), R11
+
+wrow:
+	MOVQ 64(AX), R12
+	ADDQ R10, R12
+
+wpiece:
+	VMOVDQU32    (R9), Z12
+	VMOVDQU32    64(R9), Z13
+	VPBROADCASTD (DX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z0
+	VPDPBUSD     Z13, Z14, Z1
+	VPBROADCASTD (BX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z2
+	VPDPBUSD     Z13, Z14, Z3
+	VPBROADCASTD (SI)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z4
+	VPDPBUSD     Z13, Z14, Z5
+	VPBROADCASTD (DI)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z6
+	VPDPBUSD     Z13, Z14, Z7
+	VPBROADCASTD (R8)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z8
+	VPDPBUSD     Z13, Z14, Z9
+	VPBROADCASTD (CX)(R10*1), Z14
+	VPDPBUSD     Z12, Z14, Z10
+	VPDPBUSD     Z13, Z14, Z11
+	ADDQ         $0x00000080, R9
+	ADDQ         $0x04, R10
+	CMPQ         R10, R12
+	JNE          wpiece
+	ADDQ         72(AX), R10
+	DECQ         R11
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	VPADDD       64(BX), Z1, Z1
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z2, Z2
+	VPADDD       64(BX), Z3, Z3
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	VPADDD       64(BX), Z5, Z5
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	VPADDD       64(BX), Z7, Z7
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z8, Z8
+	VPADDD       64(BX), Z9, Z9
+	MOVL         20(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z10, Z10
+	VPADDD       64(DX), Z11, Z11
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	VCVTDQ2PS    Z8, Z8
+	VCVTDQ2PS    Z9, Z9
+	VCVTDQ2PS    Z10, Z10
+	VCVTDQ2PS    Z11, Z11
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z12
+	VMOVUPS      (BX), Z13
+	VFMADD213PS  Z13, Z12, Z0
+	VFMADD213PS  Z13, Z12, Z2
+	VFMADD213PS  Z13, Z12, Z4
+	VFMADD213PS  Z13, Z12, Z6
+	VFMADD213PS  Z13, Z12, Z8
+	VFMADD213PS  Z13, Z12, Z10
+	VMOVUPS      64(DX), Z12
+	VMOVUPS      64(BX), Z13
+	VFMADD213PS  Z13, Z12, Z1
+	VFMADD213PS  Z13, Z12, Z3
+	VFMADD213PS  Z13, Z12, Z5
+	VFMADD213PS  Z13, Z12, Z7
+	VFMADD213PS  Z13, Z12, Z9
+	VFMADD213PS  Z13, Z12, Z11
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z12, Z12, Z12
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z0, K1
+	VMULPS  Z13, Z0, K1, Z0
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z1, K1
+	VMULPS  Z13, Z1, K1, Z1
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z2, K1
+	VMULPS  Z13, Z2, K1, Z2
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z3, K1
+	VMULPS  Z13, Z3, K1, Z3
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z4, K1
+	VMULPS  Z13, Z4, K1, Z4
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z5, K1
+	VMULPS  Z13, Z5, K1, Z5
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z6, K1
+	VMULPS  Z13, Z6, K1, Z6
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z7, K1
+	VMULPS  Z13, Z7, K1, Z7
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z8, K1
+	VMULPS  Z13, Z8, K1, Z8
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z9, K1
+	VMULPS  Z13, Z9, K1, Z9
+	VMOVUPS (DX), Z13
+	VCMPPS  $0x11, Z12, Z10, K1
+	VMULPS  Z13, Z10, K1, Z10
+	VMOVUPS 64(DX), Z13
+	VCMPPS  $0x11, Z12, Z11, K1
+	VMULPS  Z13, Z11, K1, Z11
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z12
+	VBROADCASTSS 164(AX), Z13
+	VMAXPS       Z12, Z0, Z0
+	VMINPS       Z13, Z0, Z0
+	VMAXPS       Z12, Z1, Z1
+	VMINPS       Z13, Z1, Z1
+	VMAXPS       Z12, Z2, Z2
+	VMINPS       Z13, Z2, Z2
+	VMAXPS       Z12, Z3, Z3
+	VMINPS       Z13, Z3, Z3
+	VMAXPS       Z12, Z4, Z4
+	VMINPS       Z13, Z4, Z4
+	VMAXPS       Z12, Z5, Z5
+	VMINPS       Z13, Z5, Z5
+	VMAXPS       Z12, Z6, Z6
+	VMINPS       Z13, Z6, Z6
+	VMAXPS       Z12, Z7, Z7
+	VMINPS       Z13, Z7, Z7
+	VMAXPS       Z12, Z8, Z8
+	VMINPS       Z13, Z8, Z8
+	VMAXPS       Z12, Z9, Z9
+	VMINPS       Z13, Z9, Z9
+	VMAXPS       Z12, Z10, Z10
+	VMINPS       Z13, Z10, Z10
+	VMAXPS       Z12, Z11, Z11
+	VMINPS       Z13, Z11, Z11
+
+wclipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Z12
+	VMOVUPS      (BX), Z13
+	VMULPS       Z12, Z0, Z0
+	VADDPS       Z13, Z0, Z0
+	VMULPS       Z12, Z2, Z2
+	VADDPS       Z13, Z2, Z2
+	VMULPS       Z12, Z4, Z4
+	VADDPS       Z13, Z4, Z4
+	VMULPS       Z12, Z6, Z6
+	VADDPS       Z13, Z6, Z6
+	VMULPS       Z12, Z8, Z8
+	VADDPS       Z13, Z8, Z8
+	VMULPS       Z12, Z10, Z10
+	VADDPS       Z13, Z10, Z10
+	VMOVUPS      64(DX), Z12
+	VMOVUPS      64(BX), Z13
+	VMULPS       Z12, Z1, Z1
+	VADDPS       Z13, Z1, Z1
+	VMULPS       Z12, Z3, Z3
+	VADDPS       Z13, Z3, Z3
+	VMULPS       Z12, Z5, Z5
+	VADDPS       Z13, Z5, Z5
+	VMULPS       Z12, Z7, Z7
+	VADDPS       Z13, Z7, Z7
+	VMULPS       Z12, Z9, Z9
+	VADDPS       Z13, Z9, Z9
+	VMULPS       Z12, Z11, Z11
+	VADDPS       Z13, Z11, Z11
+	VBROADCASTSS 232(AX), Z12
+	VBROADCASTSS 236(AX), Z13
+	VMAXPS       Z12, Z0, Z0
+	VMINPS       Z13, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VMAXPS       Z12, Z1, Z1
+	VMINPS       Z13, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VMAXPS       Z12, Z2, Z2
+	VMINPS       Z13, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VMAXPS       Z12, Z3, Z3
+	VMINPS       Z13, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VMAXPS       Z12, Z4, Z4
+	VMINPS       Z13, Z4, Z4
+	VCVTPS2DQ    Z4, Z4
+	VMAXPS       Z12, Z5, Z5
+	VMINPS       Z13, Z5, Z5
+	VCVTPS2DQ    Z5, Z5
+	VMAXPS       Z12, Z6, Z6
+	VMINPS       Z13, Z6, Z6
+	VCVTPS2DQ    Z6, Z6
+	VMAXPS       Z12, Z7, Z7
+	VMINPS       Z13, Z7, Z7
+	VCVTPS2DQ    Z7, Z7
+	VMAXPS       Z12, Z8, Z8
+	VMINPS       Z13, Z8, Z8
+	VCVTPS2DQ    Z8, Z8
+	VMAXPS       Z12, Z9, Z9
+	VMINPS       Z13, Z9, Z9
+	VCVTPS2DQ    Z9, Z9
+	VMAXPS       Z12, Z10, Z10
+	VMINPS       Z13, Z10, Z10
+	VCVTPS2DQ    Z10, Z10
+	VMAXPS       Z12, Z11, Z11
+	VMINPS       Z13, Z11, Z11
+	VCVTPS2DQ    Z11, Z11
+	CMPL         240(AX), $0x00
+	JEQ          woffset
+	VPBROADCASTD 240(AX), Z12
+	VPADDD       Z12, Z0, Z0
+	VPADDD       Z12, Z1, Z1
+	VPADDD       Z12, Z2, Z2
+	VPADDD       Z12, Z3, Z3
+	VPADDD       Z12, Z4, Z4
+	VPADDD       Z12, Z5, Z5
+	VPADDD       Z12, Z6, Z6
+	VPADDD       Z12, Z7, Z7
+	VPADDD       Z12, Z8, Z8
+	VPADDD       Z12, Z9, Z9
+	VPADDD       Z12, Z10, Z10
+	VPADDD       Z12, Z11, Z11
+
+woffset:
+	VPMOVDB Z0, (CX)
+	VPMOVDB Z1, 16(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z2, (CX)
+	VPMOVDB Z3, 16(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z4, (CX)
+	VPMOVDB Z5, 16(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z6, (CX)
+	VPMOVDB Z7, 16(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z8, (CX)
+	VPMOVDB Z9, 16(CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z10, (CX)
+	VPMOVDB Z11, 16(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x18, 120(AX)
+	ADDQ    $0x18, 112(AX)
+	SUBQ    $0x06, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z15, Z15, Z15
+	VPXORD Z16, Z16, Z16
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VMOVDQU32    64(DX), Z1
+	VPBROADCASTD (CX)(BX*1), Z2
+	VPDPBUSD     Z0, Z2, Z15
+	VPDPBUSD     Z1, Z2, Z16
+	ADDQ         $0x00000080, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z15, Z15
+	VPADDD       64(DX), Z16, Z16
+	VCVTDQ2PS    Z15, Z15
+	VCVTDQ2PS    Z16, Z16
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z15
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VFMADD213PS  Z1, Z0, Z16
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z15, K1
+	VMULPS  Z1, Z15, K1, Z15
+	VMOVUPS 64(DX), Z1
+	VCMPPS  $0x11, Z0, Z16, K1
+	VMULPS  Z1, Z16, K1, Z16
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z15, Z15
+	VMINPS       Z1, Z15, Z15
+	VMAXPS       Z0, Z16, Z16
+	VMINPS       Z1, Z16, Z16
+
+nclipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VMULPS       Z0, Z15, Z15
+	VADDPS       Z1, Z15, Z15
+	VMOVUPS      64(DX), Z0
+	VMOVUPS      64(BX), Z1
+	VMULPS       Z0, Z16, Z16
+	VADDPS       Z1, Z16, Z16
+	VBROADCASTSS 232(AX), Z0
+	VBROADCASTSS 236(AX), Z1
+	VMAXPS       Z0, Z15, Z15
+	VMINPS       Z1, Z15, Z15
+	VCVTPS2DQ    Z15, Z15
+	VMAXPS       Z0, Z16, Z16
+	VMINPS       Z1, Z16, Z16
+	VCVTPS2DQ    Z16, Z16
+	CMPL         240(AX), $0x00
+	JEQ          noffset
+	VPBROADCASTD 240(AX), Z0
+	VPADDD       Z0, Z15, Z15
+	VPADDD       Z0, Z16, Z16
+
+noffset:
+	VPMOVDB Z15, (CX)
+	VPMOVDB Z16, 16(CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x04, 120(AX)
+	ADDQ    $0x04, 112(AX)
+	SUBQ    $0x01, 80(AX)
+	JMP     narrow
+
+done:
+	VZEROUPPER
+	RET
+
+// func convBytesLevels16AVX512(job *byte)
+// Requires: AVX, AVX512DQ, AVX512F, AVX512VNNI
+TEXT ·convBytesLevels16AVX512(SB), NOSPLIT, $0-8
+	MOVQ job+0(FP), AX
+
+wide:
+	CMPQ   80(AX), $0x08
+	JLT    narrow
+	MOVQ   112(AX), CX
+	MOVL   (CX), DX
+	ADDQ   16(AX), DX
+	MOVL   4(CX), BX
+	ADDQ   16(AX), BX
+	MOVL   8(CX), SI
+	ADDQ   16(AX), SI
+	MOVL   12(CX), DI
+	ADDQ   16(AX), DI
+	MOVL   16(CX), R8
+	ADDQ   16(AX), R8
+	MOVL   20(CX), R9
+	ADDQ   16(AX), R9
+	MOVL   24(CX), R10
+	ADDQ   16(AX), R10
+	MOVL   28(CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), R11
+	VPXORD Z0, Z0, Z0
+	VPXORD Z1, Z1, Z1
+	VPXORD Z2, Z2, Z2
+	VPXORD Z3, Z3, Z3
+	VPXORD Z4, Z4, Z4
+	VPXORD Z5, Z5, Z5
+	VPXORD Z6, Z6, Z6
+	VPXORD Z7, Z7, Z7
+	MOVQ   48(AX), R11
+	XORQ   R12, R12
+	MOVQ   56(AX), R13
+
+wrow:
+	MOVQ 64(AX), R14
+	ADDQ R12, R14
+
+wpiece:
+	VMOVDQU32    (R11), Z8
+	VPBROADCASTD (DX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z0
+	VPBROADCASTD (BX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z1
+	VPBROADCASTD (SI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z2
+	VPBROADCASTD (DI)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z3
+	VPBROADCASTD (R8)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z4
+	VPBROADCASTD (R9)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z5
+	VPBROADCASTD (R10)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z6
+	VPBROADCASTD (CX)(R12*1), Z9
+	VPDPBUSD     Z8, Z9, Z7
+	ADDQ         $0x00000040, R11
+	ADDQ         $0x04, R12
+	CMPQ         R12, R14
+	JNE          wpiece
+	ADDQ         72(AX), R12
+	DECQ         R13
+	JNE          wrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z0, Z0
+	MOVL         4(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z1, Z1
+	MOVL         8(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z2, Z2
+	MOVL         12(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z3, Z3
+	MOVL         16(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z4, Z4
+	MOVL         20(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z5, Z5
+	MOVL         24(DX), BX
+	ADDQ         40(AX), BX
+	VPADDD       (BX), Z6, Z6
+	MOVL         28(DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z7, Z7
+	VCVTDQ2PS    Z0, Z0
+	VCVTDQ2PS    Z1, Z1
+	VCVTDQ2PS    Z2, Z2
+	VCVTDQ2PS    Z3, Z3
+	VCVTDQ2PS    Z4, Z4
+	VCVTDQ2PS    Z5, Z5
+	VCVTDQ2PS    Z6, Z6
+	VCVTDQ2PS    Z7, Z7
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          wscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z8
+	VMOVUPS      (BX), Z9
+	VFMADD213PS  Z9, Z8, Z0
+	VFMADD213PS  Z9, Z8, Z1
+	VFMADD213PS  Z9, Z8, Z2
+	VFMADD213PS  Z9, Z8, Z3
+	VFMADD213PS  Z9, Z8, Z4
+	VFMADD213PS  Z9, Z8, Z5
+	VFMADD213PS  Z9, Z8, Z6
+	VFMADD213PS  Z9, Z8, Z7
+
+wscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     wsloped
+	VXORPS  Z8, Z8, Z8
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z0, K1
+	VMULPS  Z9, Z0, K1, Z0
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z1, K1
+	VMULPS  Z9, Z1, K1, Z1
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z2, K1
+	VMULPS  Z9, Z2, K1, Z2
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z3, K1
+	VMULPS  Z9, Z3, K1, Z3
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z4, K1
+	VMULPS  Z9, Z4, K1, Z4
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z5, K1
+	VMULPS  Z9, Z5, K1, Z5
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z6, K1
+	VMULPS  Z9, Z6, K1, Z6
+	VMOVUPS (DX), Z9
+	VCMPPS  $0x11, Z8, Z7, K1
+	VMULPS  Z9, Z7, K1, Z7
+
+wsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          wclipped
+	VBROADCASTSS 160(AX), Z8
+	VBROADCASTSS 164(AX), Z9
+	VMAXPS       Z8, Z0, Z0
+	VMINPS       Z9, Z0, Z0
+	VMAXPS       Z8, Z1, Z1
+	VMINPS       Z9, Z1, Z1
+	VMAXPS       Z8, Z2, Z2
+	VMINPS       Z9, Z2, Z2
+	VMAXPS       Z8, Z3, Z3
+	VMINPS       Z9, Z3, Z3
+	VMAXPS       Z8, Z4, Z4
+	VMINPS       Z9, Z4, Z4
+	VMAXPS       Z8, Z5, Z5
+	VMINPS       Z9, Z5, Z5
+	VMAXPS       Z8, Z6, Z6
+	VMINPS       Z9, Z6, Z6
+	VMAXPS       Z8, Z7, Z7
+	VMINPS       Z9, Z7, Z7
+
+wclipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Z8
+	VMOVUPS      (BX), Z9
+	VMULPS       Z8, Z0, Z0
+	VADDPS       Z9, Z0, Z0
+	VMULPS       Z8, Z1, Z1
+	VADDPS       Z9, Z1, Z1
+	VMULPS       Z8, Z2, Z2
+	VADDPS       Z9, Z2, Z2
+	VMULPS       Z8, Z3, Z3
+	VADDPS       Z9, Z3, Z3
+	VMULPS       Z8, Z4, Z4
+	VADDPS       Z9, Z4, Z4
+	VMULPS       Z8, Z5, Z5
+	VADDPS       Z9, Z5, Z5
+	VMULPS       Z8, Z6, Z6
+	VADDPS       Z9, Z6, Z6
+	VMULPS       Z8, Z7, Z7
+	VADDPS       Z9, Z7, Z7
+	VBROADCASTSS 232(AX), Z8
+	VBROADCASTSS 236(AX), Z9
+	VMAXPS       Z8, Z0, Z0
+	VMINPS       Z9, Z0, Z0
+	VCVTPS2DQ    Z0, Z0
+	VMAXPS       Z8, Z1, Z1
+	VMINPS       Z9, Z1, Z1
+	VCVTPS2DQ    Z1, Z1
+	VMAXPS       Z8, Z2, Z2
+	VMINPS       Z9, Z2, Z2
+	VCVTPS2DQ    Z2, Z2
+	VMAXPS       Z8, Z3, Z3
+	VMINPS       Z9, Z3, Z3
+	VCVTPS2DQ    Z3, Z3
+	VMAXPS       Z8, Z4, Z4
+	VMINPS       Z9, Z4, Z4
+	VCVTPS2DQ    Z4, Z4
+	VMAXPS       Z8, Z5, Z5
+	VMINPS       Z9, Z5, Z5
+	VCVTPS2DQ    Z5, Z5
+	VMAXPS       Z8, Z6, Z6
+	VMINPS       Z9, Z6, Z6
+	VCVTPS2DQ    Z6, Z6
+	VMAXPS       Z8, Z7, Z7
+	VMINPS       Z9, Z7, Z7
+	VCVTPS2DQ    Z7, Z7
+	CMPL         240(AX), $0x00
+	JEQ          woffset
+	VPBROADCASTD 240(AX), Z8
+	VPADDD       Z8, Z0, Z0
+	VPADDD       Z8, Z1, Z1
+	VPADDD       Z8, Z2, Z2
+	VPADDD       Z8, Z3, Z3
+	VPADDD       Z8, Z4, Z4
+	VPADDD       Z8, Z5, Z5
+	VPADDD       Z8, Z6, Z6
+	VPADDD       Z8, Z7, Z7
+
+woffset:
+	VPMOVDB Z0, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z1, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z2, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z3, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z4, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z5, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z6, (CX)
+	ADDQ    8(AX), CX
+	VPMOVDB Z7, (CX)
+	ADDQ    8(AX), CX
+	MOVQ    CX, 104(AX)
+	ADDQ    $0x20, 120(AX)
+	ADDQ    $0x20, 112(AX)
+	SUBQ    $0x08, 80(AX)
+	JMP     wide
+
+narrow:
+	CMPQ   80(AX), $0x00
+	JEQ    done
+	MOVQ   112(AX), CX
+	MOVL   (CX), CX
+	ADDQ   16(AX), CX
+	MOVQ   120(AX), DX
+	VPXORD Z10, Z10, Z10
+	MOVQ   48(AX), DX
+	XORQ   BX, BX
+	MOVQ   56(AX), SI
+
+nrow:
+	MOVQ 64(AX), DI
+	ADDQ BX, DI
+
+npiece:
+	VMOVDQU32    (DX), Z0
+	VPBROADCASTD (CX)(BX*1), Z1
+	VPDPBUSD     Z0, Z1, Z10
+	ADDQ         $0x00000040, DX
+	ADDQ         $0x04, BX
+	CMPQ         BX, DI
+	JNE          npiece
+	ADDQ         72(AX), BX
+	DECQ         SI
+	JNE          nrow
+	MOVQ         104(AX), CX
+	MOVQ         120(AX), DX
+	MOVL         (DX), DX
+	ADDQ         40(AX), DX
+	VPADDD       (DX), Z10, Z10
+	VCVTDQ2PS    Z10, Z10
+	MOVQ         128(AX), DX
+	TESTQ        DX, DX
+	JEQ          nscaled
+	MOVQ         136(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VFMADD213PS  Z1, Z0, Z10
+
+nscaled:
+	MOVQ    144(AX), DX
+	TESTQ   DX, DX
+	JEQ     nsloped
+	VXORPS  Z0, Z0, Z0
+	VMOVUPS (DX), Z1
+	VCMPPS  $0x11, Z0, Z10, K1
+	VMULPS  Z1, Z10, K1, Z10
+
+nsloped:
+	MOVQ         152(AX), DX
+	TESTQ        DX, DX
+	JEQ          nclipped
+	VBROADCASTSS 160(AX), Z0
+	VBROADCASTSS 164(AX), Z1
+	VMAXPS       Z0, Z10, Z10
+	VMINPS       Z1, Z10, Z10
+
+nclipped:
+	MOVQ         216(AX), DX
+	MOVQ         224(AX), BX
+	VMOVUPS      (DX), Z0
+	VMOVUPS      (BX), Z1
+	VMULPS       Z0, Z10, Z10
+	VADDPS       Z1, Z10, Z10
+	VBROADCASTSS 232(AX), Z0
+	VBROADCASTSS 236(AX), Z1
+	VMAXPS       Z0, Z10, Z10
+	VMINPS       Z1, Z10, Z10
+	VCVTPS2DQ    Z10, Z10
+	CMPL         240(AX), $0x00
+	JEQ          noffset
+	VPBROADCASTD 240(AX), Z0
+	VPADDD       Z0, Z10, Z10
+
+noffset:
+	VPMOVDB Z10, (CX)
 	ADDQ    8(AX), CX
 	MOVQ    CX, 104(AX)
 	ADDQ    $0x04, 120(AX)

@@ -22,6 +22,14 @@ func thresholdFloat(dst []uint64, step int, sums []float32, stride int, t []floa
 	}
 }
 
+func thresholdPlanes(dst []uint64, step, plane int, values []float32, stride int, t []float32, pixels int) {
+	next := len(t) / 3
+	for o := 0; o < next && pixels > 0; o += bits.WordBits {
+		n := min(next-o, bits.WordBits)
+		thresholdPlanesAVX512(&dst[o/bits.WordBits], &values[o], &t[o], n, pixels, 8*step, 4*stride, 8*plane, 4*next)
+	}
+}
+
 func scale(dst []float32, stride int, sums []int32, step, n, rows int, end kern.End) {
 	if n > 0 && rows > 0 {
 		job := kern.NewEndJob(dst, stride, sums, step, n, rows, end)

@@ -164,6 +164,219 @@ done:
 	VZEROUPPER
 	RET
 
+// func thresholdPlanesAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int, plane int, next int)
+// Requires: AVX, AVX512F, BMI2, CMOV
+TEXT ·thresholdPlanesAVX512(SB), NOSPLIT, $0-72
+	MOVQ      dst+0(FP), AX
+	MOVQ      values+8(FP), CX
+	MOVQ      t+16(FP), DX
+	MOVQ      n+24(FP), BX
+	MOVQ      pixels+32(FP), SI
+	MOVQ      step+40(FP), DI
+	MOVQ      stride+48(FP), R8
+	MOVQ      plane+56(FP), R9
+	MOVQ      next+64(FP), R10
+	CMPQ      BX, $0x30
+	JGT       vectors4
+	CMPQ      BX, $0x20
+	JGT       vectors3
+	CMPQ      BX, $0x10
+	JGT       vectors2
+	SUBQ      $0x00, BX
+	MOVQ      $0x00000010, R11
+	CMPQ      BX, R11
+	CMOVQLT   BX, R11
+	MOVQ      $-1, BX
+	BZHIQ     R11, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS.Z (DX), K1, Z0
+	ADDQ      R10, DX
+	VMOVUPS.Z (DX), K1, Z1
+	ADDQ      R10, DX
+	VMOVUPS.Z (DX), K1, Z2
+	XORQ      DX, DX
+
+pixel1:
+	MOVQ      DX, (AX)
+	MOVQ      DX, (AX)(R9*1)
+	VMOVUPS.Z (CX), K1, Z3
+	VCMPPS    $0x0d, Z0, Z3, K1, K2
+	VCMPPS    $0x0d, Z1, Z3, K1, K3
+	VCMPPS    $0x0d, Z2, Z3, K1, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, (AX)
+	KMOVW     K3, (AX)(R9*1)
+	ADDQ      DI, AX
+	ADDQ      R8, CX
+	DECQ      SI
+	JNE       pixel1
+	VZEROUPPER
+	RET
+
+vectors2:
+	SUBQ      $0x10, BX
+	MOVQ      $0x00000010, R11
+	CMPQ      BX, R11
+	CMOVQLT   BX, R11
+	MOVQ      $-1, BX
+	BZHIQ     R11, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS   (DX), Z0
+	VMOVUPS.Z 64(DX), K1, Z1
+	ADDQ      R10, DX
+	VMOVUPS   (DX), Z2
+	VMOVUPS.Z 64(DX), K1, Z3
+	ADDQ      R10, DX
+	VMOVUPS   (DX), Z4
+	VMOVUPS.Z 64(DX), K1, Z5
+	XORQ      DX, DX
+
+pixel2:
+	MOVQ      DX, (AX)
+	MOVQ      DX, (AX)(R9*1)
+	VMOVUPS   (CX), Z6
+	VCMPPS    $0x0d, Z0, Z6, K2
+	VCMPPS    $0x0d, Z2, Z6, K3
+	VCMPPS    $0x0d, Z4, Z6, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, (AX)
+	KMOVW     K3, (AX)(R9*1)
+	VMOVUPS.Z 64(CX), K1, Z6
+	VCMPPS    $0x0d, Z1, Z6, K1, K2
+	VCMPPS    $0x0d, Z3, Z6, K1, K3
+	VCMPPS    $0x0d, Z5, Z6, K1, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, 2(AX)
+	KMOVW     K3, 2(AX)(R9*1)
+	ADDQ      DI, AX
+	ADDQ      R8, CX
+	DECQ      SI
+	JNE       pixel2
+	VZEROUPPER
+	RET
+
+vectors3:
+	SUBQ      $0x20, BX
+	MOVQ      $0x00000010, R11
+	CMPQ      BX, R11
+	CMOVQLT   BX, R11
+	MOVQ      $-1, BX
+	BZHIQ     R11, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS   (DX), Z0
+	VMOVUPS   64(DX), Z1
+	VMOVUPS.Z 128(DX), K1, Z2
+	ADDQ      R10, DX
+	VMOVUPS   (DX), Z3
+	VMOVUPS   64(DX), Z4
+	VMOVUPS.Z 128(DX), K1, Z5
+	ADDQ      R10, DX
+	VMOVUPS   (DX), Z6
+	VMOVUPS   64(DX), Z7
+	VMOVUPS.Z 128(DX), K1, Z8
+	XORQ      DX, DX
+
+pixel3:
+	MOVQ      DX, (AX)
+	MOVQ      DX, (AX)(R9*1)
+	VMOVUPS   (CX), Z9
+	VCMPPS    $0x0d, Z0, Z9, K2
+	VCMPPS    $0x0d, Z3, Z9, K3
+	VCMPPS    $0x0d, Z6, Z9, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, (AX)
+	KMOVW     K3, (AX)(R9*1)
+	VMOVUPS   64(CX), Z9
+	VCMPPS    $0x0d, Z1, Z9, K2
+	VCMPPS    $0x0d, Z4, Z9, K3
+	VCMPPS    $0x0d, Z7, Z9, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, 2(AX)
+	KMOVW     K3, 2(AX)(R9*1)
+	VMOVUPS.Z 128(CX), K1, Z9
+	VCMPPS    $0x0d, Z2, Z9, K1, K2
+	VCMPPS    $0x0d, Z5, Z9, K1, K3
+	VCMPPS    $0x0d, Z8, Z9, K1, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, 4(AX)
+	KMOVW     K3, 4(AX)(R9*1)
+	ADDQ      DI, AX
+	ADDQ      R8, CX
+	DECQ      SI
+	JNE       pixel3
+	VZEROUPPER
+	RET
+
+vectors4:
+	SUBQ      $0x30, BX
+	MOVQ      $0x00000010, R11
+	CMPQ      BX, R11
+	CMOVQLT   BX, R11
+	MOVQ      $-1, BX
+	BZHIQ     R11, BX, BX
+	KMOVW     BX, K1
+	VMOVUPS   (DX), Z0
+	VMOVUPS   64(DX), Z1
+	VMOVUPS   128(DX), Z2
+	VMOVUPS.Z 192(DX), K1, Z3
+	ADDQ      R10, DX
+	VMOVUPS   (DX), Z4
+	VMOVUPS   64(DX), Z5
+	VMOVUPS   128(DX), Z6
+	VMOVUPS.Z 192(DX), K1, Z7
+	ADDQ      R10, DX
+	VMOVUPS   (DX), Z8
+	VMOVUPS   64(DX), Z9
+	VMOVUPS   128(DX), Z10
+	VMOVUPS.Z 192(DX), K1, Z11
+	XORQ      DX, DX
+
+pixel4:
+	VMOVUPS   (CX), Z12
+	VCMPPS    $0x0d, Z0, Z12, K2
+	VCMPPS    $0x0d, Z4, Z12, K3
+	VCMPPS    $0x0d, Z8, Z12, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, (AX)
+	KMOVW     K3, (AX)(R9*1)
+	VMOVUPS   64(CX), Z12
+	VCMPPS    $0x0d, Z1, Z12, K2
+	VCMPPS    $0x0d, Z5, Z12, K3
+	VCMPPS    $0x0d, Z9, Z12, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, 2(AX)
+	KMOVW     K3, 2(AX)(R9*1)
+	VMOVUPS   128(CX), Z12
+	VCMPPS    $0x0d, Z2, Z12, K2
+	VCMPPS    $0x0d, Z6, Z12, K3
+	VCMPPS    $0x0d, Z10, Z12, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, 4(AX)
+	KMOVW     K3, 4(AX)(R9*1)
+	VMOVUPS.Z 192(CX), K1, Z12
+	VCMPPS    $0x0d, Z3, Z12, K1, K2
+	VCMPPS    $0x0d, Z7, Z12, K1, K3
+	VCMPPS    $0x0d, Z11, Z12, K1, K4
+	KXORW     K2, K3, K2
+	KXORW     K4, K2, K2
+	KMOVW     K2, 6(AX)
+	KMOVW     K3, 6(AX)(R9*1)
+	ADDQ      DI, AX
+	ADDQ      R8, CX
+	DECQ      SI
+	JNE       pixel4
+	VZEROUPPER
+	RET
+
 // func scaleAVX512(job *byte)
 // Requires: AVX, AVX512DQ, AVX512F, BMI2
 TEXT ·scaleAVX512(SB), NOSPLIT, $0-8

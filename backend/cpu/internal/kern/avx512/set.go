@@ -31,11 +31,11 @@ func Set() kern.Set {
 		MaxTaps:   math.MaxInt32,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return packBits32(w, outputs, rows, n, []kern.WideKernels{
-				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512,
+				{Outputs: 16, Conv: convBits16AVX512, Sums: convBitsSums16AVX512, Floats: convBitsFloats16AVX512, Pooled: convBitsPooled16AVX512, PooledAlike: convBitsPooledAlike16AVX512,
 					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To216AVX512, {2, 1}: convBitsPlanes2To116AVX512, {2, 2}: convBitsPlanes2To216AVX512, {2, 0}: convBitsPlanes2Sums16AVX512}},
-				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512,
+				{Outputs: 32, Conv: convBits32AVX512, Sums: convBitsSums32AVX512, Floats: convBitsFloats32AVX512, Pooled: convBitsPooled32AVX512, PooledAlike: convBitsPooledAlike32AVX512,
 					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To232AVX512, {2, 1}: convBitsPlanes2To132AVX512, {2, 2}: convBitsPlanes2To232AVX512, {2, 0}: convBitsPlanes2Sums32AVX512}},
-				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512,
+				{Outputs: 48, Conv: convBits48AVX512, Sums: convBitsSums48AVX512, Floats: convBitsFloats48AVX512, Pooled: convBitsPooled48AVX512, PooledAlike: convBitsPooledAlike48AVX512,
 					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To248AVX512, {2, 1}: convBitsPlanes2To148AVX512, {2, 2}: convBitsPlanes2To248AVX512, {2, 0}: convBitsPlanes2Sums48AVX512}},
 				{Outputs: 64, Conv: convBits64AVX512, Sums: convBitsSums64AVX512, Floats: convBitsFloats64AVX512, Pooled: convBitsPooled64AVX512, PooledAlike: convBitsPooledAlike64AVX512,
 					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To264AVX512, {2, 1}: convBitsPlanes2To164AVX512, {2, 2}: convBitsPlanes2To264AVX512, {2, 0}: convBitsPlanes2Sums64AVX512}},
@@ -46,17 +46,17 @@ func Set() kern.Set {
 		Patches:     patches,
 		PackBytes: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
 			return kern.PackSigns(w, outputs, rows, n, 4, []kern.WideKernels{
-				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Pooled: convBytesPooled16AVX512},
-				{Outputs: 32, Conv: convBytes32AVX512, Sums: convBytesSums32AVX512, Pooled: convBytesPooled32AVX512},
-				{Outputs: 48, Conv: convBytes48AVX512, Sums: convBytesSums48AVX512, Pooled: convBytesPooled48AVX512},
+				{Outputs: 16, Conv: convBytes16AVX512, Sums: convBytesSums16AVX512, Floats: convBytesFloats16AVX512, Levels: convBytesLevels16AVX512, Pooled: convBytesPooled16AVX512},
+				{Outputs: 32, Conv: convBytes32AVX512, Sums: convBytesSums32AVX512, Floats: convBytesFloats32AVX512, Levels: convBytesLevels32AVX512, Pooled: convBytesPooled32AVX512},
+				{Outputs: 48, Conv: convBytes48AVX512, Sums: convBytesSums48AVX512, Floats: convBytesFloats48AVX512, Levels: convBytesLevels48AVX512, Pooled: convBytesPooled48AVX512},
 				{Outputs: 64, Conv: convBytes64AVX512, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512, Levels: convBytesLevels64AVX512, Pooled: convBytesPooled64AVX512},
 			})
 		},
 		PackInt8: func(w []int8, outputs, rows, n int, _ uint8) *kern.WideFilter {
 			return kern.PackPieces(w, outputs, rows, n, 4, []kern.WideKernels{
-				{Outputs: 16, Sums: convBytesSums16AVX512},
-				{Outputs: 32, Sums: convBytesSums32AVX512},
-				{Outputs: 48, Sums: convBytesSums48AVX512},
+				{Outputs: 16, Sums: convBytesSums16AVX512, Floats: convBytesFloats16AVX512, Levels: convBytesLevels16AVX512},
+				{Outputs: 32, Sums: convBytesSums32AVX512, Floats: convBytesFloats32AVX512, Levels: convBytesLevels32AVX512},
+				{Outputs: 48, Sums: convBytesSums48AVX512, Floats: convBytesFloats48AVX512, Levels: convBytesLevels48AVX512},
 				{Outputs: 64, Sums: convBytesSums64AVX512, Floats: convBytesFloats64AVX512, Levels: convBytesLevels64AVX512},
 			})
 		},
@@ -78,6 +78,7 @@ func Set() kern.Set {
 	s.FMAColumns, s.Columns = fmaColumns, columns
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
+	s.ThresholdPlanes = thresholdPlanes
 	s.Scale = scale
 	s.ScaleFloat = scaleFloat
 	s.ScaleBytes = scaleBytes

@@ -85,6 +85,33 @@ func convBitsSums16AVX512(job *byte)
 //go:noescape
 func convBitsFloats64AVX512(job *byte)
 
+// convBitsFloats48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats48AVX512(job *byte)
+
+// convBitsFloats32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats32AVX512(job *byte)
+
+// convBitsFloats16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats16AVX512(job *byte)
+
 // convBitsPlanes1To264AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -382,6 +409,33 @@ func convBytesSums16AVX512(job *byte)
 //go:noescape
 func convBytesFloats64AVX512(job *byte)
 
+// convBytesFloats48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convBytesFloats48AVX512(job *byte)
+
+// convBytesFloats32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convBytesFloats32AVX512(job *byte)
+
+// convBytesFloats16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = end of float32(table[class[p]][o] + c[o]), plus what is added
+//
+//go:noescape
+func convBytesFloats16AVX512(job *byte)
+
 // convBytesLevels64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
 //
@@ -390,6 +444,33 @@ func convBytesFloats64AVX512(job *byte)
 //
 //go:noescape
 func convBytesLevels64AVX512(job *byte)
+
+// convBytesLevels48AVX512 computes, for every pixel p and each of 48 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels48AVX512(job *byte)
+
+// convBytesLevels32AVX512 computes, for every pixel p and each of 32 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels32AVX512(job *byte)
+
+// convBytesLevels16AVX512 computes, for every pixel p and each of 16 outputs o, with x the 32-bit
+// pieces of the patch at src + at[p],
+//
+//	c[o] = Σ over i of Σ of 4 bytes of x[i]·w[i][o]
+//	dst[p][o] = level of the end of float32(table[class[p]][o] + c[o])
+//
+//go:noescape
+func convBytesLevels16AVX512(job *byte)
 
 // convBytesPooled64AVX512 computes, for every pixel p and each of 64 outputs o, with x the 32-bit
 // pieces of the patch at src + at[p],
@@ -1486,6 +1567,15 @@ func thresholdAVX512(dst *uint64, values *int32, t *int32, n int, pixels int, st
 //
 //go:noescape
 func thresholdFloatAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int)
+
+// thresholdPlanesAVX512 counts, for o < n, 0 < n ≤ 64, and every pixel, pixels > 0, the thresholds
+// that values[o] reaches of t[o], and those that follow, each next bytes behind the one before,
+// and sets bit o of dst to whether they are odd, and that of the word plane bytes behind it to
+// whether the second one is reached. Other bits are 0. step and stride are the bytes from a pixel
+// to the next one, of dst and of values.
+//
+//go:noescape
+func thresholdPlanesAVX512(dst *uint64, values *float32, t *float32, n int, pixels int, step int, stride int, plane int, next int)
 
 // scaleAVX512 writes the rows of an EndJob, whose values are float32(src[o]).
 // dst may be src.

@@ -22,7 +22,7 @@ func requireOneOf(t *testing.T, sets ...string) { require.Contains(t, sets, path
 func TestThreshold(t *testing.T) {
 	extremes := []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for _, n := range []int{1, 3, 4, 31, 32, 33, 63, 64, 65, 100, 128, 130} {
+		for _, n := range []int{1, 3, 4, 8, 16, 31, 32, 33, 48, 56, 63, 64, 65, 72, 100, 128, 130} {
 			for _, pixels := range []int{1, 2, 5} {
 				stride, step := n+rng.IntN(3), bits.Words(n)+rng.IntN(2)
 				draw := func() int32 {
@@ -66,6 +66,53 @@ func TestThreshold(t *testing.T) {
 				checkFloat()
 				require.Equal(t, want, got)
 				require.Equal(t, wantFloat, gotFloat)
+			}
+		}
+	})
+}
+
+// Three thresholds in ascending order, of which a value reaches none to all.
+func TestThresholdPlanes(t *testing.T) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		if s.ThresholdPlanes == nil {
+			t.Skip("the set has none")
+		}
+		for n := 8; n <= 200; n += 8 {
+			for _, pixels := range []int{0, 1, 2, 7} {
+				stride, words := n+rng.IntN(3), bits.Words(n)
+				step := 2*words + rng.IntN(2)
+				plane := words + rng.IntN(step-2*words+1)
+				values, thresholds := awkwards(rng, pixels*stride+1), make([]float32, 3*n)
+				for o := range n {
+					list := awkwards(rng, 3)
+					if pixels > 0 && rng.IntN(2) == 0 {
+						list[1] = values[o] // a tie, or NaN
+					}
+					slices.Sort(list)
+					for k, v := range list {
+						thresholds[k*n+o] = v
+					}
+				}
+				dst, check := guarded[uint64](t, max(0, pixels*step))
+				want := append([]uint64{}, dst...)
+				for p := range pixels {
+					low, high := make([]int8, n), make([]int8, n)
+					for o := range n {
+						for k := range 3 {
+							if values[p*stride+o] >= thresholds[k*n+o] {
+								low[o] ^= 1
+							}
+						}
+						if values[p*stride+o] >= thresholds[n+o] {
+							high[o] = 1
+						}
+					}
+					bits.Pack(want[p*step:], low, n)
+					bits.Pack(want[p*step+plane:], high, n)
+				}
+				s.ThresholdPlanes(dst, step, plane, values, stride, thresholds, pixels)
+				check()
+				require.Equal(t, want, append([]uint64{}, dst...), "%d values, %d pixels", n, pixels)
 			}
 		}
 	})

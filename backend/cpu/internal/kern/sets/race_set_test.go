@@ -109,6 +109,16 @@ var racySetCalls = []racyCall{
 			probes(written, "dst", dst), probes(alone, "between pixels", dst[2:3]),
 			probes(read, "sums", sums), between(sums), probes(read, "t", t))
 	}},
+	{"ThresholdPlanes", func(s *kern.Set) (func(), []probe) {
+		if s.ThresholdPlanes == nil {
+			return nil, nil
+		}
+		const n = 64
+		dst, values, t := make([]uint64, 3*racyPixels-1), rows[float32](racyPixels), make([]float32, 3*n)
+		return func() { s.ThresholdPlanes(dst, 3, 1, values, racyStep, t, racyPixels) }, slices.Concat(
+			probes(written, "dst", dst), probes(alone, "between pixels", dst[2:3]),
+			probes(read, "values", values[:(racyPixels-1)*racyStep+n]), between(values), probes(read, "t", t))
+	}},
 	{"AddTwice", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[int32](), row[int32]()
 		return func() { s.AddTwice(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))

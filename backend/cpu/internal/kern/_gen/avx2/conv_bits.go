@@ -18,6 +18,7 @@ func convBits() {
 		conv(false, sums, false, 4, 1)
 	}
 	(&kernel{floats: true, pixels: 4, vectors: 2}).write()
+	(&kernel{floats: true, pixels: 4, vectors: 1}).write()
 	for _, vectors := range []int{2, 1} {
 		conv(false, false, true, 4, vectors)
 		short(vectors)

@@ -17,8 +17,11 @@ func convBytes() {
 		conv(true, sums, false, 4, 2)
 		conv(true, sums, false, 4, 1)
 	}
-	(&kernel{bytes: true, floats: true, pixels: 2, vectors: 4}).write()
-	(&kernel{bytes: true, levels: true, order: levelOrder(), pixels: 2, vectors: 4}).write()
+	order := levelOrder()
+	for _, tile := range [][2]int{{2, 4}, {4, 2}, {4, 1}} {
+		(&kernel{bytes: true, floats: true, pixels: tile[0], vectors: tile[1]}).write()
+		(&kernel{bytes: true, levels: true, order: order, pixels: tile[0], vectors: tile[1]}).write()
+	}
 	for _, vectors := range []int{2, 1} {
 		conv(true, false, true, 4, vectors)
 	}

@@ -14,6 +14,7 @@ import (
 func elementwise() {
 	laneMasks()
 	thresholds()
+	narrowThresholds()
 	gen.Ends(ymm)
 	gen.EndBytes(ymm, 3)
 	pairs()

@@ -28,7 +28,8 @@ func levelsOfFloats() {
 // 16 bytes side by side.
 func levelOrder() Mem { return table("levelOrder", words(0|4<<32, 1|5<<32, 2|6<<32, 3|7<<32)) }
 
-// storeLevels stores int32 values as bytes, those of a vector or of several times four.
+// storeLevels stores int32 values as bytes, those of one or two vectors, or of several times
+// four.
 func storeLevels(x []reg.VecVirtual, order, dst Mem) {
 	if len(x) == 1 {
 		high := XMM()
@@ -36,6 +37,15 @@ func storeLevels(x []reg.VecVirtual, order, dst Mem) {
 		VPACKUSDW(high, x[0].AsX(), high)
 		VPACKUSWB(high, high, high)
 		VMOVQ(high, dst)
+		return
+	}
+	if len(x) == 2 {
+		places := YMM()
+		VPACKUSDW(x[1], x[0], x[0])
+		VPACKUSWB(x[0], x[0], x[0])
+		VMOVDQU(order, places)
+		VPERMD(x[0], places, x[0])
+		VMOVDQU(x[0].AsX(), dst)
 		return
 	}
 	for v := 0; v < len(x); v += 4 {

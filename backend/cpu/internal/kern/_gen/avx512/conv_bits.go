@@ -2,13 +2,12 @@ package main
 
 // convBits writes the convolutions of bits.
 func convBits() {
-	for _, out := range []result{packed, sums} {
+	for _, out := range []result{packed, sums, floats} {
 		conv(bitsKind, out, 4, 4)
 		conv(bitsKind, out, 5, 3)
 		conv(bitsKind, out, 6, 2)
-		conv(bitsKind, out, 6, 1)
+		conv(bitsKind, out, 8, 1)
 	}
-	conv(bitsKind, floats, 4, 4)
 	for _, p := range [][2]int{{1, 2}, {2, 1}, {2, 2}, {2, 0}} {
 		out := planes
 		if p[1] == 0 {

@@ -13,6 +13,7 @@ import (
 // elementwise writes what makes an output of every value.
 func elementwise() {
 	thresholds()
+	thresholdPlanes()
 	gen.Ends(zmm)
 	gen.EndBytes(zmm, 3)
 	choose()
