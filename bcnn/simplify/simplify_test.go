@@ -210,7 +210,7 @@ func TestRules(t *testing.T) {
 				sum = then(n, bcnn.Add{}, sum, then(n, sign, then(n, scale(1, -t), bcnn.NetworkInput)))
 			}
 			then(n, conv(8, 3, 1, 0.5, -0.5), sum)
-		}, []int{2}, simplify.Functions, []int{1, 1, 1}},
+		}, []int{1}, simplify.Functions, []int{1, 1, 1}},
 		{"the product of two conditions on one value", func(n *bcnn.Network) {
 			a := then(n, scale(0.5, 0.5), then(n, sign, bcnn.NetworkInput))
 			b := then(n, scale(0.5, 0.5), then(n, sign, then(n, scale(2, -1), bcnn.NetworkInput)))
