@@ -142,7 +142,7 @@ func TestTruncated(t *testing.T) {
 	} {
 		for _, to := range []string{url, wire} {
 			c := raw(t, to, text)
-			require.NoError(t, c.(*net.TCPConn).CloseWrite())
+			c.(*net.TCPConn).CloseWrite() // an error where the server has ended the connection first
 			closed(t, c)
 		}
 	}
