@@ -338,6 +338,13 @@ func tableCases() []Case {
 				b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 9, Weights: b.integers(s8, 9*4, c)})
 			}))
 	}
+	for _, c := range []int{128, 130} { // planes of few channels cost more than bytes
+		cases = append(cases, layerCase("table/planes", "bytes", [3]int{3, 4, c}, fillRandom, func(b *builder) {
+			bends(b, false)
+			b.quantize(activationLevels[1], false)
+			b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 2, KW: 2}, Out: 9}, false)
+		}))
+	}
 	return cases
 }
 

@@ -144,7 +144,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 	require.Greater(t, len(names), 500)
 	features := []string{"threshold", "grey", "lbp", "minmax", "binarize flip", "border", "sign of float32", "sign flip",
 		"sign to planes", "conv of planes to planes", "conv of planes to bits", "conv of planes to sums", "conv to planes, pool", "maxpool of planes",
-		"table to uint8", "table to uint8 each", "table to uint8, not of words",
+		"table to planes", "table to bits", "table to uint8", "table to uint8 each", "table to uint8, not of words",
 		"quantize to float32", "quantize to float32 each", "quantize to uint8", "quantize to uint8 each", "maxpool of uint8", "maxpool of uint8 padded",
 		"add of float32", "add relu", "add prelu", "add clip", "avgpool of bits", "avgpool of float32",
 		"avgpool of bits padding true", "avgpool of bits padding false", "avgpool of float32 padding true", "avgpool of float32 padding false",
