@@ -54,7 +54,7 @@ func compileHead(t *testing.T, head, kernels string) machine {
 	}
 	sources, err := filepath.Glob(filepath.Join(dir, "*.cpp"))
 	require.NoError(t, err)
-	for _, name := range []string{"engine", "fibers", "waits", "warpgroup", "registry", "selftest/ptx_run"} {
+	for _, name := range []string{"engine", "fibers", "waits", "warpgroup", "registry", "system", "selftest/ptx_run"} {
 		sources = append(sources, filepath.Join(cu, "emulation", name+".cpp"))
 	}
 	args := append([]string{"-std=c++17", "-O1", "-fno-exceptions", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
