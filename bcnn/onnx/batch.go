@@ -25,30 +25,57 @@ func (im *importer) ofBatch(n *pb.Node) (r build.Operand, ok bool) {
 		return r, false
 	}
 	c, constant := im.constants(n)
-	switch op := n.OpType; {
-	case constant && n.Domain == "" && slices.Contains(moved, op):
+	known := constant && n.Domain == ""
+	if known && slices.Contains(moved, n.OpType) {
 		return r, false
-	case !constant, n.Domain != "", slices.Contains(c, nil):
-	case op == "ReduceProd" && !sized && len(c) == 1:
-		keep := n.Int("keepdims", 1)
-		return build.Operand{Constant: im.eval.SizedProduct(c[0], keep != 0)}, true
-	case (op == "Mul" || op == "Div" || op == "Pow") && len(c) == 2:
-		return build.Operand{Constant: im.eval.SizedBinary(op, c[0], c[1])}, true
-	case (op == "Add" || op == "Sub") && len(c) == 2:
-		return im.sizedSum(n, c[0], c[1]), true
-	case (op == "Sqrt" || op == "Reciprocal" || op == "Neg" || op == "Abs") && len(c) == 1:
-		return build.Operand{Constant: im.eval.SizedUnary(op, c[0])}, true
-	case op == "Cast" && len(c) == 1:
-		to := pb.DataType(n.Int("to", 0))
-		if !sized && !to.Real() { // the sizes in a shape
-			return r, false
+	}
+	if known && !slices.Contains(c, nil) {
+		if r, ok = im.sized(n, c, sized); ok {
+			return r, true
 		}
-		return build.Operand{Constant: im.eval.SizedCast(to, c[0])}, true
 	}
 	if sized {
 		try.Failf("it computes with the batch size, which does not cancel")
 	}
 	return r, false
+}
+
+// sized evaluates an operator on constants that stand for the batch size; is says that they are
+// more than the sizes in a shape. ok is false for operators that do not.
+func (im *importer) sized(n *pb.Node, c []*eval.Tensor, is bool) (r build.Operand, ok bool) {
+	var t *eval.Tensor
+	switch op := n.OpType; op {
+	case "ReduceProd":
+		if is || len(c) != 1 {
+			return r, false
+		}
+		keep := n.Int("keepdims", 1)
+		t = im.eval.SizedProduct(c[0], keep != 0)
+	case "Mul", "Div", "Pow":
+		if len(c) != 2 {
+			return r, false
+		}
+		t = im.eval.SizedBinary(op, c[0], c[1])
+	case "Add", "Sub":
+		if len(c) != 2 {
+			return r, false
+		}
+		return im.sizedSum(n, c[0], c[1]), true
+	case "Sqrt", "Reciprocal", "Neg", "Abs":
+		if len(c) != 1 {
+			return r, false
+		}
+		t = im.eval.SizedUnary(op, c[0])
+	case "Cast":
+		to := pb.DataType(n.Int("to", 0))
+		if len(c) != 1 || !is && !to.Real() { // the sizes in a shape
+			return r, false
+		}
+		t = im.eval.SizedCast(to, c[0])
+	default:
+		return r, false
+	}
+	return build.Operand{Constant: t}, true
 }
 
 // sizedSum is a sum or a difference of which a part may cancel.
