@@ -22,8 +22,8 @@ import (
 const nobody = "65532:65532"
 
 // image writes an OCI image layout as a tar archive: one index with an image for each
-// architecture, of the static command and its licences alone. Programs that load it call
-// it bcnn:VERSION.
+// architecture, of the static command and its licences alone. Podman and Docker load it
+// as localhost/bcnn:VERSION.
 func (r release) image(out string, platforms []string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, platform := range platforms {
@@ -58,7 +58,7 @@ func (r release) image(out string, platforms []string) error {
 	tag := strings.ReplaceAll(r.version, "+", "-")
 	err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{
 		"org.opencontainers.image.ref.name": tag,
-		"io.containerd.image.name":          "docker.io/library/" + name + ":" + tag,
+		"io.containerd.image.name":          "localhost/" + name + ":" + tag,
 	}))
 	if err != nil {
 		return err
