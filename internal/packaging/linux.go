@@ -47,10 +47,11 @@ func (r release) linux(folder, arch, out string) error {
 			Section: "science", Priority: "optional", Maintainer: authors, Vendor: authors,
 			Description: summary + "\n" + description, Homepage: homepage, License: license,
 			DisableGlobbing: true,
+			// All systems with the glibc that the command needs read zstd.
 			Overridables: nfpm.Overridables{
 				Contents: contents,
-				Deb:      nfpm.Deb{Compression: "xz"},
-				RPM:      nfpm.RPM{Compression: "xz", Summary: summary, BuildHost: "localhost"},
+				Deb:      nfpm.Deb{Compression: "zstd"},
+				RPM:      nfpm.RPM{Compression: "zstd", Summary: summary, BuildHost: "localhost"},
 			},
 		})
 		if dynamic != "" {
