@@ -18,12 +18,14 @@ import (
 	"github.com/google/go-containerregistry/pkg/v1/types"
 )
 
-// nobody is the user of images without a distribution.
-const nobody = "65532:65532"
+const (
+	nobody      = "65532:65532" // the user of images without a distribution
+	commandPath = "usr/local/bin/bcnn"
+)
 
 // image writes an OCI image layout as a tar archive: one index with an image for each
 // architecture, of the static command and its licences alone. Podman and Docker load it
-// as localhost/bcnn:VERSION.
+// as localhost/bitcnn:VERSION.
 func (r release) image(out string, platforms []string) error {
 	index := mutate.IndexMediaType(empty.Index, types.OCIImageIndex)
 	for _, platform := range platforms {
@@ -58,7 +60,7 @@ func (r release) image(out string, platforms []string) error {
 	tag := strings.ReplaceAll(r.version, "+", "-")
 	err = path.AppendIndex(index, layout.WithAnnotations(map[string]string{
 		"org.opencontainers.image.ref.name": tag,
-		"io.containerd.image.name":          "localhost/" + name + ":" + tag,
+		"io.containerd.image.name":          "localhost/bitcnn:" + tag,
 	}))
 	if err != nil {
 		return err
@@ -85,8 +87,8 @@ func (r release) platformImage(arch, folder string) (v1.Image, error) {
 	config.OS, config.Architecture, config.Created, config.Author = "linux", arch, v1.Time{Time: r.time}, authors
 	config.Config = v1.Config{
 		User:         nobody,
-		Entrypoint:   []string{"/" + name},
-		Cmd:          []string{"serve", "--http", "0.0.0.0:8000", "--grpc", "0.0.0.0:8001"},
+		Entrypoint:   []string{"/" + commandPath},
+		Cmd:          []string{"serve", "--http", ":8000", "--grpc", ":8001"},
 		ExposedPorts: map[string]struct{}{"8000/tcp": {}, "8001/tcp": {}},
 		WorkingDir:   "/",
 		Labels: map[string]string{
@@ -101,7 +103,7 @@ func (r release) platformImage(arch, folder string) (v1.Image, error) {
 	return mutate.ConfigFile(image, config)
 }
 
-// layer has the command in the root, its licences, and folders that programs expect.
+// layer has the command, its licences, and a folder for temporary files.
 func (r release) layer(folder string) (v1.Layer, error) {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
@@ -120,16 +122,16 @@ func (r release) layer(folder string) (v1.Layer, error) {
 		_, err = w.Write(data)
 		return err
 	}
-	if err := file(filepath.Join(folder, name), name, 0o755); err != nil {
+	if err := dir("tmp/", 0o1777); err != nil {
 		return nil, err
 	}
-	for _, d := range []struct {
-		name string
-		mode int64
-	}{{"tmp/", 0o1777}, {"usr/", 0o755}, {"usr/share/", 0o755}, {"usr/share/doc/", 0o755}, {"usr/share/doc/bcnn/", 0o755}} {
-		if err := dir(d.name, d.mode); err != nil {
+	for _, name := range []string{"usr/", "usr/local/", "usr/local/bin/", "usr/share/", "usr/share/doc/", "usr/share/doc/bcnn/"} {
+		if err := dir(name, 0o755); err != nil {
 			return nil, err
 		}
+	}
+	if err := file(filepath.Join(folder, name), commandPath, 0o755); err != nil {
+		return nil, err
 	}
 	for _, name := range []string{"LICENSE", "NOTICE", "THIRD-PARTY"} {
 		if err := file(filepath.Join(folder, name), "usr/share/doc/bcnn/"+name, 0o644); err != nil {

@@ -147,7 +147,7 @@ func TestImage(t *testing.T) {
 	}
 	require.NoError(t, json.Unmarshal(entries["index.json"], &index))
 	require.Len(t, index.Manifests, 1)
-	require.Equal(t, "localhost/bcnn:0.1.0", index.Manifests[0].Annotations["io.containerd.image.name"])
+	require.Equal(t, "localhost/bitcnn:0.1.0", index.Manifests[0].Annotations["io.containerd.image.name"])
 	require.Equal(t, "application/vnd.oci.image.index.v1+json", index.Manifests[0].MediaType)
 	data := blob(index.Manifests[0])
 	index.Manifests = nil
@@ -185,13 +185,14 @@ func TestImage(t *testing.T) {
 		require.Equal(t, []string{fmt.Sprintf("sha256:%x", sha256.Sum256(plain))}, config.RootFS.DiffIDs)
 		require.Equal(t, "linux "+arch+" 2023-11-14T22:13:20Z", config.OS+" "+config.Architecture+" "+config.Created)
 		require.Equal(t, "65532:65532", config.Config.User)
-		require.Equal(t, "/bcnn serve --http 0.0.0.0:8000 --grpc 0.0.0.0:8001", strings.Join(append(config.Config.Entrypoint, config.Config.Cmd...), " "))
+		require.Equal(t, "/usr/local/bin/bcnn serve --http :8000 --grpc :8001", strings.Join(append(config.Config.Entrypoint, config.Config.Cmd...), " "))
 		require.Len(t, config.Config.ExposedPorts, 2)
 		command, err := os.ReadFile(filepath.Join(folder, "bcnn"))
 		require.NoError(t, err)
 		files := untar(t, bytes.NewReader(plain))
-		require.Equal(t, command, files["bcnn"])
+		require.Equal(t, command, files["usr/local/bin/bcnn"])
 		require.Contains(t, files, "usr/share/doc/bcnn/THIRD-PARTY")
+		require.Contains(t, files, "tmp/")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestPublish(t *testing.T) {
 		}
 		return 0, string(out)
 	}
-	all := []string{"GH_TOKEN=secret", "TWINE_PASSWORD=secret", "IMAGE=registry.example/bcnn", "TAP=" + tap}
+	all := []string{"GH_TOKEN=secret", "TWINE_PASSWORD=secret", "IMAGE=registry.example/bitcnn", "TAP=" + tap}
 
 	code, out := publish()
 	require.Equal(t, 2, code, out)
@@ -67,7 +67,7 @@ func TestPublish(t *testing.T) {
 
 	release := filepath.Join(clone, "build/release")
 	require.NoError(t, os.MkdirAll(release, 0o755))
-	files := []string{"bcnn-9.8.7-oci.tar", "bcnn.rb", "bitcnn-9.8.7-cp311-abi3-manylinux_2_34_x86_64.whl", "bitcnn-9.8.7-linux-amd64.tar.gz"}
+	files := []string{"bcnn.rb", "bitcnn-9.8.7-cp311-abi3-manylinux_2_34_x86_64.whl", "bitcnn-9.8.7-linux-amd64.tar.gz", "bitcnn-9.8.7-oci.tar"}
 	for _, name := range files {
 		require.NoError(t, os.WriteFile(filepath.Join(release, name), []byte(name), 0o644))
 	}
@@ -99,9 +99,9 @@ func TestPublish(t *testing.T) {
 	called, err := os.ReadFile(calls)
 	require.NoError(t, err)
 	require.Equal(t, "gh release create v9.8.7 --verify-tag --title bitcnn 9.8.7 --notes See CHANGELOG.md. -- SHA256SUMS "+strings.Join(files, " ")+"\n"+
-		"twine upload --non-interactive --skip-existing "+files[2]+"\n"+
-		"skopeo copy --all oci-archive:bcnn-9.8.7-oci.tar docker://registry.example/bcnn:9.8.7\n"+
-		"skopeo copy --all oci-archive:bcnn-9.8.7-oci.tar docker://registry.example/bcnn:latest\n", string(called))
+		"twine upload --non-interactive --skip-existing "+files[1]+"\n"+
+		"skopeo copy --all oci-archive:bitcnn-9.8.7-oci.tar docker://registry.example/bitcnn:9.8.7\n"+
+		"skopeo copy --all oci-archive:bitcnn-9.8.7-oci.tar docker://registry.example/bitcnn:latest\n", string(called))
 	require.Equal(t, "v9.8.7\n", git("-C", origin, "tag"))
 	require.Equal(t, "bcnn.rb", git("-C", tap, "show", "HEAD:Formula/bcnn.rb"))
 
@@ -110,5 +110,5 @@ func TestPublish(t *testing.T) {
 	require.Zero(t, code, out)
 	called, err = os.ReadFile(calls)
 	require.NoError(t, err)
-	require.Equal(t, "twine upload --non-interactive --skip-existing "+files[2]+"\n", string(called))
+	require.Equal(t, "twine upload --non-interactive --skip-existing "+files[1]+"\n", string(called))
 }
