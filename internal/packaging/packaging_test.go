@@ -37,9 +37,11 @@ func stage(t *testing.T) string {
 	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
-	mit, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "LICENSE"))
+	root, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
-	write("THIRD-PARTY", "It contains these.\n\n== Go standard library "+runtime.Version()+"\n\n"+string(mit))
+	bsd, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "LICENSE"))
+	require.NoError(t, err)
+	write("THIRD-PARTY", "It contains these.\n\n== Go standard library "+runtime.Version()+"\n\n"+string(bsd))
 	for _, name := range []string{"LICENSE", "NOTICE", "CHANGELOG.md"} {
 		text, err := os.ReadFile(filepath.Join("../..", name))
 		require.NoError(t, err)
