@@ -15,6 +15,7 @@ import (
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -23,7 +24,26 @@ import (
 
 var testRelease = release{"0.1.0", time.Unix(1_700_000_000, 0).UTC()}
 
-// stage makes a folder as scripts/release does, around a static command.
+// command is a static command for Linux.
+var command = sync.OnceValues(func() ([]byte, error) {
+	dir, err := os.MkdirTemp("", "packaging")
+	if err != nil {
+		return nil, err
+	}
+	defer os.RemoveAll(dir)
+	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "bcnn")
+	if err := os.WriteFile(source, []byte("package main\n\nfunc main() { println(\"hello\") }\n"), 0o644); err != nil {
+		return nil, err
+	}
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", program, source)
+	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
+	if out, err := build.CombinedOutput(); err != nil {
+		return nil, fmt.Errorf("%w: %s", err, out)
+	}
+	return os.ReadFile(program)
+})
+
+// stage makes a folder as scripts/release does.
 func stage(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -32,11 +52,9 @@ func stage(t *testing.T) string {
 		require.NoError(t, os.MkdirAll(filepath.Dir(path), 0o755))
 		require.NoError(t, os.WriteFile(path, []byte(text), 0o644))
 	}
-	write("main.go", "package main\n\nfunc main() { println(\"hello\") }\n")
-	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w -buildid=", "-o", filepath.Join(dir, "bcnn"), filepath.Join(dir, "main.go"))
-	build.Env = append(os.Environ(), "CGO_ENABLED=0", "GOOS=linux")
-	out, err := build.CombinedOutput()
-	require.NoError(t, err, string(out))
+	program, err := command()
+	require.NoError(t, err)
+	write("bcnn", string(program))
 	root, err := exec.Command("go", "env", "GOROOT").Output()
 	require.NoError(t, err)
 	bsd, err := os.ReadFile(filepath.Join(strings.TrimSpace(string(root)), "LICENSE"))
