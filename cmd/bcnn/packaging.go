@@ -10,6 +10,7 @@ import (
 
 	"github.com/spf13/cobra/doc"
 
+	"github.com/bitcnn/bitcnn"
 	_ "github.com/bitcnn/bitcnn/backend/all"
 )
 
@@ -38,7 +39,7 @@ func writePages(dir string) error {
 			return err
 		}
 	}
-	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "bcnn " + version, Manual: "bitcnn"}, man); err != nil {
+	if err := doc.GenManTree(root, &doc.GenManHeader{Section: "1", Source: "bcnn " + bitcnn.Version(), Manual: "bitcnn"}, man); err != nil {
 		return err
 	}
 	for name, write := range map[string]func(string) error{
