@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install demo test check lint release fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install demo test check lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -49,8 +49,11 @@ check-python: ## test the Python package with PyTorch, Ray, PySpark and notebook
 lint: ## look for mistakes with staticcheck, ineffassign and misspell
 	./scripts/lint
 
-release: ## make build/release: archives for all systems, with checksums; the version is git's tag
+release: ## make build/release: archives, deb, rpm, wheels, OCI image, Homebrew formula; the version is git's tag
 	./scripts/release $(PLATFORMS)
+
+release-check: ## make release, and once more in other circumstances: all bytes have to be the same
+	./scripts/release check $(PLATFORMS)
 
 fuzz: ## run every fuzz target for FUZZTIME each (default 60s)
 	./scripts/fuzz $(FUZZTIME)

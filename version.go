@@ -10,10 +10,17 @@ const modulePath = "github.com/bitcnn/bitcnn"
 // release is the version that this is, or becomes; capi/include/bitcnn.h has it, too.
 const release = "v0.1.0"
 
+// linked is the version of what scripts/release, scripts/lib and scripts/wheel build, which say it
+// to the linker.
+var linked string
+
 // Version returns the version of this module in the program: that of a release, such as
 // "v0.1.0", or of what comes before it with the commit, where the program says it:
 // "v0.1.0-dev+efcb69e", and .dirty behind it where files had been changed.
 func Version() string {
+	if linked != "" {
+		return linked
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok {
 		return release + "-dev"

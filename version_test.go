@@ -13,6 +13,9 @@ import (
 
 func TestVersion(t *testing.T) {
 	require.Regexp(t, `^`+regexp.QuoteMeta(release)+`-dev(\+[0-9a-f]{7}(\.dirty)?)?$`, Version())
+	linked = "v1.2.3"
+	require.Equal(t, "v1.2.3", Version())
+	linked = ""
 	for _, c := range []struct{ module, commit, want string }{
 		{"v1.2.3", "", "v1.2.3"},
 		{"v1.2.3", "0123456", "v1.2.3"},

@@ -24,17 +24,11 @@ import (
 
 func main() {} // a library has none, but Go wants it
 
-// version is set by scripts/lib.
-var version string
-
 // bitcnnGoVersion returns text from malloc.
 //
 //export bitcnnGoVersion
 func bitcnnGoVersion() *C.char {
-	if version == "" {
-		version = bitcnn.Version()
-	}
-	return C.CString(version)
+	return C.CString(bitcnn.Version())
 }
 
 // bitcnnGoReady returns: a call from C waits until the runtime has started.

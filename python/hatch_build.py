@@ -1,4 +1,4 @@
-"""The tag of the wheel: that of the extension module that scripts/wheel has put there."""
+"""The tag of the wheel, and the command: as scripts/wheel has put them there."""
 
 import os
 from pathlib import Path
@@ -13,5 +13,6 @@ class Hook(BuildHookInterface):
             return
         if not (Path(self.root) / "src/bitcnn/_core.abi3.so").exists() or "BITCNN_WHEEL_PLATFORM" not in os.environ:
             raise RuntimeError("the wheel is built by 'make wheel', which compiles the extension module")
+        build_data["shared_scripts"]["bin/bcnn"] = "bcnn"
         build_data["pure_python"] = False
         build_data["tag"] = "cp311-abi3-" + os.environ["BITCNN_WHEEL_PLATFORM"]

@@ -1,3 +1,5 @@
+//go:build !packaging
+
 // Command bcnn runs binary convolutional neural networks: it classifies
 // images, evaluates, converts and inspects models, lists devices, checks that
 // every device computes the same bits, and measures how fast they are. It also says

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"fmt"
 	"runtime"
 
@@ -10,12 +9,9 @@ import (
 	"github.com/bitcnn/bitcnn"
 )
 
-// version is that of what scripts/release builds. Elsewhere the go command may know the commit.
-var version string
-
 // versionLine is what version and --version print.
 func versionLine() string {
-	return fmt.Sprintf("bcnn %s %s %s/%s", cmp.Or(version, bitcnn.Version()), runtime.Version(), runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("bcnn %s %s %s/%s", bitcnn.Version(), runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func newVersion(env *environment) *cobra.Command {
