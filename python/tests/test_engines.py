@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import importlib.util
+import json
 import os
 import signal
 import sys
@@ -103,6 +105,22 @@ def test_ray_when_a_worker_dies(ray: Any, tmp_path: Path) -> None:
     check(ray_rows(ray, Dying))
     assert Path(mark).exists()
     assert len(list(pids.iterdir())) >= 2  # others have gone on
+
+
+def test_ray_example(ray: Any, tmp_path: Path) -> None:
+    root = Path(__file__).parents[2]
+    spec = importlib.util.spec_from_file_location("digits", root / "examples" / "ray" / "digits.py")
+    assert spec is not None
+    assert spec.loader is not None
+    digits = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(digits)
+    ray.cloudpickle.register_pickle_by_value(digits)  # workers do not find it by its name
+    digits.main([str(root / "cmd" / "bcnn" / "samples"), str(tmp_path / "results")])
+    lines = [line for file in (tmp_path / "results").iterdir() for line in file.read_text().splitlines()]
+    assert {Path(row["path"]).name: row["label"] for row in map(json.loads, lines)} == {
+        f"digit-{i}.png": str(i) for i in range(10)
+    }
+    assert len(lines) == 10
 
 
 def test_spark() -> None:
