@@ -45,7 +45,7 @@ func serveCommand(t *testing.T, args ...string) (log *messages, address func(pro
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, append([]string{"serve"}, args...), log, log) }()
 	address = func(protocol string) string {
-		said := regexp.MustCompile(`msg=listening protocol=` + protocol + ` address=(\S+)`)
+		said := regexp.MustCompile(`(?:msg=listening protocol=` + protocol + ` address=|"msg":"listening","protocol":"` + protocol + `","address":")([^\s"]+)`)
 		require.Eventually(t, func() bool { return said.MatchString(log.String()) }, time.Minute, time.Millisecond, "%s", log)
 		return said.FindStringSubmatch(log.String())[1]
 	}
