@@ -13,10 +13,9 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
+import bitcnn
 import numpy as np
 from numpy.typing import NDArray
-
-import bitcnn
 
 
 def read(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
@@ -25,7 +24,8 @@ def read(path: Path, shape: tuple[int, ...]) -> NDArray[np.uint8]:
     head = re.match(rb"(P[56])\s+(\d+)\s+(\d+)\s+255\s", data := path.read_bytes())
     want = (b"P5" if channels == 1 else b"P6", width, height)
     if not head or (head[1], int(head[2]), int(head[3])) != want or len(data) - head.end() != width * height * channels:
-        raise ValueError(f"{path}: want a binary {'PGM' if channels == 1 else 'PPM'} file of {width} by {height} pixels")
+        name = "PGM" if channels == 1 else "PPM"
+        raise ValueError(f"{path}: want a binary {name} file of {width} by {height} pixels")
     return np.frombuffer(data, np.uint8, offset=head.end()).reshape(shape)
 
 
@@ -40,7 +40,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         with bitcnn.load(given.model, device=given.device, max_batch=16) as model:
             info = model.inputs[0]
             if info.dtype != np.uint8 or len(info.shape) != 3:
-                raise ValueError(f"{given.model}: the model takes {info.dtype} of {info.shape}, not the bytes of an image")
+                raise ValueError(f"{given.model}: it takes {info.dtype} of {info.shape}, not the bytes of an image")
             scores = model(np.stack([read(path, info.shape) for path in given.photos]))
             for path, best in zip(given.photos, scores.argmax(axis=1), strict=True):
                 print(path, model.labels[best] if model.labels else best)

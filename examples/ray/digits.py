@@ -14,17 +14,17 @@ import argparse
 from collections.abc import Sequence
 from typing import Any
 
+import bitcnn.ray
 import numpy as np
 import ray
-
-import bitcnn.ray
 
 
 class Digits(bitcnn.ray.Predictor):
     """Each worker has one, with the model loaded once."""
 
     def __call__(self, batch: dict[str, Any]) -> dict[str, Any]:
-        scores = super().__call__(batch)["scores"]
+        images = batch["image"][..., np.newaxis]  # Ray leaves out the axis of one channel
+        scores = super().__call__({"image": images})["scores"]
         labels = np.array(self.model.labels)
         return {"path": batch["path"], "label": labels[scores.argmax(axis=1)], "score": scores.max(axis=1)}
 
@@ -32,7 +32,7 @@ class Digits(bitcnn.ray.Predictor):
 def main(arguments: Sequence[str] | None = None) -> None:
     """Writes the results."""
     parser = argparse.ArgumentParser(description="classifies images of digits")
-    parser.add_argument("--workers", type=int, default=2)
+    parser.add_argument("--workers", type=int, default=1, help="one processor more than that has to be there")
     parser.add_argument("folder")
     parser.add_argument("results")
     given = parser.parse_args(arguments)

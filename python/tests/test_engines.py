@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Iterator
@@ -107,15 +107,11 @@ def test_ray_when_a_worker_dies(ray: Any, tmp_path: Path) -> None:
     assert len(list(pids.iterdir())) >= 2  # others have gone on
 
 
-def test_ray_example(ray: Any, tmp_path: Path) -> None:
+def test_ray_example(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ray.is_initialized()  # or the program would start another one
     root = Path(__file__).parents[2]
-    spec = importlib.util.spec_from_file_location("digits", root / "examples" / "ray" / "digits.py")
-    assert spec is not None
-    assert spec.loader is not None
-    digits = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(digits)
-    ray.cloudpickle.register_pickle_by_value(digits)  # workers do not find it by its name
-    digits.main([str(root / "cmd" / "bcnn" / "samples"), str(tmp_path / "results")])
+    monkeypatch.setattr(sys, "argv", ["digits.py", str(root / "cmd" / "bcnn" / "samples"), str(tmp_path / "results")])
+    runpy.run_path(str(root / "examples" / "ray" / "digits.py"), run_name="__main__")
     lines = [line for file in (tmp_path / "results").iterdir() for line in file.read_text().splitlines()]
     assert {Path(row["path"]).name: row["label"] for row in map(json.loads, lines)} == {
         f"digit-{i}.png": str(i) for i in range(10)

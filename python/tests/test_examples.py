@@ -35,7 +35,9 @@ def test_digit(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert capsys.readouterr().out.startswith(f"{photo} ")
 
 
-@pytest.mark.parametrize("content", [b"", b"P5 28 28 255\n", b"P5 27 28 255\n" + bytes(784), b"P6 28 28 255\n" + bytes(784)])
+@pytest.mark.parametrize(
+    "content", [b"", b"P5 28 28 255\n", b"P5 27 28 255\n" + bytes(784), b"P6 28 28 255\n" + bytes(784)]
+)
 def test_digit_of_what_is_no_image(capsys: pytest.CaptureFixture[str], tmp_path: Path, content: bytes) -> None:
     photo = tmp_path / "photo.pgm"
     photo.write_bytes(content)
