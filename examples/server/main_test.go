@@ -137,5 +137,5 @@ func TestEnd(t *testing.T) {
 
 func TestWrongModel(t *testing.T) {
 	require.ErrorContains(t, start(t.Context(), "127.0.0.1:0", "main.go", "cpu"), "main.go: ")
-	require.ErrorContains(t, start(t.Context(), "127.0.0.1:nowhere", digits, "cpu"), "unknown port")
+	require.ErrorContains(t, start(t.Context(), "127.0.0.1:nowhere", digits, "cpu"), "nowhere")
 }
