@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install demo test check lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install image demo test check check-deploy lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -36,6 +36,9 @@ check: ## everything: all tests, arm64, race detector, linters, GPU kernels unde
 
 check-serve: ## ask bcnn serve by tritonclient and KServe's client (installs 700 MB from PyPI)
 	./scripts/check-serve
+
+check-deploy: ## look at deploy/ with systemd-analyze and schemas of Kubernetes and KServe (installs 600 MB from PyPI)
+	./scripts/check-deploy
 
 check-page: ## use the page in headless Chromium (Debian: chromium nodejs npm), with a server and in WebAssembly
 	./scripts/check-page
@@ -90,6 +93,9 @@ lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h (T
 
 install: lib ## copy the C library to PREFIX/lib and PREFIX/include (default /usr/local)
 	./scripts/lib install $(PREFIX)
+
+image: ## build localhost/bitcnn:cpu with podman, buildah or docker (TARGET=gpu: localhost/bitcnn:gpu)
+	./scripts/image $(TARGET)
 
 wheel: ## build the Python wheel in build/wheel (Debian: python3-venv and python3-dev)
 	./scripts/wheel $(ARCH)

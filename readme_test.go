@@ -31,7 +31,7 @@ func TestReadme(t *testing.T) {
 	require.NoError(t, err)
 	// The modules that this one needs stand in its go.mod: nothing is looked up.
 	require.True(t, strings.HasPrefix(string(module), "module "+modulePath+"\n"))
-	needs := strings.Replace(string(module), modulePath, "service", 1)
+	needs := strings.Replace(string(module), modulePath, "classify", 1)
 	needs += "\nrequire " + modulePath + " v0.0.0\nreplace " + modulePath + " => " + root + "\n"
 	sums, err := os.ReadFile("go.sum")
 	require.NoError(t, err)
@@ -40,17 +40,22 @@ func TestReadme(t *testing.T) {
 	for name, content := range map[string]string{"main.go": "package main\n" + program, "go.mod": needs, "go.sum": string(sums)} {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(content), 0o644))
 	}
-	build := exec.Command(tool, "build", "-o", "service.exe", ".")
+	build := exec.Command(tool, "build", "-o", "classify.exe", ".")
 	build.Dir = dir
 	build.Env = append(os.Environ(), "GOFLAGS=-mod=mod", "GOPROXY=off", "GOWORK=off")
 	out, err := build.CombinedOutput()
 	require.NoError(t, err, string(out))
 
-	// It says what it is given.
-	out, err = exec.Command(filepath.Join(dir, "service.exe"), "README.md").CombinedOutput()
-	var ended *exec.ExitError
-	if !errors.As(err, &ended) { // an emulator runs the test, of which the kernel does not know
-		testenv.Absent(t, "child-processes", err)
+	// It says what it sees, and what it is given.
+	run := func(model string) string {
+		cmd := exec.Command(filepath.Join(dir, "classify.exe"), model, "cmd/bcnn/samples/digit-7.png")
+		out, err := cmd.CombinedOutput()
+		var ended *exec.ExitError
+		if err != nil && !errors.As(err, &ended) { // an emulator runs the test, of which the kernel does not know
+			testenv.Absent(t, "child-processes", err)
+		}
+		return string(out)
 	}
-	require.Contains(t, string(out), "README.md: plain text, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file")
+	require.Equal(t, "7\n", run("models/digits.bcnn"))
+	require.Contains(t, run("README.md"), "README.md: plain text, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file")
 }

@@ -326,12 +326,12 @@ func TestExamples(t *testing.T) {
 		cmd.Env = append(os.Environ(), "PKG_CONFIG_PATH="+filepath.Join(dir, "pkgconfig"))
 		flags, err := cmd.Output()
 		require.NoError(t, err)
-		program := compile(t, dir, "examples/digit.c", append(strings.Fields(string(flags)), "-Wl,-rpath,"+dir, "-std=c99", "-pedantic")...)
+		program := compile(t, dir, "../examples/c/digit.c", append(strings.Fields(string(flags)), "-Wl,-rpath,"+dir, "-std=c99", "-pedantic")...)
 		require.Equal(t, "7\n", runProgram(t, program, photo))
 	})
 	t.Run("C++", func(t *testing.T) {
 		for _, standard := range []string{"c++11", "c++20"} {
-			program := compile(t, dir, "examples/digit.cpp", append(shared(dir), "-std="+standard, "-pedantic")...)
+			program := compile(t, dir, "../examples/cpp/digit.cpp", append(shared(dir), "-std="+standard, "-pedantic")...)
 			require.Equal(t, "7\n", runProgram(t, program, "../models/digits.bcnn", photo))
 			out, err := command(t, program, "no such file", photo)
 			require.Error(t, err)
@@ -344,7 +344,7 @@ func TestExamples(t *testing.T) {
 			testenv.Absent(t, "cmake", errors.New("it is not installed"))
 		}
 		project := t.TempDir()
-		require.NoError(t, os.CopyFS(project, os.DirFS("examples")))
+		require.NoError(t, os.CopyFS(project, os.DirFS("../examples/c")))
 		for _, args := range [][]string{
 			{"-S", project, "-B", project + "/build", "-Dbitcnn_DIR=" + dir + "/cmake/bitcnn"}, {"--build", project + "/build"},
 		} {

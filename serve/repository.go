@@ -231,23 +231,48 @@ var extensions = []string{".bcnn", ".onnx", ".tflite"}
 
 // inFolder lists the files in the folder of models by the names of models.
 func (r *repository) inFolder() (map[string]string, error) {
-	found := map[string]string{}
 	if r.folder == "" {
-		return found, nil
+		return map[string]string{}, nil
 	}
-	list, err := os.ReadDir(r.folder)
+	return modelsIn(r.folder)
+}
+
+// modelsIn lists the files of models in a folder by the names of models.
+func modelsIn(folder string) (map[string]string, error) {
+	found := map[string]string{}
+	list, err := os.ReadDir(folder)
 	if err != nil {
-		return nil, files.Name(r.folder, err)
+		return nil, files.Name(folder, err)
 	}
 	for _, ext := range extensions {
 		for _, file := range list {
 			name, ok := strings.CutSuffix(file.Name(), ext)
 			if _, taken := found[name]; ok && name != "" && !taken && !file.IsDir() {
-				found[name] = filepath.Join(r.folder, file.Name())
+				found[name] = filepath.Join(folder, file.Name())
 			}
 		}
 	}
 	return found, nil
+}
+
+// FindModel returns the file of the one model in a folder, whatever it is called: of those files
+// that Options.Folder is about. Programs that store models for a server often say nothing but
+// where they have put them. It is an error if there is none, or more than one.
+func FindModel(folder string) (string, error) {
+	found, err := modelsIn(folder)
+	if err != nil {
+		return "", err
+	}
+	list := slices.Sorted(maps.Values(found))
+	if len(list) == 1 {
+		return list[0], nil
+	}
+	err = fmt.Errorf("want one model in the folder, a file that ends in %s, and there is none", strings.Join(extensions, ", "))
+	if len(list) > 1 {
+		err = fmt.Errorf("want one model in the folder, and there are %d, such as %s and %s", len(list),
+			text.Quote(filepath.Base(list[0])), text.Quote(filepath.Base(list[1])))
+	}
+	return "", files.Name(folder, err)
 }
 
 // newInFolder makes entries of files in the folder that have none.

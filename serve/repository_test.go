@@ -12,6 +12,7 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/serve/internal/pb"
 )
 
@@ -148,6 +149,38 @@ func TestFolder(t *testing.T) {
 	saveModel(t, "digits", filepath.Join(dir, "c.bcnn"))
 	post(t, url+"/v2/repository/models/c/load", []byte{}).decode(t, &object{})
 	require.Len(t, labels(t, url, "c"), 10)
+}
+
+// Kubernetes mounts a ConfigMap as links into a folder that a link leads to, which it turns to
+// another folder when the content changes.
+func TestMountedFolder(t *testing.T) {
+	dir := t.TempDir()
+	turn := func(to string) {
+		next := filepath.Join(dir, "..next")
+		if err := os.Symlink(to, next); err != nil {
+			testenv.Absent(t, "symlinks", err)
+		}
+		require.NoError(t, os.Rename(next, filepath.Join(dir, "..data")))
+	}
+	for version, model := range map[string]string{"..1": "digits", "..2": "vehiclenet"} {
+		require.NoError(t, os.Mkdir(filepath.Join(dir, version), 0o755))
+		saveModel(t, model, filepath.Join(dir, version, "a.bcnn"))
+	}
+	turn("..1")
+	require.NoError(t, os.Symlink(filepath.Join("..data", "a.bcnn"), filepath.Join(dir, "a.bcnn")))
+	found, err := FindModel(dir)
+	require.NoError(t, err)
+	require.Equal(t, filepath.Join(dir, "a.bcnn"), found)
+	s := newServer(t, Options{Folder: dir})
+	require.NoError(t, s.AddFolder(t.Context()))
+	url := overWeb(t, s)
+	require.Len(t, labels(t, url, "a"), 10)
+	turn("..2")
+	for range 2 {
+		require.NoError(t, s.Reload(t.Context()))
+	}
+	require.Len(t, labels(t, url, "a"), 6)
+	require.Len(t, index(t, url), 1)
 }
 
 // Names of models are no paths.

@@ -9,7 +9,9 @@ import (
 	"net"
 	"net/http"
 	"net/http/pprof"
+	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -37,20 +39,23 @@ func newServe(env *environment) *cobra.Command {
 	o := &s.opts
 	o.Session.MaxBatch, o.MaxRequests, o.MaxConnections, o.Timeout = 16, 256, 1024, 30*time.Second
 	cmd := &cobra.Command{
-		Use:   "serve [MODEL...]",
+		Use:   "serve [[NAME=]MODEL...]",
 		Short: "Answer requests over the network, and show a page",
 		Long: `Serve models by the Open Inference Protocol, version 2, which clients of Triton and
 KServe speak: over HTTP below /v2 and over gRPC. / is a page that shows the models at
 work, /metrics is for Prometheus, and POST /v2/models/NAME/classify takes a photo.
 
-A model is called as its file without the ending. Without a MODEL and without
---models, digits and vehiclenet are served. Files that change are loaded anew when
-they have been the same for a second; if that fails, the model that was there stays.
+A model is called as its file without the ending, or as NAME=MODEL says; there MODEL
+may also be a folder with one model in it, whatever its file is called. Without a MODEL
+and without --models, digits and vehiclenet are served. Files that change are loaded
+anew when they have been the same for a second; if that fails, the model that was there
+stays.
 
 The server listens on this machine alone unless --http and --grpc say otherwise; then
 think of --tls-cert and --token-file. SIGTERM and SIGINT let requests in progress end.
 docs/serving.md tells the rest.`,
 		Example: `  bcnn serve
+  bcnn serve cars=/mnt/models
   bcnn serve model.onnx --http 0.0.0.0:8000 --grpc 0.0.0.0:8001 --token-file tokens.txt
   curl --data-binary @photo.jpg localhost:8000/v2/models/vehiclenet/classify`,
 		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
@@ -155,8 +160,11 @@ func (s *server) load(ctx context.Context, server *serve.Server, models []string
 	if len(models) == 0 && s.opts.Folder == "" {
 		models = []string{"digits", "vehiclenet"}
 	}
-	for _, source := range models {
-		name := strings.TrimSuffix(filepath.Base(source), filepath.Ext(source))
+	for _, argument := range models {
+		name, source, err := nameOf(argument)
+		if err != nil {
+			return err
+		}
 		if err := server.Add(ctx, name, source); err != nil {
 			return err
 		}
@@ -168,6 +176,25 @@ func (s *server) load(ctx context.Context, server *serve.Server, models []string
 		return fmt.Errorf("no model of %s can be loaded: %w", text.Escape(s.opts.Folder), err)
 	}
 	return ctx.Err()
+}
+
+// nameOf returns what a model of the command line is called, and what it is loaded from: MODEL or
+// NAME=MODEL. What has a separator of paths before the = is a path.
+func nameOf(argument string) (name, source string, err error) {
+	name, source, named := strings.Cut(argument, "=")
+	if !named || strings.ContainsAny(name, `/\`) {
+		base := filepath.Base(argument)
+		return strings.TrimSuffix(base, filepath.Ext(base)), argument, nil
+	}
+	if name == "" || source == "" {
+		return "", "", usagef("%s: want NAME=MODEL", text.Escape(argument))
+	}
+	// Models that are inside win over folders, as they do over files.
+	if info, err := os.Stat(source); err != nil || !info.IsDir() || slices.Contains(builtIn(), source) {
+		return name, source, nil
+	}
+	source, err = serve.FindModel(source)
+	return name, source, err
 }
 
 // listen opens the addresses, and serves profiles until stop.

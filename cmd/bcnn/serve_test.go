@@ -6,7 +6,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"io"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -43,7 +45,7 @@ func serveCommand(t *testing.T, args ...string) (log *messages, address func(pro
 	code := make(chan int, 1)
 	go func() { code <- run(ctx, append([]string{"serve"}, args...), log, log) }()
 	address = func(protocol string) string {
-		said := regexp.MustCompile(`msg=listening protocol=` + protocol + ` address=(\S+)`)
+		said := regexp.MustCompile(`(?:msg=listening protocol=` + protocol + ` address=|"msg":"listening","protocol":"` + protocol + `","address":")([^\s"]+)`)
 		require.Eventually(t, func() bool { return said.MatchString(log.String()) }, time.Minute, time.Millisecond, "%s", log)
 		return said.FindStringSubmatch(log.String())[1]
 	}
@@ -126,5 +128,49 @@ func TestServeUsage(t *testing.T) {
 		require.Equal(t, exitJob, r.code, "%s", r.stderr)
 		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
 		require.Contains(t, lines[len(lines)-1], words)
+	}
+}
+
+// A model is called as NAME=MODEL says, where MODEL may be a folder with one file of any name.
+func TestServeNames(t *testing.T) {
+	model := saveLightNet(t)
+	folder := t.TempDir()
+	data, err := os.ReadFile(model)
+	require.NoError(t, err)
+	file := filepath.Join(folder, "as it was called=.bcnn")
+	require.NoError(t, os.WriteFile(file, data, 0o644))
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "readme.txt"), data, 0o644))
+	log, address, stop := serveCommand(t, "one="+model, "two="+folder, "three=digits", "four="+file, file, "--device", "cpu",
+		"--http", "127.0.0.1:0", "--grpc", "")
+	for name, outputs := range map[string]string{
+		"one": "[-1,2]", "two": "[-1,2]", "three": "[-1,10]", "four": "[-1,2]", "as it was called=": "[-1,2]",
+	} {
+		r, err := http.Get("http://" + address("http") + "/v2/models/" + url.PathEscape(name))
+		require.NoError(t, err)
+		body, err := io.ReadAll(r.Body)
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, 200, r.StatusCode, "%s", body)
+		require.Contains(t, string(body), `"shape":`+outputs, name)
+	}
+	require.Equal(t, exitOK, stop(), "%s", log)
+
+	require.NoError(t, os.WriteFile(filepath.Join(folder, "other.onnx"), data, 0o644))
+	for _, c := range []struct {
+		code   int
+		models []string
+		says   string
+	}{
+		{exitJob, []string{"x=" + folder}, `there are 2, such as "as it was called=.bcnn" and "other.onnx"`},
+		{exitJob, []string{"x=" + t.TempDir()}, "a file that ends in .bcnn, .onnx, .tflite, and there is none"},
+		{exitJob, []string{"x=nosuch"}, "nosuch: no such model file"},
+		{exitJob, []string{"x=digits", "x=" + model}, `two models are called "x": digits and ` + model},
+		{exitUsage, []string{"=digits"}, "=digits: want NAME=MODEL"},
+		{exitUsage, []string{"x="}, "x=: want NAME=MODEL"},
+	} {
+		r := runCommand(t, append([]string{"serve", "--grpc", ""}, c.models...)...)
+		require.Equal(t, c.code, r.code, "%s", r.stderr)
+		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
+		require.Contains(t, lines[len(lines)-1], c.says)
 	}
 }

@@ -66,7 +66,7 @@ func group(pkg string) string {
 			return rest
 		}
 		return "internal"
-	case "bench", "capi", "cmd", "models", "serve", "vehiclenet", "vision", "kernels", "train":
+	case "bench", "capi", "cmd", "examples", "models", "serve", "vehiclenet", "vision", "kernels", "train":
 		return first
 	}
 	return "unknown"
@@ -102,6 +102,7 @@ var allowed = map[string][]string{
 	"serve":               {"serve", "front", "models", "vision", "arrays", "bcnn", "internal"},
 	"cmd":                 {"front", "models", "serve", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
 	"capi":                {"front", "arrays", "summary", "bcnn", "reader"},
+	"examples":            {"front", "vision"}, // nothing internal: they are copied
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"answers":             {"arrays", "bcnn", "reader", "internal"}, // for tests
@@ -184,7 +185,7 @@ func wrong(e edge) string {
 	switch {
 	case from == "unknown":
 		return "package " + e.from + " has no place in the rules of this test"
-	case (to == "cmd" || to == "capi" || to == "bench") && top(e.from) != top(e.to):
+	case (to == "cmd" || to == "capi" || to == "bench" || to == "examples") && top(e.from) != top(e.to):
 		return "nothing imports a command"
 	case e.test():
 		return ""
@@ -409,6 +410,11 @@ func TestWrong(t *testing.T) {
 		{"capi/model.go", "bcnn/modelfile", true},
 		{"capi/session.go", "backend", false},
 		{"vision/classifier.go", "capi", false},
+		{"examples/server/main.go", ".", true},
+		{"examples/server/main.go", "vision", true},
+		{"examples/server/main.go", "internal/files", false},
+		{"examples/camera/main.go", "examples/server", false},
+		{"examples/camera/main_test.go", "internal/testenv", true},
 		{"elsewhere/x.go", "bcnn", false},
 	} {
 		e := edge{file: c.file, from: path.Dir(c.file), to: c.to}

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import runpy
 import signal
 import sys
 from collections.abc import Iterator
@@ -103,6 +105,18 @@ def test_ray_when_a_worker_dies(ray: Any, tmp_path: Path) -> None:
     check(ray_rows(ray, Dying))
     assert Path(mark).exists()
     assert len(list(pids.iterdir())) >= 2  # others have gone on
+
+
+def test_ray_example(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    assert ray.is_initialized()  # or the program would start another one
+    root = Path(__file__).parents[2]
+    monkeypatch.setattr(sys, "argv", ["digits.py", str(root / "cmd" / "bcnn" / "samples"), str(tmp_path / "results")])
+    runpy.run_path(str(root / "examples" / "ray" / "digits.py"), run_name="__main__")
+    lines = [line for file in (tmp_path / "results").iterdir() for line in file.read_text().splitlines()]
+    assert {Path(row["path"]).name: row["label"] for row in map(json.loads, lines)} == {
+        f"digit-{i}.png": str(i) for i in range(10)
+    }
+    assert len(lines) == 10
 
 
 def test_spark() -> None:
