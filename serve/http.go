@@ -237,7 +237,12 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 			}
 			length = n
 		}
-		request, err := tensor.Parse(body, length)
+		request, err := (*tensor.Request)(nil), error(nil)
+		if length == 0 {
+			request, err = m.raw(body)
+		} else {
+			request, err = tensor.Parse(body, length)
+		}
 		if err != nil {
 			return failure{codes.InvalidArgument, err}
 		}

@@ -17,6 +17,26 @@ import (
 	"github.com/bitcnn/bitcnn/vision"
 )
 
+// raw makes a request of the elements of the one input of a model, without any JSON: what
+// Triton's extension for binary data calls a raw binary request. How many images there are
+// follows from their size. Its outputs are binary data.
+func (m *model) raw(data []byte) (*tensor.Request, error) {
+	if len(m.inputs) != 1 {
+		return nil, fmt.Errorf("data without JSON are for models of one input; %s has %s", text.Quote(m.name), names(m.inputs))
+	}
+	p := m.inputs[0]
+	image := p.Elements() * tensor.Size(p.datatype)
+	n := len(data) / image
+	if n == 0 || len(data)%image != 0 {
+		return nil, fmt.Errorf("%d bytes of data without JSON; want a multiple of %d, the bytes of %s of %s",
+			len(data), image, dimensions(p), p.datatype)
+	}
+	return &tensor.Request{
+		Inputs: []tensor.Tensor{{Name: p.Name, Datatype: p.datatype, Shape: p.shape(n), Data: data}},
+		Binary: true,
+	}, nil
+}
+
 // infer runs a model on the inputs of a request.
 func (m *model) infer(ctx context.Context, r *tensor.Request) (*tensor.Response, error) {
 	began := time.Now()

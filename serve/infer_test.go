@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -152,6 +153,11 @@ func (a asked) overHTTP(t *testing.T, url string, n int) {
 	}
 	require.Equal(t, a.want, inferBinary(t, url, a.model, input(), a.raw))
 	require.Equal(t, a.want, inferBinary(t, url, a.model+"/versions/1", input(), a.raw))
+	r := post(t, path, a.raw, headerLength, "0") // no JSON at all
+	require.Equal(t, http.StatusOK, r.status, "%s", r.body)
+	length, err := strconv.Atoi(r.header.Get(headerLength))
+	require.NoError(t, err)
+	require.Equal(t, a.want, r.body[length:])
 }
 
 func (a asked) overGRPC(t *testing.T, client pb.GRPCInferenceServiceClient, n int) {
@@ -191,7 +197,7 @@ func (a asked) overGRPC(t *testing.T, client pb.GRPCInferenceServiceClient, n in
 
 // What is wrong is said with what was given and what is wanted, the same over both protocols.
 func TestWrongRequests(t *testing.T) {
-	s := newServer(t, Options{}, "digits", "float")
+	s := newServer(t, Options{}, "digits", "float", "sum")
 	url, client := overWeb(t, s), overWire(t, s)
 	image := make([]byte, 784)
 	type input struct {
@@ -251,6 +257,19 @@ func TestWrongRequests(t *testing.T) {
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "-1").fails(t, 400,
 		`is "-1", want a number of bytes`)
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "99").fails(t, 400, "the JSON has 99 bytes")
+	for _, c := range []struct {
+		model string
+		size  int
+		fault string
+	}{
+		{"digits", 0, "0 bytes of data without JSON; want a multiple of 784, the bytes of N×28×28×1 of UINT8"},
+		{"digits", 785, "785 bytes of data without JSON"},
+		{"digits", 17 * 784, "has a batch of 17 images, want 1 to 16"},
+		{"float", 95, "want a multiple of 96, the bytes of N×2×4×3 of FP32"},
+		{"sum", 24, `data without JSON are for models of one input; "sum" has "a", "b"`},
+	} {
+		post(t, url+"/v2/models/"+c.model+"/infer", make([]byte, c.size), headerLength, "0").fails(t, 400, c.fault)
+	}
 	post(t, url+"/v2/models/none/infer", []byte("{}")).fails(t, 404, `there is no model "none"`)
 
 	one := &pb.ModelInferRequest_InferInputTensor{Name: "input", Datatype: "UINT8", Shape: good.shape}

@@ -47,6 +47,19 @@ func channelsFirst() *bitcnn.Model {
 	return n
 }
 
+// sumOfTwo has two inputs, of three numbers each, and their sum.
+func sumOfTwo() *bitcnn.Model {
+	three := func(name string) bcnn.Input {
+		return bcnn.Input{
+			Shape: bcnn.Shape{H: 1, W: 1, C: 3}, DType: bcnn.Float32, Source: &bcnn.Source{Name: name, Dims: []int{3}},
+		}
+	}
+	return &bitcnn.Model{
+		Name: "sum", Inputs: []bcnn.Input{three("a"), three("b")},
+		Layers: []bcnn.Layer{{Name: "sum", Op: bcnn.Add{}, Inputs: []int{-1, -2}}},
+	}
+}
+
 // counting tells light from dark images of 4×4 pixels. Its arrays are of int8, 128 less than
 // the bytes, and of int64.
 func counting() *bitcnn.Model {
@@ -70,6 +83,8 @@ func loadTest(ctx context.Context, source string) (*bitcnn.Model, error) {
 		return channelsFirst(), nil
 	case "counting":
 		return counting(), nil
+	case "sum":
+		return sumOfTwo(), nil
 	case "digits":
 		return bitcnn.Bundled(source)
 	}
