@@ -7,10 +7,13 @@ import (
 
 	"github.com/stretchr/testify/assert"
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // TestCheck checks a module whose packages and tests each fail on one system.
 func TestCheck(t *testing.T) {
+	testenv.Long(t)
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"go.mod":          "module example.com/m\n\ngo 1.26\n",
