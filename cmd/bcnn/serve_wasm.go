@@ -1,0 +1,20 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+)
+
+// newServe is a command that says why there is none: WebAssembly has no sockets to listen on.
+// Without gRPC the command is half as large here.
+func newServe(*environment) *cobra.Command {
+	return &cobra.Command{
+		Use:                "serve",
+		Short:              "Answer requests over the network (not in WebAssembly)",
+		DisableFlagParsing: true,
+		RunE: func(*cobra.Command, []string) error {
+			return errors.New("serve: WebAssembly has no sockets to listen on; make web makes a page that needs no server")
+		},
+	}
+}
