@@ -162,7 +162,7 @@ static void misuse(void) {
 int main(void) {
 	bitcnn_conv cases[] = {
 		{.height = 9, .width = 11, .channels = 65, .outputs = 5, .kernel_height = 3, .kernel_width = 3},
-		{.height = 16, .width = 20, .channels = 128, .outputs = 64, .kernel_height = 3, .kernel_width = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
+		{.height = 6, .width = 9, .channels = 128, .outputs = 64, .kernel_height = 3, .kernel_width = 3, .pad_top = 1, .pad_left = 1, .pad_bottom = 1, .pad_right = 1},
 		{.height = 7, .width = 6, .channels = 6, .outputs = 4, .kernel_height = 2, .kernel_width = 3, .stride_height = 2, .stride_width = 1, .pad_top = 1, .pad_right = 2, .groups = 2},
 		{.height = 12, .width = 5, .channels = 3, .outputs = 70, .kernel_height = 3, .kernel_width = 1, .dilation_height = 3, .pad_left = 2, .pad_bottom = 1},
 		{.height = 1, .width = 1, .channels = 1000, .outputs = 10, .kernel_height = 1, .kernel_width = 1},
