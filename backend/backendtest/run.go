@@ -3,6 +3,8 @@
 package backendtest
 
 import (
+	"os"
+	"strconv"
 	"sync"
 	"testing"
 
@@ -10,8 +12,19 @@ import (
 	"github.com/bitcnn/bitcnn/backend/parity"
 )
 
-// Run runs the whole table on the device, each case as a subtest.
-func Run(t *testing.T, dev *backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
+// Run runs the whole table on the device, each case as a subtest. Where BCNN_TEST_EVERY is a number
+// N, it takes every Nth case, and not the same ones for all instruction sets: processors that are
+// emulated are slow.
+func Run(t *testing.T, dev *backend.Device, opts backend.Options) {
+	n := 1
+	if every := os.Getenv("BCNN_TEST_EVERY"); every != "" {
+		var err error
+		if n, err = strconv.Atoi(every); err != nil || n < 1 {
+			t.Fatalf("BCNN_TEST_EVERY is %q, want a number from 1 on", every)
+		}
+	}
+	runEvery(t, n, dev, opts)
+}
 
 // RunSlow is Run for a device that is slow, such as an emulated one: go test -short
 // takes every eighth case.
@@ -27,8 +40,9 @@ func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
 var table = sync.OnceValue(func() []parity.Case { return parity.Keep(parity.Cases()) })
 
 func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
+	first := len(opts.ISA) % n
 	for i, c := range table() {
-		if i%n != 0 {
+		if i%n != first {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) { check(t, dev, opts, c) })
