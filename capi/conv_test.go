@@ -19,7 +19,7 @@ func TestConv(t *testing.T) {
 				testenv.Long(t)
 			}
 			t.Parallel()
-			program := compile(t, dir, "testdata/conv.c", flags...)
+			program := compile(t, dir, "testdata/conv.c", append(flags, "-O2")...)
 			require.Equal(t, "42 convolutions\n", runProgram(t, program))
 		})
 	}

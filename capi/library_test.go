@@ -85,7 +85,7 @@ func compile(t testing.TB, dir, source string, flags ...string) string {
 			testenv.Absent(t, "g++", errors.New("it is not installed"))
 		}
 	}
-	args := append([]string{"-g", "-O2", "-Wall", "-Wextra", "-Werror", "-I" + dir, source, "-o", program}, flags...)
+	args := append([]string{"-g", "-O1", "-Wall", "-Wextra", "-Werror", "-I" + dir, source, "-o", program}, flags...)
 	out, err := exec.Command(compiler, append(args, "-lpthread")...).CombinedOutput()
 	require.NoError(t, err, "%s", out)
 	return program
