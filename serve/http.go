@@ -237,7 +237,8 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 			}
 			length = n
 		}
-		request, err := (*tensor.Request)(nil), error(nil)
+		var request *tensor.Request
+		var err error
 		if length == 0 {
 			request, err = m.raw(body)
 		} else {

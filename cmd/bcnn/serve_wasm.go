@@ -7,7 +7,7 @@ import (
 )
 
 // newServe is a command that says why there is none: WebAssembly has no sockets to listen on.
-// Without gRPC the command is half as large here.
+// Without gRPC it is made of half as many packages here.
 func newServe(*environment) *cobra.Command {
 	return &cobra.Command{
 		Use:                "serve",
