@@ -40,46 +40,50 @@ GLOBL popcounts<>(SB), RODATA|NOPTR, $256
 
 // func convBits64SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBits64SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBits64SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(DX), $0x02
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	MOVL  4(AX), DI
-	ADDQ  16(DX), DI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R8
-	XORQ  R9, R9
-	MOVQ  56(DX), R10
-	MOVQ  $0x0000003f, R12
+	CMPQ 80(DX), $0x02
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	MOVL 4(AX), DI
+	ADDQ 16(DX), DI
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), R8
+	XORQ R9, R9
+	MOVQ 56(DX), R10
+	MOVQ $0x0000003f, R12
 
 wrow:
 	MOVQ 64(DX), R11
@@ -187,88 +191,73 @@ wpiece:
 wpieces:
 	CMPQ    R12, $0x00
 	JNE     wgo
+	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
 	MOVO    X0, X9
 	PAND    X8, X9
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X10
-	PADDW   X10, X9
-	MOVOU   X9, (SP)
-	MOVOU   16(SP), X10
-	PADDW   X10, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X9
+	MOVO    X9, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X8, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X9
-	PADDW   X9, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X9
-	PADDW   X9, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X8, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X8, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	MOVO    X4, X0
 	PAND    X8, X0
 	MOVO    X4, X1
 	PSRLW   $0x08, X1
-	MOVOU   128(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 128(SP)
-	MOVOU   144(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 144(SP)
+	PADDW   128(AX), X0
+	MOVO    X0, 128(AX)
+	PADDW   144(AX), X1
+	MOVO    X1, 144(AX)
 	MOVO    X5, X0
 	PAND    X8, X0
 	MOVO    X5, X1
 	PSRLW   $0x08, X1
-	MOVOU   160(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 160(SP)
-	MOVOU   176(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 176(SP)
+	PADDW   160(AX), X0
+	MOVO    X0, 160(AX)
+	PADDW   176(AX), X1
+	MOVO    X1, 176(AX)
 	MOVO    X6, X0
 	PAND    X8, X0
 	MOVO    X6, X1
 	PSRLW   $0x08, X1
-	MOVOU   192(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 192(SP)
-	MOVOU   208(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 208(SP)
+	PADDW   192(AX), X0
+	MOVO    X0, 192(AX)
+	PADDW   208(AX), X1
+	MOVO    X1, 208(AX)
 	MOVO    X7, X0
 	PAND    X8, X0
 	MOVO    X7, X1
 	PSRLW   $0x08, X1
-	MOVOU   224(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 224(SP)
-	MOVOU   240(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 240(SP)
+	PADDW   224(AX), X0
+	MOVO    X0, 224(AX)
+	PADDW   240(AX), X1
+	MOVO    X1, 240(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -285,94 +274,80 @@ wgo:
 	ADDQ      72(DX), R9
 	DECQ      R10
 	JNE       wrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
 	MOVO      X0, X9
 	PAND      X8, X9
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X10
-	PADDW     X10, X9
-	MOVOU     X9, (SP)
-	MOVOU     16(SP), X10
-	PADDW     X10, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X9
+	MOVO      X9, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X8, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X9
-	PADDW     X9, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X9
-	PADDW     X9, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X8, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X8, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PAND      X8, X0
 	MOVO      X4, X1
 	PSRLW     $0x08, X1
-	MOVOU     128(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDW     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDW     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PAND      X8, X0
 	MOVO      X5, X1
 	PSRLW     $0x08, X1
-	MOVOU     160(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDW     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDW     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PAND      X8, X0
 	MOVO      X6, X1
 	PSRLW     $0x08, X1
-	MOVOU     192(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDW     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDW     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PAND      X8, X0
 	MOVO      X7, X1
 	PSRLW     $0x08, X1
-	MOVOU     224(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDW     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDW     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), SI
 	MOVQ      120(DX), DI
 	MOVL      (DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), R9
+	MOVOU     (R9), X1
+	MOVOU     16(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -387,8 +362,8 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, R8
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(R9), X1
+	MOVOU     48(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -404,8 +379,8 @@ wgo:
 	PMOVMSKB  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, R8
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVOU     64(R9), X1
+	MOVOU     80(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -421,8 +396,8 @@ wgo:
 	PMOVMSKB  X1, AX
 	SHLQ      $0x20, AX
 	ORQ       AX, R8
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVOU     96(R9), X1
+	MOVOU     112(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -445,8 +420,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      4(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X1
-	MOVOU     144(SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     128(R8), X1
+	MOVOU     144(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -461,8 +437,8 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, DI
-	MOVOU     160(SP), X1
-	MOVOU     176(SP), X0
+	MOVOU     160(R8), X1
+	MOVOU     176(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -478,8 +454,8 @@ wgo:
 	PMOVMSKB  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, DI
-	MOVOU     192(SP), X1
-	MOVOU     208(SP), X0
+	MOVOU     192(R8), X1
+	MOVOU     208(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -495,8 +471,8 @@ wgo:
 	PMOVMSKB  X1, AX
 	SHLQ      $0x20, AX
 	ORQ       AX, DI
-	MOVOU     224(SP), X1
-	MOVOU     240(SP), X0
+	MOVOU     224(R8), X1
+	MOVOU     240(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -524,27 +500,28 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  $0x0000003f, R11
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R10
@@ -613,48 +590,41 @@ npiece:
 npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
+	MOVQ    264(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
 	MOVO    X0, X5
 	PAND    X4, X5
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X6
-	PADDW   X6, X5
-	MOVOU   X5, (SP)
-	MOVOU   16(SP), X6
-	PADDW   X6, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X5
+	MOVO    X5, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X4, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X5
-	PADDW   X5, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X5
-	PADDW   X5, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X4, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X4, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -667,54 +637,48 @@ ngo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       nrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
 	MOVO      X0, X5
 	PAND      X4, X5
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X6
-	PADDW     X6, X5
-	MOVOU     X5, (SP)
-	MOVOU     16(SP), X6
-	PADDW     X6, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X5
+	MOVO      X5, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X4, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X5
-	PADDW     X5, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X5
-	PADDW     X5, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X4, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X4, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVQ      104(DX), SI
 	MOVQ      120(DX), AX
 	MOVL      (AX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     (R8), X1
+	MOVOU     16(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -729,8 +693,8 @@ ngo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, DI
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(R8), X1
+	MOVOU     48(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -746,8 +710,8 @@ ngo:
 	PMOVMSKB  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, DI
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVOU     64(R8), X1
+	MOVOU     80(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -763,8 +727,8 @@ ngo:
 	PMOVMSKB  X1, AX
 	SHLQ      $0x20, AX
 	ORQ       AX, DI
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVOU     96(R8), X1
+	MOVOU     112(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -796,50 +760,54 @@ done:
 
 // func convBits32SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBits32SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBits32SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(DX), $0x04
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	MOVL  4(AX), DI
-	ADDQ  16(DX), DI
-	MOVL  8(AX), R8
-	ADDQ  16(DX), R8
-	MOVL  12(AX), R9
-	ADDQ  16(DX), R9
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R10
-	XORQ  R11, R11
-	MOVQ  56(DX), R12
-	MOVQ  $0x0000003f, R14
+	CMPQ 80(DX), $0x04
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	MOVL 4(AX), DI
+	ADDQ 16(DX), DI
+	MOVL 8(AX), R8
+	ADDQ 16(DX), R8
+	MOVL 12(AX), R9
+	ADDQ 16(DX), R9
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), R10
+	XORQ R11, R11
+	MOVQ 56(DX), R12
+	MOVQ $0x0000003f, R14
 
 wrow:
 	MOVQ 64(DX), R13
@@ -953,88 +921,73 @@ wpiece:
 wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
+	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
 	MOVO    X0, X9
 	PAND    X8, X9
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X10
-	PADDW   X10, X9
-	MOVOU   X9, (SP)
-	MOVOU   16(SP), X10
-	PADDW   X10, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X9
+	MOVO    X9, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X8, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X9
-	PADDW   X9, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X9
-	PADDW   X9, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X8, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X8, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	MOVO    X4, X0
 	PAND    X8, X0
 	MOVO    X4, X1
 	PSRLW   $0x08, X1
-	MOVOU   128(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 128(SP)
-	MOVOU   144(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 144(SP)
+	PADDW   128(AX), X0
+	MOVO    X0, 128(AX)
+	PADDW   144(AX), X1
+	MOVO    X1, 144(AX)
 	MOVO    X5, X0
 	PAND    X8, X0
 	MOVO    X5, X1
 	PSRLW   $0x08, X1
-	MOVOU   160(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 160(SP)
-	MOVOU   176(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 176(SP)
+	PADDW   160(AX), X0
+	MOVO    X0, 160(AX)
+	PADDW   176(AX), X1
+	MOVO    X1, 176(AX)
 	MOVO    X6, X0
 	PAND    X8, X0
 	MOVO    X6, X1
 	PSRLW   $0x08, X1
-	MOVOU   192(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 192(SP)
-	MOVOU   208(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 208(SP)
+	PADDW   192(AX), X0
+	MOVO    X0, 192(AX)
+	PADDW   208(AX), X1
+	MOVO    X1, 208(AX)
 	MOVO    X7, X0
 	PAND    X8, X0
 	MOVO    X7, X1
 	PSRLW   $0x08, X1
-	MOVOU   224(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 224(SP)
-	MOVOU   240(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 240(SP)
+	PADDW   224(AX), X0
+	MOVO    X0, 224(AX)
+	PADDW   240(AX), X1
+	MOVO    X1, 240(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -1051,94 +1004,80 @@ wgo:
 	ADDQ      72(DX), R11
 	DECQ      R12
 	JNE       wrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
 	MOVO      X0, X9
 	PAND      X8, X9
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X10
-	PADDW     X10, X9
-	MOVOU     X9, (SP)
-	MOVOU     16(SP), X10
-	PADDW     X10, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X9
+	MOVO      X9, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X8, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X9
-	PADDW     X9, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X9
-	PADDW     X9, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X8, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X8, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PAND      X8, X0
 	MOVO      X4, X1
 	PSRLW     $0x08, X1
-	MOVOU     128(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDW     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDW     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PAND      X8, X0
 	MOVO      X5, X1
 	PSRLW     $0x08, X1
-	MOVOU     160(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDW     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDW     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PAND      X8, X0
 	MOVO      X6, X1
 	PSRLW     $0x08, X1
-	MOVOU     192(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDW     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDW     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PAND      X8, X0
 	MOVO      X7, X1
 	PSRLW     $0x08, X1
-	MOVOU     224(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDW     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDW     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), SI
 	MOVQ      120(DX), DI
 	MOVL      (DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), R9
+	MOVOU     (R9), X1
+	MOVOU     16(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1153,8 +1092,8 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, R8
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(R9), X1
+	MOVOU     48(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1177,8 +1116,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      4(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVQ      264(SP), R9
+	MOVOU     64(R9), X1
+	MOVOU     80(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1193,8 +1133,8 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, R8
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVOU     96(R9), X1
+	MOVOU     112(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1217,8 +1157,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      8(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X1
-	MOVOU     144(SP), X0
+	MOVQ      264(SP), R9
+	MOVOU     128(R9), X1
+	MOVOU     144(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1233,8 +1174,8 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, R8
-	MOVOU     160(SP), X1
-	MOVOU     176(SP), X0
+	MOVOU     160(R9), X1
+	MOVOU     176(R9), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1257,8 +1198,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      12(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     192(SP), X1
-	MOVOU     208(SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     192(R8), X1
+	MOVOU     208(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1273,8 +1215,8 @@ wgo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, DI
-	MOVOU     224(SP), X1
-	MOVOU     240(SP), X0
+	MOVOU     224(R8), X1
+	MOVOU     240(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1302,21 +1244,22 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  $0x0000003f, R11
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	PXOR X1, X1
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R10
@@ -1367,28 +1310,25 @@ npiece:
 npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
+	MOVQ    264(SP), AX
 	PCMPEQW X2, X2
 	PSRLW   $0x08, X2
 	MOVO    X0, X3
 	PAND    X2, X3
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X4
-	PADDW   X4, X3
-	MOVOU   X3, (SP)
-	MOVOU   16(SP), X4
-	PADDW   X4, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X3
+	MOVO    X3, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X2, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	MOVQ    $0x0000003f, R11
@@ -1399,34 +1339,32 @@ ngo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       nrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X2, X2
 	PSRLW     $0x08, X2
 	MOVO      X0, X3
 	PAND      X2, X3
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X4
-	PADDW     X4, X3
-	MOVOU     X3, (SP)
-	MOVOU     16(SP), X4
-	PADDW     X4, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X3
+	MOVO      X3, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X2, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVQ      104(DX), SI
 	MOVQ      120(DX), AX
 	MOVL      (AX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     (R8), X1
+	MOVOU     16(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1441,8 +1379,8 @@ ngo:
 	PACKSSWB  X2, X1
 	PMOVMSKB  X1, AX
 	MOVQ      AX, DI
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(R8), X1
+	MOVOU     48(R8), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1474,38 +1412,42 @@ done:
 
 // func convBits16SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBits16SSSE3(SB), NOSPLIT, $128-8
+TEXT ·convBits16SSSE3(SB), NOSPLIT, $144-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 136(SP)
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(DX), $0x04
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	MOVL  4(AX), DI
-	ADDQ  16(DX), DI
-	MOVL  8(AX), R8
-	ADDQ  16(DX), R8
-	MOVL  12(AX), R9
-	ADDQ  16(DX), R9
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVQ  48(DX), R10
-	XORQ  R11, R11
-	MOVQ  56(DX), R12
-	MOVQ  $0x0000003f, R14
+	CMPQ 80(DX), $0x04
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	MOVL 4(AX), DI
+	ADDQ 16(DX), DI
+	MOVL 8(AX), R8
+	ADDQ 16(DX), R8
+	MOVL 12(AX), R9
+	ADDQ 16(DX), R9
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	MOVQ 136(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVQ 48(DX), R10
+	XORQ R11, R11
+	MOVQ 56(DX), R12
+	MOVQ $0x0000003f, R14
 
 wrow:
 	MOVQ 64(DX), R13
@@ -1583,48 +1525,41 @@ wpiece:
 wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
+	MOVQ    136(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
 	MOVO    X0, X5
 	PAND    X4, X5
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X6
-	PADDW   X6, X5
-	MOVOU   X5, (SP)
-	MOVOU   16(SP), X6
-	PADDW   X6, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X5
+	MOVO    X5, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X4, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X5
-	PADDW   X5, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X5
-	PADDW   X5, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X4, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X4, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -1637,54 +1572,48 @@ wgo:
 	ADDQ      72(DX), R11
 	DECQ      R12
 	JNE       wrow
+	MOVQ      136(SP), AX
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
 	MOVO      X0, X5
 	PAND      X4, X5
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X6
-	PADDW     X6, X5
-	MOVOU     X5, (SP)
-	MOVOU     16(SP), X6
-	PADDW     X6, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X5
+	MOVO      X5, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X4, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X5
-	PADDW     X5, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X5
-	PADDW     X5, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X4, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X4, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVQ      104(DX), SI
 	MOVQ      120(DX), DI
 	MOVL      (DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      136(SP), AX
+	MOVOU     (AX), X1
+	MOVOU     16(AX), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1705,8 +1634,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      4(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVQ      136(SP), AX
+	MOVOU     32(AX), X1
+	MOVOU     48(AX), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1727,8 +1657,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      8(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVQ      136(SP), AX
+	MOVOU     64(AX), X1
+	MOVOU     80(AX), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1749,8 +1680,9 @@ wgo:
 	ADDQ      8(DX), SI
 	MOVL      12(DI), CX
 	ADDQ      40(DX), CX
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVQ      136(SP), AX
+	MOVOU     96(AX), X1
+	MOVOU     112(AX), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1776,18 +1708,19 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  $0x0000003f, R11
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	MOVQ 136(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R10
@@ -1829,18 +1762,17 @@ npiece:
 npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
+	MOVQ    136(SP), AX
 	PCMPEQW X1, X1
 	PSRLW   $0x08, X1
 	MOVO    X0, X2
 	PAND    X1, X2
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X1
-	PADDW   X1, X2
-	MOVOU   X2, (SP)
-	MOVOU   16(SP), X1
-	PADDW   X1, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X2
+	MOVO    X2, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	PXOR    X0, X0
 	MOVQ    $0x0000003f, R11
 
@@ -1850,24 +1782,24 @@ ngo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       nrow
+	MOVQ      136(SP), AX
 	PCMPEQW   X1, X1
 	PSRLW     $0x08, X1
 	MOVO      X0, X2
 	PAND      X1, X2
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X1
-	PADDW     X1, X2
-	MOVOU     X2, (SP)
-	MOVOU     16(SP), X1
-	PADDW     X1, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X2
+	MOVO      X2, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVQ      104(DX), SI
 	MOVQ      120(DX), AX
 	MOVL      (AX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      136(SP), AX
+	MOVOU     (AX), X1
+	MOVOU     16(AX), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -1897,46 +1829,50 @@ done:
 
 // func convBitsSums64SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBitsSums64SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBitsSums64SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(DX), $0x02
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	MOVL  4(AX), DI
-	ADDQ  16(DX), DI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R8
-	XORQ  R9, R9
-	MOVQ  56(DX), R10
-	MOVQ  $0x0000003f, R12
+	CMPQ 80(DX), $0x02
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	MOVL 4(AX), DI
+	ADDQ 16(DX), DI
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), R8
+	XORQ R9, R9
+	MOVQ 56(DX), R10
+	MOVQ $0x0000003f, R12
 
 wrow:
 	MOVQ 64(DX), R11
@@ -2044,88 +1980,73 @@ wpiece:
 wpieces:
 	CMPQ    R12, $0x00
 	JNE     wgo
+	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
 	MOVO    X0, X9
 	PAND    X8, X9
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X10
-	PADDW   X10, X9
-	MOVOU   X9, (SP)
-	MOVOU   16(SP), X10
-	PADDW   X10, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X9
+	MOVO    X9, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X8, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X9
-	PADDW   X9, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X9
-	PADDW   X9, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X8, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X8, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	MOVO    X4, X0
 	PAND    X8, X0
 	MOVO    X4, X1
 	PSRLW   $0x08, X1
-	MOVOU   128(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 128(SP)
-	MOVOU   144(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 144(SP)
+	PADDW   128(AX), X0
+	MOVO    X0, 128(AX)
+	PADDW   144(AX), X1
+	MOVO    X1, 144(AX)
 	MOVO    X5, X0
 	PAND    X8, X0
 	MOVO    X5, X1
 	PSRLW   $0x08, X1
-	MOVOU   160(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 160(SP)
-	MOVOU   176(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 176(SP)
+	PADDW   160(AX), X0
+	MOVO    X0, 160(AX)
+	PADDW   176(AX), X1
+	MOVO    X1, 176(AX)
 	MOVO    X6, X0
 	PAND    X8, X0
 	MOVO    X6, X1
 	PSRLW   $0x08, X1
-	MOVOU   192(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 192(SP)
-	MOVOU   208(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 208(SP)
+	PADDW   192(AX), X0
+	MOVO    X0, 192(AX)
+	PADDW   208(AX), X1
+	MOVO    X1, 208(AX)
 	MOVO    X7, X0
 	PAND    X8, X0
 	MOVO    X7, X1
 	PSRLW   $0x08, X1
-	MOVOU   224(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 224(SP)
-	MOVOU   240(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 240(SP)
+	PADDW   224(AX), X0
+	MOVO    X0, 224(AX)
+	PADDW   240(AX), X1
+	MOVO    X1, 240(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -2142,94 +2063,80 @@ wgo:
 	ADDQ      72(DX), R9
 	DECQ      R10
 	JNE       wrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
 	MOVO      X0, X9
 	PAND      X8, X9
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X10
-	PADDW     X10, X9
-	MOVOU     X9, (SP)
-	MOVOU     16(SP), X10
-	PADDW     X10, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X9
+	MOVO      X9, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X8, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X9
-	PADDW     X9, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X9
-	PADDW     X9, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X8, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X8, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PAND      X8, X0
 	MOVO      X4, X1
 	PSRLW     $0x08, X1
-	MOVOU     128(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDW     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDW     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PAND      X8, X0
 	MOVO      X5, X1
 	PSRLW     $0x08, X1
-	MOVOU     160(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDW     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDW     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PAND      X8, X0
 	MOVO      X6, X1
 	PSRLW     $0x08, X1
-	MOVOU     192(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDW     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDW     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PAND      X8, X0
 	MOVO      X7, X1
 	PSRLW     $0x08, X1
-	MOVOU     224(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDW     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDW     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), SI
 	MOVL      (SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     (DI), X1
+	MOVOU     16(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2256,8 +2163,8 @@ wgo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(DI), X1
+	MOVOU     48(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2284,8 +2191,8 @@ wgo:
 	MOVOU     112(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 112(AX)
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVOU     64(DI), X1
+	MOVOU     80(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2312,8 +2219,8 @@ wgo:
 	MOVOU     176(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 176(AX)
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVOU     96(DI), X1
+	MOVOU     112(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2343,8 +2250,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      4(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X1
-	MOVOU     144(SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     128(SI), X1
+	MOVOU     144(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2371,8 +2279,8 @@ wgo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     160(SP), X1
-	MOVOU     176(SP), X0
+	MOVOU     160(SI), X1
+	MOVOU     176(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2399,8 +2307,8 @@ wgo:
 	MOVOU     112(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 112(AX)
-	MOVOU     192(SP), X1
-	MOVOU     208(SP), X0
+	MOVOU     192(SI), X1
+	MOVOU     208(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2427,8 +2335,8 @@ wgo:
 	MOVOU     176(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 176(AX)
-	MOVOU     224(SP), X1
-	MOVOU     240(SP), X0
+	MOVOU     224(SI), X1
+	MOVOU     240(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2463,27 +2371,28 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  $0x0000003f, R11
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R10
@@ -2552,48 +2461,41 @@ npiece:
 npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
+	MOVQ    264(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
 	MOVO    X0, X5
 	PAND    X4, X5
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X6
-	PADDW   X6, X5
-	MOVOU   X5, (SP)
-	MOVOU   16(SP), X6
-	PADDW   X6, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X5
+	MOVO    X5, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X4, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X5
-	PADDW   X5, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X5
-	PADDW   X5, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X4, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X4, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -2606,54 +2508,48 @@ ngo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       nrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
 	MOVO      X0, X5
 	PAND      X4, X5
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X6
-	PADDW     X6, X5
-	MOVOU     X5, (SP)
-	MOVOU     16(SP), X6
-	PADDW     X6, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X5
+	MOVO      X5, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X4, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X5
-	PADDW     X5, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X5
-	PADDW     X5, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X4, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X4, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), CX
 	MOVL      (CX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     (SI), X1
+	MOVOU     16(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2680,8 +2576,8 @@ ngo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(SI), X1
+	MOVOU     48(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2708,8 +2604,8 @@ ngo:
 	MOVOU     112(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 112(AX)
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVOU     64(SI), X1
+	MOVOU     80(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2736,8 +2632,8 @@ ngo:
 	MOVOU     176(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 176(AX)
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVOU     96(SI), X1
+	MOVOU     112(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -2776,50 +2672,54 @@ done:
 
 // func convBitsSums32SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBitsSums32SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBitsSums32SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(DX), $0x04
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	MOVL  4(AX), DI
-	ADDQ  16(DX), DI
-	MOVL  8(AX), R8
-	ADDQ  16(DX), R8
-	MOVL  12(AX), R9
-	ADDQ  16(DX), R9
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R10
-	XORQ  R11, R11
-	MOVQ  56(DX), R12
-	MOVQ  $0x0000003f, R14
+	CMPQ 80(DX), $0x04
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	MOVL 4(AX), DI
+	ADDQ 16(DX), DI
+	MOVL 8(AX), R8
+	ADDQ 16(DX), R8
+	MOVL 12(AX), R9
+	ADDQ 16(DX), R9
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), R10
+	XORQ R11, R11
+	MOVQ 56(DX), R12
+	MOVQ $0x0000003f, R14
 
 wrow:
 	MOVQ 64(DX), R13
@@ -2933,88 +2833,73 @@ wpiece:
 wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
+	MOVQ    264(SP), AX
 	PCMPEQW X8, X8
 	PSRLW   $0x08, X8
 	MOVO    X0, X9
 	PAND    X8, X9
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X10
-	PADDW   X10, X9
-	MOVOU   X9, (SP)
-	MOVOU   16(SP), X10
-	PADDW   X10, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X9
+	MOVO    X9, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X8, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X9
-	PADDW   X9, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X9
-	PADDW   X9, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X8, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X8, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	MOVO    X4, X0
 	PAND    X8, X0
 	MOVO    X4, X1
 	PSRLW   $0x08, X1
-	MOVOU   128(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 128(SP)
-	MOVOU   144(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 144(SP)
+	PADDW   128(AX), X0
+	MOVO    X0, 128(AX)
+	PADDW   144(AX), X1
+	MOVO    X1, 144(AX)
 	MOVO    X5, X0
 	PAND    X8, X0
 	MOVO    X5, X1
 	PSRLW   $0x08, X1
-	MOVOU   160(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 160(SP)
-	MOVOU   176(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 176(SP)
+	PADDW   160(AX), X0
+	MOVO    X0, 160(AX)
+	PADDW   176(AX), X1
+	MOVO    X1, 176(AX)
 	MOVO    X6, X0
 	PAND    X8, X0
 	MOVO    X6, X1
 	PSRLW   $0x08, X1
-	MOVOU   192(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 192(SP)
-	MOVOU   208(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 208(SP)
+	PADDW   192(AX), X0
+	MOVO    X0, 192(AX)
+	PADDW   208(AX), X1
+	MOVO    X1, 208(AX)
 	MOVO    X7, X0
 	PAND    X8, X0
 	MOVO    X7, X1
 	PSRLW   $0x08, X1
-	MOVOU   224(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 224(SP)
-	MOVOU   240(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 240(SP)
+	PADDW   224(AX), X0
+	MOVO    X0, 224(AX)
+	PADDW   240(AX), X1
+	MOVO    X1, 240(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -3031,94 +2916,80 @@ wgo:
 	ADDQ      72(DX), R11
 	DECQ      R12
 	JNE       wrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X8, X8
 	PSRLW     $0x08, X8
 	MOVO      X0, X9
 	PAND      X8, X9
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X10
-	PADDW     X10, X9
-	MOVOU     X9, (SP)
-	MOVOU     16(SP), X10
-	PADDW     X10, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X9
+	MOVO      X9, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X8, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X9
-	PADDW     X9, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X9
-	PADDW     X9, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X8, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X8, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PAND      X8, X0
 	MOVO      X4, X1
 	PSRLW     $0x08, X1
-	MOVOU     128(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDW     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDW     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PAND      X8, X0
 	MOVO      X5, X1
 	PSRLW     $0x08, X1
-	MOVOU     160(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDW     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDW     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PAND      X8, X0
 	MOVO      X6, X1
 	PSRLW     $0x08, X1
-	MOVOU     192(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDW     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDW     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PAND      X8, X0
 	MOVO      X7, X1
 	PSRLW     $0x08, X1
-	MOVOU     224(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDW     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDW     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), SI
 	MOVL      (SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     (DI), X1
+	MOVOU     16(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3145,8 +3016,8 @@ wgo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(DI), X1
+	MOVOU     48(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3176,8 +3047,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      4(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     64(DI), X1
+	MOVOU     80(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3204,8 +3076,8 @@ wgo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVOU     96(DI), X1
+	MOVOU     112(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3235,8 +3107,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      8(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X1
-	MOVOU     144(SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     128(DI), X1
+	MOVOU     144(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3263,8 +3136,8 @@ wgo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     160(SP), X1
-	MOVOU     176(SP), X0
+	MOVOU     160(DI), X1
+	MOVOU     176(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3294,8 +3167,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      12(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     192(SP), X1
-	MOVOU     208(SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     192(SI), X1
+	MOVOU     208(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3322,8 +3196,8 @@ wgo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     224(SP), X1
-	MOVOU     240(SP), X0
+	MOVOU     224(SI), X1
+	MOVOU     240(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3358,21 +3232,22 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  $0x0000003f, R11
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	PXOR X1, X1
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R10
@@ -3423,28 +3298,25 @@ npiece:
 npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
+	MOVQ    264(SP), AX
 	PCMPEQW X2, X2
 	PSRLW   $0x08, X2
 	MOVO    X0, X3
 	PAND    X2, X3
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X4
-	PADDW   X4, X3
-	MOVOU   X3, (SP)
-	MOVOU   16(SP), X4
-	PADDW   X4, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X3
+	MOVO    X3, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X2, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	MOVQ    $0x0000003f, R11
@@ -3455,34 +3327,32 @@ ngo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       nrow
+	MOVQ      264(SP), AX
 	PCMPEQW   X2, X2
 	PSRLW     $0x08, X2
 	MOVO      X0, X3
 	PAND      X2, X3
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X4
-	PADDW     X4, X3
-	MOVOU     X3, (SP)
-	MOVOU     16(SP), X4
-	PADDW     X4, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X3
+	MOVO      X3, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X2, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), CX
 	MOVL      (CX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     (SI), X1
+	MOVOU     16(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3509,8 +3379,8 @@ ngo:
 	MOVOU     48(CX), X0
 	PSUBL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVOU     32(SI), X1
+	MOVOU     48(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3549,38 +3419,42 @@ done:
 
 // func convBitsSums16SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBitsSums16SSSE3(SB), NOSPLIT, $128-8
+TEXT ·convBitsSums16SSSE3(SB), NOSPLIT, $144-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 136(SP)
 	MOVQ job+0(FP), DX
 	LEAQ popcounts<>+0(SB), BX
 
 wide:
-	CMPQ  80(DX), $0x04
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	MOVL  4(AX), DI
-	ADDQ  16(DX), DI
-	MOVL  8(AX), R8
-	ADDQ  16(DX), R8
-	MOVL  12(AX), R9
-	ADDQ  16(DX), R9
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVQ  48(DX), R10
-	XORQ  R11, R11
-	MOVQ  56(DX), R12
-	MOVQ  $0x0000003f, R14
+	CMPQ 80(DX), $0x04
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	MOVL 4(AX), DI
+	ADDQ 16(DX), DI
+	MOVL 8(AX), R8
+	ADDQ 16(DX), R8
+	MOVL 12(AX), R9
+	ADDQ 16(DX), R9
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	MOVQ 136(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVQ 48(DX), R10
+	XORQ R11, R11
+	MOVQ 56(DX), R12
+	MOVQ $0x0000003f, R14
 
 wrow:
 	MOVQ 64(DX), R13
@@ -3658,48 +3532,41 @@ wpiece:
 wpieces:
 	CMPQ    R14, $0x00
 	JNE     wgo
+	MOVQ    136(SP), AX
 	PCMPEQW X4, X4
 	PSRLW   $0x08, X4
 	MOVO    X0, X5
 	PAND    X4, X5
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X6
-	PADDW   X6, X5
-	MOVOU   X5, (SP)
-	MOVOU   16(SP), X6
-	PADDW   X6, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X5
+	MOVO    X5, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	MOVO    X1, X0
 	PAND    X4, X0
 	MOVO    X1, X1
 	PSRLW   $0x08, X1
-	MOVOU   32(SP), X5
-	PADDW   X5, X0
-	MOVOU   X0, 32(SP)
-	MOVOU   48(SP), X5
-	PADDW   X5, X1
-	MOVOU   X1, 48(SP)
+	PADDW   32(AX), X0
+	MOVO    X0, 32(AX)
+	PADDW   48(AX), X1
+	MOVO    X1, 48(AX)
 	MOVO    X2, X0
 	PAND    X4, X0
 	MOVO    X2, X1
 	PSRLW   $0x08, X1
-	MOVOU   64(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 64(SP)
-	MOVOU   80(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 80(SP)
+	PADDW   64(AX), X0
+	MOVO    X0, 64(AX)
+	PADDW   80(AX), X1
+	MOVO    X1, 80(AX)
 	MOVO    X3, X0
 	PAND    X4, X0
 	MOVO    X3, X1
 	PSRLW   $0x08, X1
-	MOVOU   96(SP), X2
-	PADDW   X2, X0
-	MOVOU   X0, 96(SP)
-	MOVOU   112(SP), X2
-	PADDW   X2, X1
-	MOVOU   X1, 112(SP)
+	PADDW   96(AX), X0
+	MOVO    X0, 96(AX)
+	PADDW   112(AX), X1
+	MOVO    X1, 112(AX)
 	PXOR    X0, X0
 	PXOR    X1, X1
 	PXOR    X2, X2
@@ -3712,54 +3579,48 @@ wgo:
 	ADDQ      72(DX), R11
 	DECQ      R12
 	JNE       wrow
+	MOVQ      136(SP), AX
 	PCMPEQW   X4, X4
 	PSRLW     $0x08, X4
 	MOVO      X0, X5
 	PAND      X4, X5
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X6
-	PADDW     X6, X5
-	MOVOU     X5, (SP)
-	MOVOU     16(SP), X6
-	PADDW     X6, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X5
+	MOVO      X5, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PAND      X4, X0
 	MOVO      X1, X1
 	PSRLW     $0x08, X1
-	MOVOU     32(SP), X5
-	PADDW     X5, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X5
-	PADDW     X5, X1
-	MOVOU     X1, 48(SP)
+	PADDW     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDW     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PAND      X4, X0
 	MOVO      X2, X1
 	PSRLW     $0x08, X1
-	MOVOU     64(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDW     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDW     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PAND      X4, X0
 	MOVO      X3, X1
 	PSRLW     $0x08, X1
-	MOVOU     96(SP), X2
-	PADDW     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDW     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDW     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDW     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), SI
 	MOVL      (SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      136(SP), DI
+	MOVOU     (DI), X1
+	MOVOU     16(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3789,8 +3650,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      4(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     32(SP), X1
-	MOVOU     48(SP), X0
+	MOVQ      136(SP), DI
+	MOVOU     32(DI), X1
+	MOVOU     48(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3820,8 +3682,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      8(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     64(SP), X1
-	MOVOU     80(SP), X0
+	MOVQ      136(SP), DI
+	MOVOU     64(DI), X1
+	MOVOU     80(DI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3851,8 +3714,9 @@ wgo:
 	ADDQ      8(DX), AX
 	MOVL      12(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     96(SP), X1
-	MOVOU     112(SP), X0
+	MOVQ      136(SP), SI
+	MOVOU     96(SI), X1
+	MOVOU     112(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2
@@ -3887,18 +3751,19 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  $0x0000003f, R11
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	MOVQ 136(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ $0x0000003f, R11
 
 nrow:
 	MOVQ 64(DX), R10
@@ -3940,18 +3805,17 @@ npiece:
 npieces:
 	CMPQ    R11, $0x00
 	JNE     ngo
+	MOVQ    136(SP), AX
 	PCMPEQW X1, X1
 	PSRLW   $0x08, X1
 	MOVO    X0, X2
 	PAND    X1, X2
 	MOVO    X0, X0
 	PSRLW   $0x08, X0
-	MOVOU   (SP), X1
-	PADDW   X1, X2
-	MOVOU   X2, (SP)
-	MOVOU   16(SP), X1
-	PADDW   X1, X0
-	MOVOU   X0, 16(SP)
+	PADDW   (AX), X2
+	MOVO    X2, (AX)
+	PADDW   16(AX), X0
+	MOVO    X0, 16(AX)
 	PXOR    X0, X0
 	MOVQ    $0x0000003f, R11
 
@@ -3961,24 +3825,24 @@ ngo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       nrow
+	MOVQ      136(SP), AX
 	PCMPEQW   X1, X1
 	PSRLW     $0x08, X1
 	MOVO      X0, X2
 	PAND      X1, X2
 	MOVO      X0, X0
 	PSRLW     $0x08, X0
-	MOVOU     (SP), X1
-	PADDW     X1, X2
-	MOVOU     X2, (SP)
-	MOVOU     16(SP), X1
-	PADDW     X1, X0
-	MOVOU     X0, 16(SP)
+	PADDW     (AX), X2
+	MOVO      X2, (AX)
+	PADDW     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), CX
 	MOVL      (CX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X1
-	MOVOU     16(SP), X0
+	MOVQ      136(SP), SI
+	MOVOU     (SI), X1
+	MOVOU     16(SI), X0
 	MOVO      X1, X2
 	PUNPCKLWL X0, X1
 	PUNPCKHWL X0, X2

@@ -6,43 +6,47 @@
 
 // func convBytes64SSSE3(job *byte)
 // Requires: CMOV, SSE, SSE2, SSSE3
-TEXT ·convBytes64SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBytes64SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(DX), $0x01
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	CMPQ 80(DX), $0x01
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), SI
+	XORQ DI, DI
+	MOVQ 56(DX), R8
+	MOVQ 192(DX), R10
 
 wrow:
 	MOVQ 64(DX), R9
@@ -153,102 +157,87 @@ wpiece:
 wpieces:
 	CMPQ      R10, $0x00
 	JNE       wgo
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -265,196 +254,182 @@ wgo:
 	ADDQ      72(DX), DI
 	DECQ      R8
 	JNE       wrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), BX
 	MOVQ      120(DX), AX
 	MOVL      (AX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     (DI), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, SI
-	MOVOU     16(SP), X0
+	MOVOU     16(DI), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, SI
-	MOVOU     32(SP), X0
+	MOVOU     32(DI), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, SI
-	MOVOU     48(SP), X0
+	MOVOU     48(DI), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x0c, AX
 	ORQ       AX, SI
-	MOVOU     64(SP), X0
+	MOVOU     64(DI), X0
 	MOVOU     64(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, SI
-	MOVOU     80(SP), X0
+	MOVOU     80(DI), X0
 	MOVOU     80(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x14, AX
 	ORQ       AX, SI
-	MOVOU     96(SP), X0
+	MOVOU     96(DI), X0
 	MOVOU     96(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x18, AX
 	ORQ       AX, SI
-	MOVOU     112(SP), X0
+	MOVOU     112(DI), X0
 	MOVOU     112(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x1c, AX
 	ORQ       AX, SI
-	MOVOU     128(SP), X0
+	MOVOU     128(DI), X0
 	MOVOU     128(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x20, AX
 	ORQ       AX, SI
-	MOVOU     144(SP), X0
+	MOVOU     144(DI), X0
 	MOVOU     144(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x24, AX
 	ORQ       AX, SI
-	MOVOU     160(SP), X0
+	MOVOU     160(DI), X0
 	MOVOU     160(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x28, AX
 	ORQ       AX, SI
-	MOVOU     176(SP), X0
+	MOVOU     176(DI), X0
 	MOVOU     176(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x2c, AX
 	ORQ       AX, SI
-	MOVOU     192(SP), X0
+	MOVOU     192(DI), X0
 	MOVOU     192(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x30, AX
 	ORQ       AX, SI
-	MOVOU     208(SP), X0
+	MOVOU     208(DI), X0
 	MOVOU     208(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x34, AX
 	ORQ       AX, SI
-	MOVOU     224(SP), X0
+	MOVOU     224(DI), X0
 	MOVOU     224(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x38, AX
 	ORQ       AX, SI
-	MOVOU     240(SP), X0
+	MOVOU     240(DI), X0
 	MOVOU     240(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -476,45 +451,49 @@ narrow:
 
 // func convBytes32SSSE3(job *byte)
 // Requires: CMOV, SSE, SSE2, SSSE3
-TEXT ·convBytes32SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBytes32SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(DX), $0x02
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  192(DX), R11
+	CMPQ 80(DX), $0x02
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	MOVL 4(AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ 192(DX), R11
 
 wrow:
 	MOVQ 64(DX), R10
@@ -634,102 +613,87 @@ wpiece:
 wpieces:
 	CMPQ      R11, $0x00
 	JNE       wgo
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -746,148 +710,134 @@ wgo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       wrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), BX
 	MOVQ      120(DX), SI
 	MOVL      (SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     (R8), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, DI
-	MOVOU     16(SP), X0
+	MOVOU     16(R8), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, DI
-	MOVOU     32(SP), X0
+	MOVOU     32(R8), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, DI
-	MOVOU     48(SP), X0
+	MOVOU     48(R8), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x0c, AX
 	ORQ       AX, DI
-	MOVOU     64(SP), X0
+	MOVOU     64(R8), X0
 	MOVOU     64(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, DI
-	MOVOU     80(SP), X0
+	MOVOU     80(R8), X0
 	MOVOU     80(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x14, AX
 	ORQ       AX, DI
-	MOVOU     96(SP), X0
+	MOVOU     96(R8), X0
 	MOVOU     96(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x18, AX
 	ORQ       AX, DI
-	MOVOU     112(SP), X0
+	MOVOU     112(R8), X0
 	MOVOU     112(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -900,48 +850,49 @@ wgo:
 	ADDQ      8(DX), BX
 	MOVL      4(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     128(DI), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, SI
-	MOVOU     144(SP), X0
+	MOVOU     144(DI), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, SI
-	MOVOU     160(SP), X0
+	MOVOU     160(DI), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, SI
-	MOVOU     176(SP), X0
+	MOVOU     176(DI), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x0c, AX
 	ORQ       AX, SI
-	MOVOU     192(SP), X0
+	MOVOU     192(DI), X0
 	MOVOU     64(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, SI
-	MOVOU     208(SP), X0
+	MOVOU     208(DI), X0
 	MOVOU     80(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x14, AX
 	ORQ       AX, SI
-	MOVOU     224(SP), X0
+	MOVOU     224(DI), X0
 	MOVOU     96(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x18, AX
 	ORQ       AX, SI
-	MOVOU     240(SP), X0
+	MOVOU     240(DI), X0
 	MOVOU     112(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -959,27 +910,28 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVQ 48(DX), SI
+	XORQ DI, DI
+	MOVQ 56(DX), R8
+	MOVQ 192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -1054,54 +1006,47 @@ npiece:
 npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
+	MOVQ      264(SP), AX
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
 	PSRAL     $0x10, X4
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X5
-	PADDL     X5, X4
-	MOVOU     X4, (SP)
-	MOVOU     16(SP), X5
-	PADDL     X5, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X4
+	MOVO      X4, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X4
-	PADDL     X4, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X4
-	PADDL     X4, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -1114,100 +1059,94 @@ ngo:
 	ADDQ      72(DX), DI
 	DECQ      R8
 	JNE       nrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
 	PSRAL     $0x10, X4
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X5
-	PADDL     X5, X4
-	MOVOU     X4, (SP)
-	MOVOU     16(SP), X5
-	PADDL     X5, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X4
+	MOVO      X4, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X4
-	PADDL     X4, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X4
-	PADDL     X4, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVQ      104(DX), BX
 	MOVQ      120(DX), AX
 	MOVL      (AX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     (DI), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, SI
-	MOVOU     16(SP), X0
+	MOVOU     16(DI), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, SI
-	MOVOU     32(SP), X0
+	MOVOU     32(DI), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, SI
-	MOVOU     48(SP), X0
+	MOVOU     48(DI), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x0c, AX
 	ORQ       AX, SI
-	MOVOU     64(SP), X0
+	MOVOU     64(DI), X0
 	MOVOU     64(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x10, AX
 	ORQ       AX, SI
-	MOVOU     80(SP), X0
+	MOVOU     80(DI), X0
 	MOVOU     80(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x14, AX
 	ORQ       AX, SI
-	MOVOU     96(SP), X0
+	MOVOU     96(DI), X0
 	MOVOU     96(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x18, AX
 	ORQ       AX, SI
-	MOVOU     112(SP), X0
+	MOVOU     112(DI), X0
 	MOVOU     112(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -1229,49 +1168,53 @@ done:
 
 // func convBytes16SSSE3(job *byte)
 // Requires: CMOV, SSE, SSE2, SSSE3
-TEXT ·convBytes16SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBytes16SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(DX), $0x04
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(DX), SI
-	MOVL  8(AX), DI
-	ADDQ  16(DX), DI
-	MOVL  12(AX), R8
-	ADDQ  16(DX), R8
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R9
-	XORQ  R10, R10
-	MOVQ  56(DX), R11
-	MOVQ  192(DX), R13
+	CMPQ 80(DX), $0x04
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	MOVL 4(AX), SI
+	ADDQ 16(DX), SI
+	MOVL 8(AX), DI
+	ADDQ 16(DX), DI
+	MOVL 12(AX), R8
+	ADDQ 16(DX), R8
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), R9
+	XORQ R10, R10
+	MOVQ 56(DX), R11
+	MOVQ 192(DX), R13
 
 wrow:
 	MOVQ 64(DX), R12
@@ -1409,102 +1352,87 @@ wpiece:
 wpieces:
 	CMPQ      R13, $0x00
 	JNE       wgo
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -1521,124 +1449,110 @@ wgo:
 	ADDQ      72(DX), R10
 	DECQ      R11
 	JNE       wrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), BX
 	MOVQ      120(DX), SI
 	MOVL      (SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     (R8), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, DI
-	MOVOU     16(SP), X0
+	MOVOU     16(R8), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, DI
-	MOVOU     32(SP), X0
+	MOVOU     32(R8), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, DI
-	MOVOU     48(SP), X0
+	MOVOU     48(R8), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -1651,24 +1565,25 @@ wgo:
 	ADDQ      8(DX), BX
 	MOVL      4(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     64(SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     64(R8), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, DI
-	MOVOU     80(SP), X0
+	MOVOU     80(R8), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, DI
-	MOVOU     96(SP), X0
+	MOVOU     96(R8), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, DI
-	MOVOU     112(SP), X0
+	MOVOU     112(R8), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -1681,24 +1596,25 @@ wgo:
 	ADDQ      8(DX), BX
 	MOVL      8(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X0
+	MOVQ      264(SP), R8
+	MOVOU     128(R8), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, DI
-	MOVOU     144(SP), X0
+	MOVOU     144(R8), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, DI
-	MOVOU     160(SP), X0
+	MOVOU     160(R8), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, DI
-	MOVOU     176(SP), X0
+	MOVOU     176(R8), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -1711,24 +1627,25 @@ wgo:
 	ADDQ      8(DX), BX
 	MOVL      12(SI), CX
 	ADDQ      40(DX), CX
-	MOVOU     192(SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     192(DI), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, SI
-	MOVOU     208(SP), X0
+	MOVOU     208(DI), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, SI
-	MOVOU     224(SP), X0
+	MOVOU     224(DI), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, SI
-	MOVOU     240(SP), X0
+	MOVOU     240(DI), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -1746,21 +1663,22 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	PXOR  X0, X0
-	PXOR  X1, X1
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	PXOR X0, X0
+	PXOR X1, X1
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVQ 48(DX), SI
+	XORQ DI, DI
+	MOVQ 56(DX), R8
+	MOVQ 192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -1817,30 +1735,27 @@ npiece:
 npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
+	MOVQ      264(SP), AX
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
 	PSRAL     $0x10, X2
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X3
-	PADDL     X3, X2
-	MOVOU     X2, (SP)
-	MOVOU     16(SP), X3
-	PADDL     X3, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X2
+	MOVO      X2, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	MOVQ      192(DX), R10
@@ -1851,52 +1766,50 @@ ngo:
 	ADDQ      72(DX), DI
 	DECQ      R8
 	JNE       nrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
 	PSRAL     $0x10, X2
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X3
-	PADDL     X3, X2
-	MOVOU     X2, (SP)
-	MOVOU     16(SP), X3
-	PADDL     X3, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X2
+	MOVO      X2, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVQ      104(DX), BX
 	MOVQ      120(DX), AX
 	MOVL      (AX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), DI
+	MOVOU     (DI), X0
 	MOVOU     (CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	MOVQ      AX, SI
-	MOVOU     16(SP), X0
+	MOVOU     16(DI), X0
 	MOVOU     16(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x04, AX
 	ORQ       AX, SI
-	MOVOU     32(SP), X0
+	MOVOU     32(DI), X0
 	MOVOU     32(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
 	SHLQ      $0x08, AX
 	ORQ       AX, SI
-	MOVOU     48(SP), X0
+	MOVOU     48(DI), X0
 	MOVOU     48(CX), X1
 	PCMPGTL   X0, X1
 	MOVMSKPS  X1, AX
@@ -1918,43 +1831,47 @@ done:
 
 // func convBytesSums64SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBytesSums64SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBytesSums64SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(DX), $0x01
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	CMPQ 80(DX), $0x01
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), SI
+	XORQ DI, DI
+	MOVQ 56(DX), R8
+	MOVQ 192(DX), R10
 
 wrow:
 	MOVQ 64(DX), R9
@@ -2065,102 +1982,87 @@ wpiece:
 wpieces:
 	CMPQ      R10, $0x00
 	JNE       wgo
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -2177,167 +2079,153 @@ wgo:
 	ADDQ      72(DX), DI
 	DECQ      R8
 	JNE       wrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), CX
 	MOVL      (CX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), BX
+	MOVOU     (BX), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     16(SP), X0
+	MOVOU     16(BX), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     32(SP), X0
+	MOVOU     32(BX), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     48(SP), X0
+	MOVOU     48(BX), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     64(SP), X0
+	MOVOU     64(BX), X0
 	MOVOU     64(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 64(AX)
-	MOVOU     80(SP), X0
+	MOVOU     80(BX), X0
 	MOVOU     80(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 80(AX)
-	MOVOU     96(SP), X0
+	MOVOU     96(BX), X0
 	MOVOU     96(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 96(AX)
-	MOVOU     112(SP), X0
+	MOVOU     112(BX), X0
 	MOVOU     112(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 112(AX)
-	MOVOU     128(SP), X0
+	MOVOU     128(BX), X0
 	MOVOU     128(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 128(AX)
-	MOVOU     144(SP), X0
+	MOVOU     144(BX), X0
 	MOVOU     144(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 144(AX)
-	MOVOU     160(SP), X0
+	MOVOU     160(BX), X0
 	MOVOU     160(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 160(AX)
-	MOVOU     176(SP), X0
+	MOVOU     176(BX), X0
 	MOVOU     176(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 176(AX)
-	MOVOU     192(SP), X0
+	MOVOU     192(BX), X0
 	MOVOU     192(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 192(AX)
-	MOVOU     208(SP), X0
+	MOVOU     208(BX), X0
 	MOVOU     208(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 208(AX)
-	MOVOU     224(SP), X0
+	MOVOU     224(BX), X0
 	MOVOU     224(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 224(AX)
-	MOVOU     240(SP), X0
+	MOVOU     240(BX), X0
 	MOVOU     240(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 240(AX)
@@ -2353,45 +2241,49 @@ narrow:
 
 // func convBytesSums32SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBytesSums32SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBytesSums32SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(DX), $0x02
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(DX), SI
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), DI
-	XORQ  R8, R8
-	MOVQ  56(DX), R9
-	MOVQ  192(DX), R11
+	CMPQ 80(DX), $0x02
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	MOVL 4(AX), SI
+	ADDQ 16(DX), SI
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), DI
+	XORQ R8, R8
+	MOVQ 56(DX), R9
+	MOVQ 192(DX), R11
 
 wrow:
 	MOVQ 64(DX), R10
@@ -2511,102 +2403,87 @@ wpiece:
 wpieces:
 	CMPQ      R11, $0x00
 	JNE       wgo
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -2623,170 +2500,157 @@ wgo:
 	ADDQ      72(DX), R8
 	DECQ      R9
 	JNE       wrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), BX
 	MOVL      (BX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     (SI), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     16(SP), X0
+	MOVOU     16(SI), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     32(SP), X0
+	MOVOU     32(SI), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     48(SP), X0
+	MOVOU     48(SI), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     64(SP), X0
+	MOVOU     64(SI), X0
 	MOVOU     64(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 64(AX)
-	MOVOU     80(SP), X0
+	MOVOU     80(SI), X0
 	MOVOU     80(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 80(AX)
-	MOVOU     96(SP), X0
+	MOVOU     96(SI), X0
 	MOVOU     96(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 96(AX)
-	MOVOU     112(SP), X0
+	MOVOU     112(SI), X0
 	MOVOU     112(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 112(AX)
 	ADDQ      8(DX), AX
 	MOVL      4(BX), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X0
+	MOVQ      264(SP), BX
+	MOVOU     128(BX), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     144(SP), X0
+	MOVOU     144(BX), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     160(SP), X0
+	MOVOU     160(BX), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     176(SP), X0
+	MOVOU     176(BX), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     192(SP), X0
+	MOVOU     192(BX), X0
 	MOVOU     64(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 64(AX)
-	MOVOU     208(SP), X0
+	MOVOU     208(BX), X0
 	MOVOU     80(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 80(AX)
-	MOVOU     224(SP), X0
+	MOVOU     224(BX), X0
 	MOVOU     96(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 96(AX)
-	MOVOU     240(SP), X0
+	MOVOU     240(BX), X0
 	MOVOU     112(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 112(AX)
@@ -2798,27 +2662,28 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVQ 48(DX), SI
+	XORQ DI, DI
+	MOVQ 56(DX), R8
+	MOVQ 192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -2893,54 +2758,47 @@ npiece:
 npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
+	MOVQ      264(SP), AX
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
 	PSRAL     $0x10, X4
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X5
-	PADDL     X5, X4
-	MOVOU     X4, (SP)
-	MOVOU     16(SP), X5
-	PADDL     X5, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X4
+	MOVO      X4, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X4
-	PADDL     X4, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X4
-	PADDL     X4, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -2953,87 +2811,81 @@ ngo:
 	ADDQ      72(DX), DI
 	DECQ      R8
 	JNE       nrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X4
 	PUNPCKLWL X4, X4
 	PSRAL     $0x10, X4
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X5
-	PADDL     X5, X4
-	MOVOU     X4, (SP)
-	MOVOU     16(SP), X5
-	PADDL     X5, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X4
+	MOVO      X4, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X4
-	PADDL     X4, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X4
-	PADDL     X4, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), CX
 	MOVL      (CX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), BX
+	MOVOU     (BX), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     16(SP), X0
+	MOVOU     16(BX), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     32(SP), X0
+	MOVOU     32(BX), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     48(SP), X0
+	MOVOU     48(BX), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
-	MOVOU     64(SP), X0
+	MOVOU     64(BX), X0
 	MOVOU     64(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 64(AX)
-	MOVOU     80(SP), X0
+	MOVOU     80(BX), X0
 	MOVOU     80(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 80(AX)
-	MOVOU     96(SP), X0
+	MOVOU     96(BX), X0
 	MOVOU     96(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 96(AX)
-	MOVOU     112(SP), X0
+	MOVOU     112(BX), X0
 	MOVOU     112(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 112(AX)
@@ -3049,49 +2901,53 @@ done:
 
 // func convBytesSums16SSSE3(job *byte)
 // Requires: CMOV, SSE2, SSSE3
-TEXT ·convBytesSums16SSSE3(SB), NOSPLIT, $256-8
+TEXT ·convBytesSums16SSSE3(SB), NOSPLIT, $272-8
+	LEAQ 8(SP), AX
+	ANDQ $-16, AX
+	MOVQ AX, 264(SP)
 	MOVQ job+0(FP), DX
 
 wide:
-	CMPQ  80(DX), $0x04
-	JLT   narrow
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	MOVL  4(AX), SI
-	ADDQ  16(DX), SI
-	MOVL  8(AX), DI
-	ADDQ  16(DX), DI
-	MOVL  12(AX), R8
-	ADDQ  16(DX), R8
-	PXOR  X0, X0
-	PXOR  X1, X1
-	PXOR  X2, X2
-	PXOR  X3, X3
-	PXOR  X4, X4
-	PXOR  X5, X5
-	PXOR  X6, X6
-	PXOR  X7, X7
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVOU X2, 64(SP)
-	MOVOU X2, 80(SP)
-	MOVOU X3, 96(SP)
-	MOVOU X3, 112(SP)
-	MOVOU X4, 128(SP)
-	MOVOU X4, 144(SP)
-	MOVOU X5, 160(SP)
-	MOVOU X5, 176(SP)
-	MOVOU X6, 192(SP)
-	MOVOU X6, 208(SP)
-	MOVOU X7, 224(SP)
-	MOVOU X7, 240(SP)
-	MOVQ  48(DX), R9
-	XORQ  R10, R10
-	MOVQ  56(DX), R11
-	MOVQ  192(DX), R13
+	CMPQ 80(DX), $0x04
+	JLT  narrow
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	MOVL 4(AX), SI
+	ADDQ 16(DX), SI
+	MOVL 8(AX), DI
+	ADDQ 16(DX), DI
+	MOVL 12(AX), R8
+	ADDQ 16(DX), R8
+	PXOR X0, X0
+	PXOR X1, X1
+	PXOR X2, X2
+	PXOR X3, X3
+	PXOR X4, X4
+	PXOR X5, X5
+	PXOR X6, X6
+	PXOR X7, X7
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVO X2, 64(AX)
+	MOVO X2, 80(AX)
+	MOVO X3, 96(AX)
+	MOVO X3, 112(AX)
+	MOVO X4, 128(AX)
+	MOVO X4, 144(AX)
+	MOVO X5, 160(AX)
+	MOVO X5, 176(AX)
+	MOVO X6, 192(AX)
+	MOVO X6, 208(AX)
+	MOVO X7, 224(AX)
+	MOVO X7, 240(AX)
+	MOVQ 48(DX), R9
+	XORQ R10, R10
+	MOVQ 56(DX), R11
+	MOVQ 192(DX), R13
 
 wrow:
 	MOVQ 64(DX), R12
@@ -3229,102 +3085,87 @@ wpiece:
 wpieces:
 	CMPQ      R13, $0x00
 	JNE       wgo
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	PXOR      X2, X2
@@ -3341,176 +3182,165 @@ wgo:
 	ADDQ      72(DX), R10
 	DECQ      R11
 	JNE       wrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X8
 	PUNPCKLWL X8, X8
 	PSRAL     $0x10, X8
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X9
-	PADDL     X9, X8
-	MOVOU     X8, (SP)
-	MOVOU     16(SP), X9
-	PADDL     X9, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X8
+	MOVO      X8, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X8
-	PADDL     X8, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X8
-	PADDL     X8, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVO      X2, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X2, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     64(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 64(SP)
-	MOVOU     80(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 80(SP)
+	PADDL     64(AX), X0
+	MOVO      X0, 64(AX)
+	PADDL     80(AX), X1
+	MOVO      X1, 80(AX)
 	MOVO      X3, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X3, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     96(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 96(SP)
-	MOVOU     112(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 112(SP)
+	PADDL     96(AX), X0
+	MOVO      X0, 96(AX)
+	PADDL     112(AX), X1
+	MOVO      X1, 112(AX)
 	MOVO      X4, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X4, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     128(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 128(SP)
-	MOVOU     144(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 144(SP)
+	PADDL     128(AX), X0
+	MOVO      X0, 128(AX)
+	PADDL     144(AX), X1
+	MOVO      X1, 144(AX)
 	MOVO      X5, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X5, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     160(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 160(SP)
-	MOVOU     176(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 176(SP)
+	PADDL     160(AX), X0
+	MOVO      X0, 160(AX)
+	PADDL     176(AX), X1
+	MOVO      X1, 176(AX)
 	MOVO      X6, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X6, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     192(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 192(SP)
-	MOVOU     208(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 208(SP)
+	PADDL     192(AX), X0
+	MOVO      X0, 192(AX)
+	PADDL     208(AX), X1
+	MOVO      X1, 208(AX)
 	MOVO      X7, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X7, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     224(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 224(SP)
-	MOVOU     240(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 240(SP)
+	PADDL     224(AX), X0
+	MOVO      X0, 224(AX)
+	PADDL     240(AX), X1
+	MOVO      X1, 240(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), BX
 	MOVL      (BX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     (SI), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     16(SP), X0
+	MOVOU     16(SI), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     32(SP), X0
+	MOVOU     32(SI), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     48(SP), X0
+	MOVOU     48(SI), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
 	ADDQ      8(DX), AX
 	MOVL      4(BX), CX
 	ADDQ      40(DX), CX
-	MOVOU     64(SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     64(SI), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     80(SP), X0
+	MOVOU     80(SI), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     96(SP), X0
+	MOVOU     96(SI), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     112(SP), X0
+	MOVOU     112(SI), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
 	ADDQ      8(DX), AX
 	MOVL      8(BX), CX
 	ADDQ      40(DX), CX
-	MOVOU     128(SP), X0
+	MOVQ      264(SP), SI
+	MOVOU     128(SI), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     144(SP), X0
+	MOVOU     144(SI), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     160(SP), X0
+	MOVOU     160(SI), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     176(SP), X0
+	MOVOU     176(SI), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
 	ADDQ      8(DX), AX
 	MOVL      12(BX), CX
 	ADDQ      40(DX), CX
-	MOVOU     192(SP), X0
+	MOVQ      264(SP), BX
+	MOVOU     192(BX), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     208(SP), X0
+	MOVOU     208(BX), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     224(SP), X0
+	MOVOU     224(BX), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     240(SP), X0
+	MOVOU     240(BX), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)
@@ -3522,21 +3352,22 @@ wgo:
 	JMP       wide
 
 narrow:
-	CMPQ  80(DX), $0x00
-	JEQ   done
-	MOVQ  112(DX), AX
-	MOVL  (AX), BX
-	ADDQ  16(DX), BX
-	PXOR  X0, X0
-	PXOR  X1, X1
-	MOVOU X0, (SP)
-	MOVOU X0, 16(SP)
-	MOVOU X1, 32(SP)
-	MOVOU X1, 48(SP)
-	MOVQ  48(DX), SI
-	XORQ  DI, DI
-	MOVQ  56(DX), R8
-	MOVQ  192(DX), R10
+	CMPQ 80(DX), $0x00
+	JEQ  done
+	MOVQ 112(DX), AX
+	MOVL (AX), BX
+	ADDQ 16(DX), BX
+	PXOR X0, X0
+	PXOR X1, X1
+	MOVQ 264(SP), AX
+	MOVO X0, (AX)
+	MOVO X0, 16(AX)
+	MOVO X1, 32(AX)
+	MOVO X1, 48(AX)
+	MOVQ 48(DX), SI
+	XORQ DI, DI
+	MOVQ 56(DX), R8
+	MOVQ 192(DX), R10
 
 nrow:
 	MOVQ 64(DX), R9
@@ -3593,30 +3424,27 @@ npiece:
 npieces:
 	CMPQ      R10, $0x00
 	JNE       ngo
+	MOVQ      264(SP), AX
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
 	PSRAL     $0x10, X2
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X3
-	PADDL     X3, X2
-	MOVOU     X2, (SP)
-	MOVOU     16(SP), X3
-	PADDL     X3, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X2
+	MOVO      X2, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	PXOR      X0, X0
 	PXOR      X1, X1
 	MOVQ      192(DX), R10
@@ -3627,47 +3455,45 @@ ngo:
 	ADDQ      72(DX), DI
 	DECQ      R8
 	JNE       nrow
+	MOVQ      264(SP), AX
 	MOVO      X0, X2
 	PUNPCKLWL X2, X2
 	PSRAL     $0x10, X2
 	MOVO      X0, X0
 	PUNPCKHWL X0, X0
 	PSRAL     $0x10, X0
-	MOVOU     (SP), X3
-	PADDL     X3, X2
-	MOVOU     X2, (SP)
-	MOVOU     16(SP), X3
-	PADDL     X3, X0
-	MOVOU     X0, 16(SP)
+	PADDL     (AX), X2
+	MOVO      X2, (AX)
+	PADDL     16(AX), X0
+	MOVO      X0, 16(AX)
 	MOVO      X1, X0
 	PUNPCKLWL X0, X0
 	PSRAL     $0x10, X0
 	MOVO      X1, X1
 	PUNPCKHWL X1, X1
 	PSRAL     $0x10, X1
-	MOVOU     32(SP), X2
-	PADDL     X2, X0
-	MOVOU     X0, 32(SP)
-	MOVOU     48(SP), X2
-	PADDL     X2, X1
-	MOVOU     X1, 48(SP)
+	PADDL     32(AX), X0
+	MOVO      X0, 32(AX)
+	PADDL     48(AX), X1
+	MOVO      X1, 48(AX)
 	MOVQ      104(DX), AX
 	MOVQ      120(DX), CX
 	MOVL      (CX), CX
 	ADDQ      40(DX), CX
-	MOVOU     (SP), X0
+	MOVQ      264(SP), BX
+	MOVOU     (BX), X0
 	MOVOU     (CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, (AX)
-	MOVOU     16(SP), X0
+	MOVOU     16(BX), X0
 	MOVOU     16(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 16(AX)
-	MOVOU     32(SP), X0
+	MOVOU     32(BX), X0
 	MOVOU     32(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 32(AX)
-	MOVOU     48(SP), X0
+	MOVOU     48(BX), X0
 	MOVOU     48(CX), X1
 	PADDL     X1, X0
 	MOVOU     X0, 48(AX)

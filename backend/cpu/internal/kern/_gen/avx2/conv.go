@@ -27,7 +27,7 @@ type kernel struct {
 	temp, table reg.GPVirtual
 	flushed     Mem // 0 until there are sums in memory
 	order       Mem // see levelOrder
-	wide        Mem // [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
+	wideAt      Mem // the address of [pixel][vector] 64 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
 }
 
 // piece is the bytes of the input that meet a vector of weights.
@@ -92,7 +92,7 @@ func (k *kernel) write() {
 		"\tc[o] = Σ over i of "+product,
 		"\t"+result)
 	Pragma("noescape")
-	k.wide = AllocLocal(pixels * vectors * 64)
+	k.wideAt = gen.AlignedLocal(pixels*vectors*64, 32)
 	k.flushed = AllocLocal(8)
 	k.temp, k.table = GP64(), GP64()
 	k.job = Load(Param("job"), GP64())
@@ -260,7 +260,14 @@ func (k *kernel) flush(acc []reg.VecVirtual, label string) {
 	Label(label + "done")
 }
 
+// wide is the sums in memory, whose address it loads into a register.
+func (k *kernel) wide(at reg.GPVirtual) Mem {
+	MOVQ(k.wideAt, at)
+	return Mem{Base: at}
+}
+
 func (k *kernel) widen(acc []reg.VecVirtual, first bool) {
+	wide := k.wide(k.temp)
 	var mask reg.VecVirtual
 	if !k.bytes {
 		mask = YMM()
@@ -269,7 +276,7 @@ func (k *kernel) widen(acc []reg.VecVirtual, first bool) {
 	}
 	for i, a := range acc {
 		low, high := YMM(), YMM()
-		lowSum, highSum := k.wide.Offset(64*i), k.wide.Offset(64*i+32)
+		lowSum, highSum := wide.Offset(64*i), wide.Offset(64*i+32)
 		if k.bytes {
 			half := XMM()
 			VPMOVSXWD(a.AsX(), low)

@@ -31,10 +31,10 @@ func (k *kernel) store(p int, dst, table reg.Register, label string) {
 		k.storeBytes(p, dst, table, label)
 		return
 	}
-	word, part := GP64(), k.temp
+	word, part, wide := GP64(), k.temp, k.wide(GP64())
 	values := make([]reg.VecVirtual, 4*k.vectors) // of 8 outputs each
 	for v := range k.vectors {
-		sums := k.wide.Offset(64 * (p*k.vectors + v))
+		sums := wide.Offset(64 * (p*k.vectors + v))
 		even, odd, low, high := YMM(), YMM(), YMM(), YMM()
 		VMOVDQU(sums, even)
 		VMOVDQU(sums.Offset(32), odd)
@@ -110,14 +110,14 @@ func (k *kernel) storeAlike(dst, class reg.Register, label string) {
 	for v := range k.vectors {
 		t[v] = [2]reg.VecVirtual{bounds(k.table, v, 0), bounds(k.table, v, 1)}
 	}
-	words := 4
+	wide, words := k.wide(GP64()), 4
 	if k.pooled {
 		words = 1
 	}
 	for p := range words {
 		word := GP64()
 		for v := range k.vectors {
-			sums := k.wide.Offset(64 * (p*k.vectors + v))
+			sums := wide.Offset(64 * (p*k.vectors + v))
 			even, odd, low, high := YMM(), YMM(), YMM(), YMM()
 			VMOVDQU(sums, even)
 			VMOVDQU(sums.Offset(32), odd)
@@ -152,13 +152,13 @@ func (k *kernel) storeAlike(dst, class reg.Register, label string) {
 // storePooled writes a packed word of four pixels, each with thresholds of its
 // own: any of them has a bit if the least difference is not positive.
 func (k *kernel) storePooled(dst, class reg.Register) {
-	word, part := GP64(), k.temp
+	word, part, wide := GP64(), k.temp, k.wide(GP64())
 	for v := range k.vectors {
 		var least [2]reg.VecVirtual
 		for p := range 4 {
 			MOVL(Mem{Base: class, Disp: 4 * p}, k.table.As32())
 			ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, k.table)
-			sums := k.wide.Offset(64 * (p*k.vectors + v))
+			sums := wide.Offset(64 * (p*k.vectors + v))
 			even, odd := YMM(), YMM()
 			half := [2]reg.VecVirtual{YMM(), YMM()}
 			VMOVDQU(sums, even)

@@ -29,11 +29,12 @@ func convBytes() {
 
 // storeBytes is store for bytes.
 func (k *kernel) storeBytes(p int, dst, table reg.Register, label string) {
+	wide := k.wide(GP64())
 	if k.floats || k.levels {
 		values := make([]reg.VecVirtual, 2*k.vectors)
 		for v := range values {
 			values[v] = YMM()
-			VMOVDQU(k.wide.Offset(32*(2*p*k.vectors+v)), values[v])
+			VMOVDQU(wide.Offset(32*(2*p*k.vectors+v)), values[v])
 			VPADDD(Mem{Base: table, Disp: 32 * v}, values[v], values[v])
 		}
 		label = fmt.Sprint(label, p)
@@ -48,7 +49,7 @@ func (k *kernel) storeBytes(p int, dst, table reg.Register, label string) {
 	}
 	word, part := GP64(), k.temp
 	for v := range 2 * k.vectors { // 8 outputs each
-		sums := k.wide.Offset(32 * (2*p*k.vectors + v))
+		sums := wide.Offset(32 * (2*p*k.vectors + v))
 		c := YMM()
 		if k.sums {
 			VMOVDQU(sums, c)

@@ -25,7 +25,7 @@ type kernel struct {
 	// Written as 32 bits, which to the allocator of registers keeps the upper
 	// half alive: one of each is enough.
 	temp, table reg.GPVirtual
-	wide        Mem // [pixel][vector] 32 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
+	wideAt      Mem // the address of [pixel][vector] 32 bytes: 16-bit sums of even and of odd outputs, or 32-bit sums
 }
 
 // piece is the bytes of the input that meet a vector of weights.
@@ -69,7 +69,7 @@ func (k *kernel) write() {
 		"\tc[o] = Σ over i of "+product,
 		"\t"+result)
 	Pragma("noescape")
-	k.wide = AllocLocal(k.pixels * k.vectors * 32)
+	k.wideAt = gen.AlignedLocal(k.pixels*k.vectors*32, 16)
 	k.temp, k.table = GP64(), GP64()
 	k.job = Load(Param("job"), GP64())
 	if !k.bytes {
@@ -107,9 +107,10 @@ func (k *kernel) tile(pixels int, label string) {
 		acc[i] = XMM()
 		PXOR(acc[i], acc[i])
 	}
+	wide := k.wide(k.temp)
 	for i := range acc {
-		MOVOU(acc[i], k.wide.Offset(32*i))
-		MOVOU(acc[i], k.wide.Offset(32*i+16))
+		MOVO(acc[i], wide.Offset(32*i))
+		MOVO(acc[i], wide.Offset(32*i+16))
 	}
 	w, i, row, end, stop, budget := GP64(), GP64(), GP64(), GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: k.job, Disp: gen.JobWeights}, w)
@@ -211,8 +212,15 @@ func (k *kernel) addPiece(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Regi
 	}
 }
 
+// wide is the sums in memory, whose address it loads into a register.
+func (k *kernel) wide(at reg.GPVirtual) Mem {
+	MOVQ(k.wideAt, at)
+	return Mem{Base: at}
+}
+
 // widen adds the narrow sums to those in memory.
 func (k *kernel) widen(acc []reg.VecVirtual) {
+	wide := k.wide(k.temp)
 	var mask reg.VecVirtual
 	if !k.bytes {
 		mask = XMM()
@@ -220,8 +228,8 @@ func (k *kernel) widen(acc []reg.VecVirtual) {
 		PSRLW(U8(8), mask)
 	}
 	for i, a := range acc {
-		low, high, sum := XMM(), XMM(), XMM()
-		lowSum, highSum := k.wide.Offset(32*i), k.wide.Offset(32*i+16)
+		low, high := XMM(), XMM()
+		lowSum, highSum := wide.Offset(32*i), wide.Offset(32*i+16)
 		if k.bytes { // each 16 bits twice, shifted so that the sign is extended
 			MOVO(a, low)
 			PUNPCKLWL(low, low)
@@ -239,13 +247,12 @@ func (k *kernel) widen(acc []reg.VecVirtual) {
 			in  reg.VecVirtual
 			out Mem
 		}{{low, lowSum}, {high, highSum}} {
-			MOVOU(s.out, sum)
 			if k.bytes {
-				PADDL(sum, s.in)
+				PADDL(s.out, s.in)
 			} else {
-				PADDW(sum, s.in)
+				PADDW(s.out, s.in)
 			}
-			MOVOU(s.in, s.out)
+			MOVO(s.in, s.out)
 		}
 	}
 }

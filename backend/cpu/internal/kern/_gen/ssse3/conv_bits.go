@@ -21,9 +21,9 @@ func convBits() {
 
 // store writes the results of a pixel.
 func (k *kernel) store(p int, dst, table reg.Register) {
-	word, part := GP64(), k.temp
+	word, part, wide := GP64(), k.temp, k.wide(GP64())
 	for v := range k.vectors {
-		sums := k.wide.Offset(32 * (p*k.vectors + v))
+		sums := wide.Offset(32 * (p*k.vectors + v))
 		odd, low, high := XMM(), XMM(), XMM()
 		MOVOU(sums, low)
 		MOVOU(sums.Offset(16), odd)

@@ -18,10 +18,10 @@ func convBytes() {
 
 // storeBytes is store for bytes.
 func (k *kernel) storeBytes(p int, dst, table reg.Register) {
-	word, part := GP64(), k.temp
+	word, part, wide := GP64(), k.temp, k.wide(GP64())
 	for v := range 2 * k.vectors { // 4 outputs each
 		c, t := XMM(), XMM()
-		MOVOU(k.wide.Offset(16*(2*p*k.vectors+v)), c)
+		MOVOU(wide.Offset(16*(2*p*k.vectors+v)), c)
 		MOVOU(Mem{Base: table, Disp: 16 * v}, t)
 		if k.sums {
 			PADDL(t, c)
