@@ -40,11 +40,17 @@ func Pack[T Number](dst []uint64, src []T, n int) {
 	for row := 0; row*n < len(src); row++ {
 		values := src[row*n : row*n+n]
 		out := dst[row*words : row*words+words]
-		clear(out)
-		for c, v := range values {
-			if v > 0 {
-				out[c/WordBits] |= 1 << (c % WordBits)
+		for i := range out {
+			channels := values[i*WordBits : min(i*WordBits+WordBits, n)]
+			word := uint64(0) // from the top, without a branch that signs decide
+			for _, v := range channels {
+				bit := uint64(0)
+				if v > 0 {
+					bit = 1
+				}
+				word = word>>1 | bit<<(WordBits-1)
 			}
+			out[i] = word >> uint(WordBits-len(channels))
 		}
 	}
 }

@@ -99,17 +99,19 @@ func Binary(b *budget.Budget, rows Rows, within Tolerance) (f *Form, deviation f
 	f = &Form{Alpha: make([]float32, rows.Out)}
 	for o := range f.Alpha {
 		filter := rows.Filter(o)
-		least, most := float32(math.Inf(1)), float32(0)
+		// Values without their signs are ordered as their bits are, and NaN is above all.
+		first, last := uint32(math.MaxUint32), uint32(0)
 		err := b.Loop(len(filter), func(lo, hi int) {
 			for _, w := range filter[lo:hi] {
-				w = max(w, -w)
-				least, most = min(least, w), max(most, w)
+				u := math.Float32bits(w) << 1 >> 1
+				first, last = min(first, u), max(last, u)
 			}
 		})
 		if err != nil {
 			return nil, 0, err
 		}
-		if !(least > 0) || math.IsInf(float64(most), 0) {
+		least, most := math.Float32frombits(first), math.Float32frombits(last)
+		if !(least > 0) || !(most <= math.MaxFloat32) {
 			return nil, 0, nil
 		}
 		middle := (float64(least) + float64(most)) / 2

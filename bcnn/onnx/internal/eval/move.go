@@ -58,21 +58,33 @@ func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) 
 	dims, operands = join(dims, operands)
 	at := make([]int, len(operands))
 	index := make([]int, len(dims))
+	last := len(dims) - 1
+	steps := make([]int, len(operands))
+	for k, strides := range operands {
+		steps[k] = strides[last]
+	}
 	try.Check(e.Budget.Loop(n, func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			f(i, at)
-			for d := len(dims) - 1; d >= 0; d-- {
-				index[d]++
-				for k := range at {
-					at[k] += operands[k][d]
+		for i := lo; i < hi; {
+			row := min(hi-i, dims[last]-index[last])
+			for end := i + row; i < end; i++ {
+				f(i, at)
+				for k, step := range steps {
+					at[k] += step
 				}
-				if index[d] < dims[d] {
+			}
+			index[last] += row
+			for d := last; index[d] == dims[d]; d-- {
+				index[d] = 0
+				for k, strides := range operands {
+					at[k] -= strides[d] * dims[d]
+				}
+				if d == 0 {
 					break
 				}
-				for k := range at {
-					at[k] -= operands[k][d] * dims[d]
+				index[d-1]++
+				for k, strides := range operands {
+					at[k] += strides[d-1]
 				}
-				index[d] = 0
 			}
 		}
 	}))
@@ -80,7 +92,7 @@ func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) 
 
 // join leaves out dimensions of size 1 and makes one of neighbours that all
 // operands run through evenly. So few steps of a walk carry, and no walk over
-// dimensions such as [n 1 1 1] takes longer than its values.
+// dimensions such as [n 1 1 1] takes longer than its values. At least one is left.
 func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
 	strides = make([][]int, len(operands))
 	for d, size := range dims {
@@ -101,6 +113,12 @@ func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
 			for k, o := range operands {
 				strides[k] = append(strides[k], o[d])
 			}
+		}
+	}
+	if len(fewer) == 0 {
+		fewer = []int{1}
+		for k := range strides {
+			strides[k] = []int{0}
 		}
 	}
 	return fewer, strides

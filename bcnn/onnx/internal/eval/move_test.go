@@ -214,8 +214,8 @@ func TestJoin(t *testing.T) {
 		steps []int // of one operand
 		fewer []int
 	}{
-		{nil, nil, nil},
-		{[]int{1, 1}, []int{5, 7}, nil},
+		{nil, nil, []int{1}},
+		{[]int{1, 1}, []int{5, 7}, []int{1}},
 		{[]int{2, 3, 4}, []int{12, 4, 1}, []int{24}},
 		{[]int{2, 1, 3, 1, 4}, []int{12, 0, 4, 9, 1}, []int{24}},
 		{[]int{2, 3, 4}, []int{0, 4, 1}, []int{2, 12}},
