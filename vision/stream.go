@@ -28,10 +28,15 @@ func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReader(r), m
 // MaxFile is how many bytes an image of a Decoder may have.
 const MaxFile = 256 << 20
 
-// Decode reads the next image. Behind the last one it returns io.EOF. Where an image is
+// Decode reads the next image, as the function Decode does. Behind the last one it returns io.EOF. Where an image is
 // broken inside, the one behind it can still be read; where its end cannot be found, Done is
 // true, and the error is returned by all further calls.
-func (d *Decoder) Decode() (image.Image, error) {
+func (d *Decoder) Decode() (image.Image, error) { return d.next(Decode) }
+
+// DecodeFor is Decode for an image that p.Fill is to take, as p.Decode does it.
+func (d *Decoder) DecodeFor(p Preprocessing) (image.Image, error) { return d.next(p.Decode) }
+
+func (d *Decoder) next(decode func(io.Reader) (image.Image, error)) (image.Image, error) {
 	if d.failed != nil {
 		return nil, d.failed
 	}
@@ -59,7 +64,7 @@ func (d *Decoder) Decode() (image.Image, error) {
 		}
 		return nil, d.failed
 	}
-	return Decode(&file.bytes)
+	return decode(&file.bytes)
 }
 
 // Done reports whether no further image can be read.

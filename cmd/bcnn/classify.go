@@ -130,7 +130,7 @@ func (j *classifying) files(ctx context.Context, sources []source) error {
 		err error
 	}
 	prepare := func(i int) prepared {
-		img, err := sources[i].decode()
+		img, err := sources[i].decode(j.classifier.Preprocessing())
 		if err != nil {
 			return prepared{err: err}
 		}
@@ -148,7 +148,7 @@ func (j *classifying) stream(ctx context.Context, stdin io.Reader) error {
 	defer in.Close()
 	images := vision.NewDecoder(in)
 	for n := 0; !images.Done(); n++ {
-		img, err := images.Decode()
+		img, err := images.DecodeFor(j.classifier.Preprocessing())
 		var x bcnn.Tensor
 		switch {
 		case err == io.EOF && n > 0:
@@ -239,9 +239,9 @@ func listSources(ctx context.Context, args []string) []source {
 	return all
 }
 
-func (s source) decode() (image.Image, error) {
+func (s source) decode(p vision.Preprocessing) (image.Image, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return vision.DecodeFile(s.file)
+	return p.DecodeFile(s.file)
 }

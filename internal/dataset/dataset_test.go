@@ -59,6 +59,9 @@ func TestImages(t *testing.T) {
 	require.ErrorIs(t, err, os.ErrNotExist)
 }
 
+// small is how the images of these tests are read.
+var small = vision.Preprocessing{Input: bcnn.Input{Shape: bcnn.Shape{H: 1, W: 2, C: 3}, DType: bcnn.Uint8}}
+
 func TestOpenFolder(t *testing.T) {
 	dir := t.TempDir()
 	write(t, levelPNG(t, 9), dir, "dark", "0.png")
@@ -71,10 +74,10 @@ func TestOpenFolder(t *testing.T) {
 	require.Equal(t, 3, set.Len())
 	classes := []int{set.Class(0), set.Class(1), set.Class(2)}
 	require.Equal(t, []int{1, 0, 0}, classes)
-	_, err = set.Image(1)
+	_, err = set.Image(1, small)
 	require.ErrorContains(t, err, broken)
 	for _, i := range []int{0, 2} {
-		img, err := set.Image(i)
+		img, err := set.Image(i, small)
 		require.NoError(t, err)
 		require.Equal(t, color.Gray{Y: map[int]uint8{0: 9, 2: 200}[i]}, img.At(1, 1))
 	}
@@ -130,7 +133,7 @@ func TestOpenIDX(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, set.Len())
 		require.Equal(t, 4, set.Class(0))
-		img, err := set.Image(1)
+		img, err := set.Image(1, small)
 		require.NoError(t, err)
 		require.Equal(t, image.Rect(0, 0, 2, 1), img.Bounds())
 		require.Equal(t, c.want, img.At(1, 0))
@@ -148,7 +151,7 @@ type levels []struct {
 
 func (l levels) Len() int        { return len(l) }
 func (l levels) Class(i int) int { return max(l[i].class, 0) }
-func (l levels) Image(i int) (image.Image, error) {
+func (l levels) Image(i int, _ vision.Preprocessing) (image.Image, error) {
 	if l[i].class < 0 {
 		return nil, fmt.Errorf("image %d", i)
 	}
@@ -206,7 +209,7 @@ type interruptedSet struct {
 func (s *interruptedSet) Len() int      { return 1000 }
 func (s *interruptedSet) Class(int) int { return 0 }
 
-func (s *interruptedSet) Image(int) (image.Image, error) {
+func (s *interruptedSet) Image(int, vision.Preprocessing) (image.Image, error) {
 	s.cancel()
 	s.read.Add(1)
 	return level(3), nil

@@ -55,7 +55,7 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, prog
 		err   error
 	}
 	prepare := func(i int) prepared {
-		img, err := set.Image(i)
+		img, err := set.Image(i, preprocessing)
 		if err != nil {
 			return prepared{err: err}
 		}

@@ -21,8 +21,8 @@ import (
 type Set interface {
 	Len() int
 	Class(i int) int
-	// Image reads an image. The error names its file.
-	Image(i int) (image.Image, error)
+	// Image reads an image that p is to take. The error names its file.
+	Image(i int, p vision.Preprocessing) (image.Image, error)
 }
 
 // Images lists the images in a folder and the folders below it, by the endings
@@ -78,9 +78,11 @@ type folder struct {
 	classes []int
 }
 
-func (f *folder) Len() int                         { return len(f.files) }
-func (f *folder) Class(i int) int                  { return f.classes[i] }
-func (f *folder) Image(i int) (image.Image, error) { return vision.DecodeFile(f.files[i]) }
+func (f *folder) Len() int        { return len(f.files) }
+func (f *folder) Class(i int) int { return f.classes[i] }
+func (f *folder) Image(i int, p vision.Preprocessing) (image.Image, error) {
+	return p.DecodeFile(f.files[i])
+}
 
 // OpenFolder lists the images of a folder. Every folder in it, or link to one, must be named
 // after one of the labels; hidden ones are passed over.

@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/dataset/idx"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // idxFiles is a data set of two IDX files.
@@ -19,7 +20,7 @@ func (s *idxFiles) Len() int        { return s.n }
 func (s *idxFiles) Class(i int) int { return int(s.labels[i]) }
 
 // Image cannot fail: the pixels are in memory.
-func (s *idxFiles) Image(i int) (image.Image, error) {
+func (s *idxFiles) Image(i int, _ vision.Preprocessing) (image.Image, error) {
 	rect := image.Rect(0, 0, s.w, s.h)
 	pixels := s.images[i*s.h*s.w*s.c : (i+1)*s.h*s.w*s.c]
 	if s.c == 1 {

@@ -68,11 +68,11 @@ var ErrImage = errors.New("the body is no image that can be classified")
 
 // decode makes the input of a network of an image: JPEG, PNG, GIF or BMP.
 func decode(c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
-	img, err := vision.Decode(bytes.NewReader(data))
+	p := c.Preprocessing()
+	img, err := p.Decode(bytes.NewReader(data))
 	if err != nil {
 		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
-	p := c.Preprocessing()
 	in = bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)
 	if err := p.Fill(in, 0, img); err != nil {
 		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)

@@ -1,0 +1,166 @@
+package jpeg
+
+import (
+	"bytes"
+	"image"
+	stdjpeg "image/jpeg"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/stretchr/testify/require"
+)
+
+func files(t testing.TB) map[string][]byte {
+	found := map[string][]byte{}
+	names, err := filepath.Glob("testdata/*.jpg")
+	require.NoError(t, err)
+	for _, name := range names {
+		data, err := os.ReadFile(name)
+		require.NoError(t, err)
+		found[strings.TrimSuffix(filepath.Base(name), ".jpg")] = data
+	}
+	require.Len(t, found, 16)
+	return found
+}
+
+// plane is a component with all its blocks.
+type plane struct {
+	pix           []byte
+	stride, lines int
+}
+
+func planes(t *testing.T, img image.Image) []plane {
+	switch img := img.(type) {
+	case *image.Gray:
+		return []plane{{img.Pix, img.Stride, len(img.Pix) / img.Stride}}
+	case *image.YCbCr:
+		return []plane{
+			{img.Y, img.YStride, len(img.Y) / img.YStride},
+			{img.Cb, img.CStride, len(img.Cb) / img.CStride},
+			{img.Cr, img.CStride, len(img.Cr) / img.CStride},
+		}
+	}
+	require.Fail(t, "an image of another type")
+	return nil
+}
+
+// basis is the orthonormal DCT of n points.
+func basis(n, u, x int) float64 {
+	if u == 0 {
+		return math.Sqrt(1 / float64(n))
+	}
+	return math.Sqrt(2/float64(n)) * math.Cos(float64(2*x+1)*float64(u)*math.Pi/float64(2*n))
+}
+
+// reduced computes the n×n pixels of a block from its 64, by the definition in float64.
+func reduced(p plane, bx, by, n int) []float64 {
+	out := make([]float64, n*n)
+	for u := range n {
+		for v := range n {
+			f := 0.0
+			for y := range 8 {
+				for x := range 8 {
+					f += (float64(p.pix[(8*by+y)*p.stride+8*bx+x]) - 128) * basis(8, v, y) * basis(8, u, x)
+				}
+			}
+			for i := range out {
+				out[i] += f * float64(n) / 8 * basis(n, v, i/n) * basis(n, u, i%n)
+			}
+		}
+	}
+	return out
+}
+
+// The images are those that the definition makes of what image/jpeg decodes, but for the rounding
+// of its pixels.
+func TestDecode(t *testing.T) {
+	for name, data := range files(t) {
+		if strings.HasPrefix(name, "progressive") && strings.HasSuffix(name, "restarts") {
+			continue // which image/jpeg cannot read
+		}
+		whole, err := stdjpeg.Decode(bytes.NewReader(data))
+		require.NoError(t, err, name)
+		for _, scale := range []int{2, 4, 8} {
+			img, err := Decode(data, scale)
+			require.NoError(t, err, name)
+			size := whole.Bounds().Size()
+			require.Equal(t, image.Pt((size.X+scale-1)/scale, (size.Y+scale-1)/scale), img.Bounds().Size(), name)
+			if y, ok := whole.(*image.YCbCr); ok {
+				require.Equal(t, y.SubsampleRatio, img.(*image.YCbCr).SubsampleRatio)
+			}
+			n, total, count := 8/scale, 0.0, 0
+			first := planes(t, whole)[0]
+			stride, lines := first.stride, first.lines
+			for i, got := range planes(t, img) {
+				want := planes(t, whole)[i]
+				require.Equal(t, want.stride, got.stride*scale, name)
+				require.Equal(t, want.lines, got.lines*scale, name)
+				// Those that stand over are not all coded.
+				for by := range (size.Y*want.lines/lines + 7) / 8 {
+					for bx := range (size.X*want.stride/stride + 7) / 8 {
+						for j, w := range reduced(want, bx, by, n) {
+							d := float64(got.pix[(by*n+j/n)*got.stride+bx*n+j%n]) - 128 - w
+							require.LessOrEqual(t, math.Abs(d), 2.0, "%s, 1/%d, component %d, block %d,%d", name, scale, i, bx, by)
+							total, count = total+math.Abs(d), count+1
+						}
+					}
+				}
+			}
+			require.Less(t, total/float64(count), 0.5, "%s, 1/%d", name, scale)
+		}
+	}
+}
+
+// Both orders of coding hold the same numbers.
+func TestProgressive(t *testing.T) {
+	all, compared := files(t), 0
+	for name, data := range all {
+		other, ok := strings.CutPrefix(name, "sequential")
+		if !ok {
+			continue
+		}
+		for _, scale := range []int{2, 4, 8} {
+			want, err := Decode(data, scale)
+			require.NoError(t, err)
+			got, err := Decode(all["progressive"+other], scale)
+			require.NoError(t, err, other)
+			require.Equal(t, want, got, "%s, 1/%d", other, scale)
+			compared++
+		}
+	}
+	require.Equal(t, 21, compared)
+}
+
+// Whatever is cut off or changed is an error or an image, never a crash; what is cut off is an error.
+func TestBroken(t *testing.T) {
+	for name, data := range files(t) {
+		for n := range data {
+			_, err := Decode(data[:n], 4)
+			require.Error(t, err, "%s, %d bytes", name, n)
+		}
+	}
+	_, err := Decode(files(t)["optimised"], 3)
+	require.ErrorContains(t, err, "a scale of 1/3")
+}
+
+func FuzzDecode(f *testing.F) {
+	for _, data := range files(f) {
+		for _, scale := range []byte{2, 4, 8} {
+			f.Add(data, scale)
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte, scale byte) {
+		config, err := stdjpeg.DecodeConfig(bytes.NewReader(data))
+		if err != nil || config.Width*config.Height > 1<<20 {
+			return // no one asks
+		}
+		img, err := Decode(data, int(scale))
+		if err == nil {
+			require.Equal(t, (config.Width+int(scale)-1)/int(scale), img.Bounds().Dx())
+			require.Equal(t, (config.Height+int(scale)-1)/int(scale), img.Bounds().Dy())
+		}
+	})
+}

@@ -1,0 +1,347 @@
+package jpeg
+
+import (
+	"bytes"
+
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// scan is a scan of some components, of the coefficients from ≤ k ≤ to.
+type scan struct {
+	d          *decoder
+	components []scanned
+	from, to   int
+	high, low  uint // bits of the coefficients that are known, and that will be
+	bits       bits
+	endRun     int32 // blocks that have no more coefficients in this scan
+}
+
+type scanned struct {
+	*component
+	means, others *table
+}
+
+// readScan reads a scan, T.81, B.2.3, if it has coefficients that are needed.
+func (d *decoder) readScan(b []byte) error {
+	if d.components == nil || len(b) < 1 || len(b) != 4+2*int(b[0]) {
+		return ErrUnsupported
+	}
+	n := int(b[0])
+	s := &scan{d: d, from: int(b[1+2*n]), to: int(b[2+2*n]), high: uint(b[3+2*n] >> 4), low: uint(b[3+2*n] & 15)}
+	if !d.progressive {
+		s.from, s.to, s.high, s.low = 0, blockSize-1, 0, 0
+	}
+	if n == 0 || n > len(d.components) || s.from > s.to || s.to >= blockSize || s.low > 13 ||
+		s.high != 0 && s.high != s.low+1 || d.progressive && (s.from == 0) != (s.to == 0) || s.from > 0 && n > 1 {
+		return ErrUnsupported
+	}
+	needsDC, needsAC := s.from == 0 && s.high == 0, s.to > 0
+	for i := range n {
+		c := d.component(b[1+2*i])
+		dc, ac := b[2+2*i]>>4, b[2+2*i]&15
+		if c == nil || dc > 3 || ac > 3 {
+			return ErrUnsupported
+		}
+		for _, before := range s.components {
+			if before.component == c {
+				return ErrUnsupported
+			}
+		}
+		c.dc = 0
+		of := scanned{c, &d.huffman[0][dc], &d.huffman[1][ac]}
+		if needsDC && !of.means.defined || needsAC && !of.others.defined {
+			return ErrUnsupported
+		}
+		s.components = append(s.components, of)
+	}
+	// Later scans may refine more coefficients than are needed, and must know all of them.
+	return s.read(s.from > 0 && d.last == 0)
+}
+
+func (d *decoder) component(id byte) *component {
+	for i := range d.components {
+		if d.components[i].id == id {
+			return &d.components[i]
+		}
+	}
+	return nil
+}
+
+// read goes through the parts between restarts up to the next other marker.
+func (s *scan) read(skip bool) error {
+	x, y := s.units()
+	left := x * y
+	for done := 0; ; {
+		restarted, err := s.d.unstuff(skip)
+		if err != nil {
+			return err
+		}
+		if !skip {
+			n := left - done
+			if s.d.restart > 0 {
+				n = min(n, s.d.restart)
+			}
+			if err := s.part(done, n, x); err != nil {
+				return err
+			}
+			done += n
+			if restarted == (done == left) {
+				return ErrUnsupported // restarts where there should be none
+			}
+		}
+		if !restarted {
+			return nil
+		}
+	}
+}
+
+// units returns how many units of blocks a scan has: those of an image with several
+// components have some of each, T.81, A.2.
+func (s *scan) units() (x, y int) {
+	if len(s.components) > 1 {
+		return s.d.mcusX, s.d.mcusY
+	}
+	first, c := s.d.components[0], s.components[0]
+	return num.CeilDiv(s.d.width*c.h, 8*first.h), num.CeilDiv(s.d.height*c.v, 8*first.v)
+}
+
+// unstuff takes the coded bytes up to the next marker, without the zeros behind 0xff, and
+// reports whether it is a restart, which is taken too.
+func (d *decoder) unstuff(skip bool) (restarted bool, err error) {
+	if d.clean == nil {
+		d.clean = make([]byte, 0, len(d.data)-d.at)
+	}
+	d.clean = d.clean[:0]
+	for {
+		n := bytes.IndexByte(d.data[d.at:], 0xff)
+		if n < 0 || d.at+n+1 >= len(d.data) {
+			return false, errShort
+		}
+		if !skip {
+			d.clean = append(d.clean, d.data[d.at:d.at+n]...)
+		}
+		d.at += n
+		switch next := d.data[d.at+1]; {
+		case next == 0:
+			if !skip {
+				d.clean = append(d.clean, 0xff)
+			}
+			d.at += 2
+		case next == 0xff: // a fill byte
+			d.at++
+		case restart0 <= next && next <= restart7:
+			d.at += 2
+			return true, nil
+		default:
+			return false, nil
+		}
+	}
+}
+
+// part decodes n units from one on, where the coding begins anew.
+func (s *scan) part(from, n, row int) error {
+	s.bits, s.endRun = bits{buf: s.d.clean}, 0
+	for _, c := range s.components {
+		c.dc = 0
+	}
+	for unit := from; unit < from+n; unit++ {
+		x, y := unit%row, unit/row
+		if len(s.components) == 1 {
+			if !s.block(&s.components[0], x, y) {
+				return ErrUnsupported
+			}
+			continue
+		}
+		for i := range s.components {
+			c := &s.components[i]
+			for v := range c.v {
+				for h := range c.h {
+					if !s.block(c, x*c.h+h, y*c.v+v) {
+						return ErrUnsupported
+					}
+				}
+			}
+		}
+		if x == row-1 && s.bits.short() {
+			return errShort
+		}
+	}
+	if s.bits.short() {
+		return errShort
+	}
+	return nil
+}
+
+// block decodes a block of a scan, and reports whether its codes are some.
+func (s *scan) block(c *scanned, x, y int) bool {
+	if !s.d.progressive {
+		return s.sequential(c, x, y)
+	}
+	stored := s.d.stored()
+	at := (y*c.blocksX + x) * stored
+	block := c.coefficients[at : at+stored]
+	switch {
+	case s.from == 0 && s.high == 0:
+		diff, ok := s.difference(c)
+		block[0] = int16(c.dc + diff<<s.low)
+		c.dc += diff << s.low
+		return ok
+	case s.from == 0:
+		if s.bits.bit() {
+			block[0] |= 1 << s.low
+		}
+		return true
+	case s.high == 0:
+		return s.first((*[blockSize]int16)(block), c.others)
+	}
+	return s.refine((*[blockSize]int16)(block), c.others)
+}
+
+// difference takes the difference of the mean to that of the block before, T.81, F.2.2.1.
+func (s *scan) difference(c *scanned) (int32, bool) {
+	s.bits.refill()
+	size, length := c.means.code(&s.bits)
+	if length == 0 || size > 15 {
+		return 0, false
+	}
+	s.bits.skip(length)
+	return s.bits.extended(uint(size)), true
+}
+
+// sequential decodes a block with all of its coefficients, T.81, F.2.2, and transforms it.
+func (s *scan) sequential(c *scanned, x, y int) bool {
+	d, b := s.d, &s.bits
+	q := &d.quantisation[c.quantisation]
+	diff, ok := s.difference(c)
+	if !ok {
+		return false
+	}
+	c.dc += diff
+	var block [blockSize]int32 // in the order of rows
+	block[0] = c.dc * q[0]
+	for k := 1; k < blockSize; k++ {
+		if b.have < 32 {
+			b.refill()
+		}
+		value, length := c.others.code(b)
+		if length == 0 {
+			return false
+		}
+		run, size := int(value>>4), uint(value&15)
+		if size == 0 {
+			b.skip(length)
+			if run < 15 {
+				break // no more
+			}
+			k += 15
+			continue
+		}
+		if k += run; k >= blockSize {
+			return false
+		}
+		if k > d.last {
+			b.skip(length + size)
+			continue
+		}
+		b.skip(length)
+		block[zigzag[k]] = b.extended(size) * q[k]
+	}
+	d.transform(c.component, x, y, &block)
+	return true
+}
+
+// first decodes the first bits of the coefficients of a band, T.81, G.1.2.2.
+func (s *scan) first(block *[blockSize]int16, t *table) bool {
+	if s.endRun > 0 {
+		s.endRun--
+		return true
+	}
+	b := &s.bits
+	for k := s.from; k <= s.to; k++ {
+		b.refill()
+		value, length := t.code(b)
+		if length == 0 {
+			return false
+		}
+		b.skip(length)
+		run, size := int(value>>4), uint(value&15)
+		if size == 0 {
+			if run < 15 {
+				s.endRun = 1<<run + b.take(uint(run)) - 1
+				break
+			}
+			k += 15
+			continue
+		}
+		if k += run; k > s.to {
+			return false
+		}
+		block[k] = int16(b.extended(size) << s.low)
+	}
+	return true
+}
+
+// refine decodes one more bit of the coefficients of a band, T.81, G.1.2.3.
+func (s *scan) refine(block *[blockSize]int16, t *table) bool {
+	b, k := &s.bits, s.from
+	if s.endRun == 0 {
+		for ; k <= s.to; k++ {
+			b.refill()
+			value, length := t.code(b)
+			if length == 0 {
+				return false
+			}
+			b.skip(length)
+			run, made := int(value>>4), int16(0)
+			switch value & 15 {
+			case 0:
+				if run < 15 {
+					s.endRun = 1<<run + b.take(uint(run))
+				}
+			case 1:
+				made = -1 << s.low
+				if b.bit() {
+					made = 1 << s.low
+				}
+			default:
+				return false
+			}
+			if s.endRun > 0 {
+				break
+			}
+			if k = s.refineSome(block, k, run); made != 0 {
+				if k > s.to {
+					return false
+				}
+				block[k] = made
+			}
+		}
+	}
+	if s.endRun > 0 {
+		s.endRun--
+		s.refineSome(block, k, -1)
+	}
+	return true
+}
+
+// refineSome refines the coefficients that are not 0 from k on, up to behind so many that are, all
+// of them if that is -1, and returns where it ends.
+func (s *scan) refineSome(block *[blockSize]int16, k, zeros int) int {
+	for ; k <= s.to; k++ {
+		if block[k] == 0 {
+			if zeros == 0 {
+				break
+			}
+			zeros--
+			continue
+		}
+		if s.bits.bit() {
+			if block[k] >= 0 {
+				block[k] += 1 << s.low
+			} else {
+				block[k] -= 1 << s.low
+			}
+		}
+	}
+	return k
+}
