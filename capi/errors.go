@@ -40,6 +40,9 @@ type modelError struct{ error }
 
 func (e *modelError) Unwrap() error { return e.error }
 
+// imageError is about a photo that cannot be read.
+type imageError struct{ error }
+
 // panicError is a mistake in this module.
 type panicError struct{ value any }
 
@@ -50,6 +53,7 @@ func statusOf(err error) C.int {
 	var inv *invalidError
 	var missing *notFoundError
 	var model *modelError
+	var image *imageError
 	var mistake *panicError
 	var path *fs.PathError
 	var number syscall.Errno
@@ -60,7 +64,7 @@ func statusOf(err error) C.int {
 		return C.BITCNN_INVALID
 	case errors.As(err, &missing), errors.Is(err, fs.ErrNotExist):
 		return C.BITCNN_NOT_FOUND
-	case errors.As(err, &path), errors.As(err, &number):
+	case errors.As(err, &path), errors.As(err, &number), errors.As(err, &image):
 		return C.BITCNN_IO
 	case errors.Is(err, bitcnn.ErrClosed):
 		return C.BITCNN_CLOSED

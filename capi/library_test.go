@@ -7,6 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"image"
+	"image/jpeg"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,6 +27,7 @@ import (
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // library builds the library into a folder of the tests, once.
@@ -178,6 +181,38 @@ func node(op string, output ...int) []byte {
 	graph := field(7,
 		field(1, text(1, "x"), text(2, "y"), text(4, op)), text(2, "graph"), value(11, "x", 1, 2, 3, 4), value(12, "y", output...))
 	return bytes.Join([][]byte{number(1, 8), text(2, "hand"), graph, field(8, number(2, 13))}, nil)
+}
+
+// The pixels of a photo are those that the command sees.
+func TestImage(t *testing.T) {
+	photo := image.NewRGBA(image.Rect(0, 0, 24, 17))
+	for i := range photo.Pix {
+		photo.Pix[i] = uint8(i * i / 7)
+	}
+	var file bytes.Buffer
+	require.NoError(t, jpeg.Encode(&file, photo, nil))
+	path := filepath.Join(t.TempDir(), "photo.jpg")
+	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
+	decoded, err := vision.DecodeFile(path)
+	require.NoError(t, err)
+	want := ""
+	for _, in := range []bcnn.Input{
+		{Shape: bcnn.Shape{H: 5, W: 7, C: 3}, DType: bcnn.Uint8},
+		{Shape: bcnn.Shape{H: 6, W: 6, C: 1}, DType: bcnn.Uint8, Resize: 9},
+	} {
+		x := bcnn.NewTensor(in.DType, 1, in.Shape)
+		require.NoError(t, vision.Preprocessing{Input: in}.Fill(x, 0, decoded))
+		for _, v := range x.U8 {
+			want += fmt.Sprintf("%d ", v)
+		}
+	}
+	dir := lib(t)
+	for name, flags := range builds(dir) {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			require.Equal(t, want, runProgram(t, compile(t, dir, "testdata/check.c", flags...), "image", path))
+		})
+	}
 }
 
 // A signal that nobody handles ends a program as it would without the library.

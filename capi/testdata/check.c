@@ -489,6 +489,33 @@ static void signals(void) {
 	free_batch(&expected);
 }
 
+// image prints the pixels of a photo, as two networks read them.
+static void image(const char *path) {
+	static char data[1 << 20];
+	FILE *f = fopen(path, "rb");
+	CHECK(f);
+	size_t bytes = fread(data, 1, sizeof data, f);
+	fclose(f);
+	uint8_t pixels[5 * 7 * 3];
+	OK(bitcnn_read_image(data, bytes, 5, 7, 3, 0, pixels, sizeof pixels));
+	for (size_t i = 0; i < sizeof pixels; i++) {
+		printf("%d ", pixels[i]);
+	}
+	OK(bitcnn_read_image(data, bytes, 6, 6, 1, 9, pixels, 36));
+	for (size_t i = 0; i < 36; i++) {
+		printf("%d ", pixels[i]);
+	}
+	FAILS(bitcnn_read_image(data, bytes / 2, 6, 6, 2, 0, pixels, 108), BITCNN_INVALID, "not an image");
+	FAILS(bitcnn_read_image(data, bytes / 2, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "broken image");
+	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format (JPEG, PNG, GIF, BMP)");
+	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format");
+	FAILS(bitcnn_read_image(NULL, 1, 5, 7, 3, 0, pixels, 105), BITCNN_INVALID, "no data");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, NULL, 105), BITCNN_INVALID, "no place for pixels");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, pixels, 104), BITCNN_SHAPE, "memory of 104 bytes, an image of 5×7×3 has 105");
+	FAILS(bitcnn_read_image(data, bytes, 0, 7, 3, 0, pixels, 0), BITCNN_INVALID, "an input of 0×7×3");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, -1, pixels, 105), BITCNN_INVALID, "images resized to -1");
+}
+
 // default_signals dies of a signal that nobody handles, as if there were no library.
 static void default_signals(const char *which) {
 	start_threads();
@@ -561,6 +588,8 @@ int main(int count, char **arguments) {
 		describe(arguments[2]);
 	} else if (MODE("files", 2)) {
 		files(arguments[2], arguments[3]);
+	} else if (MODE("image", 1)) {
+		image(arguments[2]);
 	} else if (MODE("misuse", 0)) {
 		misuse();
 	} else if (MODE("threads", 0)) {

@@ -117,6 +117,14 @@ static void check_conv() {
 	CHECK(y[0] == 1);
 }
 
+static void check_image() {
+	const std::string grey("GIF89a\2\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\2\0\1\0\0\2\2D\n\0;", 35);
+	const std::vector<uint8_t> pixels = bitcnn::read_image(grey.data(), grey.size(), 1, 2);
+	CHECK((pixels == std::vector<uint8_t>{0, 0, 0, 255, 255, 255}));
+	fails(BITCNN_IO, "broken image", [&] { bitcnn::read_image(grey.data(), 20, 1, 2); });
+	fails(BITCNN_INVALID, "an input of", [&] { bitcnn::read_image(grey.data(), 20, -1, 2); });
+}
+
 int main(int count, char **arguments) try {
 	CHECK(count == 3);
 	CHECK(bitcnn::version().compare(0, 1, "v") == 0);
@@ -127,6 +135,7 @@ int main(int count, char **arguments) try {
 	check_digits();
 	check_relu(arguments[1], arguments[2]);
 	check_conv();
+	check_image();
 	return 0;
 } catch (const std::exception &e) {
 	std::cerr << e.what() << "\n";

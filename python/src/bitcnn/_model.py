@@ -19,6 +19,7 @@ from numpy.typing import ArrayLike, NDArray
 from . import _core
 from . import _library as lib
 from ._cuda import Memory, all_of, is_on_device
+from ._image import Photo, read_input
 from ._table import Table, Value
 from ._tensors import detached, is_tensor, like
 
@@ -348,6 +349,14 @@ class Model(_core.Runner):
             ["step", "kind", "kernel", "tile", "why"],
             [[lib.text("step", self._session, i, what) for what in range(5)] for i in range(self._steps)],
         )
+
+    def read_image(self, source: Photo) -> NDArray[Any]:
+        """The input of a model for images that ``bitcnn.read_image`` makes of a photo: of its
+        size and order, in floats where the model reads floats.
+        """
+        if len(self.inputs) != 1:
+            raise ValueError(f"the model has {len(self.inputs)} inputs, so that it does not read a photo")
+        return read_input(source, self.inputs[0])
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model to a .bcnn file, completely or not at all."""
