@@ -1,0 +1,72 @@
+"""Random views of photos, for training."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+from torch import Tensor
+from torch.nn.functional import affine_grid, conv2d, grid_sample, pad
+
+from ._networks import Recipe
+
+
+def distort(images: Tensor, size: int, recipe: Recipe, mirror: bool) -> Tensor:
+    """Views of size x size of bytes [n, channels, h, w]: turned, enlarged, moved, and for photos
+    sharper or blurred, lighter or darker, with more contrast or less; half of them mirrored if
+    that is wanted.
+    """
+    x = random_affine(images.float(), size, recipe.rotation, recipe.zoom, recipe.shift * size, mirror)
+    if recipe.light:
+        x = random_sharpness(x, -0.6, 1.0)
+        x = random_light(x, contrast=1.35, brightness=30)
+    return x.round().clamp_(0, 255)  # the levels that a camera delivers
+
+
+def centre(images: Tensor, size: int) -> Tensor:
+    """The middle size x size pixels, as real numbers."""
+    top, left = (images.shape[2] - size) // 2, (images.shape[3] - size) // 2
+    return images[:, :, top : top + size, left : left + size].float()
+
+
+def _uniform(like: Tensor, low: float, high: float) -> Tensor:
+    # Drawn on the processor, so that a seed draws the same for every device.
+    return torch.empty(len(like), 1, 1, 1).uniform_(low, high).to(like.device)
+
+
+def random_affine(
+    images: Tensor, size: int, rotation: float, zoom: tuple[float, float], shift: float, mirror: bool = False
+) -> Tensor:
+    """Crops of size x size, each turned by up to ±rotation radians, enlarged by zoom[0] to zoom[1]
+    and moved by up to ±shift pixels.
+    """
+    n, channels, height, width = images.shape
+    angle = torch.empty(n).uniform_(-rotation, rotation)
+    scale = torch.exp(-torch.empty(n).uniform_(math.log(zoom[0]), math.log(zoom[1])))
+    flip = torch.randint(0, 2, (n,)) * 2.0 - 1 if mirror else torch.ones(n)
+    matrix = torch.zeros(n, 2, 3)
+    matrix[:, 0, 0] = flip * scale * torch.cos(angle) * (size / width)
+    matrix[:, 0, 1] = -scale * torch.sin(angle) * (size / width)
+    matrix[:, 1, 0] = flip * scale * torch.sin(angle) * (size / height)
+    matrix[:, 1, 1] = scale * torch.cos(angle) * (size / height)
+    matrix[:, :, 2] = torch.empty(n, 2).uniform_(-shift, shift) * 2 / torch.tensor([width, height])
+    grid = affine_grid(matrix.to(images.device), [n, channels, size, size], align_corners=False)
+    return grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
+
+
+def random_sharpness(images: Tensor, low: float, high: float) -> Tensor:
+    """Adds low to high times the fine detail of each image: less than 0 blurs."""
+    channels = images.shape[1]
+    row = torch.tensor([0.25, 0.5, 0.25], device=images.device)
+    kernel = (row[:, None] * row[None]).expand(channels, 1, 3, 3)
+    smooth = conv2d(pad(images, (1, 1, 1, 1), mode="replicate"), kernel, groups=channels)
+    return images + _uniform(images, low, high) * (images - smooth)
+
+
+def random_light(images: Tensor, contrast: float, brightness: float) -> Tensor:
+    """Changes the contrast by up to a factor either way, and the brightness by up to ±brightness
+    grey levels.
+    """
+    factor = torch.exp(_uniform(images, -math.log(contrast), math.log(contrast)))
+    mean = images.mean((1, 2, 3), keepdim=True)
+    return (images - mean) * factor + mean + _uniform(images, -brightness, brightness)

@@ -1,0 +1,241 @@
+"""A folder of photos becomes a model."""
+
+import json
+import shutil
+
+import numpy as np
+import pytest
+
+import bitcnn
+
+pytest.importorskip("torch")
+pytest.importorskip("tqdm")
+pytest.importorskip("matplotlib")
+pytest.importorskip("onnxscript")
+Image = pytest.importorskip("PIL.Image")
+ImageDraw = pytest.importorskip("PIL.ImageDraw")
+
+import torch  # noqa: E402
+
+from bitcnn.train import _photos as photos_of  # noqa: E402
+from bitcnn.train import _report as report  # noqa: E402
+from bitcnn.train.__main__ import main  # noqa: E402
+from bitcnn.train._networks import RECIPES  # noqa: E402
+
+SHAPES = ("circle", "cross", "square")
+
+
+def draw(rng, shape, side=40):
+    """A shape somewhere on a ground, in colours."""
+    ground, ink = rng.integers(0, 90, 3), rng.integers(150, 255, 3)
+    image = Image.new("RGB", (side, side), tuple(map(int, ground)))
+    pen = ImageDraw.Draw(image)
+    x, y, r = *rng.integers(15, side - 15, 2), rng.integers(8, 13)
+    box = [int(x - r), int(y - r), int(x + r), int(y + r)]
+    fill = tuple(map(int, ink))
+    if shape == "circle":
+        pen.ellipse(box, fill)
+    elif shape == "square":
+        pen.rectangle(box, fill)
+    else:
+        pen.line(box, fill, 5)
+        pen.line([box[0], box[3], box[2], box[1]], fill, 5)
+    noise = rng.normal(0, 6, (side, side, 3))
+    return Image.fromarray((np.asarray(image) + noise).clip(0, 255).astype(np.uint8))
+
+
+@pytest.fixture(scope="session")
+def shapes(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("shapes")
+    rng = np.random.default_rng(3)
+    for shape in SHAPES:
+        (folder / shape).mkdir()
+        for i in range(40):
+            ending = (".png", ".jpg", ".bmp", ".webp")[i % 4]
+            draw(rng, shape).save(folder / shape / f"Any name {i}{ending}", quality=95)
+    return folder
+
+
+def train(photos, out, *more):
+    return main([str(photos), "-o", str(out), "--threads", "1", *more])
+
+
+QUICK = ("--network", "vehiclenet", "--size", "32", "--batch", "16", "--epochs", "24")
+
+
+@pytest.fixture(scope="session")
+def trained(shapes, tmp_path_factory):
+    out = tmp_path_factory.mktemp("trained") / "shapes.bcnn"
+    assert train(shapes, out, *QUICK) == 0
+    return out
+
+
+def test_the_model_knows_photos_that_it_has_not_seen(trained):
+    folder = trained.with_suffix(".training")
+    result = json.loads((folder / "result.json").read_text())
+    assert result["labels"] == list(SHAPES)
+    assert result["test"] == 24
+    assert result["percent"] > 70
+    with Image.open(folder / "confusion.png") as picture:
+        assert picture.size[0] > 300
+    log = (folder / "log.txt").read_text()
+    assert "the runtime answers 24 of 24 photos as PyTorch does" in log
+    with bitcnn.load(trained) as model:
+        assert model.labels == SHAPES
+        assert model.name == "shapes"
+        assert model.inputs[0].resize == round(32 * 25 / 24)
+        for file, answer in zip(result["test_photos"], result["answers"], strict=True):
+            if not file.endswith(".webp"):
+                assert model(model.read_image(file)).argmax() == answer
+
+
+def test_a_seed_makes_the_same_model_and_a_training_goes_on(shapes, trained, tmp_path, monkeypatch):
+    from bitcnn.train import _loop as loop
+
+    saved = []
+
+    def save(path, content, real=loop._save):
+        real(path, content)
+        saved.append(path.name)
+        if len(saved) in (2, 15):  # in the teacher, then in the network
+            raise KeyboardInterrupt
+
+    monkeypatch.setattr(loop, "_save", save)
+    out = tmp_path / "shapes.bcnn"
+    assert [train(shapes, out, *QUICK) for _ in range(3)] == [130, 130, 0]
+    assert saved == ["teacher.pt"] * 12 + ["distilled.pt"] * 24
+    assert out.read_bytes() == trained.read_bytes()
+    monkeypatch.undo()
+    assert train(shapes, out, *QUICK, "--mirror") == 1  # the checkpoint is of another training
+
+
+@pytest.mark.parametrize("network", RECIPES)
+def test_every_network(shapes, network, tmp_path):
+    few = tmp_path / "photos"
+    for shape in SHAPES[:2]:
+        (few / shape).mkdir(parents=True)
+        for i in (0, 1, 4, 5, 8):
+            for file in (shapes / shape).glob(f"Any name {i}.*"):
+                shutil.copy(file, few / shape)
+    recipe = RECIPES[network]
+    size = str(max(recipe.least, 32))
+    out = tmp_path / "net.bcnn"
+    assert train(few, out, "--network", network, "--size", size, "--epochs", "2", "--no-teacher", "--mirror") == 0
+    with bitcnn.load(out) as model:
+        binary = [row for row in model.report() if row["binary"] == "yes" or row["binary"] is True]
+        want = {"quicknet-small": 16, "birealnet18": 16, "digits": 3}.get(
+            network, 5 if network == "vehiclenet-rgb" else 4
+        )
+        assert len(binary) >= want
+
+
+def test_photos_for_the_test_may_be_a_folder(shapes, tmp_path, capsys):
+    apart = tmp_path / "apart"
+    (apart / "square").mkdir(parents=True)
+    for i in (0, 1):
+        for file in (shapes / "square").glob(f"Any name {i}.*"):
+            shutil.copy(file, apart / "square")
+    out = tmp_path / "net.bcnn"
+    assert train(shapes, out, *QUICK[:-1], "1", "--test-photos", str(apart), "--no-teacher") == 0
+    assert "120 to train with, 2 for the test" in capsys.readouterr().out
+    (apart / "triangle").mkdir()
+    assert train(shapes, out, *QUICK[:-1], "1", "--test-photos", str(apart)) == 1
+    assert "triangle: not a class, there are circle, cross, square" in capsys.readouterr().err
+
+
+def test_what_is_wrong_with_photos_is_said(shapes, tmp_path, capsys):
+    folder, out = tmp_path / "photos", tmp_path / "net.bcnn"
+
+    def fails(about):
+        assert train(folder, out, *QUICK[:-1], "1", "--no-teacher") == 1
+        printed = capsys.readouterr()
+        assert about in printed.err + printed.out
+        assert not out.exists()
+
+    fails("photos: there is no such folder")
+    folder.mkdir()
+    fails("no classes, want a folder of photos for each of two classes or more")
+    shutil.copy(shapes / "cross" / "Any name 0.png", folder)
+    fails("; its 1 photos are in no folder of a class")
+    shutil.copytree(shapes / "cross", folder / "cross")
+    fails("one class, 'cross', want a folder")
+    (folder / "circle").mkdir()
+    (folder / "circle" / "notes.txt").write_text("none")
+    fails("circle: no photos (*.jpg, ")
+    shutil.copy(shapes / "circle" / "Any name 0.png", folder / "circle")
+    fails("circle: 1 photos, and none is left to train with where near duplicates stay together")
+    for i in range(3):  # another size of the same photo
+        side = 50 + 10 * i
+        Image.open(shapes / "circle" / "Any name 0.png").resize((side, side)).save(folder / "circle" / f"{i}.png")
+    fails("circle: 4 photos, and none is left for the test where near duplicates stay together")
+    for i in range(1, 8):
+        for file in (shapes / "circle").glob(f"Any name {i}.*"):
+            shutil.copy(file, folder / "circle")
+    (folder / "circle" / "broken.jpg").write_bytes(b"\xff\xd8 not really")
+    (folder / "circle" / "broken.webp").write_bytes(b"RIFF not really")
+    fails("2 of 53 photos cannot be read; --skip-broken leaves them out")
+    assert train(folder, out, *QUICK[:-1], "1", "--no-teacher", "--skip-broken") == 0
+    assert "2 photos that cannot be read are left out" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("arguments", "about"),
+    [
+        (["--size", "33"], "vehiclenet takes 16 to 1024, in steps of 4"),
+        (["--size", "12"], "vehiclenet takes 16 to 1024"),
+        (["--network", "resnet"], "invalid choice: 'resnet'"),
+        (["--test", "1"], "1 is no fraction between 0 and 1"),
+        (["--epochs", "0"], "0 is less than 1"),
+        (["--learning-rate", "2"], "2 is no rate between 0 and 1"),
+        (["--device", "toaster"], "--device toaster: "),
+        (["-o", "net.onnx"], "a model is called *.bcnn"),
+        (["-o", "/no/such/folder/net.bcnn"], "there is no folder /no/such/folder"),
+    ],
+)
+def test_wrong_arguments(arguments, about, tmp_path, capsys):
+    with pytest.raises(SystemExit) as e:
+        train(tmp_path, tmp_path / "net.bcnn", *arguments)
+    assert e.value.code == 2
+    assert about in capsys.readouterr().err
+
+
+def test_near_duplicates_are_found_and_nothing_else(tmp_path):
+    rng = np.random.default_rng(5)
+    folder = tmp_path / "photos"
+    changes = {
+        "smaller": lambda p: p.resize((64, 64)),
+        "coarse": lambda p: p,
+        "lighter": lambda p: p.point(lambda v: min(255, v + 12)),
+        "cut": lambda p: p.crop((1, 1, 99, 99)),
+    }
+    for name in ("a", "b"):
+        (folder / name).mkdir(parents=True)
+        for i in range(30):
+            small = rng.normal(128, 60, (7, 7, 3)).clip(0, 255).astype(np.uint8)
+            photo = Image.fromarray(small).resize((100, 100), Image.Resampling.BICUBIC)
+            photo.save(folder / name / f"{i}.png")
+            if i < 5:
+                for change, apply in changes.items():
+                    apply(photo).save(folder / name / f"{i} {change}.jpg", quality=40 if change == "coarse" else 90)
+    photos = photos_of.find(folder)
+    images, good = photos_of.read(photos, "", 100, 3, 0)
+    assert len(good) == 100
+    groups = photos_of.near_duplicates(images)
+    of = {}
+    for file, group in zip(photos.files, groups, strict=True):
+        of.setdefault((file.parent.name, file.stem.split()[0]), set()).add(group)
+    assert all(len(found) == 1 for found in of.values())
+    assert len(set(groups)) == 60
+    train_side, test_side = photos_of.split(photos, groups, 0.3, 1)
+    assert sorted(train_side + test_side) == list(range(100))
+    assert not {groups[i] for i in train_side} & {groups[i] for i in test_side}
+    assert len(test_side) == 30
+    assert (train_side, test_side) == photos_of.split(photos, groups, 0.3, 1)
+    assert test_side != photos_of.split(photos, groups, 0.3, 2)[1]
+
+
+def test_accuracy_and_its_error():
+    assert str(report.Accuracy(90, 100)) == "90.0 ± 3.0 %"
+    assert report.Accuracy(10, 10).standard_error > 3
+    matrix = report.confusion(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), 3)
+    assert matrix.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]
