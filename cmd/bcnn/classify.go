@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"html/template"
 	"image"
 	"io"
 	"os"
@@ -18,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/pages"
 	"github.com/bitcnn/bitcnn/internal/parallel"
 	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/vision"
@@ -40,7 +42,7 @@ type classification struct {
 }
 
 func newClassify(env *environment) *cobra.Command {
-	var model, device string
+	var model, device, page string
 	top := 1
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -59,9 +61,11 @@ the exit code is 1.
 
 With --json, one object per line: file, label, index, probability, logits,
 device, us (microseconds); and file_bytes, the name in base64, where it is not
-UTF-8; with --top above 1 also top, the likeliest classes.`,
+UTF-8; with --top above 1 also top, the likeliest classes. With --html FILE, a
+contact sheet of the photos with what is likely on them, the most doubtful first.`,
 		Example: `  bcnn classify photo.jpg
   bcnn classify --model vehiclenet-lbp --device cpu --top 3 photos
+  bcnn classify photos --html sheet.html
   curl -s https://example.com/photo.jpg | bcnn classify -
   ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn classify -
   bcnn classify --model digits --json digit.png`,
@@ -85,6 +89,9 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 			defer session.Close()
 
 			job := &classifying{env: env, net: net, classifier: c, device: session.Device().ID, top: top, json: asJSON}
+			if page != "" {
+				job.sheet = &pages.Sheet{Title: net.Name, Device: job.device}
+			}
 			sources := listSources(ctx, args)
 			for _, s := range sources {
 				job.width = max(job.width, utf8.RuneCountInString(text.Escape(s.file)))
@@ -101,6 +108,9 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 					err = job.files(ctx, sources[at+1:])
 				}
 			}
+			if page != "" && err == nil {
+				err = job.sheet.Write(page)
+			}
 			return cmp.Or(err, job.failed)
 		},
 	}
@@ -108,6 +118,7 @@ UTF-8; with --top above 1 also top, the likeliest classes.`,
 	deviceFlag(cmd, &device)
 	wholeFlag(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
+	htmlFlag(cmd, &page)
 	return cmd
 }
 
@@ -119,26 +130,23 @@ type classifying struct {
 	device     string
 	top, width int // width of the names of files
 	json       bool
-	failed     error // where something could not be classified, which has been reported
+	sheet      *pages.Sheet // if one is wanted
+	failed     error        // where something could not be classified, which has been reported
 }
 
 // files classifies images one after the other, so that the time is that of one, and prepares
 // several at the same time.
 func (j *classifying) files(ctx context.Context, sources []source) error {
-	type prepared struct {
-		in  bcnn.Tensor
-		err error
-	}
 	prepare := func(i int) prepared {
 		img, err := sources[i].decode(j.classifier.Preprocessing())
 		if err != nil {
 			return prepared{err: err}
 		}
-		in, err := j.prepare(img)
-		return prepared{in, err}
+		return j.prepare(img)
 	}
 	return parallel.InOrder(ctx, len(sources), dataset.AtOnce(), prepare, func(i int, p prepared) error {
-		return j.classify(ctx, sources[i].file, p.in, files.Name(sources[i].file, p.err))
+		p.err = files.Name(sources[i].file, p.err)
+		return j.classify(ctx, sources[i].file, p)
 	})
 }
 
@@ -149,34 +157,54 @@ func (j *classifying) stream(ctx context.Context, stdin io.Reader) error {
 	images := vision.NewDecoder(in)
 	for n := 0; !images.Done(); n++ {
 		img, err := images.DecodeFor(j.classifier.Preprocessing())
-		var x bcnn.Tensor
+		var p prepared
 		switch {
 		case err == io.EOF && n > 0:
 			return nil
 		case err == io.EOF:
 			err = errors.New("there is no image")
 		case err == nil:
-			x, err = j.prepare(img)
+			p = j.prepare(img)
+			err = p.err
 		}
-		if err := j.classify(ctx, standardInput, x, files.Name("standard input", err)); err != nil {
+		p.err = files.Name("standard input", err)
+		if err := j.classify(ctx, standardInput, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// prepared is an image as the network reads it, and for the contact sheet.
+type prepared struct {
+	in      bcnn.Tensor
+	picture template.URL
+	err     error
+}
+
 // prepare makes the input of the network of an image.
-func (j *classifying) prepare(img image.Image) (bcnn.Tensor, error) {
-	in := bcnn.NewTensor(j.net.Inputs[0].DType, 1, j.net.Inputs[0].Shape)
-	return in, j.classifier.Preprocessing().Fill(in, 0, img)
+func (j *classifying) prepare(img image.Image) (p prepared) {
+	p.in = bcnn.NewTensor(j.net.Inputs[0].DType, 1, j.net.Inputs[0].Shape)
+	if p.err = j.classifier.Preprocessing().Fill(p.in, 0, img); p.err == nil && j.sheet != nil {
+		p.picture, p.err = pages.Thumbnail(img)
+	}
+	return p
 }
 
 // classify classifies and prints an image, or reports why there is none.
-func (j *classifying) classify(ctx context.Context, file string, in bcnn.Tensor, err error) error {
+func (j *classifying) classify(ctx context.Context, file string, p prepared) error {
 	var results []vision.Result
+	err := p.err
 	if err == nil {
-		results, err = j.classifier.ClassifyTensor(ctx, in)
+		results, err = j.classifier.ClassifyTensor(ctx, p.in)
 		err = files.Name(file, err)
+	}
+	if j.sheet != nil && ctx.Err() == nil {
+		if err != nil {
+			j.sheet.Broken = append(j.sheet.Broken, err.Error())
+		} else {
+			j.sheet.Add(pages.Photo{File: file, Picture: p.picture, Answers: pages.Answers(results[0].Top(max(3, j.top)))})
+		}
 	}
 	switch {
 	case ctx.Err() != nil:

@@ -1,20 +1,23 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"os"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/pages"
 	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
 func newEval(env *environment) *cobra.Command {
-	var model, device, data, labelFile string
+	var model, device, data, labelFile, page string
 	size := 32
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -28,8 +31,10 @@ folder per class, named as the model names its classes ('bcnn inspect MODEL'
 lists them), or two IDX files as MNIST has them, plain or compressed with gzip.
 Images that cannot be read are reported and not counted; the exit code is 1.
 
-With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
+With --json, one object: correct, total, accuracy (0 to 1), confusion. With --html
+FILE, a page with the confusion matrix and pictures of the worst mistakes.`,
 		Example: `  bcnn eval --model vehiclenet --data photos
+  bcnn eval --model vehiclenet --data photos --html accuracy.html
   bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz`,
 		Args: noArguments("--model and --data name what is read"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -60,10 +65,15 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 			defer session.Close()
 
 			unread := 0
-			result, err := dataset.Evaluate(cmd.Context(), c, set, size, env.progress("eval"), func(err error) {
+			o := dataset.Observer{Progress: env.progress("eval"), Broken: func(err error) {
 				unread++
 				report(env.stderr, err)
-			})
+			}}
+			var wrong mistakes
+			if page != "" {
+				o.Answer = func(i int, r vision.Result) { wrong.add(i, set.Class(i), r) }
+			}
+			result, err := dataset.Evaluate(cmd.Context(), c, set, size, o)
 			if err != nil {
 				return err
 			}
@@ -74,6 +84,9 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 				err = env.out.json(result)
 			} else {
 				printEvaluation(env.out, result, names)
+			}
+			if err == nil && page != "" {
+				err = wrong.page(c, set, names, net.Name, result).Write(page)
 			}
 			if err == nil && unread > 0 {
 				report(env.stderr, fmt.Errorf("not counted: %s that could not be read", text.Count(unread, "image")))
@@ -88,7 +101,36 @@ With --json, one object: correct, total, accuracy (0 to 1), confusion.`,
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
 	wholeFlag(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	htmlFlag(cmd, &page)
 	return cmd
+}
+
+// mistakes are the images of an evaluation whose answers are wrong.
+type mistakes []mistake
+
+type mistake struct {
+	image, class int
+	result       vision.Result
+}
+
+func (m *mistakes) add(image, class int, r vision.Result) {
+	if r.Index != class {
+		*m = append(*m, mistake{image, class, r})
+	}
+}
+
+// page makes a page of what is wrong, the surest first. Their images are read once more.
+func (m mistakes) page(c *vision.Classifier, set dataset.Set, names []string, title string, result *dataset.Evaluation) *pages.Accuracy {
+	slices.SortStableFunc(m, func(a, b mistake) int { return cmp.Compare(b.result.Probability, a.result.Probability) })
+	a := &pages.Accuracy{Title: title, Labels: names, Result: result, More: max(0, len(m)-pages.MostMistakes)}
+	for _, w := range m[:len(m)-a.More] {
+		p := pages.Photo{File: set.Name(w.image), Answers: pages.Answers(w.result.Top(3))}
+		if img, err := set.Image(w.image, c.Preprocessing()); err == nil {
+			p.Picture, _ = pages.Thumbnail(img) // without a picture there is still the name
+		}
+		a.Mistakes = append(a.Mistakes, pages.Mistake{Photo: p, Class: names[w.class]})
+	}
+	return a
 }
 
 func openDataset(ctx context.Context, data, labelFile string, names []string) (dataset.Set, error) {

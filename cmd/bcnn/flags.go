@@ -167,3 +167,8 @@ func changedBut(cmd *cobra.Command, but ...string) bool {
 	cmd.Flags().Visit(func(f *pflag.Flag) { changed = changed || !slices.Contains(but, f.Name) })
 	return changed
 }
+
+// htmlFlag adds a flag for a page that is written.
+func htmlFlag(cmd *cobra.Command, path *string) {
+	cmd.Flags().StringVar(path, "html", "", "write a page for a browser, one file with its pictures inside")
+}

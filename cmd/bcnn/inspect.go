@@ -10,6 +10,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/arrays"
+	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/pages"
 	"github.com/bitcnn/bitcnn/internal/summary"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -75,7 +77,7 @@ type planStep struct {
 
 func newInspect(env *environment) *cobra.Command {
 	var asJSON, withPlan bool
-	var device string
+	var device, page string
 	opts := backend.Options{MaxBatch: 1}
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
@@ -91,16 +93,20 @@ memory. Then it compiles the plan on a device and shows which kernel and tile th
 device picked for each step, and why.
 
 With --json, one object: name, input, labels, layers, bytes, and with --plan
-plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
+plan (tensor_bytes, device, detail, steps with kernel, tile and why).
+
+--html FILE writes a page with a drawing of the steps, which are run on the device
+for it: what each reads and gives, which products are binary, its share of the time.`,
 		Example: `  bcnn inspect vehiclenet
   bcnn inspect model.onnx --plan
   bcnn inspect vehiclenet --plan --isa avx2 --threads 1
+  bcnn inspect model.bcnn --html model.html
   bcnn inspect model.bcnn --json`,
 		Args: oneArgument("a model: a name or a file"),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			for _, name := range []string{"device", "isa", "threads", "batch", "kernels"} {
-				if cmd.Flags().Changed(name) && !withPlan {
-					return usagef("--%s needs --plan", name)
+				if cmd.Flags().Changed(name) && !withPlan && page == "" {
+					return usagef("--%s needs --plan or --html", name)
 				}
 			}
 			net, err := loadModel(cmd.Context(), args[0])
@@ -116,6 +122,15 @@ plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
 					return err
 				}
 			}
+			if page != "" {
+				drawing, err := drawNetwork(cmd.Context(), net, device, opts)
+				if err == nil {
+					err = drawing.Write(page)
+				}
+				if err != nil {
+					return err
+				}
+			}
 			if asJSON {
 				return env.out.json(info)
 			}
@@ -125,11 +140,12 @@ plan (tensor_bytes, device, detail, steps with kernel, tile and why).`,
 	}
 	cmd.Flags().BoolVar(&withPlan, "plan", false, "show the fused steps as well")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan: the device that says what it picks")
-	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan: CPU instruction set (default the best)")
-	threadsFlag(cmd, &opts.Threads, "with --plan: CPU threads")
-	kernelsFlag(cmd, &opts.Kernels, "with --plan: GPU kernels")
-	wholeFlag(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan: images per run")
+	cmd.Flags().StringVar(&device, "device", "cpu", "with --plan and --html: the device")
+	cmd.Flags().StringVar(&opts.ISA, "isa", "", "with --plan and --html: CPU instruction set (default the best)")
+	threadsFlag(cmd, &opts.Threads, "with --plan and --html: CPU threads")
+	kernelsFlag(cmd, &opts.Kernels, "with --plan and --html: GPU kernels")
+	htmlFlag(cmd, &page)
+	wholeFlag(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan and --html: images per run")
 	return cmd
 }
 
@@ -149,6 +165,53 @@ func explain(ctx context.Context, info *planInfo, net *bcnn.Network, device stri
 		info.Steps[i].Kernel, info.Steps[i].Tile, info.Steps[i].Why = c.Kernel, c.Tile, c.Why
 	}
 	return nil
+}
+
+// drawnRuns are the runs that the times of a drawing come from.
+const drawnRuns = 30
+
+// drawNetwork runs a network on a device, and makes a drawing of its steps.
+func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts backend.Options) (*pages.Network, error) {
+	dev, err := backend.Open(device)
+	if err != nil {
+		return nil, err
+	}
+	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	if err != nil {
+		return nil, err
+	}
+	result, err := measure.Model(ctx, dev, plan, measure.Options{Options: opts, Runs: drawnRuns}, func(int, int) {})
+	if err != nil {
+		return nil, err
+	}
+	info := planInfo{Steps: make([]planStep, len(plan.Steps))}
+	if err := explain(ctx, &info, net, device, opts); err != nil {
+		return nil, err
+	}
+	in := net.Inputs[0]
+	n := &pages.Network{Title: net.Name, About: []string{
+		fmt.Sprintf("Input %v %v; %s, %.1f %% of the products binary.", in.Shape, in.DType, text.Count(len(plan.Steps), "step"),
+			100*float64(result.BinaryMACs)/float64(max(1, result.MACs))),
+		fmt.Sprintf("%s: %s (%s); a run of %s takes %.4g µs, the shortest of %d.", info.Device, dev.Info().Name, info.Detail,
+			text.Count(opts.MaxBatch, "image"), result.Min, drawnRuns),
+	}}
+	maker := map[int]int{} // of each tensor
+	for i, s := range plan.Steps {
+		step := pages.Step{
+			Name: s.Name, Kind: s.Kind(), Output: fmt.Sprintf("%v %v", plan.Tensors[s.Out].Shape, plan.Tensors[s.Out].DType),
+			Kernel: info.Steps[i].Kernel, Values: plan.Tensors[s.Out].Shape.Values(),
+			Products: plan.MACs(i) > 0, Binary: result.Steps[i].Binary, Work: plan.MACs(i),
+			Micros: result.Steps[i].Min, Share: result.Steps[i].Share,
+		}
+		for _, t := range s.In {
+			if from, ok := maker[t]; ok {
+				step.From = append(step.From, from)
+			}
+		}
+		maker[s.Out] = i
+		n.Steps = append(n.Steps, step)
+	}
+	return n, nil
 }
 
 // detail describes a device and the options that change how it works.

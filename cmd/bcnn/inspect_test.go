@@ -38,7 +38,7 @@ step   kernel                            tile                 why
 grey   binarize, grey                    16 pixels, 1 tile    one thread
 count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read once for the images of a tile; one thread
 `)
-	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa needs --plan")
+	require.Contains(t, fail(t, 2, "inspect", "--isa", "generic", model), "--isa needs --plan or --html")
 
 	got := objects(t, succeed(t, "inspect", "--json", model), "name", "input", "labels", "layers", "arrays", "report")[0]
 	require.Equal(t, map[string]any{"height": 4.0, "width": 4.0, "channels": 1.0, "type": "uint8"}, got["input"])

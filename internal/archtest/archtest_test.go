@@ -62,7 +62,7 @@ func group(pkg string) string {
 		if rest == "dataset" || strings.HasPrefix(rest, "dataset/") {
 			return "dataset"
 		}
-		if rest == "measure" || rest == "arrays" || rest == "summary" || rest == "importfuzz" || rest == "answers" {
+		if rest == "measure" || rest == "arrays" || rest == "summary" || rest == "importfuzz" || rest == "answers" || rest == "pages" {
 			return rest
 		}
 		return "internal"
@@ -94,14 +94,15 @@ var allowed = map[string][]string{
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
 	"models":              {"vehiclenet", "bcnn", "reader"},
 	"front":               {"models", "backend", "backend/all", "simplify", "bcnn", "reader", "internal"},
-	"vision":              {"front", "bcnn", "internal"},
+	"vision":              {"vision", "front", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
 	"arrays":              {"bcnn", "bits", "internal"},
 	"summary":             {"bcnn", "reader", "internal"},
+	"pages":               {"dataset", "vision", "bcnn", "internal"},
 	"measure":             {"backend", "bcnn", "reader", "internal"},
 	"serve":               {"serve", "front", "models", "vision", "arrays", "bcnn", "internal"},
-	"cmd":                 {"front", "models", "serve", "vision", "dataset", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
-	"capi":                {"front", "arrays", "summary", "bcnn", "reader"},
+	"cmd":                 {"front", "models", "serve", "vision", "dataset", "pages", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
+	"capi":                {"front", "vision", "arrays", "summary", "bcnn", "reader"},
 	"examples":            {"front", "vision"}, // nothing internal: they are copied
 	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},

@@ -151,6 +151,7 @@ type levels []struct {
 
 func (l levels) Len() int        { return len(l) }
 func (l levels) Class(i int) int { return max(l[i].class, 0) }
+func (levels) Name(i int) string { return fmt.Sprint(i) }
 func (l levels) Image(i int, _ vision.Preprocessing) (image.Image, error) {
 	if l[i].class < 0 {
 		return nil, fmt.Errorf("image %d", i)
@@ -186,16 +187,21 @@ func TestEvaluate(t *testing.T) {
 		for _, size := range []int{1, 2, 3, 7, 8, 30} {
 			c := newClassifier(t, threeWay(dtype), size)
 			var broken []string
-			last := 0
-			e, err := Evaluate(t.Context(), c, set, size, func(done, total int) {
-				require.Greater(t, done, last)
-				require.Equal(t, len(set), total)
-				last = done
-			}, func(err error) { broken = append(broken, err.Error()) })
+			last, answers := 0, []int{}
+			e, err := Evaluate(t.Context(), c, set, size, Observer{
+				Progress: func(done, total int) {
+					require.Greater(t, done, last)
+					require.Equal(t, len(set), total)
+					last = done
+				},
+				Broken: func(err error) { broken = append(broken, err.Error()) },
+				Answer: func(i int, r vision.Result) { answers = append(answers, i, r.Index) },
+			})
 			require.NoError(t, err)
 			require.Equal(t, &Evaluation{Correct: 6, Total: 8, Accuracy: 0.75, Confusion: want}, e)
 			require.Equal(t, []string{"image 4", "image 7", "image 8", "image 11"}, broken)
 			require.Equal(t, len(set), last)
+			require.Equal(t, []int{0, 0, 1, 1, 2, 2, 3, 0, 5, 1, 6, 2, 9, 1, 10, 2}, answers)
 		}
 	}
 }
@@ -208,6 +214,7 @@ type interruptedSet struct {
 
 func (s *interruptedSet) Len() int      { return 1000 }
 func (s *interruptedSet) Class(int) int { return 0 }
+func (*interruptedSet) Name(int) string { return "" }
 
 func (s *interruptedSet) Image(int, vision.Preprocessing) (image.Image, error) {
 	s.cancel()
@@ -221,7 +228,7 @@ func TestEvaluateStopsReading(t *testing.T) {
 		c := newClassifier(t, threeWay(bcnn.Uint8), size)
 		ctx, cancel := context.WithCancel(t.Context())
 		set := &interruptedSet{cancel: cancel}
-		_, err := Evaluate(ctx, c, set, size, func(int, int) {}, func(err error) { t.Error(err) })
+		_, err := Evaluate(ctx, c, set, size, Observer{Progress: func(int, int) {}, Broken: func(err error) { t.Error(err) }})
 		require.ErrorIs(t, err, context.Canceled)
 		require.LessOrEqual(t, set.read.Load(), int64(runtime.GOMAXPROCS(0)))
 	}
@@ -232,12 +239,12 @@ func TestEvaluateEnds(t *testing.T) {
 	set := make(levels, 1000)
 	ctx, cancel := context.WithCancel(t.Context())
 	seen := 0
-	_, err := Evaluate(ctx, c, set, 1, func(done, _ int) {
+	_, err := Evaluate(ctx, c, set, 1, Observer{Progress: func(done, _ int) {
 		seen = done
 		if done == 5 {
 			cancel()
 		}
-	}, nil)
+	}})
 	require.ErrorIs(t, err, context.Canceled)
 	require.Equal(t, 5, seen)
 }

@@ -40,10 +40,17 @@ func atOnce(processors int, memory int64) int {
 	return int(max(1, min(int64(processors), memory/vision.MaxBytes)))
 }
 
+// Observer follows an evaluation, in the order of the images.
+type Observer struct {
+	Progress func(done, total int)
+	Broken   func(error)                  // an image that cannot be read
+	Answer   func(i int, r vision.Result) // may be nil
+}
+
 // Evaluate classifies all images, a number of them in a batch. While the device
 // works on one batch, others are read, AtOnce at the same time. Images that cannot be
-// read go to broken, in order, and are not counted.
-func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, progress func(done, total int), broken func(error)) (*Evaluation, error) {
+// read are not counted.
+func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, o Observer) (*Evaluation, error) {
 	classes := len(c.Labels())
 	e := &Evaluation{Confusion: make([][]int, classes)}
 	for i := range e.Confusion {
@@ -63,15 +70,15 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, prog
 		return prepared{t, preprocessing.Fill(t, 0, img)}
 	}
 	batch := bcnn.Tensor{DType: preprocessing.Input.DType, Shape: preprocessing.Input.Shape}
-	var truth []int
+	var members []int // of the batch
 	err := parallel.InOrder(ctx, set.Len(), AtOnce(), prepare, func(i int, p prepared) error {
 		if p.err != nil {
-			broken(p.err)
+			o.Broken(p.err)
 		} else {
 			batch.N++
 			batch.U8 = append(batch.U8, p.image.U8...)
 			batch.F32 = append(batch.F32, p.image.F32...)
-			truth = append(truth, set.Class(i))
+			members = append(members, i)
 		}
 		if last := i == set.Len()-1; batch.N < size && !last {
 			return nil
@@ -82,11 +89,14 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, prog
 				return err
 			}
 			for k, r := range results {
-				e.add(truth[k], r.Index)
+				e.add(set.Class(members[k]), r.Index)
+				if o.Answer != nil {
+					o.Answer(members[k], r)
+				}
 			}
-			batch.N, batch.U8, batch.F32, truth = 0, batch.U8[:0], batch.F32[:0], truth[:0]
+			batch.N, batch.U8, batch.F32, members = 0, batch.U8[:0], batch.F32[:0], members[:0]
 		}
-		progress(i+1, set.Len())
+		o.Progress(i+1, set.Len())
 		return nil
 	})
 	return e, err

@@ -21,6 +21,7 @@ import (
 type Set interface {
 	Len() int
 	Class(i int) int
+	Name(i int) string // its file, or its number in one
 	// Image reads an image that p is to take. The error names its file.
 	Image(i int, p vision.Preprocessing) (image.Image, error)
 }
@@ -78,8 +79,9 @@ type folder struct {
 	classes []int
 }
 
-func (f *folder) Len() int        { return len(f.files) }
-func (f *folder) Class(i int) int { return f.classes[i] }
+func (f *folder) Len() int          { return len(f.files) }
+func (f *folder) Class(i int) int   { return f.classes[i] }
+func (f *folder) Name(i int) string { return f.files[i] }
 func (f *folder) Image(i int, p vision.Preprocessing) (image.Image, error) {
 	return p.DecodeFile(f.files[i])
 }

@@ -16,8 +16,9 @@ type idxFiles struct {
 	n, h, w, c     int
 }
 
-func (s *idxFiles) Len() int        { return s.n }
-func (s *idxFiles) Class(i int) int { return int(s.labels[i]) }
+func (s *idxFiles) Len() int          { return s.n }
+func (s *idxFiles) Class(i int) int   { return int(s.labels[i]) }
+func (s *idxFiles) Name(i int) string { return fmt.Sprintf("image %d", i) }
 
 // Image cannot fail: the pixels are in memory.
 func (s *idxFiles) Image(i int, _ vision.Preprocessing) (image.Image, error) {
