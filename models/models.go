@@ -3,7 +3,7 @@ package models
 
 import (
 	"context"
-	_ "embed"
+	"embed"
 	"fmt"
 	"slices"
 	"strings"
@@ -13,27 +13,67 @@ import (
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
-//go:embed digits.bcnn
-var digits []byte
+//go:embed *.bcnn
+var files embed.FS
 
-// Names lists the networks: those of vehiclenet.Models, and
-//
-//	digits  handwritten digits, 28×28 grey
-//
-// train/README.md says how they were trained and how accurate they are.
-func Names() []string { return append(vehiclenet.Models(), "digits") }
+// Trained says what a network was trained on, and how good it is.
+type Trained struct {
+	Name string `json:"name"`
+	On   string `json:"on"`
+	// Accuracy is in percent, and Of says on which images, and who measured it.
+	Accuracy float64 `json:"accuracy"`
+	Of       string  `json:"of"`
+	Source   string  `json:"source"`
+	Licence  string  `json:"licence"`
+}
+
+const (
+	vehicles = "photos of vehicles, six classes"
+	kept     = "480 photos that were kept apart"
+	here     = "train/README.md"
+	apache   = "Apache-2.0"
+	finn     = "github.com/Xilinx/BNN-PYNQ, cnvW1A1"
+	bsd      = "BSD-3-Clause"
+)
+
+var trained = []Trained{
+	{"vehiclenet", vehicles, 94.79, kept, here, apache},
+	{"vehiclenet-rgb", vehicles, 94.58, kept, here, apache},
+	{"vehiclenet-grey", vehicles, 91.04, kept, here, apache},
+	{"vehiclenet-lbp", vehicles, 94.79, kept, here, apache},
+	{"digits", "MNIST, handwritten digits", 99.51, "its 10,000 test images", here, apache},
+	{"cifar10", "CIFAR-10, animals and vehicles, ten classes", 79.54, "its test images, as published", finn, bsd},
+	{"roadsigns", "German road signs (GTSRB), 43 and none", 96.63, "its test images, as published", finn, bsd},
+	{"streetview", "digits of house numbers (SVHN)", 94.9, "its test images, as published (Umuroglu et al., FINN, 2017)", finn, bsd},
+}
+
+// All lists the networks.
+func All() []Trained { return slices.Clone(trained) }
+
+// Names lists the names of the networks.
+func Names() []string {
+	names := make([]string, len(trained))
+	for i, t := range trained {
+		names[i] = t.Name
+	}
+	return names
+}
 
 // Load returns one of Names.
 func Load(ctx context.Context, name string) (*bcnn.Network, error) {
 	switch {
-	case name == "digits":
-		n, err := modelfile.Read(ctx, digits, modelfile.Options{})
-		if err != nil {
-			return nil, fmt.Errorf("models: digits: %w", err)
-		}
-		return n, nil
 	case slices.Contains(vehiclenet.Models(), name):
 		return vehiclenet.Load(ctx, name)
+	case !slices.Contains(Names(), name):
+		return nil, fmt.Errorf("models: there is no %q, there are %s", name, strings.Join(Names(), ", "))
 	}
-	return nil, fmt.Errorf("models: there is no %q, there are %s", name, strings.Join(Names(), ", "))
+	data, err := files.ReadFile(name + ".bcnn")
+	if err != nil {
+		return nil, err
+	}
+	n, err := modelfile.Read(ctx, data, modelfile.Options{})
+	if err != nil {
+		return nil, fmt.Errorf("models: %s: %w", name, err)
+	}
+	return n, nil
 }

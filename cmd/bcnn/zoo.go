@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"slices"
 
 	"github.com/spf13/cobra"
@@ -17,8 +18,10 @@ type zooLine struct {
 	Name    string `json:"name"`
 	Trained bool   `json:"trained"`
 	About   string `json:"about,omitempty"`
-	Input   string `json:"input"`
-	Params  int64  `json:"params"`
+	// Training is there if the network is trained.
+	Training *models.Trained `json:"training,omitempty"`
+	Input    string          `json:"input"`
+	Params   int64           `json:"params"`
 	// MACs is the number of multiply-accumulates for one image; Binary those
 	// over ±1 inputs and weights.
 	MACs       int64 `json:"macs"`
@@ -40,16 +43,19 @@ Multiply-accumulates are for one image, padded taps included; binary ones have
 ±1 inputs and weights, the others bytes or float inputs. Bytes are those of the
 weights, as float32 and as a model file holds them.
 
-With --json, one object per line: name, trained, about, input, params, macs,
-binary_macs, float_bytes, stored_bytes.`,
+A second table says what the trained ones were trained on, and how good they are.
+
+With --json, one object per line: name, trained, about, training (name, on,
+accuracy, of, source, licence), input, params, macs, binary_macs, float_bytes,
+stored_bytes.`,
 		Example: `  bcnn zoo
   bcnn bench --model vgg16
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
 		Args: noArguments("'bcnn inspect %s' shows a network"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			var lines []zooLine
-			for _, name := range models.Names() {
-				lines = append(lines, zooLine{Name: name, Trained: true})
+			for _, m := range models.All() {
+				lines = append(lines, zooLine{Name: m.Name, Trained: true, Training: &m})
 			}
 			for _, e := range zoo.Networks() {
 				lines = append(lines, zooLine{Name: e.Name, About: e.About})
@@ -103,6 +109,14 @@ func printZoo(out *output, lines []zooLine) {
 		}
 		rows = append(rows, rowf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d",
 			l.Name, weights, l.Input, l.Params, l.BinaryMACs, l.MACs-l.BinaryMACs, l.Float, l.Stored))
+	}
+	out.table(rows)
+	out.printf("\n")
+	rows = []row{"name\ttrained on\taccuracy\tof\tsource\tlicence"}
+	for _, l := range lines {
+		if m := l.Training; m != nil {
+			rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s\t%s", m.Name, m.On, fmt.Sprintf("%.4g %%", m.Accuracy), m.Of, m.Source, m.Licence))
+		}
 	}
 	out.table(rows)
 }

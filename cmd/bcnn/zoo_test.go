@@ -30,7 +30,10 @@ func TestZoo(t *testing.T) {
 	}, vgg)
 	require.True(t, found["digits"].Trained)
 
+	require.Equal(t, 99.51, found["digits"].Training.Accuracy)
+
 	text := succeed(t, "zoo")
+	require.Regexp(t, `(?m)^roadsigns +German road signs \(GTSRB\), 43 and none +96\.63 % +its test images, as published +github\.com/Xilinx/BNN-PYNQ, cnvW1A1 +BSD-3-Clause$`, text)
 	require.Regexp(t, `(?m)^vgg19 +random +224×224×3 +143652544 +19545358336 +86704128 +574610176 +17960960$`, text)
 	require.Regexp(t, `(?m)^vehiclenet-rgb +trained +96×96×3 +1881800 +82954600 +0 +7527200 +244896$`, text)
 }
