@@ -12,6 +12,40 @@ type table struct {
 	offset  [17]int               // from a code of n bits to its value
 	values  [256]byte
 	defined bool
+	past    []past // of AC
+}
+
+// past is what the first pastBits bits hold of whole coefficients: how many bits they are, 0 for
+// less than one, how many coefficients, zeros included, and whether a block ends behind them.
+type past struct {
+	bits, coefficients uint8
+	ends               bool
+}
+
+// pastBits is a compromise: about two coefficients, in a table that the nearest cache holds.
+const pastBits = 12
+
+// findPast fills past.
+func (t *table) findPast() {
+	t.past = make([]past, 1<<pastBits)
+	for i := range t.past {
+		p := &t.past[i]
+		b := bits{acc: uint64(i) << (64 - pastBits), have: pastBits}
+		for {
+			value, length := t.code(&b)
+			size := uint(value & 15)
+			if length == 0 || length+size > b.have {
+				break
+			}
+			b.skip(length + size)
+			p.bits = uint8(pastBits - b.have)
+			if size == 0 && value>>4 < 15 {
+				p.ends = true
+				break
+			}
+			p.coefficients += value>>4 + 1
+		}
+	}
 }
 
 // readHuffman reads tables, T.81, B.2.4.2.
@@ -28,8 +62,12 @@ func (d *decoder) readHuffman(b []byte) error {
 		if class > 1 || id > 3 || total == 0 || total > 256 || len(b) < 17+total {
 			return ErrUnsupported
 		}
-		if !d.huffman[class][id].build(counts, b[17:17+total]) {
+		t := &d.huffman[class][id]
+		if !t.build(counts, b[17:17+total]) {
 			return ErrUnsupported
+		}
+		if class == 1 {
+			t.findPast()
 		}
 		b = b[17+total:]
 	}

@@ -223,6 +223,19 @@ func (s *scan) sequential(c *scanned, x, y int) bool {
 		if b.have < 32 {
 			b.refill()
 		}
+		if k > d.last { // no more of them are needed
+			p := c.others.past[b.acc>>(64-pastBits)]
+			next := k + int(p.coefficients)
+			// A block may also end because it is full: what comes then is of the next one.
+			if p.bits > 0 && (next < blockSize || next == blockSize && !p.ends) {
+				b.skip(uint(p.bits))
+				if p.ends {
+					break
+				}
+				k = next - 1
+				continue
+			}
+		}
 		value, length := c.others.code(b)
 		if length == 0 {
 			return false
