@@ -167,6 +167,11 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 			return build.Operand{Value: out}
 		}
 	}
+	if op == "Div" && !swapped && t.Len() == 1 {
+		if r, ok := im.limitedQuotient(n, v, t); ok {
+			return r
+		}
+	}
 	v = im.build.Settle(v)
 	switch {
 	case op == "Div" && swapped:
@@ -194,6 +199,32 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 		return build.Operand{Value: v.With(n)}
 	}
 	return build.Operand{Value: im.build.Emit(n, "", im.withList(op, v, list, swapped), v.Shape, v)}
+}
+
+// limitedQuotient divides a value by a number in front of its limits, which it divides as the
+// operator does, so that what is at a limit, as many values are, is just the quotient of the
+// limit: layers multiply by what rounds to the reciprocal. ok is false where there are no limits,
+// and where that makes no difference.
+func (im *importer) limitedQuotient(n *pb.Node, v *build.Value, t *eval.Tensor) (r build.Operand, ok bool) {
+	c := t.At(0)
+	bare, lo, hi, ok := v.Limits()
+	if fraction, _ := math.Frexp(math.Abs(c)); !ok || fraction == 0.5 || !(math.Abs(c) > 0) || math.IsInf(c, 0) {
+		return r, false
+	}
+	of := func(limit float64) float64 {
+		if math.IsInf(limit, 0) {
+			return limit * math.Copysign(1, c)
+		}
+		return im.computed(eval.Scalar(pb.Float, limit), []string{"Div"}, t).At(0)
+	}
+	if lo, hi = of(lo), of(hi); c < 0 {
+		lo, hi = hi, lo
+	}
+	if math.IsInf(lo, 1) || math.IsInf(hi, -1) {
+		return r, false
+	}
+	q := im.withConstant(n, "Div", bare, t, false)
+	return im.build.Clip(n, q.Value, lo, hi), true
 }
 
 // ofNumber is an operator between stairs and a number; ok is false for other values.

@@ -26,8 +26,7 @@ func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 		pads = make([]int, 4)
 	case "SAME_UPPER", "SAME_LOWER":
 		for i, size := range []int{h, w} {
-			out := (size + strides[i] - 1) / strides[i]
-			total := max((out-1)*strides[i]+(kernel[i]-1)*dilations[i]+1-size, 0)
+			total := samePad(auto, size, (kernel[i]-1)*dilations[i]+1, strides[i])
 			pads[i], pads[i+2] = total/2, total-total/2
 			if auto == "SAME_LOWER" {
 				pads[i], pads[i+2] = pads[i+2], pads[i]
@@ -41,6 +40,17 @@ func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 		DilationH: dilations[0], DilationW: dilations[1],
 		Pad: bcnn.Padding{Top: pads[0], Left: pads[1], Bottom: pads[2], Right: pads[3]},
 	}
+}
+
+// samePad returns how much SAME_UPPER or SAME_LOWER pads a side in all. Where windows are so much
+// smaller than strides that it would be less than −1, engines differ: ONNX Runtime begins behind
+// the first pixels, or refuses pools, and TensorFlow pads nothing.
+func samePad(auto string, size, window, stride int) int {
+	total := ((size+stride-1)/stride-1)*stride + window - size
+	if total < -1 {
+		try.Failf("auto_pad %s of a window of %d with strides of %d over %d: engines differ in which pixels are left out; pads would say it", auto, window, stride, size)
+	}
+	return max(total, 0)
 }
 
 // outputSize returns the size of the result along one axis, 0 if the window

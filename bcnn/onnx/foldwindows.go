@@ -39,8 +39,7 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 		}
 	case "SAME_UPPER", "SAME_LOWER":
 		for d, have := range pixels {
-			want := (have + w.Stride[d] - 1) / w.Stride[d]
-			pad := max(0, (want-1)*w.Stride[d]+(size[d]-1)*w.Dilation[d]+1-have)
+			pad := samePad(auto, have, (size[d]-1)*w.Dilation[d]+1, w.Stride[d])
 			w.Begin[d], w.End[d] = pad/2, pad-pad/2
 			if auto == "SAME_LOWER" {
 				w.Begin[d], w.End[d] = w.End[d], w.Begin[d]

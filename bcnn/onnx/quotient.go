@@ -145,7 +145,10 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	scale := im.constant(n, 1)
 	shift := im.constant(n, 2)
 	rank := len(v.View)
-	seen := v.View
+	var dims []int
+	for a := 1; a < rank; a++ {
+		dims = append(dims, v.Size(a))
+	}
 	from := 2 // the first dimension that is joined
 	groups := int64(0)
 	switch n.OpType {
@@ -161,7 +164,7 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 		}
 		rest := v.Shape.Values() / int(groups)
 		v = v.With(n)
-		v.View = try.Value(seen.Reshape([]int{int(groups), rest}))
+		v.View = try.Value(v.View.Reshape([]int{int(groups), rest}))
 	default: // LayerNormalization, RMSNormalization
 		axis := n.Int("axis", -1)
 		from = axisIndex(axis, rank)
@@ -199,8 +202,10 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	if perGroup {
 		affine()
 	}
-	y = y.With(n)
-	y.View = seen
+	if groups > 0 { // as the channels were, in whatever order the values lie now
+		y = y.With(n)
+		y.View = try.Value(y.View.Reshape(dims))
+	}
 	if !perGroup {
 		affine()
 	}

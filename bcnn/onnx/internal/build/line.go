@@ -168,6 +168,16 @@ func (v *Value) Limited() (bare *Value, again func(out *Value)) {
 	}
 }
 
+// Limits returns the limits that a value has pending, and the value without them; ok is false
+// for others.
+func (v *Value) Limits() (bare *Value, lo, hi float64, ok bool) {
+	l := v.line()
+	if l == nil || l.rounding != nil || math.IsInf(l.lo, -1) && math.IsInf(l.hi, 1) {
+		return nil, 0, 0, false
+	}
+	return v.Func.base, l.lo, l.hi, true
+}
+
 // with returns the function of the same value that is one line.
 func (f *Func) with(l *line) *Func {
 	return &Func{base: f.base, pieces: []piece{{line: l}}, node: f.node}

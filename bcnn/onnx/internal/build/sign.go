@@ -83,6 +83,21 @@ func (g binary) compare(c int, t float64, negative bool) {
 	}
 }
 
+// gives reports whether ±1, scaled and shifted, are just the two values of a channel.
+func (g binary) gives(c int, lo, hi float64) bool {
+	return float64(g.shift[c]+g.scale[c]) == hi && float64(g.shift[c]-g.scale[c]) == lo
+}
+
+// stepped emits a step whose values are none of ±1, to the last place: as levels they may be,
+// and as a sum of which one part is 0 they are.
+func (b *Builder) stepped(v *Value) *Value {
+	p := b.piecesOf(v.Func)
+	if out := b.levelled(v, p); out != nil {
+		return out
+	}
+	return b.chosen(v, p)
+}
+
 // input emits what the sign is of.
 func (b *Builder) input(g binary, v, in *Value) *Value {
 	for c := range g.direction {
@@ -126,13 +141,7 @@ func (b *Builder) signLayer(v *Value) *Value {
 	}
 	g, rule, exact := b.binaryOf(lists, falls, zeros)
 	if !ternary && !exact {
-		// The two values are none of ±1, to the last place: as levels they may be, and as a
-		// sum of which one part is 0 they are.
-		p := b.piecesOf(s)
-		if out := b.levelled(v, p); out != nil {
-			return out
-		}
-		return b.chosen(v, p)
+		return b.stepped(v)
 	}
 	out := b.Emit(v.Node, "", bcnn.Sign{Zero: rule}, in.Shape, b.input(g, v, in))
 	if ternary && zeros != values.Never && b.err == nil {
@@ -165,7 +174,7 @@ func (b *Builder) binaryOf(lists stepLists, falls bool, zeros values.Frequency) 
 		}
 		rule = r
 		g.scale[c], g.shift[c] = b.halves(lo, mid, hi)
-		exact = exact && float64(g.shift[c]+g.scale[c]) == hi && float64(g.shift[c]-g.scale[c]) == lo
+		exact = exact && g.gives(c, lo, hi)
 	}
 	if rule == 0 {
 		rule = bcnn.ZeroIsPlus // every channel is constant
@@ -266,7 +275,7 @@ func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequ
 	g := newBinary(channels)
 	const tiny = math.SmallestNonzeroFloat32
 	rules := make([]float32, 0, 2*channels) // thresholds
-	same, uniform := true, true
+	same, uniform, exact := true, true, true
 	for c := range channels {
 		try.Check(b.budget.Charge(signUnits))
 		t, lo, mid, hi := lists.at(c)
@@ -280,6 +289,9 @@ func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequ
 			}
 			g.compare(c, t, falls)
 			g.scale[c], g.shift[c] = b.halves(lo, mid, hi)
+			if mid == lo || mid == hi {
+				exact = exact && g.gives(c, lo, hi)
+			}
 			switch {
 			case mid == hi:
 				rule = []float32{0, 0}
@@ -296,6 +308,9 @@ func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequ
 		rules = append(rules, rule...)
 		same = same && rule[0] == rules[0] && rule[1] == rules[1]
 		uniform = uniform && g.scale[c] == g.scale[0] && g.shift[c] == g.shift[0] && g.scale[c] != 0
+	}
+	if !exact {
+		return b.stepped(v)
 	}
 	if same {
 		rules = rules[:2]
