@@ -111,14 +111,16 @@ func printZoo(out *output, lines []zooLine) {
 			l.Name, weights, l.Input, l.Params, l.BinaryMACs, l.MACs-l.BinaryMACs, l.Float, l.Stored))
 	}
 	out.table(rows)
-	out.printf("\n")
 	rows = []row{"name\ttrained on\taccuracy\tof\tsource\tlicence"}
 	for _, l := range lines {
 		if m := l.Training; m != nil {
 			rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s\t%s", m.Name, m.On, fmt.Sprintf("%.4g %%", m.Accuracy), m.Of, m.Source, m.Licence))
 		}
 	}
-	out.table(rows)
+	if len(rows) > 1 {
+		out.printf("\n")
+		out.table(rows)
+	}
 }
 
 // builtIn lists the networks that a name alone means.
