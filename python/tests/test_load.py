@@ -87,7 +87,7 @@ def test_wrong_sources(tmp_path: Path) -> None:
     with pytest.raises(FileNotFoundError) as e:
         bitcnn.load(missing)
     assert str(missing) in str(e.value)
-    with pytest.raises(FileNotFoundError, match=r"^digit: .*; the bundled models are vehiclenet, .*digits$"):
+    with pytest.raises(FileNotFoundError, match=r"^digit: .*; the bundled models are vehiclenet, .*streetview$"):
         bitcnn.load("digit")
     with pytest.raises(FileNotFoundError):
         bitcnn.convert(relu(), tmp_path / "none" / "x.bcnn")
