@@ -60,7 +60,9 @@ func decodeFile(path string, decode func(io.Reader) (image.Image, error)) (image
 // sees more than twice as many pixels as it has inputs is decoded at a half, a quarter or an
 // eighth of its size, from the low frequencies alone, and all else as ever. The scale is the
 // smallest at which both sides of what is seen still have twice as many pixels as the input.
-// So a photo costs a fraction of the time, and the input is the same on every machine.
+// So a photo costs a fraction of the time, and the input is the same on every machine. Files of
+// more than 64 MiB, in a rare way of coding, or whose pixels take more than MaxBytes less twice
+// that, are decoded as a whole.
 func (p Preprocessing) Decode(r io.Reader) (image.Image, error) {
 	if err := p.Check(); err != nil {
 		return nil, err

@@ -188,6 +188,14 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	if !ok {
 		return im.withPixels(n, op, v, t, swapped)
 	}
+	if im.idle(op, list, swapped) {
+		return build.Operand{Value: v.With(n)}
+	}
+	return build.Operand{Value: im.build.Emit(n, "", im.withList(op, v, list, swapped), v.Shape, v)}
+}
+
+// idle reports whether an operator with these numbers changes nothing.
+func (im *importer) idle(op string, list []float32, swapped bool) bool {
 	neutral := map[string]float32{"Mul": 1, "Div": 1}[op]
 	idle := !swapped || op == "Add" || op == "Mul"
 	try.Check(im.budget.Loop(len(list), func(lo, hi int) {
@@ -195,10 +203,7 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 			idle = idle && list[i] == neutral
 		}
 	}))
-	if idle {
-		return build.Operand{Value: v.With(n)}
-	}
-	return build.Operand{Value: im.build.Emit(n, "", im.withList(op, v, list, swapped), v.Shape, v)}
+	return idle
 }
 
 // limitedQuotient divides a value by a number in front of its limits, which it divides as the

@@ -44,14 +44,15 @@ type decoder struct {
 	last        int // the last coefficient that is needed, in zigzag order
 	progressive bool
 
-	width, height    int
-	mcusX, mcusY     int // of the whole image
-	components       []component
-	quantisation     [4][blockSize]int32
-	huffman          [2][4]table // of DC and AC
-	restart          int         // MCUs between restarts, 0 without any
-	adobe, adobeKind int
-	clean            []byte // a scan without stuffing
+	width, height int
+	mcusX, mcusY  int // of the whole image
+	components    []component
+	quantisation  [4][blockSize]int32
+	huffman       [2][4]table // of DC and AC
+	restart       int         // MCUs between restarts, 0 without any
+	adobe         bool        // the segment is there
+	colours       byte        // the transform that it names
+	clean         []byte      // a scan without stuffing
 }
 
 type component struct {
@@ -116,7 +117,7 @@ func (d *decoder) decode() (image.Image, error) {
 		case marker >= startOfFrame0 && marker <= startOfFrame15 && marker != jpegExtension, marker == arithmeticConditioning:
 			err = ErrUnsupported
 		case marker == app14 && len(segment) >= 12 && string(segment[:5]) == "Adobe":
-			d.adobe, d.adobeKind = 1, int(segment[11])
+			d.adobe, d.colours = true, segment[11]
 		case marker == startOfScan:
 			err = d.readScan(segment)
 		}
@@ -277,8 +278,8 @@ func (d *decoder) image() (image.Image, error) {
 
 // isRGB reports whether the components are no luma and chroma, as image/jpeg does.
 func (d *decoder) isRGB() bool {
-	if d.adobe != 0 {
-		return d.adobeKind == 0
+	if d.adobe {
+		return d.colours == 0
 	}
 	c := d.components
 	return c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B'

@@ -35,27 +35,30 @@ func (d *decoder) readScan(b []byte) error {
 		s.high != 0 && s.high != s.low+1 || d.progressive && (s.from == 0) != (s.to == 0) || s.from > 0 && n > 1 {
 		return ErrUnsupported
 	}
-	needsDC, needsAC := s.from == 0 && s.high == 0, s.to > 0
 	for i := range n {
-		c := d.component(b[1+2*i])
-		dc, ac := b[2+2*i]>>4, b[2+2*i]&15
-		if c == nil || dc > 3 || ac > 3 {
+		if !s.add(b[1+2*i], b[2+2*i]>>4, b[2+2*i]&15) {
 			return ErrUnsupported
 		}
-		for _, before := range s.components {
-			if before.component == c {
-				return ErrUnsupported
-			}
-		}
-		c.dc = 0
-		of := scanned{c, &d.huffman[0][dc], &d.huffman[1][ac]}
-		if needsDC && !of.means.defined || needsAC && !of.others.defined {
-			return ErrUnsupported
-		}
-		s.components = append(s.components, of)
 	}
 	// Later scans may refine more coefficients than are needed, and must know all of them.
 	return s.read(s.from > 0 && d.last == 0)
+}
+
+// add adds a component with its tables, and reports whether they are there.
+func (s *scan) add(id, means, others byte) bool {
+	c := s.d.component(id)
+	if c == nil || means > 3 || others > 3 {
+		return false
+	}
+	for _, before := range s.components {
+		if before.component == c {
+			return false
+		}
+	}
+	of := scanned{c, &s.d.huffman[0][means], &s.d.huffman[1][others]}
+	s.components = append(s.components, of)
+	needsMeans, needsOthers := s.from == 0 && s.high == 0, s.to > 0
+	return (of.means.defined || !needsMeans) && (of.others.defined || !needsOthers)
 }
 
 func (d *decoder) component(id byte) *component {

@@ -157,12 +157,12 @@ func (b *Builder) clipByChoice(n *pb.Node, v *Value, lo, hi float64) Operand {
 // Limited returns a value with the limits that another value has pending, with which a maximum
 // over pixels commutes; and which value that is without them.
 func (v *Value) Limited() (bare *Value, again func(out *Value)) {
-	l := v.line()
-	if l == nil || l.rounding != nil {
+	bare, _, _, ok := v.Limits()
+	if !ok {
 		return v, func(*Value) {}
 	}
-	return v.Func.base, func(out *Value) {
-		f := v.Func.with(l)
+	return bare, func(out *Value) {
+		f := v.Func.with(v.line())
 		f.base = out.With(out.Node)
 		out.Func = f
 	}

@@ -2,5 +2,5 @@
 
     python -m bitcnn.train PHOTOS -o my.bcnn
 
-PHOTOS holds a folder for each class. It needs what ``pip install bitcnn[train]`` brings.
+PHOTOS holds a folder for each class. It needs the extra ``train`` of the package.
 """

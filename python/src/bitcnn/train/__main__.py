@@ -22,7 +22,7 @@ try:
     from ._networks import RECIPES, Network, Recipe
     from ._photos import Photos, PhotosError
 except ModuleNotFoundError as e:
-    sys.exit(f"{e}: training needs what pip install 'bitcnn[train]' brings")
+    sys.exit(f"{e}: training needs the extra train of the package: torch, onnx, onnxscript, matplotlib and tqdm")
 
 from .. import convert, load
 
