@@ -65,6 +65,14 @@ func (lo *lowering) only(t int) values {
 	return values{}
 }
 
+// sums returns what the sums of a pending convolution are.
+func (lo *lowering) sums(v value) values {
+	if lo.counts(v.conv, v.convIn) {
+		return values{unit: 1}
+	}
+	return values{}
+}
+
 // counts reports whether the sums of a convolution of tensor t are integers, those of bits or,
 // in float32, of levels.
 func (lo *lowering) counts(conv *ConvStep, t int) bool {

@@ -117,12 +117,11 @@ func (lo *lowering) float(v value) (t int, err error) {
 
 // convFloat is float for sums of a convolution.
 func (lo *lowering) convFloat(v value) (t int, err error) {
-	chain, of := v.chain, values{}
-	if lo.counts(v.conv, v.convIn) {
+	chain, of := v.chain, lo.sums(v)
+	if of.unit != 0 {
 		if chain, err = lo.addedIntegers(v, chain); err != nil {
 			return 0, err
 		}
-		of.unit = 1
 	}
 	affine, activation, rest, err := lo.prefix(chain, v.conv.Out, of, false)
 	if err != nil {

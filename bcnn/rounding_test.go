@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -271,12 +272,24 @@ func TestChainsOfSums(t *testing.T) {
 				break
 			}
 		}
-		if rng.IntN(3) == 0 {
-			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsMinus})
-		}
 		x := make([]float32, 16*in)
 		for i := range x {
 			x[i] = float32(rng.NormFloat64())
+		}
+		switch rng.IntN(4) {
+		case 0:
+			plus(n, bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+		case 1: // levels that begin at values, as floats, and as bytes or planes for another layer
+			q := bcnn.Quantize{Low: -rng.IntN(3), Levels: []int{3, 4, 16, 256}[rng.IntN(4)]}
+			reached := outputOf(t, n, x)
+			for range q.Levels - 1 {
+				q.Thresholds = append(q.Thresholds, reached[rng.IntN(len(reached))])
+			}
+			slices.Sort(q.Thresholds)
+			plus(n, q)
+			if rng.IntN(2) == 0 {
+				plus(n, int8Point(out, 2))
+			}
 		}
 		outputOf(t, n, x)
 	}
