@@ -7,22 +7,21 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// A chain is what stands between a tensor and the next step that is emitted:
-// functions of one value each, kept as they were given, so that thresholds can
-// be found by evaluating them in float64 without composing them first. (A
-// composed scale and shift would move ties: (x − mean)·a + 0 is exactly 0 at
-// x = mean, x·a − mean·a need not be.)
+// A chain is what stands between a tensor and the next step that is emitted: functions of one value
+// each, kept as they were given. So thresholds can be found by evaluating them in float64 without
+// composing them first. (A composed scale and shift would move ties: (x − mean)·a + 0 is exactly 0
+// at x = mean, x·a − mean·a need not be.)
 //
-// No function both rises and falls.
+// No function in a chain both rises and falls.
 type link struct {
-	layers []int // the layers that it stands for: one, or ReLUs in a row
+	layers []int // that it implements: one, or ReLUs in a row
 	kind   linkKind
-	// affine: (x − mean)·scale + shift; PReLU: scale below 0. Each has one value or
-	// one per channel.
+	// affine: (x − mean)·scale + shift; PReLU: scale where x < 0. Each list has one value, or one
+	// per channel.
 	mean, scale, shift []float64
 	low, high          float64 // clip
 	function           FunctionName
-	values             *f32.Function // of the function
+	values             *f32.Function // how it is computed
 	pool               *Window
 	out                Shape // of the pool
 }
@@ -87,13 +86,12 @@ func functionLink(layer int, f Function) link {
 	return link{layers: []int{layer}, kind: linkFunction, function: f.Name, values: f32.Named(string(f.Name))}
 }
 
-// bends reports whether the function falls and rises in some channel.
+// bends reports whether the function both falls and rises in some channel.
 func (l *link) bends() bool {
 	return l.kind == linkPReLU && slices.Min(l.scale) < 0 || l.kind == linkFunction && f32.Bends(string(l.function))
 }
 
-// activation returns the function as what a step does at its end, for so many
-// channels.
+// activation returns the function as an activation at the end of a step with that many channels.
 func (l *link) activation(channels int) Activation {
 	switch l.kind {
 	case linkReLU:
@@ -119,7 +117,7 @@ func (l *link) apply(c int, x float64) float64 {
 	switch l.kind {
 	case linkAffine:
 		s := at(l.scale, c)
-		if s == 0 { // also of what a link in front makes infinite
+		if s == 0 { // even if a link in front gives an infinite x
 			return at(l.shift, c)
 		}
 		d := float64(x - at(l.mean, c))
@@ -138,8 +136,8 @@ func (l *link) apply(c int, x float64) float64 {
 	return x // a maximum of one value
 }
 
-// evaluate applies the functions one after the other. Each result is rounded to float32,
-// as that of a layer is which stands alone.
+// evaluate applies the functions one after the other. Each result is rounded to float32, as the
+// output of a layer of its own is.
 func evaluate(chain []link, c int, x float64) float64 {
 	for i := range chain {
 		x = float64(float32(chain[i].apply(c, x)))
@@ -147,8 +145,8 @@ func evaluate(chain []link, c int, x float64) float64 {
 	return x
 }
 
-// direction returns +1 where the chain never falls as x grows, −1 where it
-// never rises. A constant counts as +1.
+// direction returns +1 if the chain never falls as x grows, and −1 if it never rises. A constant
+// counts as +1.
 func direction(chain []link, c int) int {
 	d := 1
 	for i := range chain { // links are large: no copies
@@ -174,8 +172,7 @@ func poolAt(chain []link) int {
 	return len(chain)
 }
 
-// compose folds affine links into one scale and shift of a channel for a single
-// fma in float32.
+// compose returns one scale and shift for affine links of a channel, for a single fma in float32.
 func compose(chain []link, c int) (scale, shift float32) {
 	a, b := 1.0, 0.0
 	for _, l := range chain {
@@ -186,12 +183,12 @@ func compose(chain []link, c int) (scale, shift float32) {
 	return float32(a), float32(b)
 }
 
-// What a constant rounds away that is added to a value and then taken away again is part of
-// a network: (x + 1.5·2²³) − 1.5·2²³ is x rounded to an integer. A constant takes another one
-// away where less than a part of cancelled is left of it. One of at least roundsAt, beside
-// which hardly any value keeps a fraction, is composed with nothing behind it. Nor are factors
-// whose product is infinite, or less than leastNormal, which float32 has with fewer bits; unless
-// it is beside a summand of at least besides, as in a channel that a network has given up.
+// Adding a constant and subtracting it again rounds, and a network may mean that: (x + 1.5·2²³) −
+// 1.5·2²³ is x rounded to an integer. So a link is not composed with those in front of it if it
+// subtracts what they add, with less than a part of cancelled left, or if one of them has a
+// constant of at least roundsAt, beside which hardly any value keeps a fraction. Nor are factors
+// composed whose product is infinite, or below leastNormal, where float32 has fewer bits, unless a
+// summand of at least besides makes it negligible, as in a channel that a network has given up.
 const (
 	cancelled   = 1.0 / (1 << 20)
 	roundsAt    = 1 << 20
@@ -199,10 +196,9 @@ const (
 	besides     = 0x1p-64
 )
 
-// together returns how many affine links from the first one on may be composed for a
-// channel.
+// together returns how many affine links, from the first one on, may be composed for channel c.
 func together(affine []link, c int) int {
-	a, b := 1.0, 0.0 // the factor, and what has been added so far
+	a, b := 1.0, 0.0 // the factor and the summand so far
 	for i := range affine {
 		l := &affine[i]
 		s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
@@ -225,16 +221,16 @@ func together(affine []link, c int) int {
 
 func subnormal(a float64) bool { return a != 0 && math.Abs(a) < leastNormal }
 
-// composes reports whether composed affine links give the same for ±1 as the links do one
-// after the other.
+// composes reports whether composed affine links give for ±1 exactly what the links give one after
+// the other.
 func composes(affine []link, c int) bool {
 	scale, shift := compose(affine, c)
 	return evaluate(affine, c, 1) == float64(shift+scale) && evaluate(affine, c, -1) == float64(shift-scale)
 }
 
-// integral returns the first of several affine links that adds something to multiples of a
-// unit, if those before it are factors of powers of two, and what it adds are multiples, too;
-// −1 if not, or if there is no unit. after is the unit behind it.
+// integral returns the first link but the last that adds something to multiples of unit, if links
+// before it are factors of powers of two and what it adds are multiples, too. after is the unit of
+// its results. Without such a link, or if unit is 0, at is −1.
 func integral(affine []link, unit float64) (at int, after float64) {
 	for i := range affine {
 		l := &affine[i]
@@ -262,7 +258,7 @@ func powerOfTwo(x float64) bool {
 	return fraction == 0.5
 }
 
-// slopeOf is the factor of affine links for a channel.
+// slopeOf returns the product of the factors of affine links, for channel c.
 func slopeOf(chain []link, c int) float64 {
 	a := 1.0
 	for _, l := range chain {
@@ -271,20 +267,21 @@ func slopeOf(chain []link, c int) float64 {
 	return a
 }
 
-// cut is where the sign of a chain changes, for one channel.
+// cut is the number at which the sign of a chain changes, for one channel.
 type cut struct {
 	i32 int32
 	f32 float32
 }
 
-// domain is the set of values that a threshold is searched in.
+// domain is the numbers among which a threshold is searched: float32, or integers from lo to hi.
 type domain struct {
 	float  bool
 	lo, hi int64 // of integers
 }
 
-// search finds the smallest x of the domain for which up holds; up must be
-// monotone, false before true. The extremes stand for always and never.
+// search returns the smallest x of the domain for which up holds. up must be false, then true, as x
+// grows. If it always holds, the result is −∞ or the least int32, and if it never does, +∞ or the
+// greatest.
 func (d domain) search(up func(x float64) bool) cut {
 	if d.float {
 		const hi = int64(0x7f7fffff) // orderedFloat(hi) is math.MaxFloat32
@@ -321,8 +318,7 @@ func bisect(lo, hi int64, up func(int64) bool) int64 {
 	return hi
 }
 
-// orderedFloat numbers the finite float32 values in ascending order: 0 is +0,
-// −1 is −0.
+// orderedFloat numbers the finite float32 values in ascending order: 0 is +0, −1 is −0.
 func orderedFloat(i int64) float32 {
 	if i < 0 {
 		return -math.Float32frombits(uint32(-i - 1))
@@ -330,26 +326,25 @@ func orderedFloat(i int64) float32 {
 	return math.Float32frombits(uint32(i))
 }
 
-// positive is the condition of a Sign layer.
+// positive reports whether a Sign layer gives +1 for y.
 func (r ZeroRule) positive(y float64) bool {
 	return y > 0 || y == 0 && r == ZeroIsPlus
 }
 
-// decision is how a channel's bit is made of its values:
+// decision is how the bit of a channel is made of its values:
 //
 //	OR over the window of ((value ≥ cut) XOR before), XOR after
 //
-// of the negated value where negate is set.
+// If negate is set, of the negated values.
 type decision struct {
 	cut
 	negate, before, after bool
 }
 
-// decide turns chain and a condition of its results, false below some number and
-// true from there on, into a decision for channel c. A maximum may
-// stand in the chain; behind a falling function it is a minimum of the values.
-// canNegate allows to negate the values (complement the filter), after which
-// no flip is needed before the OR.
+// decide turns a chain and a condition of its results into a decision for channel c. met must be
+// false, then true, as the result grows. The chain may have a max-pool; behind a falling function
+// it is a minimum of the values. canNegate allows to negate the values (by complementing the
+// filter), so that no flip is needed before the OR.
 func decide(chain []link, met func(float64) bool, c int, d domain, canNegate bool) decision {
 	pre, all := direction(chain[:poolAt(chain)], c), direction(chain, c)
 	out := decision{}
@@ -367,8 +362,8 @@ func decide(chain []link, met func(float64) bool, c int, d domain, canNegate boo
 	out.cut = d.search(func(x float64) bool {
 		return met(evaluate(chain, c, value(x))) == rising
 	})
-	// (value ≥ cut) is the wanted bit, or its complement where the chain falls;
-	// the flip before the OR has complemented it once.
+	// (value ≥ cut) is the wanted bit, or its complement if the chain falls. The flip before the OR
+	// has complemented it once.
 	out.after = !rising != out.before
 	return out
 }

@@ -5,12 +5,12 @@ import (
 	"slices"
 )
 
-// Affine functions one after the other: which of them become one, and what becomes a part
-// of the sums in front.
+// Affine functions in a row: which of them become one, and which become a part of the sums in front
+// of them.
 
-// prefix splits off the links that one step can do in its epilogue: affine
-// functions as long as they may be composed for values, then at most one activation, which
-// is a function only where the step can do it.
+// prefix splits off the links that one step can do behind its sums: affine links as far as they may
+// be composed for values of, then at most one activation. functions says that the step can evaluate
+// a Function.
 func (lo *lowering) prefix(chain []link, channels int, of values, functions bool) (affine []link, a Activation, rest []link, err error) {
 	n, err := lo.together(leading(chain), channels, of)
 	if err != nil {
@@ -27,7 +27,7 @@ func (lo *lowering) prefix(chain []link, channels int, of values, functions bool
 	return affine, a, rest, err
 }
 
-// leading returns the affine links that a chain begins with.
+// leading returns the affine links at the beginning of a chain.
 func leading(chain []link) []link {
 	n := 0
 	for n < len(chain) && chain[n].kind == linkAffine {
@@ -36,21 +36,21 @@ func leading(chain []link) []link {
 	return chain[:n]
 }
 
-// values says what numbers functions are composed for: ±1, or multiples of a unit that are
-// sums of bits or of levels, or any, with no unit.
+// values says what numbers a chain is evaluated for: ±1, or sums of bits or of levels that are
+// multiples of unit, or any numbers, if unit is 0.
 type values struct {
 	signs bool
 	unit  float64
 }
 
-// behind returns what values are behind the step that does the first links of a chain: still
-// sums where it does no more than adding integers to them.
+// behind returns what values are behind the step that does the first links of a chain. They are
+// still sums if it only adds integers to them.
 func (of values) behind(chain []link) values {
 	_, unit := integral(leading(chain), of.unit)
 	return values{unit: unit}
 }
 
-// only returns what the values of a tensor are.
+// only returns what numbers a tensor has.
 func (lo *lowering) only(t int) values {
 	if lo.plan.Tensors[t].DType == Bits {
 		return values{signs: true}
@@ -65,7 +65,7 @@ func (lo *lowering) only(t int) values {
 	return values{}
 }
 
-// sums returns what the sums of a pending convolution are.
+// sums returns what numbers the sums of a pending convolution are.
 func (lo *lowering) sums(v value) values {
 	if lo.counts(v.conv, v.convIn) {
 		return values{unit: 1}
@@ -73,19 +73,19 @@ func (lo *lowering) sums(v value) values {
 	return values{}
 }
 
-// counts reports whether the sums of a convolution of tensor t are integers, those of bits or,
-// in float32, of levels.
+// counts reports whether the sums of a convolution of tensor t are integers: of bits, or of levels
+// in float32.
 func (lo *lowering) counts(conv *ConvStep, t int) bool {
 	return lo.plan.Tensors[t].DType == Bits || lo.counting[conv]
 }
 
-// together returns how many affine links from the first one on may be composed for values.
+// together returns how many affine links, from the first one on, may be composed for values of.
 func (lo *lowering) together(affine []link, channels int, of values) (int, error) {
 	if len(affine) < 2 {
 		return len(affine), nil
 	}
 	if at, _ := integral(affine, of.unit); at >= 0 {
-		return at + 1, nil // as the convolution would add the integers, see addedIntegers
+		return at + 1, nil // as addedIntegers adds them
 	}
 	if uniform(affine) {
 		channels = 1
@@ -104,11 +104,11 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 	return n, nil
 }
 
-// addedIntegers makes integers that links add to the sums of a pending convolution a part of them,
-// and returns the chain without them. Scaled first, sums and integers would be rounded apart
-// from each other, so that a sum of zeros might not be 0.
+// addedIntegers moves integers that links add to the sums of a pending convolution into its
+// offsets, and returns the chain without them. If the sums were scaled first, sums and integers
+// would be rounded separately, and a sum that is 0 might not give 0.
 func (lo *lowering) addedIntegers(v value, chain []link) ([]link, error) {
-	const exact = 1 << 24 // beyond, what another link would be given is rounded
+	const exact = 1 << 24 // beyond it the input of another link would be rounded
 	for v.conv.F32 == nil && lo.bound(v) <= exact {
 		at, unit := integral(leading(chain), 1)
 		if at < 0 {
@@ -139,8 +139,8 @@ func (lo *lowering) addedIntegers(v value, chain []link) ([]link, error) {
 	return chain, nil
 }
 
-// compose makes the scale and shift of affine functions for all channels, nil
-// where there is none.
+// compose returns the scale and shift of affine links for all channels, or nil if there are no
+// links.
 func (lo *lowering) compose(affine []link, channels int) (scale, shift []float32, err error) {
 	if len(affine) == 0 {
 		return nil, nil, nil

@@ -9,15 +9,15 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// conv2D sets up a convolution: on bits or bytes where weights and input allow
-// exact integers, in float32 otherwise.
+// conv2D sets up a convolution: of bits or bytes if weights and input allow exact integers, and
+// otherwise of float32.
 func (lo *lowering) conv2D(v value, i int, op Conv2D) (value, error) {
 	conv := &ConvStep{Window: op.Window.normal(), Out: op.Out, Groups: max(op.Groups, 1), PadValue: op.PadValue}
 	c := lo.shape(v).C / conv.Groups
 	return lo.weighted(v, i, conv, op.Weights, c, op.Bias)
 }
 
-// dense sets up a dense layer: a window as large as the image.
+// dense sets up a dense layer, as a convolution whose window is the whole image.
 func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 	if v.conv != nil || poolAt(v.chain) < len(v.chain) {
 		t, err := lo.float(v)
@@ -34,14 +34,15 @@ func (lo *lowering) dense(v value, i int, op Dense) (value, error) {
 	return lo.weighted(v, i, conv, op.Weights, lo.shape(v).Values(), op.Bias)
 }
 
-// weighted completes conv, whose rows of binary weights have rowLen bits.
+// weighted completes conv with weights and bias. Rows of binary weights have rowLen bits. It
+// decides whether the sums are of bits, bytes or float32; for float32, conv.WhyFloat says why.
 func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (out value, err error) {
 	out = value{conv: conv, out: lo.types[i].shape, layers: []int{i}}
 	dtype := Float32 // of a pending convolution
 	if v.conv == nil {
 		dtype = lo.plan.Tensors[v.tensor].DType
 	}
-	real := w // in float32
+	real := w // the weights if it is computed in float32
 	if w.real() && dtype == Uint8 && v.levels == nil {
 		if conv.Int8, conv.Int16, err = lo.whole(w.F32, conv.Out); err != nil {
 			return out, err
@@ -84,7 +85,7 @@ func (lo *lowering) weighted(v value, i int, conv *ConvStep, w Weights, rowLen i
 	return lo.realConv(v, out, real, rowLen, bias)
 }
 
-// exactConv completes a convolution of integers.
+// exactConv completes a convolution of bits or bytes.
 func (lo *lowering) exactConv(out value, i int, w Weights, rowLen int, bias []float32) (value, error) {
 	conv, in := out.conv, lo.plan.Tensors[out.convIn]
 	if in.DType != Bits {
@@ -105,13 +106,13 @@ func (lo *lowering) exactConv(out value, i int, w Weights, rowLen int, bias []fl
 	return lo.begin(out)
 }
 
-// ofLevels reports whether a layer reads levels.
+// ofLevels reports whether layer i reads levels.
 func (lo *lowering) ofLevels(i int) bool {
 	in := lo.net.Layers[i].Inputs
 	return len(in) == 1 && in[0] > NetworkInput && lo.ranges[in[0]].count > 0
 }
 
-// realConv completes a convolution of out on the values of v as float32.
+// realConv completes the convolution of out, on the values of v as float32.
 func (lo *lowering) realConv(v, out value, w Weights, rowLen int, bias []float32) (value, error) {
 	conv := out.conv
 	var err error
@@ -150,8 +151,8 @@ func (lo *lowering) realConv(v, out value, w Weights, rowLen int, bias []float32
 	return lo.begin(out)
 }
 
-// bordered returns a Float32 tensor with the padding of a convolution around it, which
-// then has none: float32 kernels know no padding but 0.
+// bordered emits the padding of a convolution around tensor t, and removes it from conv. Float32
+// kernels pad with 0 only.
 func (lo *lowering) bordered(t int, conv *ConvStep) (int, error) {
 	positions := func(before, n, after int) ([]int32, error) {
 		if err := lo.hold(4 * int64(before+n+after)); err != nil {
@@ -180,7 +181,8 @@ func (lo *lowering) bordered(t int, conv *ConvStep) (int, error) {
 	return lo.emit(step, nil, Float32, shape, t)
 }
 
-// begin makes a value of a convolution that has just been set up.
+// begin returns a convolution that has just been set up, pending if fused. It fails if the sums may
+// exceed int32 or, unfused, the integers that float32 holds.
 func (lo *lowering) begin(v value) (value, error) {
 	if lo.fused {
 		if b := lo.bound(v); v.conv.F32 == nil && v.conv.Int16 == nil && b > math.MaxInt32-1 {
@@ -195,8 +197,8 @@ func (lo *lowering) begin(v value) (value, error) {
 	return value{tensor: t, chain: v.chain, mixed: v.mixed}, err
 }
 
-// exact tests whether float32 holds the integer sums of a pending convolution. Those of
-// 8-bit and 16-bit weights are rounded where it does not.
+// exact fails if float32 does not hold the integer sums of a pending convolution. Sums of 8-bit and
+// 16-bit weights are rounded instead.
 func (lo *lowering) exact(v value) error {
 	const limit = 1 << 24
 	if b := lo.bound(v); v.conv.F32 == nil && !v.conv.whole() && b > limit {
@@ -205,8 +207,8 @@ func (lo *lowering) exact(v value) error {
 	return nil
 }
 
-// bound is the largest magnitude that the integer sum of a pending convolution
-// can have, whose weights have no 16 bits.
+// bound returns the largest magnitude of the integer sums of a pending convolution with weights of
+// at most 8 bits.
 func (lo *lowering) bound(v value) int64 {
 	in := lo.plan.Tensors[v.convIn]
 	k := v.conv.taps(in.Shape.C) * int64(v.conv.largest())
@@ -224,7 +226,7 @@ func (lo *lowering) bound(v value) int64 {
 	return k + int64(most)
 }
 
-// emitConv emits a pending convolution with its epilogue set.
+// emitConv emits a pending convolution whose epilogue is set.
 func (lo *lowering) emitConv(v value, layers []int, d DType, s Shape) (int, error) {
 	in := lo.plan.Tensors[v.convIn]
 	if in.DType == Bits {
@@ -236,8 +238,8 @@ func (lo *lowering) emitConv(v value, layers []int, d DType, s Shape) (int, erro
 	return lo.emit(v.conv, append(slices.Clone(v.layers), layers...), d, s, v.convIn)
 }
 
-// splitRows turns packed rows of n bits into packed rows of c bits each, as the
-// pixels of an image with c channels are packed.
+// splitRows turns packed rows of n bits into packed rows of c bits each, as the pixels of an image
+// with c channels are packed.
 func (lo *lowering) splitRows(w []uint64, n, c int) ([]uint64, error) {
 	if c%bits.WordBits == 0 || c == n {
 		return w, nil
@@ -255,8 +257,8 @@ func (lo *lowering) splitRows(w []uint64, n, c int) ([]uint64, error) {
 	return out, nil
 }
 
-// negate complements the filters of the given output channels of a pending
-// convolution, whose sums then change sign. Padding bits stay 0.
+// negate complements the filters of the given output channels of a pending convolution, so that
+// their sums change sign. Padding bits stay 0.
 func (lo *lowering) negate(v value, channels []int) error {
 	c := v.conv
 	if len(channels) == 0 {
@@ -302,7 +304,7 @@ func (lo *lowering) negate(v value, channels []int) error {
 	return nil
 }
 
-// flips collects a packed row of flags; words is nil if none is set.
+// flips collects a packed row of flags.
 type flips struct {
 	row []uint64
 	any bool
@@ -317,6 +319,7 @@ func (f *flips) set(c int, on bool) {
 	}
 }
 
+// words returns the row, or nil if no flag is set.
 func (f *flips) words() []uint64 {
 	if f.any {
 		return f.row

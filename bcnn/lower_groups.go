@@ -2,19 +2,18 @@ package bcnn
 
 import "slices"
 
-// A convolution in groups is written by some tools as slices of the channels, a
-// convolution of each and their concatenation. Such layers become one step, which makes
-// neither slices nor their sums.
+// Some tools write a convolution in groups as slices of the channels, a convolution of each, and
+// their concatenation. Such layers become one step, which stores neither slices nor parts of its
+// output.
 
-// groupedConv is the convolution in groups that a concatenation stands for.
+// groupedConv is a convolution in groups that a concatenation stands for.
 type groupedConv struct {
 	op     Conv2D
 	source int   // the layer whose channels it reads, or an input
-	layers []int // that it is made of: slices, convolutions, the concatenation
+	layers []int // that it replaces: slices, convolutions, and last the concatenation
 }
 
-// findGroups looks for convolutions in groups, by the layer of the concatenation, and
-// marks the layers in front of it that they are made of.
+// findGroups fills groups and inGroups.
 func (lo *lowering) findGroups() error {
 	lo.groups, lo.inGroups = map[int]*groupedConv{}, make([]bool, len(lo.net.Layers))
 	for i, l := range lo.net.Layers {
@@ -39,9 +38,9 @@ func (lo *lowering) findGroups() error {
 	return nil
 }
 
-// groupsAt returns the convolution in groups that concatenation i stands for: of equal
-// parts of all channels of a layer, in order, which nothing else reads, with real weights,
-// whose sums do not depend on what else is a sum of bytes or of bits.
+// groupsAt returns the convolution in groups that concatenation i stands for, or nil. Its parts
+// must be equal slices of all channels of one layer, in order, and nothing else may read them. The
+// weights must be real: then joining them does not change how sums are computed.
 func (lo *lowering) groupsAt(i int) (*groupedConv, error) {
 	convs := lo.net.Layers[i].Inputs
 	g := &groupedConv{}
@@ -93,8 +92,8 @@ func (lo *lowering) groupsAt(i int) (*groupedConv, error) {
 	return g, nil
 }
 
-// inputs returns the operation of a layer and the values that it reads, by the layers that
-// give them. What is pending in a value that nothing else reads goes with it.
+// inputs returns the operation of layer i and the values that it reads. A value that no other layer
+// reads is taken out of values.
 func (lo *lowering) inputs(i int, values []value) (Op, []value) {
 	op, sources := lo.net.Layers[i].Op, lo.net.Layers[i].Inputs
 	if g := lo.groups[i]; g != nil {

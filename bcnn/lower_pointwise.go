@@ -5,18 +5,17 @@ import (
 	"slices"
 )
 
-// maxMixed is how many functions may wait in a chain of which one has a value
-// per channel. What stands in front of the next one becomes a tensor: every
-// threshold is found by evaluating the whole chain, and a chain of thousands for
-// each of millions of channels would take hours. A chain that is the same for
-// all channels is evaluated once and may be of any length.
+// maxMixed is the largest length of a chain in which some function has a value per channel. Each
+// threshold is found by evaluating the whole chain, and thousands of functions for each of millions
+// of channels would take hours, so the functions before become a tensor. A chain that is the same
+// for all channels is evaluated once, and may have any length.
 const maxMixed = 8
 
-// searchSteps is how often a chain is evaluated to find a threshold: once for
-// each bit of a float32, and for the ends of the range and the direction.
+// searchSteps is how often a chain is evaluated to find a threshold: once per bit of a float32, and
+// for the ends of the range and the direction.
 const searchSteps = 36
 
-// push adds a function to what is pending.
+// push adds a function to the chain of a value.
 func (lo *lowering) push(v value, l link) (value, error) {
 	if last := len(v.chain) - 1; last >= 0 && l.kind == linkReLU && v.chain[last].kind == linkReLU {
 		v.chain[last].layers = append(v.chain[last].layers, l.layers...) // does nothing more
@@ -31,20 +30,20 @@ func (lo *lowering) push(v value, l link) (value, error) {
 		v = value{tensor: t, flat: v.flat, mixed: !l.uniform()}
 	}
 	v.chain = append(v.chain, l)
-	if l.bends() { // a threshold cannot stand for it
+	if l.bends() { // it has no single threshold
 		t, err := lo.float(v)
 		return value{tensor: t, flat: v.flat}, err
 	}
 	return v, nil
 }
 
-// vector returns the value as a tensor that really has the flattened shape.
+// vector returns a value that is seen as a vector as one with that shape.
 func (lo *lowering) vector(v value) (value, error) {
 	if !v.flat {
 		return v, nil
 	}
 	flat := lo.shape(v).Pixels() == 1
-	if v.levels != nil && !flat { // whose planes lie in rows
+	if v.levels != nil && !flat { // planes lie in rows, so they cannot be flattened
 		var err error
 		if v, err = lo.plain(v); err != nil {
 			return v, err
@@ -69,7 +68,7 @@ func (lo *lowering) vector(v value) (value, error) {
 	return value{tensor: t}, err
 }
 
-// copy emits a step that copies a tensor, or returns the copy that there is.
+// copy emits a step that copies tensor t, or returns the copy in made.
 func (lo *lowering) copy(made map[int]int, op StepOp, d DType, s Shape, t int) (int, error) {
 	if out, ok := made[t]; ok {
 		return out, nil
@@ -96,7 +95,7 @@ func layersOf(chain []link) []int {
 	return layers
 }
 
-// float makes a Float32 tensor of a value and returns its index.
+// float makes a Float32 tensor of a value, and returns it.
 func (lo *lowering) float(v value) (t int, err error) {
 	if v, err = lo.plain(v); err != nil {
 		return 0, err
@@ -115,7 +114,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 	return lo.affines(t, chain, lo.only(t))
 }
 
-// convFloat is float for sums of a convolution.
+// convFloat is float for a pending convolution.
 func (lo *lowering) convFloat(v value) (t int, err error) {
 	chain, of := v.chain, lo.sums(v)
 	if of.unit != 0 {
@@ -138,8 +137,8 @@ func (lo *lowering) convFloat(v value) (t int, err error) {
 	return lo.affines(t, rest, of.behind(chain))
 }
 
-// addedActivation has a sum that nothing else reads do the activation behind it, and returns
-// the rest of the chain.
+// addedActivation fuses the first link of a chain, if it is an activation, into the Add that writes
+// the tensor, if nothing else reads that. It returns the rest of the chain.
 func (lo *lowering) addedActivation(v value) ([]link, error) {
 	t, chain := v.tensor, v.chain
 	if len(chain) == 0 || t < len(lo.plan.InputTensors()) {
@@ -160,7 +159,7 @@ func (lo *lowering) addedActivation(v value) ([]link, error) {
 	return chain[1:], lo.implement(t, chain[0].layers)
 }
 
-// affines emits the steps of a chain behind a Float32 tensor, of which the values are known.
+// affines emits the steps of a chain behind Float32 tensor t, whose values are of.
 func (lo *lowering) affines(t int, chain []link, of values) (int, error) {
 	for len(chain) > 0 {
 		shape := lo.plan.Tensors[t].Shape
@@ -188,15 +187,15 @@ func (lo *lowering) affines(t int, chain []link, of values) (int, error) {
 	return t, nil
 }
 
-// emitPool emits the max-pool of a link, of so many planes.
+// emitPool emits the max-pool of a link, on a number of planes.
 func (lo *lowering) emitPool(l link, planes int, flip []uint64, t int) (int, error) {
 	shape := l.out
 	shape.H *= max(planes, 1)
 	return lo.emit(&MaxPoolStep{Window: *l.pool, Planes: planes, Flip: flip}, l.layers, lo.plan.Tensors[t].DType, shape, t)
 }
 
-// disjoint reports whether windows tile the image, so that an OR over them can
-// be fused into the step that makes the bits.
+// disjoint reports whether windows tile the image, so that a pool of bits, an OR, can be fused into
+// the step that makes the bits.
 func disjoint(w Window) bool {
 	return w.KH == w.StrideH && w.KW == w.StrideW && w.Pad == Padding{}
 }
@@ -215,8 +214,8 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 		if v.levels != nil {
 			planes = v.levels.planes
 		}
-		// Sign, then pool: OR in the convolution that made the bits, if it has
-		// no other reader and no pool yet.
+		// A pool behind a sign is an OR. It is fused into the convolution that made the bits if
+		// that has no other reader and no pool yet.
 		t := &lo.plan.Tensors[v.tensor]
 		conv, ok := lo.writer(v.tensor).Op.(*ConvStep)
 		if lo.fused && ok && conv.Pool == nil && disjoint(w) && !v.shared {
@@ -229,7 +228,7 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 		lo.plan.Tensors[t2].Coded = v.levels != nil
 		return value{tensor: t2, levels: v.levels}, err
 	}
-	// Otherwise the pool waits for what follows: a Sign can be moved before it.
+	// Otherwise the pool stays pending: a Sign behind it can move in front of it.
 	if poolAt(v.chain) < len(v.chain) || v.conv == nil && lo.plan.Tensors[v.tensor].DType != Float32 {
 		t, err := lo.float(v)
 		if err != nil {
@@ -240,7 +239,7 @@ func (lo *lowering) maxPool(v value, i int, w Window) (value, error) {
 	return lo.push(v, l)
 }
 
-// sign makes bits of a value.
+// sign makes bits of a value, for the Sign of layer i.
 func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 	dtype, sums := Float32, v.conv != nil && v.conv.whole()
 	if sums {
@@ -282,13 +281,13 @@ func (lo *lowering) sign(v value, i int, rule ZeroRule) (value, error) {
 	return out, err
 }
 
-// signOfBits makes bits of a function of ±1, which is decided for each of the two.
+// signOfBits makes bits of functions of ±1, which it evaluates for both.
 func (lo *lowering) signOfBits(v value, i int, rule ZeroRule) (value, error) {
 	if lo.settled(v) {
 		return v, nil // the sign of ±1
 	}
 	channels := lo.plan.Tensors[v.tensor].Shape.C
-	// bits returns what becomes of −1 and of +1.
+	// bits returns the bits that −1 and +1 become.
 	bits := func(c int) (minus, plus bool) {
 		return rule.positive(evaluate(v.chain, c, -1)), rule.positive(evaluate(v.chain, c, 1))
 	}
@@ -339,7 +338,7 @@ func (lo *lowering) signOfBits(v value, i int, rule ZeroRule) (value, error) {
 	return out, err
 }
 
-// domain returns the values that a threshold of a value is one of.
+// domain returns the numbers among which a threshold of a value is searched.
 func (lo *lowering) domain(v value) domain {
 	switch {
 	case v.conv != nil && v.conv.F32 == nil:
@@ -352,19 +351,19 @@ func (lo *lowering) domain(v value) domain {
 	return domain{float: true}
 }
 
-// layersApart returns the layers of a chain but for its pool.
+// layersApart returns the layers of a chain without that of its pool.
 func layersApart(chain []link) []int {
 	p := poolAt(chain)
 	return append(layersOf(chain[:p]), layersOf(chain[min(p+1, len(chain)):])...)
 }
 
-// convBits emits a pending convolution that makes bits for layer i.
+// convBits emits a pending convolution whose output is the bits of layer i.
 func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
 	if err := lo.negate(v, cuts.negate); err != nil {
 		return v, err
 	}
 	threshold, planes := cuts.threshold, max(cuts.planes, 1)
-	for k, t := range threshold.I32 { // of sums without an offset
+	for k, t := range threshold.I32 { // to thresholds of sums without their offset
 		if v.conv.Offset != nil && t != math.MinInt32 && t != math.MaxInt32 {
 			threshold.I32[k] = t - v.conv.Offset[k%v.conv.Out]
 		}
@@ -389,18 +388,18 @@ func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
 	return out, err
 }
 
-// decisions are those of all channels.
+// decisions are the decisions of all channels.
 type decisions struct {
 	threshold     Threshold
-	planes        int   // of the numbers that thresholds are counted in; 0 means 1
+	planes        int   // of the number of thresholds that are reached; 0 means 1
 	negate        []int // channels
 	before, after flips
 }
 
-// decide turns a pending chain and Sign into a decision for each channel. A
-// chain that is the same for all channels is evaluated once.
+// decide turns a pending chain and a Sign into a decision per channel. A chain that is the same for
+// all channels is evaluated once.
 func (lo *lowering) decide(v value, channels int, rule ZeroRule, d domain) (decisions, error) {
-	// A threshold, and the flips before and after a pool.
+	// For each channel a threshold, and flips before and after a pool.
 	if err := lo.hold(4*int64(channels) + 16*int64(len(newFlips(channels).row))); err != nil {
 		return decisions{}, err
 	}
@@ -433,8 +432,8 @@ func (lo *lowering) decide(v value, channels int, rule ZeroRule, d domain) (deci
 	return out, nil
 }
 
-// zeroPoint tests whether the pending chain is (x − z)·slope for all channels of
-// uint8 values, with an integer z from 0 to 255. why says what stands against it.
+// zeroPoint tests whether the chain of a value of bytes is (x − z)·slope for all channels, with an
+// integer z from 0 to 255. If not, why says so.
 func (lo *lowering) zeroPoint(v value) (z uint8, slope float64, why string, err error) {
 	chain, channels := v.chain, lo.plan.Tensors[v.tensor].Shape.C
 	if slices.ContainsFunc(chain, func(l link) bool { return l.kind != linkAffine }) {

@@ -9,32 +9,31 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// maxTables is how many channels may have a table each: those of images. A kilobyte for
-// every channel of a long vector would neither be small nor fast.
+// maxTables is the largest number of channels that have a table each, enough for images. A kilobyte
+// for every channel of a long vector would be neither small nor fast.
 const maxTables = 16
 
-// tabled is what is known of the values of a tensor where each is a function of the byte
-// in the same place of another one.
+// tabled describes a tensor whose values are functions of the bytes in the same places of another
+// tensor.
 type tabled struct {
-	of     int       // the tensor of bytes; −1 for none
-	each   bool      // channels differ
-	costly bool      // a step on the way takes longer than a look-up
-	stays  bool      // it is there in the end, for what is no such function, too
-	begins bool      // it is a tensor of bytes that others are functions of
-	values []float32 // of the bytes, while they are asked for
+	of     int       // the tensor of bytes; −1 if there is none
+	each   bool      // the function differs by channel
+	costly bool      // a step of the function takes longer than a look-up
+	stays  bool      // the tensor stays in the plan: an output, or read by other steps
+	begins bool      // a tensor of bytes that others are functions of
+	values []float32 // of the function, for each byte
 }
 
-// tables finds the look-ups of a plan.
+// tables replaces steps of a plan by look-ups.
 type tables struct {
 	*lowering
 	all     []tabled // by tensor
-	readers [][]int  // steps, by tensor
+	readers [][]int  // by tensor: the steps that read it
 }
 
-// tables puts look-ups in the place of steps that treat bytes one by one, whether those are
-// the bytes of an input or numbers of levels: several of them, and sums and products among
-// them, become one. Levels that only such steps read become bytes where a look-up is worth
-// it. It computes what they compute.
+// tables replaces steps that treat bytes one by one, of an input or of levels, by look-ups: several
+// of them, and sums and products among them, become one. Levels that only such steps read become
+// bytes if a look-up is worth it. Results stay the same.
 func (lo *lowering) tables() error {
 	p := lo.plan
 	bytes := slices.ContainsFunc(p.Tensors, func(t PlanTensor) bool { return t.DType == Uint8 })
@@ -75,14 +74,14 @@ func (lo *lowering) tables() error {
 	return t.drop(before, looked)
 }
 
-// find says of each tensor what it is a function of.
+// find finds out which tensors are functions of bytes.
 func (t *tables) find() {
 	p := t.plan
 	each := make([]bool, len(p.Steps))
 	for i, s := range p.Steps {
 		each[i] = differs(s.Op)
 	}
-	// bytes reports whether levels may be bytes: whether all that reads them takes one at a time.
+	// bytes reports whether levels may be bytes: all steps that read them take one at a time.
 	bytes := func(out int) bool {
 		return !slices.ContainsFunc(t.readers[out], func(i int) bool {
 			s := p.Steps[i]
@@ -100,7 +99,7 @@ func (t *tables) find() {
 		switch {
 		case f.of < 0:
 			f = tabled{of: -1, begins: levels && (isBytes || !ends[s.Out] && bytes(s.Out))}
-		case isBytes && !bytes(s.Out): // which are there anyway
+		case isBytes && !bytes(s.Out): // the bytes stay in any case
 			f.begins = true
 		}
 		f.stays = ends[s.Out] || f.begins || p.Tensors[s.Out].DType == Bits
@@ -113,11 +112,11 @@ func (t *tables) find() {
 	}
 }
 
-// many reports whether the output of a step has more channels than tables may have.
+// many reports whether the output of a step has more channels than there may be tables.
 func (t *tables) many(s Step) bool { return t.plan.Tensors[s.Out].Shape.C > maxTables }
 
-// function says what the output of a step is a function of; each says whether the step differs
-// by channel.
+// function describes the output of a step as a function. each says that the step differs by
+// channel.
 func (t *tables) function(s Step, each bool) tabled {
 	if !perValue(s.Op) {
 		return tabled{of: -1}
@@ -136,7 +135,7 @@ func (t *tables) function(s Step, each bool) tabled {
 	return f
 }
 
-// source returns the tensor of bytes that functions of a tensor are functions of; −1 for none.
+// source returns the tensor of bytes that a tensor is, or is a function of; −1 if there is none.
 func (t *tables) source(in int) int {
 	if t.all[in].begins {
 		return in
@@ -147,8 +146,8 @@ func (t *tables) source(in int) int {
 	return t.all[in].of
 }
 
-// lookUp makes a step that computes a function of bytes look it up, if its result stays and
-// that is faster, or the bytes were none before. It reports whether it does.
+// lookUp makes a look-up of a step that computes a function of bytes, if its output stays, and if a
+// look-up is faster or the input only now becomes bytes. It reports whether it has done so.
 func (t *tables) lookUp(s *Step) (bool, error) {
 	p := t.plan
 	values, err := t.evaluate(s)
@@ -186,7 +185,8 @@ func (t *tables) lookUp(s *Step) (bool, error) {
 	return true, nil
 }
 
-// evaluate returns the result of a step for each byte, of all channels or of each.
+// evaluate returns the output of a step for each byte: one table for all channels, or one per
+// channel.
 func (t *tables) evaluate(s *Step) ([]float32, error) {
 	p := t.plan
 	f := t.all[s.Out]
@@ -205,7 +205,7 @@ func (t *tables) evaluate(s *Step) ([]float32, error) {
 	}
 	values := in[0]
 	if from := s.In[0]; from == f.of || t.all[from].stays || len(t.readers[from]) > 1 || len(values) != size {
-		values = make([]float32, size) // what others need, too, stays
+		values = make([]float32, size) // others still need the table of the input
 	}
 	op, quantize := s.Op.(*QuantizeStep)
 	numbers := quantize && p.Tensors[s.Out].DType == Uint8
@@ -223,7 +223,7 @@ func (t *tables) evaluate(s *Step) ([]float32, error) {
 	return values, nil
 }
 
-// bytes returns what the bytes of a tensor stand for.
+// bytes returns the values that the bytes of a tensor stand for.
 func (t *tables) bytes(tensor int) []float32 {
 	low, most := 0, TableSize-1
 	if tensor >= len(t.plan.Inputs) && t.plan.Tensors[tensor].DType == Float32 {
@@ -237,8 +237,7 @@ func (t *tables) bytes(tensor int) []float32 {
 	return values
 }
 
-// drop removes the steps whose results look-ups no longer need. Their layers become those
-// of the look-ups.
+// drop removes the steps that nothing needs any more. Their layers go to the look-ups.
 func (t *tables) drop(before []Step, looked []bool) error {
 	p := t.plan
 	needed := make([]bool, len(p.Tensors))
@@ -256,7 +255,7 @@ func (t *tables) drop(before []Step, looked []bool) error {
 		}
 	}
 	var kept []Step
-	layers := make([][]int, len(p.Tensors)) // of what is gone
+	layers := make([][]int, len(p.Tensors)) // of the removed steps
 	for i, s := range p.Steps {
 		if needed[s.Out] && !looked[i] {
 			kept = append(kept, s)
@@ -287,7 +286,7 @@ func (t *tables) drop(before []Step, looked []bool) error {
 	return nil
 }
 
-// costly reports whether a step takes longer than a look-up of each value.
+// costly reports whether a step takes longer than a look-up per value.
 func costly(op StepOp) bool {
 	switch op := op.(type) {
 	case *AffineStep:
@@ -298,8 +297,8 @@ func costly(op StepOp) bool {
 	return true
 }
 
-// perValue reports whether a step treats values in the same place one by one, if its inputs
-// have the same shape.
+// perValue reports whether a step computes each value from those in the same place of its inputs,
+// if these have the same shape.
 func perValue(op StepOp) bool {
 	switch op.(type) {
 	case *AffineStep, *SignStep, *QuantizeStep, *AddStep, *PairStep:
@@ -308,8 +307,8 @@ func perValue(op StepOp) bool {
 	return false
 }
 
-// differs reports whether a step that treats values one by one does so for each channel in
-// its own way. It reads constants of the plan once, whose bytes are paid for.
+// differs reports whether a step of perValue does something else for some channels. It reads each
+// constant once, which the budget of the plan covers.
 func differs(op StepOp) bool {
 	var lists [][]float32
 	switch op := op.(type) {
@@ -329,12 +328,13 @@ func differs(op StepOp) bool {
 		}
 	}
 	return slices.ContainsFunc(lists, func(list []float32) bool {
-		// +0 and −0 make different zeros.
+		// +0 and −0 give different zeros.
 		return slices.ContainsFunc(list, func(v float32) bool { return math.Float32bits(v) != math.Float32bits(list[0]) })
 	})
 }
 
-// valueOf is what a step makes of a value of a channel; of Bits, the number of its planes.
+// valueOf returns what a step makes of a value of channel c. For bits it is the integer whose bits
+// are in the planes.
 func valueOf(op StepOp, v float32, c, channels int) float32 {
 	switch op := op.(type) {
 	case *AffineStep:
@@ -357,7 +357,7 @@ func valueOf(op StepOp, v float32, c, channels int) float32 {
 	return v
 }
 
-// valueOfTwo is what a step makes of two values of a channel.
+// valueOfTwo returns what a step makes of two values of channel c.
 func valueOfTwo(op StepOp, x, y float32, c int) float32 {
 	switch op := op.(type) {
 	case *AddStep:
@@ -374,7 +374,7 @@ func valueOfTwo(op StepOp, x, y float32, c int) float32 {
 	return x
 }
 
-// renumber gives the plan other steps, and keeps the tensors that they write.
+// renumber replaces the steps of the plan, and removes tensors that they do not write.
 func (lo *lowering) renumber(steps []Step) {
 	p := lo.plan
 	to := make([]int, len(p.Tensors))

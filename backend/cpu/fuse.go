@@ -11,19 +11,19 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// A group is a step and those behind it that work on each pixel of its output for
-// itself, such as a convolution, the sum with a shortcut and the sign that the next
-// convolution reads. They follow it pixels by pixels, while these are in the cache,
-// with the kernels that they have anyway.
+// A group is a step and those behind it that treat each pixel of its output separately, such as a
+// convolution, the sum with a shortcut and the sign that the next convolution reads. The later
+// steps follow the first one tile by tile, while its pixels are in the cache, with their usual
+// kernels.
 //
-// Their tensors are needed from the first step of the group to its last. Results that
-// only the next step reads lie where it writes: they never leave the cache.
+// The tensors of a group are needed from its first step to its last. A result that only the next
+// step reads lies where that step writes, so it never leaves the cache.
 type group struct{ first, last int }
 
-// maxFollowers bounds a group, since its tensors are needed all at once.
+// maxFollowers bounds the steps of a group, whose tensors are all needed at once.
 const maxFollowers = 4
 
-// groups divides a plan. Steps that are looked at one by one are groups of their own.
+// groups divides a plan into groups. If stepwise is set, each step is a group of its own.
 func groups(plan *bcnn.Plan, stepwise bool) []group {
 	var all []group
 	for i := 0; i < len(plan.Steps); {
@@ -37,7 +37,7 @@ func groups(plan *bcnn.Plan, stepwise bool) []group {
 	return all
 }
 
-// follows reports whether step i can follow those from first on.
+// follows reports whether step i can be in a group with the steps from first on.
 func follows(plan *bcnn.Plan, first, i int) bool {
 	s := plan.Steps[i]
 	in, out := plan.Tensors[s.In[0]], plan.Tensors[s.Out]
@@ -64,9 +64,9 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 	return false
 }
 
-// uses lists what the groups read and write, without inputs and outputs. Of tensors
-// that lie in the same place, at[t] is the one that has it; whole is that of joined, and
-// over are pairs of tensors of which one lies where the other does besides.
+// uses returns which groups need which tensors, without inputs and outputs. at[t] is the tensor in
+// whose memory tensor t lies. whole is the result of joined, and over are pairs that may share
+// memory.
 func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcnn.Use, at []int) {
 	at = inPlace(plan, groups, whole)
 	for t, w := range whole {
@@ -96,12 +96,12 @@ func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcn
 	return uses, at
 }
 
-// inPlace returns for every tensor the one in whose place it lies: that which the next
-// step of its group writes, where nothing else reads it, nor behind that step what is joined
-// in it; whole is that of joined.
+// inPlace returns, for every tensor, the one in whose memory it lies: the output of the next step
+// of its group, if that works in place and no other step reads the tensor or, later, one that is
+// joined with it. whole is the result of joined.
 func inPlace(plan *bcnn.Plan, groups []group, whole []int) []int {
 	readers := make([]int, len(plan.Tensors))
-	last := make([]int, len(plan.Tensors)) // the step that reads it, or what is joined in it
+	last := make([]int, len(plan.Tensors)) // the last step to read it, or one joined with it
 	for i, s := range plan.Steps {
 		for _, t := range s.In {
 			readers[t]++
@@ -133,11 +133,12 @@ func inPlace(plan *bcnn.Plan, groups []group, whole []int) []int {
 	return at
 }
 
-// A pair is tensors of which a step reads the one where it writes the other, or behind that.
+// A pair is two tensors that may share memory: a step reads each value of one before it writes that
+// place of the other.
 type pair struct{ read, written int }
 
-// fuse makes one step of those of each group, where the first can lead. It returns which
-// tensors may lie where others do.
+// fuse makes one step of each group whose first step can lead the others. It returns the pairs of
+// tensors that may share memory.
 func (e *executable) fuse(groups []group) (over []pair) {
 	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.whole)
 	e.steps = nil
@@ -175,10 +176,10 @@ func (e *executable) fuse(groups []group) (over []pair) {
 	return over
 }
 
-// add has the step before step i add what that adds, or what the step behind it adds if
-// step i scales and shifts, where all lies in its place and its kernels can. It returns the
-// number of steps that it does besides, of those to the last one, and notes in over if what
-// it adds may lie where it writes.
+// add folds an Add, step i or the one behind an affine step i, into the kernel of the step before.
+// Their tensors must share memory, no step may be behind last, and the kernel must be able to. It
+// returns how many steps it has folded, and appends to over if the other summand may lie where the
+// sum does.
 func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair) int {
 	conv, can := before.(interface {
 		Add(*bcnn.Tensor, kern.End) (can, overlaid bool)
@@ -213,8 +214,8 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 	return end + 1
 }
 
-// poolsInPlace reports whether a step is a pool that may write its outputs over its inputs:
-// those of one thread follow each other.
+// poolsInPlace reports whether step i is a pool that may write its outputs over its inputs. It may
+// only with one thread, which computes the outputs in order.
 func (e *executable) poolsInPlace(i int) bool {
 	s := e.plan.Steps[i]
 	op, ok := s.Op.(*bcnn.MaxPoolStep)
@@ -224,7 +225,7 @@ func (e *executable) poolsInPlace(i int) bool {
 	return pixelwise.InPlace(op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out])
 }
 
-// unread reports whether nothing reads a tensor behind a step.
+// unread reports whether no step behind the given one reads tensor t.
 func (e *executable) unread(t, step int) bool {
 	for _, s := range e.plan.Steps[step+1:] {
 		if slices.Contains(s.In, t) {
@@ -234,8 +235,7 @@ func (e *executable) unread(t, step int) bool {
 	return true
 }
 
-// apart reports whether a tensor is neither an input nor an output, nor one of those that
-// are joined.
+// apart reports whether a tensor is neither an input nor an output, and is not joined with others.
 func (e *executable) apart(t int) bool {
 	if t < len(e.plan.Inputs) || e.plan.Ends()[t] {
 		return false
@@ -248,8 +248,8 @@ func (e *executable) apart(t int) bool {
 	return true
 }
 
-// numbers has the step before step i make the levels that step makes, where nothing else reads
-// what they are made of and its kernels can. It reports whether they do.
+// numbers folds step i, which makes levels, into the kernel of the step before, if nothing else
+// reads the tensor between them and the kernel can. It reports whether it has.
 func (e *executable) numbers(before tiles.Step, i int) bool {
 	out := e.plan.Steps[i-1].Out
 	conv, can := before.(interface {
@@ -266,7 +266,7 @@ func (e *executable) numbers(before tiles.Step, i int) bool {
 	return conv.Levels(e.levels[i], &e.tensors[e.plan.Steps[i].Out])
 }
 
-// next has all followers work on pixels.
+// next returns a function that calls all followers for some pixels.
 func next(followers []tiles.Next) tiles.Next {
 	return func(s *tiles.Scratch, image, from, to int) {
 		for _, follow := range followers {

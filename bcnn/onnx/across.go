@@ -11,9 +11,9 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// acrossChannels lets the handler of convolutions of sequences import one whose sequence
-// is the channels of one pixel, as efficient channel attention (ECA) has it: they become
-// the columns of an image, and the result channels again.
+// acrossChannels wraps the handler of convolutions of sequences. If the sequence is the channels of
+// one pixel, as in efficient channel attention (ECA), the channels become the columns of an image,
+// and the columns of the result become channels again.
 func acrossChannels(sequences handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value

@@ -45,7 +45,7 @@ func (im *importer) clipNode(n *pb.Node) build.Operand {
 	return im.build.Clip(n, r.Value, lo, hi)
 }
 
-// hardSigmoid is Clip(alpha·x + beta, 0, 1).
+// hardSigmoid imports HardSigmoid, Clip(alpha·x + beta, 0, 1).
 func (im *importer) hardSigmoid(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	alpha := n.Float("alpha", 0.2)
@@ -54,7 +54,7 @@ func (im *importer) hardSigmoid(n *pb.Node) build.Operand {
 	return im.build.Clip(n, v, 0, 1)
 }
 
-// beyond is a where x is above t, or below it, and b elsewhere.
+// beyond returns a where x is above t (op "Greater") or below it ("Less"), and b elsewhere.
 func (im *importer) beyond(n *pb.Node, x *build.Value, op string, t float32, a, b build.Operand) build.Operand {
 	c := im.comparison(n, x, eval.Scalar(pb.Float, float64(t)), eval.BinaryOps[op])
 	return im.choose(n, []build.Operand{c, a, b})
@@ -83,7 +83,7 @@ func (im *importer) softmax(n *pb.Node) build.Operand {
 	a := n.Int("axis", fallback)
 	axis := axisIndex(a, len(v.View))
 	axes := []int{axis}
-	if im.model.Opset < 13 { // the tensor counts as a matrix, whose rows are all dimensions from axis on
+	if im.model.Opset < 13 { // the tensor is a matrix whose rows are all dimensions from axis on
 		for k := axis + 1; k < len(v.View); k++ {
 			axes = append(axes, k)
 		}

@@ -23,7 +23,7 @@ func (im *importer) arithmetic(n *pb.Node) build.Operand {
 			op = "FMod"
 		}
 	}
-	if t := operands[1].Constant; op == "Pow" && t != nil && operands[0].Value != nil && !t.Type.Real() { // which may be of another type
+	if t := operands[1].Constant; op == "Pow" && t != nil && operands[0].Value != nil && !t.Type.Real() { // the exponent may be an integer
 		operands[1] = im.cast(n, operands[1], pb.Float)
 	}
 	return im.operate(n, op, operands[0], operands[1])
@@ -38,8 +38,7 @@ func (im *importer) meanNode(n *pb.Node) build.Operand {
 	return im.compute(n, "Div", sum, build.Operand{Constant: eval.Scalar(sum.Type(), float64(len(n.Inputs)))})
 }
 
-// oneByOne applies an operator to the first two operands, to the result and the
-// third, and so on.
+// oneByOne combines all inputs with a binary operator, from left to right.
 func (im *importer) oneByOne(n *pb.Node, op string) build.Operand {
 	r := im.operand(n, 0)
 	for i := 1; i < len(n.Inputs); i++ {
@@ -48,11 +47,11 @@ func (im *importer) oneByOne(n *pb.Node, op string) build.Operand {
 	return r
 }
 
-// operate imports an operator of two operands. Sums are remembered, because what is
-// added often is subtracted again: see build.Sum.
+// operate imports a binary operator. It remembers sums, since a later difference may cancel a part
+// of them: see build.Sum.
 func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) build.Operand {
 	r := im.compute(n, op, a, b)
-	if op != "Add" && op != "Sub" || !r.Type().Real() { // as of shapes
+	if op != "Add" && op != "Sub" || !r.Type().Real() { // integers, such as shapes
 		return r
 	}
 	r.Sum = &build.Sum{A: a, B: b, Minus: op == "Sub"}
@@ -64,8 +63,7 @@ func (im *importer) operate(n *pb.Node, op string, a, b build.Operand) build.Ope
 	return r
 }
 
-// checkRanks checks that no constant gives the result of an operator more dimensions than its
-// values have.
+// checkRanks fails if a constant has more dimensions than the values beside it.
 func checkRanks(operands ...build.Operand) {
 	rank := 0
 	for _, o := range operands {
@@ -80,7 +78,7 @@ func checkRanks(operands ...build.Operand) {
 	}
 }
 
-// compute is operate for the operands as they are.
+// compute is operate without remembering and cancelling sums.
 func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) build.Operand {
 	checkRanks(a, b)
 	if (op == "Add" || op == "Sub") && a.Value != nil && b.Constant != nil && b.Constant.Len() == 1 {
@@ -105,8 +103,7 @@ func (im *importer) compute(n *pb.Node, op string, a, b build.Operand) build.Ope
 	return im.withConstant(n, op, b.Value, a.Constant, true)
 }
 
-// ofValues is the sum, the difference, the product, the quotient, the minimum or the maximum
-// of two values.
+// ofValues applies Add, Sub, Mul, Div, Min or Max to two values.
 func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) build.Operand {
 	switch op {
 	case "Mul":
@@ -151,8 +148,8 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) build.Ope
 	return build.Operand{Value: im.build.Emit(n, "", bcnn.Add{}, a.Shape, a, b)}
 }
 
-// withConstant is an operator between a value and a constant, which stands
-// first if swapped is set.
+// withConstant applies a binary operator to a value and a constant. If swapped is set, the constant
+// is the first operand.
 func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.Tensor, swapped bool) build.Operand {
 	switch {
 	case (op == "Max" || op == "Min") && t.Len() != 1:
@@ -194,7 +191,7 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	return build.Operand{Value: im.build.Emit(n, "", im.withList(op, v, list, swapped), v.Shape, v)}
 }
 
-// idle reports whether an operator with these numbers changes nothing.
+// idle reports whether applying an operator with these numbers changes nothing.
 func (im *importer) idle(op string, list []float32, swapped bool) bool {
 	neutral := map[string]float32{"Mul": 1, "Div": 1}[op]
 	idle := !swapped || op == "Add" || op == "Mul"
@@ -206,10 +203,10 @@ func (im *importer) idle(op string, list []float32, swapped bool) bool {
 	return idle
 }
 
-// limitedQuotient divides a value by a number in front of its limits, which it divides as the
-// operator does, so that what is at a limit, as many values are, is just the quotient of the
-// limit: layers multiply by what rounds to the reciprocal. ok is false where there are no limits,
-// and where that makes no difference.
+// limitedQuotient divides a value with pending limits by a number: it divides the value without
+// limits by a layer and the limits themselves as the operator does. Values at a limit, which are
+// frequent, then give the exact quotient, though the layer multiplies by the rounded reciprocal. ok
+// is false without limits, and where both are the same.
 func (im *importer) limitedQuotient(n *pb.Node, v *build.Value, t *eval.Tensor) (r build.Operand, ok bool) {
 	c := t.At(0)
 	bare, lo, hi, ok := v.Limits()
@@ -232,7 +229,8 @@ func (im *importer) limitedQuotient(n *pb.Node, v *build.Value, t *eval.Tensor) 
 	return im.build.Clip(n, q.Value, lo, hi), true
 }
 
-// ofNumber is an operator between stairs and a number; ok is false for other values.
+// ofNumber applies Mul, Div, Add or Sub with a number to a value with a pending rounding; ok is
+// false for others.
 func (im *importer) ofNumber(n *pb.Node, op string, v *build.Value, x float64) (out *build.Value, ok bool) {
 	switch op {
 	case "Mul":
@@ -247,7 +245,7 @@ func (im *importer) ofNumber(n *pb.Node, op string, v *build.Value, x float64) (
 	return nil, false
 }
 
-// withList is an operator between a value and one number, or one for each channel.
+// withList returns the layer for an operator with one number, or one per channel.
 func (im *importer) withList(op string, v *build.Value, list []float32, swapped bool) bcnn.Op {
 	switch {
 	case op == "Add":
@@ -268,7 +266,7 @@ func (im *importer) withList(op string, v *build.Value, list []float32, swapped 
 	panic(try.Errorf("this operator is not supported with a computed operand here"))
 }
 
-// limits is the maximum or the minimum of a value and a constant of several numbers.
+// limits is Max or Min of a value and a constant of several numbers.
 func (im *importer) limits(n *pb.Node, op string, v *build.Value, t *eval.Tensor) build.Operand {
 	v = im.build.Settle(v)
 	v, list, ok := im.build.PerChannel(v, t, n)
@@ -283,7 +281,7 @@ func (im *importer) limits(n *pb.Node, op string, v *build.Value, t *eval.Tensor
 	return im.ofValues(n, op, v, c)
 }
 
-// withPixels is an operator between a value and a constant that varies over its pixels.
+// withPixels applies an operator with a constant that varies over the pixels of the value.
 func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Tensor, swapped bool) build.Operand {
 	if op == "Div" {
 		if swapped {
@@ -299,9 +297,9 @@ func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Te
 	return im.ofValues(n, op, v, c)
 }
 
-// quotient returns the division by constants: by powers of two a scale, by
-// others a batch norm of variance c², whose square root and quotient are taken
-// in float64, or where c² is no float32 the scale 1/c in float32.
+// quotient returns a layer that divides by constants c, one or one per channel. If all 1/c are
+// exact (powers of two) it is an Affine. Otherwise it is a BatchNorm of variance c², which divides
+// in float64, or, if some c² is not exact in float32, an Affine with the rounded 1/c.
 func (im *importer) quotient(v *build.Value, list []float32) bcnn.Op {
 	scale := im.build.Floats(len(list))
 	powers, squares, zero := true, true, false
@@ -337,8 +335,8 @@ func (im *importer) quotient(v *build.Value, list []float32) bcnn.Op {
 	return norm
 }
 
-// clipped recognises |x| − |x − a| with a > 0, which is 2·Clip(x, 0, a) − a: PACT writes
-// its clip as (|x| − |x − a| + a)/2.
+// clipped recognises |x| − |x − a| with a > 0, which is 2·Clip(x, 0, a) − a. PACT writes its clip
+// as (|x| − |x − a| + a)/2.
 func (im *importer) clipped(n *pb.Node, v, w *build.Value) (r build.Operand, ok bool) {
 	if v, w = v.Settled(), w.Settled(); v == nil || w == nil || v.Shape != w.Shape || !v.View.Equal(w.View) {
 		return r, false

@@ -7,7 +7,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// averagePool imports AveragePool.
 func (im *importer) averagePool(n *pb.Node) build.Operand {
 	v := im.value(n, 0)
 	try.Check(v.CheckReal())
@@ -30,34 +29,32 @@ func (im *importer) averagePool(n *pb.Node) build.Operand {
 	return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: count != 0 && win.Pad != (bcnn.Padding{})}, turned)
 }
 
-// globalAveragePool imports GlobalAveragePool.
 func (im *importer) globalAveragePool(n *pb.Node) build.Operand {
 	v := im.imageOf(n)
 	return im.average(n, v, bcnn.AvgPool{Window: tiles(v.Shape.H, v.Shape.W)}, false)
 }
 
-// average emits a mean over windows of an image.
+// average emits a mean over windows of an image, with the view of a pool.
 func (im *importer) average(n *pb.Node, v *build.Value, op bcnn.AvgPool, turned bool) build.Operand {
 	out := im.mean(n, v, op)
 	out.View = pooledView(v, out.Shape, turned)
 	return build.Operand{Value: out}
 }
 
-// mean emits a mean over windows; the caller sets the view.
+// mean emits a mean over windows. The caller sets the view.
 func (im *importer) mean(n *pb.Node, v *build.Value, op bcnn.AvgPool) *build.Value {
 	shape := pooled(v.Shape, op.Window)
 	try.Check(im.build.CheckShape(shape))
 	return im.build.Emit(n, "", op, shape, v)
 }
 
-// imageOf returns the first input of a node, which must be a batch of real images
-// with nothing pending.
+// imageOf returns the first input of a node, settled, which must be a batch of real images.
 func (im *importer) imageOf(n *pb.Node) *build.Value {
 	v := im.value(n, 0)
 	return im.realImage(v)
 }
 
-// realImage is imageOf for a value.
+// realImage is imageOf for any value.
 func (im *importer) realImage(v *build.Value) *build.Value {
 	try.Check(v.CheckReal())
 	v = im.build.Settle(v)
@@ -65,7 +62,7 @@ func (im *importer) realImage(v *build.Value) *build.Value {
 	return v
 }
 
-// prelu imports PRelu, whose slopes are one for all values or one per channel.
+// prelu imports PRelu, with one slope or one per channel.
 func (im *importer) prelu(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	slope := im.required(n, 1)
@@ -73,7 +70,6 @@ func (im *importer) prelu(n *pb.Node) build.Operand {
 	return build.Operand{Value: im.build.Emit(n, "", bcnn.PReLU{Slope: list}, v.Shape, v)}
 }
 
-// leakyRelu imports LeakyRelu.
 func (im *importer) leakyRelu(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	alpha := n.Float("alpha", 0.01)

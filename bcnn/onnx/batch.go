@@ -9,11 +9,12 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// moved are the operators that leave values as they are, whatever those stand for.
+// moved are the operators that do not change values, so that these may depend on the batch size.
 var moved = []string{"Flatten", "Identity", "Reshape", "Shape", "Squeeze", "Unsqueeze"}
 
-// ofBatch evaluates a node that computes with the batch size, as the code of LSQ does with the
-// number of values, where it may cancel: see eval.Tensor.Power. ok is false for any other node.
+// ofBatch evaluates a node that computes with the batch size, which may cancel later: LSQ, for
+// instance, divides by the number of values of a tensor. See eval.Tensor.Power. ok is false for any
+// other node.
 func (im *importer) ofBatch(n *pb.Node) (r build.Operand, ok bool) {
 	sized, batch := false, false
 	for _, name := range n.Inputs {
@@ -40,8 +41,9 @@ func (im *importer) ofBatch(n *pb.Node) (r build.Operand, ok bool) {
 	return r, false
 }
 
-// sized evaluates an operator on constants that stand for the batch size; is says that they are
-// more than the sizes in a shape. ok is false for operators that do not.
+// sized evaluates an operator on constants that depend on the batch size. is says that one of them
+// is not just sizes in a shape, but computed from them. ok is false for operators that it does not
+// know.
 func (im *importer) sized(n *pb.Node, c []*eval.Tensor, is bool) (r build.Operand, ok bool) {
 	var t *eval.Tensor
 	switch op := n.OpType; op {
@@ -68,7 +70,7 @@ func (im *importer) sized(n *pb.Node, c []*eval.Tensor, is bool) (r build.Operan
 		t = im.eval.SizedUnary(op, c[0])
 	case "Cast":
 		to := pb.DataType(n.Int("to", 0))
-		if len(c) != 1 || !is && !to.Real() { // the sizes in a shape
+		if len(c) != 1 || !is && !to.Real() { // sizes in a shape, which the handler casts
 			return r, false
 		}
 		t = im.eval.SizedCast(to, c[0])
@@ -78,7 +80,7 @@ func (im *importer) sized(n *pb.Node, c []*eval.Tensor, is bool) (r build.Operan
 	return build.Operand{Constant: t}, true
 }
 
-// sizedSum is a sum or a difference of which a part may cancel.
+// sizedSum evaluates Add or Sub, and cancels terms (see build.Sum).
 func (im *importer) sizedSum(n *pb.Node, a, b *eval.Tensor) build.Operand {
 	r := build.Operand{Constant: im.eval.SizedBinary(n.OpType, a, b)}
 	r.Sum = &build.Sum{A: im.lookup(n.Inputs[0]), B: im.lookup(n.Inputs[1]), Minus: n.OpType == "Sub"}

@@ -12,10 +12,10 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// Operators that pick and join the channels of values.
+// Operators that pick and join channels, rows and columns of values.
 
-// batchSize stands for the number of images of a batch, which a slice up to the
-// largest integers takes as a whole.
+// batchSize stands in for the size of the batch dimension. A slice whose end is a huge integer
+// takes all of it.
 const batchSize = pb.MaxSize
 
 // dimensions returns the sizes of the dimensions of a value.
@@ -29,13 +29,13 @@ func dimensions(v *build.Value) []int {
 	return dims
 }
 
-// sliceValue takes dims[i] positions of each dimension of a value: channels, rows,
-// columns.
+// sliceValue takes, of every dimension i of a value, dims[i] positions from starts[i] on, steps[i]
+// apart: channels, rows or columns.
 func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims []int) build.Operand {
 	v = im.build.Settle(v)
 	out := v.With(n)
 	win, moved := tiles(1, 1), bcnn.Pixels{}
-	thinned := true // every so many rows and columns from the first one on
+	thinned := true // all pixels at the starts of windows from the first one on
 	for i, whole := range dimensions(v) {
 		start, step, size := starts[i], steps[i], dims[i]
 		if start == 0 && step == 1 && size == whole {
@@ -61,7 +61,7 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 			moved.Cols, win.StrideW = list, step
 		}
 	}
-	if thinned && win != tiles(1, 1) { // a pool of one value each, past which thresholds move
+	if thinned && win != tiles(1, 1) { // a pool of one value each: thresholds move past a pool
 		out = im.thin(n, out, win)
 	} else {
 		out = im.picked(n, out, moved)
@@ -69,7 +69,7 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 	return build.Operand{Value: out}
 }
 
-// thin takes a pixel of each window, which has one.
+// thin takes the one pixel that each window has.
 func (im *importer) thin(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	try.Check(v.CheckReal())
 	thin := im.maximum(n, v, win)
@@ -85,7 +85,7 @@ func (im *importer) thin(n *pb.Node, v *build.Value, win bcnn.Window) *build.Val
 	return thin
 }
 
-// pick takes positions of a dimension that runs over rows, columns or channels.
+// pick takes the given positions of a dimension that runs over rows, columns or channels.
 func (im *importer) pick(n *pb.Node, v *build.Value, dim int, axis view.Axis, positions []int) *build.Value {
 	if x, part := im.build.PartOf(v, dim); part {
 		return im.build.PickPart(n, v, dim, x, positions)
@@ -112,7 +112,7 @@ func (im *importer) concatValues(n *pb.Node) build.Operand {
 	try.Check(im.budget.Charge(8 * int64(len(n.Inputs))))
 	operands := make([]build.Operand, len(n.Inputs))
 	values := make([]*build.Value, len(n.Inputs))
-	var like *build.Value // of whose height and width the constants are
+	var like *build.Value // has the height and width of the constants
 	for i := range values {
 		operands[i] = im.operand(n, i)
 		if values[i] = operands[i].Value; like == nil {
@@ -131,7 +131,7 @@ func (im *importer) concatValues(n *pb.Node) build.Operand {
 	return build.Operand{Value: im.build.Concat(n, values, axis)}
 }
 
-// gatherChannels imports Gather of a value, with constant indices.
+// gatherChannels imports Gather from a value, with constant indices.
 func (im *importer) gatherChannels(n *pb.Node, v *build.Value) build.Operand {
 	indices := im.required(n, 1)
 	if im.lines[n.Input(0)] {
@@ -145,13 +145,13 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) build.Operand {
 	}
 	v = im.build.Settle(v)
 	out := v.With(n)
-	if len(v.View[axis]) > 0 || len(positions) != 1 { // else it is the only one
+	if len(v.View[axis]) > 0 || len(positions) != 1 { // otherwise it is the only position
 		out = im.pick(n, v, axis, v.AxisOf(axis), positions)
 	}
 	return build.Operand{Value: split(out, axis, indices.Dims)}
 }
 
-// split takes a dimension of a value apart into others.
+// split replaces dimension dim of a value by dimensions dims.
 func split(v *build.Value, dim int, dims []int) *build.Value {
 	parts := try.Value(view.View{view.Batch, v.View[dim]}.Reshape(dims))
 	if len(v.View)-1+len(dims) > pb.MaxRank {
@@ -162,9 +162,9 @@ func split(v *build.Value, dim int, dims []int) *build.Value {
 	return out
 }
 
-// gatherLine imports Gather of a tensor whose batch of 1 has been joined with the others, by
-// indices of several dimensions with which it comes back: as_strided of PyTorch, of what
-// another order in memory has made of channels.
+// gatherLine imports Gather from a tensor of one dimension that a Reshape has joined with a batch
+// of 1 (see importer.lines). Indices of several dimensions whose first is 1 bring the batch back.
+// PyTorch exports as_strided so, with which it views channels in another order in memory.
 func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor) build.Operand {
 	a := n.Int("axis", 0)
 	if axisIndex(a, 1); len(v.View) != 2 || indices.Len() == 0 {
@@ -181,7 +181,8 @@ func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor)
 	return build.Operand{Value: v}
 }
 
-// positions returns indices of a dimension of a value, which is not the batch.
+// positions returns the indices into a dimension of a value, with negative ones counted from the
+// end. The dimension must not be the batch.
 func (im *importer) positions(v *build.Value, indices *eval.Tensor, axis int) []int {
 	list := try.Value(indices.Integers())
 	if view.IsBatch(v.View[axis]) {

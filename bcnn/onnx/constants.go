@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Operators that exist on constants only: they compute shapes, and weights.
+// Operators on constants, which compute shapes and weights. Some also take values.
 
 func (im *importer) constantNode(n *pb.Node) build.Operand {
 	if len(n.Attrs) != 1 {
@@ -40,8 +40,8 @@ func (im *importer) constantNode(n *pb.Node) build.Operand {
 	return build.Operand{Constant: t}
 }
 
-// shapeInput returns the dimensions in an input. One that depends on the batch size
-// becomes 1: what is filled with one value broadcasts as well.
+// shapeInput returns the dimensions in input i. A size that is the batch size becomes 1, since what
+// is filled with one value broadcasts; a multiple of the batch size is an error.
 func (im *importer) shapeInput(n *pb.Node, i int) []int {
 	t := im.required(n, i)
 	if len(t.Dims) != 1 || t.I64 == nil || t.Len() > pb.MaxRank {
@@ -88,7 +88,7 @@ func (im *importer) expand(n *pb.Node) build.Operand {
 	return build.Operand{Constant: im.eval.Expand(t, dims)}
 }
 
-// concat joins constants, or the channels of values.
+// concat joins constants, or values and constants: see concatValues.
 func (im *importer) concat(n *pb.Node) build.Operand {
 	for i := range n.Inputs {
 		if r := im.operand(n, i); r.Value != nil {
@@ -108,8 +108,8 @@ func (im *importer) concat(n *pb.Node) build.Operand {
 	return build.Operand{Constant: im.eval.Concat(parts, axis)}
 }
 
-// gather takes the entries of a list from a dimension of a constant, or channels of a
-// value.
+// gather takes the positions that a list names from a dimension of a constant, or of a value: see
+// gatherChannels.
 func (im *importer) gather(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	if r.Value != nil {
@@ -130,7 +130,7 @@ func (im *importer) rangeNode(n *pb.Node) build.Operand {
 	return build.Operand{Constant: im.eval.Range(bounds[0], bounds[1], bounds[2])}
 }
 
-// size is the number of values.
+// size imports Size, the number of values.
 func (im *importer) size(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	if r.Value != nil {
@@ -140,8 +140,7 @@ func (im *importer) size(n *pb.Node) build.Operand {
 	return build.Operand{Constant: eval.Scalar(pb.Int64, float64(t.Len()))}
 }
 
-// reduce imports ReduceMean and its like on constants, and on values where a pool does
-// the same.
+// reduce imports the reductions, such as ReduceMean. reduceValue imports them for values.
 func (im *importer) reduce(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	if r.Value != nil {

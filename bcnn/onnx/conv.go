@@ -9,7 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// window reads the geometry of Conv and MaxPool for an image of h×w.
+// window reads the geometry of Conv and MaxPool over an image of h×w.
 func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 	strides := n.Sizes("strides", 2, 1)
 	dilations := n.Sizes("dilations", 2, 1)
@@ -42,9 +42,9 @@ func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 	}
 }
 
-// samePad returns how much SAME_UPPER or SAME_LOWER pads a side in all. Where windows are so much
-// smaller than strides that it would be less than −1, engines differ: ONNX Runtime begins behind
-// the first pixels, or refuses pools, and TensorFlow pads nothing.
+// samePad returns the total padding of a dimension under SAME_UPPER or SAME_LOWER. If the window is
+// so much smaller than the stride that it would be below −1, engines differ, and it fails: ONNX
+// Runtime skips the first pixels, or refuses pools, and TensorFlow pads nothing.
 func samePad(auto string, size, window, stride int) int {
 	total := ((size+stride-1)/stride-1)*stride + window - size
 	if total < -1 {
@@ -53,8 +53,8 @@ func samePad(auto string, size, window, stride int) int {
 	return max(total, 0)
 }
 
-// outputSize returns the size of the result along one axis, 0 if the window
-// does not fit.
+// outputSize returns how many windows fit into a dimension of in values with pad values of padding
+// in all, 0 if none does.
 func outputSize(in, pad, kernel, dilation, stride int) int {
 	rest := in + pad - (dilation*(kernel-1) + 1)
 	if rest < 0 {
@@ -88,7 +88,7 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	taps := kernel[0] * kernel[1]
 	rows := im.build.Floats(w.Len())
 	order := im.build.Channels(v, v.View[1])
-	o, c, k := 0, 0, 0 // of value i
+	o, c, k := 0, 0, 0 // filter, channel and tap of weight i
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			to := c
@@ -115,7 +115,7 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	return build.Operand{Value: r}
 }
 
-// bias returns a vector of n values, or nil if the input is left out.
+// bias returns an input that must be a FLOAT vector of size values, or nil if it is left out.
 func (im *importer) bias(n *pb.Node, input, size int) []float32 {
 	t := im.constant(n, input)
 	if t == nil {

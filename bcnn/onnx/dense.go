@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// gemm imports alpha·A·B + beta·C with a computed A.
+// gemm imports Gemm, alpha·A·B + beta·C, with a computed A and constant B and C.
 func (im *importer) gemm(n *pb.Node) build.Operand {
 	transA := n.Int("transA", 0)
 	transB := n.Int("transB", 0)
@@ -39,7 +39,7 @@ func (im *importer) matMul(n *pb.Node) build.Operand {
 	case a.Value != nil:
 		return im.multiplied(n, a.Value, b.Constant)
 	}
-	// A·x is the transpose of xᵀ·Aᵀ.
+	// A·x is (xᵀ·Aᵀ)ᵀ.
 	t := a.Constant
 	for len(t.Dims) > 2 && t.Dims[0] == 1 {
 		t = t.Redim(t.Dims[1:])
@@ -58,12 +58,14 @@ func (im *importer) matMul(n *pb.Node) build.Operand {
 	panic(try.Errorf("input 0 (%s) is a constant of dimensions %v", text.Quote(n.Input(0)), t.Dims))
 }
 
-// multiplied makes v·w with constant weights of two dimensions.
+// multiplied returns the product of a value and a constant matrix.
 func (im *importer) multiplied(n *pb.Node, v *build.Value, w *eval.Tensor) build.Operand {
 	return im.dense(n, v, w, false, 1, 0, nil)
 }
 
-// dense emits a dense layer over all values of v.
+// dense returns alpha·v·w + beta·c, with w transposed if transB is set: a dense layer over all
+// values of v, a 1×1 convolution if v has a last dimension of channels (as a MatMul may), or a
+// convolution if v has windows pending.
 func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB bool, alpha, beta float32, c *eval.Tensor) build.Operand {
 	v = im.build.Movable(v)
 	try.Check(v.CheckReal())
@@ -82,7 +84,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	if transB {
 		k, out = out, k
 	}
-	if c == nil && out > 0 && k != v.Shape.Values() { // of each position, as MatMul has it
+	if c == nil && out > 0 && k != v.Shape.Values() { // of each position, as in a MatMul
 		if v = im.channelled(n, v, k); k == v.Shape.C && view.Only(lastOf(v), view.C) && view.Product(lastOf(v)) == k {
 			return im.pixelDense(n, v, w, nil)
 		}
@@ -100,11 +102,11 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	return build.Operand{Value: y}
 }
 
-// lastOf returns what the last dimension of a value runs over.
+// lastOf returns the last dimension of a value.
 func lastOf(v *build.Value) []view.Atom { return v.View[len(v.View)-1] }
 
-// channelled returns a value of which the last dimension, of size k, runs over the channels, if
-// it can be arranged so.
+// channelled rearranges a value so that its last dimension, of size k, runs over the channels. It
+// returns the value itself where that is so already, or where it cannot be.
 func (im *importer) channelled(n *pb.Node, v *build.Value, k int) *build.Value {
 	rank := len(v.View)
 	if rank != 3 && rank != 4 || k != view.Product(lastOf(v)) || view.Only(lastOf(v), view.C) && k == v.Shape.C {
@@ -117,11 +119,12 @@ func (im *importer) channelled(n *pb.Node, v *build.Value, k int) *build.Value {
 	return im.build.Arranged(n, v, rank-1, rows, rank-2)
 }
 
-// denseRows returns the weights of a dense layer, in the order that the values have in memory.
+// denseRows returns the weights of a dense layer, [out][k], times alpha, with the k inputs in the
+// order of the values in memory.
 func (im *importer) denseRows(v *build.Value, w *eval.Tensor, k, out int, transB bool, alpha float32) []float32 {
 	rows := im.build.Floats(w.Len())
 	order := im.build.Offsets(lastOf(v), view.FlatStride(v.Shape))
-	i, o := 0, 0 // input and output of the value at from
+	i, o := 0, 0 // input and output of weight from
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
 		for from := lo; from < hi; from++ {
 			rows[o*k+order[i]] = w.F32[from] * alpha
@@ -153,8 +156,8 @@ func (im *importer) denseBias(c *eval.Tensor, out int, beta float32) []float32 {
 	return bias
 }
 
-// pixelDense emits a product of the channels of every pixel, the last dimension of v,
-// with weights [channel][out], and a bias for each output, nil for none: a 1×1 convolution.
+// pixelDense emits a 1×1 convolution: the product of the channels of every pixel, the last
+// dimension of v, with weights w [channel][out], and a bias per output, nil for none.
 func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, bias []float32) build.Operand {
 	k, out, last := v.Shape.C, w.Dims[1], len(v.View)-1
 	order := im.build.Offsets(v.View[last], view.ChannelStride)

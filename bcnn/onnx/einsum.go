@@ -10,11 +10,12 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// mostEquation is how long the equation of an Einsum may be.
+// mostEquation is the longest equation of an Einsum, in bytes.
 const mostEquation = 64
 
-// einsum imports sums of products of a value and a constant, over one dimension or none of
-// both: a dense layer of every pixel, or a product with broadcasting.
+// einsum imports Einsum of a value and a constant with at most one label that both have and the
+// result lacks. With one it is a product with the weights at every position, without one it is a
+// product with broadcasting.
 func (im *importer) einsum(n *pb.Node) build.Operand {
 	equation := n.Text("equation", "")
 	equation = strings.ReplaceAll(equation, " ", "")
@@ -39,7 +40,7 @@ func (im *importer) einsum(n *pb.Node) build.Operand {
 	if joined < 0 {
 		return im.einsumProduct(n, v, t.Dims, labels, of, to, refuse)
 	}
-	// The dimension that is joined is the last one, and the weights' first.
+	// Move the summed dimension to the end of the value, and to the front of the weights.
 	c := labels[joined]
 	if len(of) != 2 || joined == 0 {
 		return refuse()
@@ -56,7 +57,7 @@ func (im *importer) einsum(n *pb.Node) build.Operand {
 	return im.permute(n, im.multiplied(n, turned.Value, t), order(to, have, refuse))
 }
 
-// order returns where the labels of the dimensions of a tensor are among those of another.
+// order returns the position of each label of to among labels.
 func order(to, labels string, refuse func() build.Operand) []int {
 	perm := make([]int, len(to))
 	for i := range perm {
@@ -67,7 +68,7 @@ func order(to, labels string, refuse func() build.Operand) []int {
 	return perm
 }
 
-// einsumProduct imports a product with broadcasting.
+// einsumProduct imports an Einsum that sums nothing: a Mul with broadcasting.
 func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, labels, of, to string, refuse func() build.Operand) build.Operand {
 	if len(to) != len(labels) || to[0] != labels[0] {
 		return refuse()
@@ -91,7 +92,7 @@ func (im *importer) einsumProduct(n *pb.Node, v *build.Value, sizes []int, label
 	return im.compute(n, "Mul", r, build.Operand{Constant: t.Redim(dims)})
 }
 
-// repeats reports whether a letter is there twice.
+// repeats reports whether a letter occurs twice.
 func repeats(s string) bool {
 	letters := []byte(s)
 	slices.Sort(letters)

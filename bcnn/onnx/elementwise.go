@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// compare imports the comparisons.
+// compare imports the comparisons, And, Or and Xor.
 func (im *importer) compare(n *pb.Node) build.Operand {
 	operands := im.operands(n, 2)
 	checkRanks(operands...)
@@ -27,7 +27,8 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 	if n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
 		return im.build.Joined(n, n.OpType, operands)
 	}
-	// The difference of two float32 values is 0 only where they are equal.
+	// Two values are compared as x − y with 0: the difference of two float32 numbers is 0 only if
+	// they are equal.
 	if v == nil || t == nil {
 		r := im.operate(n, "Sub", operands[0], operands[1])
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
@@ -46,10 +47,11 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 	return im.comparison(n, v, t, f)
 }
 
-// mostNumber is the largest integer up to which float32 has all of them.
+// mostNumber is the magnitude up to which float32 has all integers.
 const mostNumber = 1 << 24
 
-// numbers returns numbers of channels, and integers that they are compared with, as FLOAT.
+// numbers converts channel indices, as of ArgMax, and the integers that they are compared with to
+// FLOAT. It fails for integers that may be rounded.
 func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, *eval.Tensor) {
 	large := false
 	try.Check(im.budget.Loop(t.Len(), func(lo, hi int) {
@@ -66,12 +68,13 @@ func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.
 	return v, t
 }
 
-// comparison makes a step of a value at a constant.
+// comparison returns f(v, t) as a step of v at t. f gives 0 or 1 and depends only on which of its
+// operands is larger.
 func (im *importer) comparison(n *pb.Node, v *build.Value, t *eval.Tensor, f func(x, y float64) float64) build.Operand {
 	return im.build.Threshold(n, v, t, eval.Scalar(pb.Bool, f(-1, 0)), eval.Scalar(pb.Bool, f(0, 0)), eval.Scalar(pb.Bool, f(1, 0)))
 }
 
-// unaryNode imports Sign, Round, Not, Neg, Abs, Relu and others.
+// unaryNode imports the operators of one operand without parameters: Sign, Round, Not, Relu, ….
 func (im *importer) unaryNode(n *pb.Node) build.Operand {
 	operands := im.operands(n, 1)
 	if r, ok := im.build.Pointwise(n, operands, im.eval.Unary(n.OpType)); ok {
@@ -105,14 +108,14 @@ func (im *importer) unaryNode(n *pb.Node) build.Operand {
 	panic(try.Errorf("%w on anything but constants", errUnsupported))
 }
 
-// castNode imports Cast. Values are computed in float32; bytes become float
-// exactly.
 func (im *importer) castNode(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	to := n.Int("to", 0)
 	return im.cast(n, r, pb.DataType(to))
 }
 
+// cast converts an operand to a type. Values of real types are FLOAT whichever real type is asked
+// for; bytes become FLOAT exactly.
 func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Operand {
 	if r.Value != nil {
 		typ = computedIn(typ)
@@ -125,7 +128,7 @@ func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Ope
 	if out, ok := v.Converted(n, typ); ok {
 		return build.Operand{Value: out}
 	}
-	number := v.Type == pb.Int64 || v.Type == pb.Int32 // of a channel
+	number := v.Type == pb.Int64 || v.Type == pb.Int32 // a channel index
 	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) && !(number && (typ == pb.Int32 || typ == pb.Int64 || typ == pb.Float)) {
 		try.Failf("conversion of computed %v to %v is not supported", v.Type, typ)
 	}

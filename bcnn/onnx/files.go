@@ -16,35 +16,34 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// maxFile is the largest ONNX file: protocol buffers end at 2 GiB.
+// maxFile is the size of the largest ONNX file in bytes: protocol buffers end at 2 GiB.
 const maxFile = 1<<31 - 1
 
-// What one attempt to import a model may spend: base units, and perByte for each
-// byte of the model and of the files that it refers to. An INT8 becomes eight
-// bytes when it is unpacked and several FLOATs on the way to a layer.
+// The budget of one attempt to import a model: base units, and perByte units for each byte of the
+// model and of the files that it refers to. An INT8 weight becomes eight bytes when it is unpacked,
+// and several float32 numbers on the way to a layer.
 const (
 	base    = 64 << 20
 	perByte = 128
 )
 
-// openUnits is what it costs to open a file beside the model.
+// openUnits is the cost of opening a file beside the model.
 const openUnits = 4096
 
-// source is where a model comes from, and the account of what it may spend.
+// source is where a model comes from, and the budget of its import.
 type source struct {
 	budget *budget.Budget
 	eval   *eval.Evaluator
 	limits bcnn.Limits
-	// open opens a file beside the model and returns its size; nil if there are
-	// none.
+	// open opens a file beside the model and returns its size. It is nil for a model in memory.
 	open func(name string) (io.ReadCloser, int64, error)
-	// name is the name of a network that has none.
+	// name becomes the name of a network that has none.
 	name  string
-	bytes int64           // of the files that were opened
-	known map[string]bool // those beside the model
+	bytes int64           // in all files opened so far
+	known map[string]bool // files beside the model that bytes includes
 }
 
-// begin opens the account.
+// begin sets the limits and opens the budget.
 func (s *source) begin(ctx context.Context, limits bcnn.Limits) error {
 	var err error
 	if s.limits, err = limits.WithDefaults(); err != nil {
@@ -55,13 +54,13 @@ func (s *source) begin(ctx context.Context, limits bcnn.Limits) error {
 	return nil
 }
 
-// attempt lets the budget grow by what another attempt may spend.
+// attempt grows the budget for another attempt.
 func (s *source) attempt() {
 	s.budget.Grow(base)
 	s.budget.Grow(perByte * s.bytes)
 }
 
-// add takes a file into the account.
+// add counts the bytes of a file, and grows the budget for it. It fails beyond the limit of files.
 func (s *source) add(bytes int64) error {
 	if bytes > s.limits.FileBytes-s.bytes {
 		return fmt.Errorf("the model and the files that it refers to have more than the %d bytes that are allowed", s.limits.FileBytes)
@@ -71,7 +70,7 @@ func (s *source) add(bytes int64) error {
 	return nil
 }
 
-// model reads the file of the model.
+// model reads the model, of size bytes.
 func (s *source) model(r io.Reader, size int64) ([]byte, error) {
 	if size > maxFile {
 		return nil, fmt.Errorf("%d bytes are more than an ONNX file can have", size)
@@ -82,7 +81,7 @@ func (s *source) model(r io.Reader, size int64) ([]byte, error) {
 	return s.read(r, size)
 }
 
-// external reads the data of a tensor from a file beside the model.
+// external returns size bytes from offset on of a file beside the model.
 func (s *source) external(location string, offset, size int64) ([]byte, error) {
 	if s.open == nil {
 		return nil, fmt.Errorf("%s: the model does not come from a folder", text.Quote(location))
@@ -103,7 +102,7 @@ func (s *source) external(location string, offset, size int64) ([]byte, error) {
 	return data, files.Name(name, err)
 }
 
-// part reads size bytes from offset on of a file beside the model.
+// part reads size bytes from offset on of an open file of end bytes.
 func (s *source) part(name string, file io.Reader, end, offset, size int64) ([]byte, error) {
 	if offset > end || size > end-offset {
 		return nil, fmt.Errorf("%d bytes from %d on, but it has %d", size, offset, end)
@@ -127,7 +126,6 @@ func (s *source) part(name string, file io.Reader, end, offset, size int64) ([]b
 	return s.read(file, size)
 }
 
-// read reads size bytes.
 func (s *source) read(r io.Reader, size int64) ([]byte, error) {
 	if size > math.MaxInt {
 		return nil, fmt.Errorf("%d bytes are more than this processor can address", size)
@@ -148,8 +146,8 @@ func (s *source) read(r io.Reader, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// pieces calls f for pieces of size bytes, charged one by one so that reading
-// ends with the context.
+// pieces calls f for chunks of size bytes, and charges each before, so that reading ends with the
+// context.
 func (s *source) pieces(size int64, f func(n int64) error) error {
 	const most = 1 << 20
 	for size > 0 {
@@ -165,7 +163,7 @@ func (s *source) pieces(size int64, f func(n int64) error) error {
 	return nil
 }
 
-// inFolder opens files of a folder, which no link leads out of.
+// inFolder returns a function that opens files of a folder. Links cannot lead out of it.
 func inFolder(dir string) func(name string) (io.ReadCloser, int64, error) {
 	return func(name string) (io.ReadCloser, int64, error) {
 		root, err := os.OpenRoot(dir)

@@ -11,19 +11,20 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Whatever depends on constants alone is evaluated: weights are made by operators that no
-// layer does.
+// Nodes whose inputs are all constant are evaluated: exporters write weights as operators that have
+// no layer.
 
-// fold evaluates a node of constants, nil for those that are left out.
+// fold evaluates a node on constants c, which are nil for inputs that are left out.
 type fold func(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor
 
-// single is a fold of a node of one output.
+// single makes a fold of a function with one result.
 func single(f func(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor) fold {
 	return func(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor { return []*eval.Tensor{f(im, n, c)} }
 }
 
-// folds are the operators that are evaluated where all their inputs are constant, besides those
-// whose handlers know constants. least is the number of inputs that must be there.
+// folds are the operators that are evaluated if all of their inputs are constant. They do not
+// include operators whose handlers take constants themselves. least is how many inputs must be
+// there.
 var folds = map[string]struct {
 	least int
 	fold  fold
@@ -74,8 +75,8 @@ var folds = map[string]struct {
 	"Unique":                    {1, foldUnique},
 }
 
-// orFolded returns the handler of an operator that is evaluated where all inputs are constant;
-// other is that for values, nil for none.
+// orFolded returns a handler that evaluates an operator of folds if all inputs are constant, and
+// otherwise calls other, which is nil if the operator has no layer.
 func orFolded(op string, other handler) handler {
 	f := folds[op]
 	return func(im *importer, n *pb.Node) build.Operand {
@@ -104,8 +105,8 @@ func orFolded(op string, other handler) handler {
 	}
 }
 
-// constants returns the inputs of a node, nil for those that are left out; ok is false where one
-// is not constant.
+// constants returns the inputs of a node, nil for those that are left out. ok is false if one is
+// not constant.
 func (im *importer) constants(n *pb.Node) (list []*eval.Tensor, ok bool) {
 	for i, name := range n.Inputs {
 		if name == "" {
@@ -122,7 +123,7 @@ func (im *importer) constants(n *pb.Node) (list []*eval.Tensor, ok bool) {
 	return list, true
 }
 
-// input is an element of a list of inputs, nil for one that is left out.
+// input returns input i, or nil if it is left out.
 func input(c []*eval.Tensor, i int) *eval.Tensor {
 	if i < len(c) {
 		return c[i]
@@ -130,7 +131,7 @@ func input(c []*eval.Tensor, i int) *eval.Tensor {
 	return nil
 }
 
-// integerOf is the single integer of an input, or the fallback if it is left out.
+// integerOf returns input i, which must be one integer, or the fallback if it is left out.
 func integerOf(c []*eval.Tensor, i int, fallback int64) int64 {
 	t := input(c, i)
 	if t == nil {
@@ -143,12 +144,12 @@ func integerOf(c []*eval.Tensor, i int, fallback int64) int64 {
 	return list[0]
 }
 
-// foldFunction evaluates the operators of single values that have attributes.
+// foldFunction evaluates the functions of one value that have attributes.
 func foldFunction(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.Map(c[0], c[0].Type, functionOf(n))
 }
 
-// functionOf returns what an operator makes of a value.
+// functionOf returns the function of one value that a node computes.
 func functionOf(n *pb.Node) func(x float64) float64 {
 	alpha := func(fallback float32) float64 { return float64(n.Float("alpha", fallback)) }
 	sigmoid := eval.UnaryOps["Sigmoid"]
@@ -209,7 +210,7 @@ func functionOf(n *pb.Node) func(x float64) float64 {
 // logOnePlus is log(1 + e^x).
 func logOnePlus(x float64) float64 { return max(x, 0) + math.Log1p(math.Exp(-math.Abs(x))) }
 
-// shrunk is what Shrink makes of a value.
+// shrunk is the function Shrink.
 func shrunk(x, bias, lambd float64) float64 {
 	switch {
 	case x < -lambd:
@@ -272,8 +273,8 @@ func foldPRelu(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.PRelu(c[0], c[1])
 }
 
-// foldSoftmax evaluates Softmax, LogSoftmax and Hardmax. Before opset 13 the dimensions from
-// axis on count as one.
+// foldSoftmax evaluates Softmax, LogSoftmax and Hardmax. Before opset 13 the dimensions from axis
+// on count as one.
 func foldSoftmax(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	t, fallback := c[0], int64(-1)
 	if im.model.Opset < 13 {

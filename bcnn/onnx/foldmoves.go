@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Evaluation of operators that put the values of constants at other places, and of products.
+// Evaluation of operators that move the values of constants, and of products.
 
 func foldGatherND(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	batch := n.Int("batch_dims", 0)
@@ -30,7 +30,7 @@ func foldTrilu(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.Trilu(c[0], diagonal(integerOf(c, 1, 0)), upper != 0)
 }
 
-// diagonal is a number of one within what matrices can have.
+// diagonal limits the number of a diagonal to what matrices of the largest size have.
 func diagonal(k int64) int64 { return max(-2*pb.MaxSize, min(k, 2*pb.MaxSize)) }
 
 func foldEyeLike(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
@@ -44,7 +44,7 @@ func foldReverseSequence(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tenso
 	return im.eval.ReverseSequence(c[0], c[1], batch, time)
 }
 
-// blocks is the size of the blocks of DepthToSpace and SpaceToDepth, and the dimensions of the
+// blocks returns the block size of DepthToSpace or SpaceToDepth, and the four dimensions of the
 // constant.
 func blocks(n *pb.Node, t *eval.Tensor) (size int, d []int) {
 	b := n.Int("blocksize", 0)
@@ -76,7 +76,6 @@ func foldSpaceToDepth(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return t.Redim([]int{d[0], d[1] * b * b, d[2] / b, d[3] / b})
 }
 
-// foldPad evaluates Pad.
 func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	t, mode := c[0], n.Text("mode", "constant")
 	fill := eval.Scalar(t.Type, float64(n.Float("value", 0)))
@@ -115,8 +114,8 @@ func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.Pad(t, positions, fill)
 }
 
-// foldPositions returns the positions that a dimension consists of between pads, −1 for those of
-// another value.
+// foldPositions returns, for each position of a padded or cropped dimension, the position of the
+// constant that it has, −1 for the fill value.
 func (im *importer) foldPositions(mode string, size, begin, end int) []int {
 	if mode != "constant" && (begin > 0 || end > 0) {
 		list := im.padPositions(mode, size, begin, end)
@@ -130,7 +129,8 @@ func (im *importer) foldPositions(mode string, size, begin, end int) []int {
 	}))
 }
 
-// foldCenterCropPad evaluates CenterCropPad: crops and pads with zeros, the same on both sides.
+// foldCenterCropPad evaluates CenterCropPad, which crops and pads with zeros, the same on both
+// sides.
 func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	t := c[0]
 	want := try.Value(c[1].Integers())
@@ -155,7 +155,7 @@ func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor 
 		}
 		more := int(want[i]) - size
 		begin := more / 2
-		if more < 0 { // of an odd difference the larger part goes at the end
+		if more < 0 { // of an odd number the larger part is cropped at the end
 			begin = -(-more / 2)
 		}
 		positions[d] = im.foldPositions("constant", size, begin, more-begin)

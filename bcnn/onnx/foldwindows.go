@@ -9,9 +9,9 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Convolutions and pools of constants: kernels that are made of others.
+// Convolutions and pools of constants, with which some exporters compute kernels.
 
-// foldWindow reads the attributes of a window of a size over pixels.
+// foldWindow reads the geometry of windows of the given size over pixels, one number per dimension.
 func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 	rank := len(pixels)
 	if rank < 1 || len(size) != rank {
@@ -21,7 +21,7 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 		Size: size, Stride: n.Sizes("strides", rank, 1), Dilation: n.Sizes("dilations", rank, 1),
 		Begin: make([]int, rank), End: make([]int, rank),
 	}
-	// What windows cover stays below an image of the largest size.
+	// So a window spans no more than an image of the largest size.
 	for d := range rank {
 		if w.Stride[d] < 1 || w.Dilation[d] < 1 || size[d] < 1 || int64(size[d])*int64(w.Dilation[d]) > pb.MaxSize {
 			try.Failf("a window of %v with strides %v and dilations %v", size, w.Stride, w.Dilation)

@@ -10,13 +10,13 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// functions are the operators that are one function, without parameters.
+// functions are the operators that are one function without parameters.
 var functions = map[string]bcnn.FunctionName{
 	"Erf": bcnn.Erf, "Exp": bcnn.Exp, "HardSwish": bcnn.HardSwish, "Mish": bcnn.Mish, "Sigmoid": bcnn.Sigmoid,
 	"Softplus": bcnn.Softplus, "Tanh": bcnn.Tanh,
 }
 
-// functionNode imports an operator of functions.
+// functionNode imports the operators of functions.
 func (im *importer) functionNode(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	return im.function(n, v)
@@ -27,13 +27,13 @@ func (im *importer) function(n *pb.Node, v *build.Value) build.Operand {
 	return im.emit(n, "", bcnn.Function{Name: functions[n.OpType]}, v)
 }
 
-// emit appends a layer of the shape of its input.
+// emit appends a layer whose output has the shape of its input.
 func (im *importer) emit(n *pb.Node, suffix string, op bcnn.Op, v *build.Value) build.Operand {
 	return build.Operand{Value: im.build.Emit(n, suffix, op, v.Shape, v)}
 }
 
-// elu imports Elu, x where x > 0, else α·(e^x − 1); Celu, in which x is divided by α
-// first; and Selu, γ times Elu.
+// elu imports Elu, which is x where x > 0 and α·(e^x − 1) elsewhere; Celu, α·(e^(x/α) − 1)
+// elsewhere; and Selu, γ·Elu.
 func (im *importer) elu(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	fallback, gamma := float32(1), float32(1)
@@ -59,7 +59,7 @@ func (im *importer) elu(n *pb.Node) build.Operand {
 	return im.emit(n, "", bcnn.PReLU{Slope: []float32{alpha}}, v)
 }
 
-// scaled makes after·f(before·x).
+// scaled returns after·f(before·v).
 func (im *importer) scaled(n *pb.Node, f bcnn.FunctionName, v *build.Value, before, after float32) build.Operand {
 	op := bcnn.Function{Name: f}
 	if before != 1 {
@@ -72,7 +72,7 @@ func (im *importer) scaled(n *pb.Node, f bcnn.FunctionName, v *build.Value, befo
 	return im.emit(n, "", bcnn.Affine{Scale: []float32{after}}, v)
 }
 
-// swish imports x·sigmoid(α·x).
+// swish imports Swish, x·sigmoid(α·x).
 func (im *importer) swish(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	alpha := n.Float("alpha", 1)
@@ -94,7 +94,7 @@ func (im *importer) gelu(n *pb.Node) build.Operand {
 	panic(try.Errorf("approximate is %s, want none or tanh", text.Quote(form)))
 }
 
-// scale returns the factor of a layer that does nothing but multiply by one number.
+// scale returns the factor of a layer that only multiplies by one number; ok is false for others.
 func scale(op bcnn.Op) (factor float64, ok bool) {
 	a, ok := op.(bcnn.Affine)
 	if !ok || len(a.Scale) != 1 || len(a.Bias) > 0 {
@@ -103,11 +103,11 @@ func scale(op bcnn.Op) (factor float64, ok bool) {
 	return float64(a.Scale[0]), true
 }
 
-// linearFrom is where the softplus of a number is the number.
+// linearFrom is the number from which on softplus(x) is x in float32.
 const linearFrom = 18
 
-// linearSoftplus recognises Where(β·x > t, x, softplus(β·x)/β) with a large t, which is
-// softplus(β·x)/β: PyTorch's softplus, and how its newer exporter writes it.
+// linearSoftplus reports whether a Where is Where(β·x > t, x, softplus(β·x)/β) with a large t. Its
+// result then is the third operand. PyTorch's newer exporter writes softplus so.
 func (im *importer) linearSoftplus(operands []build.Operand) bool {
 	above, x, y := operands[0].Value, operands[1].Value.Settled(), operands[2].Value.Settled()
 	if above == nil || x == nil || y == nil || x.Shape != y.Shape || !x.View.Equal(y.View) {
@@ -135,8 +135,8 @@ func (im *importer) linearSoftplus(operands []build.Operand) bool {
 	return layer == x.Layer && math.Abs(before*after-1) < 1e-6
 }
 
-// sigmoidOf tells of what a layer is 1 + e^(−x): the layer is the denominator of a
-// sigmoid that is written out.
+// sigmoidOf returns x if a value is 1 + e^(−x), the denominator of a sigmoid that is written out.
+// ok is false for other values.
 func (im *importer) sigmoidOf(n *pb.Node, v *build.Value) (x *build.Value, ok bool) {
 	v = v.Settled()
 	if v == nil || v.Layer < 0 {

@@ -11,8 +11,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// gatherND imports GatherND of positions of the first dimension, as PyTorch writes
-// x[:, list] between two Transposes, and of rows and columns.
+// gatherND imports GatherND with positions of the first dimension, as PyTorch writes x[:, list]
+// between two Transposes, or with rows and columns of an image.
 func (im *importer) gatherND(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	indices := im.required(n, 1)
@@ -29,8 +29,9 @@ func (im *importer) gatherND(n *pb.Node) build.Operand {
 	panic(try.Errorf("indices of dimensions %v, want a list of positions of the first dimension, or rows and columns of an image", d))
 }
 
-// gatherPixels picks rows and columns, the first two dimensions of v, by indices of which each
-// dimension moves along one of them, or none: the windows of an adaptive pool in PyTorch.
+// gatherPixels picks rows and columns, the first two dimensions of v, by indices [d0]…[dn][2].
+// Along each of d0 … dn only the row or only the column may change, or none. PyTorch writes the
+// windows of an adaptive pool so.
 func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tensor) *build.Value {
 	image := v.With(n)
 	image.View = view.View{v.View[2], v.View[3], v.View[0], v.View[1]}
@@ -45,7 +46,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 	}
 	const work = 16 // for each index and dimension
 	try.Check(im.budget.Charge(work * int64(len(list)*len(dims))))
-	// A step along a dimension moves to other rows, to other columns, or nowhere.
+	// moves[k] is 1 if rows change along dimension k, 2 if columns do, 0 if neither does.
 	moves := make([]int, len(dims))
 	stride := 2
 	strides := make([]int, len(dims))
@@ -62,8 +63,8 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 		}
 		stride *= dims[k]
 	}
-	// The positions along the dimensions that move in a direction; those that move nowhere
-	// repeat rows.
+	// For rows and then for columns, take the positions along the dimensions that change them.
+	// Dimensions that change neither repeat rows.
 	var picked [2][]int32
 	seen := make(view.View, len(dims))
 	for way, size := range []int{v.Shape.H, v.Shape.W} {

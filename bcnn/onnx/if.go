@@ -10,15 +10,14 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// maxNesting is how deep operators If may lie in each other.
+// maxNesting is how deep If operators may be nested.
 const maxNesting = 8
 
-// branches are the attributes of If, the one of a true condition first.
+// branches are the attributes of If: for a true condition, then for a false one.
 var branches = [2]string{"then_branch", "else_branch"}
 
-// ifNode imports If with a constant condition: PyTorch's older exporter asks a shape
-// whether a dimension is 1 before it squeezes it. The nodes of the branch become part of
-// the graph.
+// ifNode imports If with a constant condition. PyTorch's older exporter writes one in front of a
+// Squeeze, to ask whether the dimension is 1. The nodes of the branch become part of the graph.
 func (im *importer) ifNode(n *pb.Node) build.Operand {
 	cond := im.operand(n, 0)
 	t := cond.Constant
@@ -42,8 +41,8 @@ func (im *importer) ifNode(n *pb.Node) build.Operand {
 	return results[0]
 }
 
-// branch imports the nodes of a branch and returns its outputs. The names of its tensors
-// are forgotten, since those in another branch may be the same.
+// branch imports the nodes of a branch and returns its outputs. It forgets the names of the tensors
+// afterwards, since another branch may have the same.
 func (im *importer) branch(g *pb.Graph) []build.Operand {
 	initializers := im.model.Graph.Initializers
 	for name := range g.Initializers {
@@ -77,8 +76,8 @@ func (im *importer) branch(g *pb.Graph) []build.Operand {
 	return results
 }
 
-// reads lists the tensors that a node reads: its inputs, and those of the nodes in the
-// branches of an If.
+// reads lists the tensors that a node reads: its inputs and, for an If, whatever the nodes and
+// outputs of its branches read.
 func (im *importer) reads(n *pb.Node) ([]string, error) {
 	if n.OpType != "If" || n.Domain != "" {
 		return n.Inputs, nil
@@ -86,7 +85,7 @@ func (im *importer) reads(n *pb.Node) ([]string, error) {
 	return im.within(n, nil, 0)
 }
 
-// within appends what an If reads that lies so deep in others.
+// within appends to list what an If reads that lies depth others deep.
 func (im *importer) within(n *pb.Node, list []string, depth int) ([]string, error) {
 	if depth == maxNesting {
 		return nil, fmt.Errorf("%v: more than %d If in each other", n, maxNesting)

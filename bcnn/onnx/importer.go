@@ -14,17 +14,17 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// What is charged for a node of the graph, in the places that remember nodes and
-// tensors, and for the name of each of its tensors.
+// nodeUnits is the cost of a node in all lists of nodes and tensors, nameUnits that of the name of
+// one of its tensors.
 const (
 	nodeUnits = 256
 	nameUnits = 64
 )
 
-// maxEnds is how many inputs and outputs a graph may have.
+// maxEnds is the largest number of inputs, and of outputs, of a graph.
 const maxEnds = 64
 
-// importer turns a graph into a network, node by node.
+// importer turns a graph into a network, node by node. One importer makes one attempt.
 type importer struct {
 	model  *pb.Model
 	opts   Options
@@ -32,24 +32,24 @@ type importer struct {
 	eval   *eval.Evaluator
 	build  *build.Builder
 
-	env    map[string]build.Operand
-	folded []bool // by node: it is constant
-	needed []bool // by node: an output depends on it
-	batch  int    // the batch size in the file, 0 if dynamic
+	env    map[string]build.Operand // by tensor
+	folded []bool                   // by node: it is constant
+	needed []bool                   // by node: an output depends on it
+	batch  int                      // the batch size in the file, 0 if dynamic
 
-	infos     map[string]pb.ValueInfo // what the file declares, once it is needed
+	infos     map[string]pb.ValueInfo // see declared; nil until it is needed
 	cancelled []string                // see Report
 
-	types  map[string]pb.DataType // by tensor: what it is in the file where it is computed as FLOAT, see inFloat
-	lines  map[string]bool        // by tensor: one dimension, behind a batch of 1 that it lacks
-	inside map[string]bool        // by tensor, see continues: the network computes with it
-	// By layer: what it is the square root of, what it repeats along dimensions of 1, and the
-	// operands of the Where that it is. Each holds as long as the layer is seen as it was then.
+	types  map[string]pb.DataType // by tensor: the file's type where it is not FLOAT, see inFloat
+	lines  map[string]bool        // by tensor: a vector without its batch of 1, see gatherLine
+	inside map[string]bool        // by tensor: the network computes with it, see continues
+	// By layer: the value that it is the square root of, and the value that it repeats along
+	// dimensions of 1. Both hold while the layer is seen through the view that it had then.
 	roots    map[int]*build.Value
 	repeated map[int]repetition
 }
 
-// repetition says what is repeated, and how the result was seen.
+// repetition is the value that a layer repeats, and the view of the result.
 type repetition struct {
 	of   *build.Value
 	seen view.View
@@ -71,7 +71,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 	return im
 }
 
-// tolerance is how far weights may be from what they are taken for, relative to α.
+// tolerance returns the distance of weights from what they are taken for, relative to α.
 func tolerance(opts Options) float64 {
 	if opts.WeightTolerance == 0 {
 		return DefaultWeightTolerance
@@ -79,7 +79,7 @@ func tolerance(opts Options) float64 {
 	return max(opts.WeightTolerance, 0)
 }
 
-// run imports the graph, whose inputs are seen in these ways.
+// run imports the graph with the given layout of each input.
 func (im *importer) run(inputs []layout) error {
 	g := im.model.Graph
 	for i, l := range inputs {
@@ -115,7 +115,7 @@ func (im *importer) run(inputs []layout) error {
 	if err == nil {
 		err = im.sources()
 	}
-	if over := im.build.Err(); over != nil { // and what came of it
+	if over := im.build.Err(); over != nil { // the cause of other errors
 		return over
 	}
 	if over := im.budget.Charge(0); over != nil {
@@ -131,7 +131,7 @@ func (im *importer) run(inputs []layout) error {
 	return err
 }
 
-// reached marks the nodes that the outputs depend on.
+// reached marks the nodes that the outputs depend on. It fails if two nodes write one tensor.
 func (im *importer) reached(outputs []pb.ValueInfo) ([]bool, error) {
 	g := im.model.Graph
 	maker := make(map[string]*pb.Node, len(g.Nodes))
@@ -169,7 +169,7 @@ func (im *importer) reached(outputs []pb.ValueInfo) ([]bool, error) {
 	return reached, nil
 }
 
-// lookup returns a tensor of the graph by its name.
+// lookup returns a tensor of the graph, unpacking an initialiser at its first use.
 func (im *importer) lookup(name string) build.Operand {
 	if r, ok := im.env[name]; ok {
 		return r
@@ -183,15 +183,15 @@ func (im *importer) lookup(name string) build.Operand {
 	return im.env[name]
 }
 
-// lend gives what stands for a tensor, in a node that is made of another one, a name: one that
-// no file has, because of pb.Forbidden.
+// lend makes r an input of a rewritten copy of a node. It returns the name under which the copy
+// reads it, made of name and as, which no tensor of a file can have because of pb.Forbidden.
 func (im *importer) lend(name, as string, r build.Operand) string {
 	name += pb.Forbidden + as
 	im.env[name] = r
 	return name
 }
 
-// operand returns an input of a node.
+// operand returns input i of a node. It fails if it is missing or a sequence.
 func (im *importer) operand(n *pb.Node, i int) build.Operand {
 	name := n.Input(i)
 	if name == "" {
@@ -204,7 +204,7 @@ func (im *importer) operand(n *pb.Node, i int) build.Operand {
 	return r
 }
 
-// operands returns the first k inputs.
+// operands returns all inputs of a node, which must be k.
 func (im *importer) operands(n *pb.Node, k int) []build.Operand {
 	if len(n.Inputs) != k {
 		try.Failf("%d inputs, want %d", len(n.Inputs), k)
@@ -216,7 +216,7 @@ func (im *importer) operands(n *pb.Node, k int) []build.Operand {
 	return list
 }
 
-// constant returns an input that must be constant, or nil if it is left out.
+// constant returns input i, which must be constant, or nil if it is left out.
 func (im *importer) constant(n *pb.Node, i int) *eval.Tensor {
 	if n.Input(i) == "" {
 		return nil
@@ -228,7 +228,7 @@ func (im *importer) constant(n *pb.Node, i int) *eval.Tensor {
 	return r.Constant
 }
 
-// required is constant for an input that must be there.
+// required is constant for an input that must not be left out.
 func (im *importer) required(n *pb.Node, i int) *eval.Tensor {
 	t := im.constant(n, i)
 	if t == nil {
@@ -237,8 +237,7 @@ func (im *importer) required(n *pb.Node, i int) *eval.Tensor {
 	return t
 }
 
-// value returns an input that must be computed, with nothing pending but what
-// its layer can take in.
+// value returns input i, which must be computed. A function or windows may be pending on it.
 func (im *importer) value(n *pb.Node, i int) *build.Value {
 	r := im.operand(n, i)
 	if r.Value == nil {
@@ -247,15 +246,15 @@ func (im *importer) value(n *pb.Node, i int) *build.Value {
 	return r.Value
 }
 
-// settled is value as real numbers with nothing pending.
+// settled is value for real numbers, with nothing pending.
 func (im *importer) settled(n *pb.Node, i int) *build.Value {
 	v := im.value(n, i)
 	try.Check(v.CheckReal())
 	return im.build.Settle(v)
 }
 
-// output returns the layer that computes an output of the graph, and says which that is.
-// It is none of the layers that others are.
+// output returns the layer that computes an output of the graph, and sets its Source. If that layer
+// is among others already, it emits a copy.
 func (im *importer) output(name string, r build.Operand, others []int) (layer int) {
 	if r.Parts != nil {
 		try.Failf("it is a sequence of tensors")
@@ -267,7 +266,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		return r.Value.Layer
 	}
 	form := bcnn.SourceValues
-	if im.build.Within(r.Value, mostNumber) { // truth values, and integers
+	if im.build.Within(r.Value, mostNumber) { // truth values and integers
 		form = map[pb.DataType]bcnn.SourceType{
 			pb.Bool: bcnn.SourceUint8, pb.Uint8: bcnn.SourceUint8, pb.Int8: bcnn.SourceInt8, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64,
 		}[r.Value.Type]
@@ -284,8 +283,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	if !view.IsBatch(v.View[0]) {
 		try.Failf("its first dimension is not the batch")
 	}
-	// Feature maps stay NHWC, however their dimensions are grouped; anything else becomes a
-	// vector.
+	// Images stay NHWC however their dimensions are grouped. Anything else becomes a vector.
 	if v.CheckImage() == nil {
 		v = im.build.Ordered(v.Node, v)
 	}

@@ -13,14 +13,14 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// layout is a way to see the graph's input as an image.
+// layout is a way to see an input of the graph as images.
 type layout struct {
 	info  pb.ValueInfo
 	shape bcnn.Shape
 	view  view.View
 }
 
-// graphInputs returns the inputs that are not initialisers.
+// graphInputs returns the inputs of the graph that are not initialisers.
 func graphInputs(g *pb.Graph) ([]pb.ValueInfo, error) {
 	var found []pb.ValueInfo
 	for _, in := range g.Inputs {
@@ -40,8 +40,8 @@ func graphInputs(g *pb.Graph) ([]pb.ValueInfo, error) {
 	return found, nil
 }
 
-// inputLayouts returns the ways to see the graph's inputs, the likeliest first: number i
-// of them sees each input in the way number i, or the last that it has.
+// inputLayouts returns the combinations of layouts to try, the likeliest first, each with a layout
+// per input. Combination i has layout i of each input, or its last one.
 func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([][]layout, error) {
 	inputs, err := graphInputs(g)
 	if err != nil {
@@ -72,9 +72,9 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([][]layout, err
 	return all, nil
 }
 
-// layoutsOf returns the ways to see an input.
+// layoutsOf returns the possible layouts of an input, the likeliest first.
 func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([]layout, error) {
-	// Inputs and nodes are looked through below.
+	// The loops below visit all inputs and nodes.
 	if err := e.Budget.Charge(nameUnits * int64(len(g.Inputs)+len(g.Nodes))); err != nil {
 		return nil, err
 	}
@@ -90,7 +90,7 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	switch rest := in.Dims[1:]; len(rest) {
 	case 1:
 		s := ways.add(absent, absent, rest[0], func(s bcnn.Shape) view.View { return view.Vector(s.C) })
-		// A vector may be reshaped to an image first.
+		// The graph may reshape the vector to an image.
 		ways.list = append(ways.list, reshapedInput(e, g, in, s.C)...)
 	case 2:
 		ways.sequence(rest, sequences(g), transposes)
@@ -107,19 +107,19 @@ func layoutsOf(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, opts Options) ([
 	return ways.list, nil
 }
 
-// ways are those to see an input.
+// ways collects the layouts of an input.
 type ways struct {
 	in    pb.ValueInfo
-	given bcnn.Shape // by the options; 0 where they say nothing
+	given bcnn.Shape // Options.InputShape
 	list  []layout
-	open  error // why a dimension is not known
+	open  error // why a size is not known: the first reason
 }
 
-// absent is a dimension that a file does not have.
+// absent is a dimension that the file does not have.
 var absent = pb.Dim{Size: 1}
 
-// fixed takes a dimension from the file, or else from the options: 0, and open says why, where
-// neither fits.
+// fixed returns the size of a dimension: that of the file, or that of the options if the file
+// leaves it open. If there is neither, or they differ, it returns 0 and sets open.
 func (w *ways) fixed(d pb.Dim, option int) int {
 	var err error
 	switch dynamic := d.Name != "" || d.Size == 0; {
@@ -141,7 +141,7 @@ func (w *ways) fixed(d pb.Dim, option int) int {
 	return 0
 }
 
-// add adds one where its dimensions are known.
+// add adds a layout if all of its sizes are known.
 func (w *ways) add(height, width, channels pb.Dim, seen func(bcnn.Shape) view.View) bcnn.Shape {
 	s := bcnn.Shape{H: w.fixed(height, w.given.H), W: w.fixed(width, w.given.W), C: w.fixed(channels, w.given.C)}
 	if s.H > 0 && s.W > 0 && s.C > 0 {
@@ -150,8 +150,8 @@ func (w *ways) add(height, width, channels pb.Dim, seen func(bcnn.Shape) view.Vi
 	return s
 }
 
-// sequence adds those of two dimensions behind the batch: positions of channels, before images
-// of one channel where the graph has layers on sequences.
+// sequence adds the layouts of two dimensions behind the batch: sequences, which are channels and
+// positions, and images of one channel. Sequences come first if the graph has layers on them.
 func (w *ways) sequence(d []pb.Dim, sequences, transposes bool) {
 	images := func() { w.add(d[0], d[1], absent, func(s bcnn.Shape) view.View { return view.NHWC(s)[:3] }) }
 	if !sequences {
@@ -170,8 +170,8 @@ func (w *ways) sequence(d []pb.Dim, sequences, transposes bool) {
 	}
 }
 
-// image adds those of three dimensions behind the batch. Images have one channel or three.
-// Elsewhere a Transpose may tell that the file is NHWC.
+// image adds the layouts of three dimensions behind the batch. A dimension of 1 or 3 is likely that
+// of the channels. Otherwise a graph with a Transpose may be NHWC.
 func (w *ways) image(d []pb.Dim, transposes bool) {
 	colours := func(d pb.Dim) bool { return d.Size == 1 || d.Size == 3 }
 	last := colours(d[2]) && !colours(d[0])
@@ -182,13 +182,13 @@ func (w *ways) image(d []pb.Dim, transposes bool) {
 	if transposes && !last {
 		w.add(d[0], d[1], d[2], view.NHWC)
 	}
-	if len(w.list) > 0 { // a size in the options may fit one layout only
+	if len(w.list) > 0 { // a size in the options may contradict one layout only
 		w.open = nil
 	}
 }
 
-// sequences reports whether the graph has convolutions or norms of sequences: of
-// batch, channels and positions.
+// sequences reports whether the graph has convolutions of sequences: of batch, channels and
+// positions.
 func sequences(g *pb.Graph) bool {
 	return slices.ContainsFunc(g.Nodes, func(n *pb.Node) bool {
 		w := g.Initializers[n.Input(1)]
@@ -196,8 +196,8 @@ func sequences(g *pb.Graph) bool {
 	})
 }
 
-// reshapedInput returns the layouts of an input vector that a Reshape with
-// constant dimensions turns into images.
+// reshapedInput returns the layouts of an input vector of n values that a Reshape with constant
+// dimensions turns into images, nil if there is none.
 func reshapedInput(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, n int) []layout {
 	for _, node := range g.Nodes {
 		if node.OpType != "Reshape" || node.Input(0) != in.Name {
@@ -239,7 +239,7 @@ func reshapedInput(e *eval.Evaluator, g *pb.Graph, in pb.ValueInfo, n int) []lay
 	return nil
 }
 
-// begin sets up input number i of the network.
+// begin sets up input i of the network.
 func (im *importer) begin(i int, l layout) error {
 	if err := im.build.CheckShape(l.shape); err != nil {
 		return err
@@ -248,7 +248,7 @@ func (im *importer) begin(i int, l layout) error {
 		if d.Size < 0 || d.Size > pb.MaxSize {
 			return fmt.Errorf("the batch size is %d", d.Size)
 		}
-		im.batch = int(d.Size) // 0: not given
+		im.batch = int(d.Size) // 0 if it is not given
 	}
 	var opts Options // which are about the first input
 	if i == 0 {

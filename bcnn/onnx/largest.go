@@ -11,10 +11,10 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// The largest values along a dimension, and where they are.
+// ArgMax, ArgMin and TopK of values.
 
-// largest returns the first input of a node that looks for values along an axis, negated
-// where it looks for the smallest ones.
+// largest returns the first input of a node, arranged so that the axis of the node runs over the
+// channels if it can be, and the axis. If smallest is set the values are negated.
 func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.Value, int) {
 	v := im.value(n, 0)
 	a := n.Int("axis", fallback)
@@ -28,7 +28,7 @@ func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.V
 	return v, axis
 }
 
-// topK imports TopK over channels: values and numbers of channels, largest first.
+// topK imports TopK over channels: values and channel indices, the largest first.
 func (im *importer) topK(n *pb.Node) build.Operand {
 	largest := n.Int("largest", 1)
 	k := n.Int("k", -1) // before opset 10
@@ -59,10 +59,10 @@ func (im *importer) topK(n *pb.Node) build.Operand {
 	return values
 }
 
-// read reports whether a node or the graph's outputs read a tensor.
+// read reports whether a needed node reads a tensor, or it is an output of the graph.
 func (im *importer) read(name string) bool {
 	if im.budget.Charge(int64(len(im.model.Graph.Nodes))) != nil {
-		return true // which the caller of the handler sees
+		return true // the caller of the handler sees the error
 	}
 	return slices.ContainsFunc(im.model.Graph.Outputs, func(o pb.ValueInfo) bool { return o.Name == name }) ||
 		slices.ContainsFunc(im.model.Graph.Nodes, func(n *pb.Node) bool {
@@ -71,8 +71,9 @@ func (im *importer) read(name string) bool {
 		})
 }
 
-// overChannelsOf returns a value as an image whose channels are a dimension of it, and its
-// rows and columns the others.
+// overChannelsOf returns a value as an image with dimension dim as its channels and the others as
+// its rows and columns. It returns the value itself if dim runs over all channels or all values, or
+// is the batch.
 func (im *importer) overChannelsOf(n *pb.Node, v *build.Value, dim int) *build.Value {
 	d := v.View[dim]
 	if view.IsBatch(d) || view.Only(d, view.C) && view.Product(d) == v.Shape.C || view.Product(d) == v.Shape.Values() || len(v.View) > 4 || v.Hole {
@@ -100,7 +101,7 @@ func (im *importer) argMax(n *pb.Node) build.Operand {
 	last := n.Int("select_last_index", 0)
 	keep := n.Int("keepdims", 1)
 	size := view.Product(v.View[axis])
-	if last != 0 { // the first one from the end
+	if last != 0 { // the first of the reversed channels
 		if view.IsBatch(v.View[axis]) {
 			try.Failf("it would compare images of the batch")
 		}

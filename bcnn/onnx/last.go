@@ -7,10 +7,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// channelsLast lets the handler of an operator on images import that of QONNX's domain
-// channels_last: the channels of the first input and of the result are the last
-// dimension, and those of a convolution's weights. The second input of the other operators
-// is a vector, which stays as it is.
+// channelsLast makes of the handler of an operator on images one for QONNX's domain channels_last,
+// in which channels are the last dimension of the first input, of the result and of a convolution's
+// weights. The second input of other operators is a vector, which stays as it is.
 func channelsLast(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
 		m := *n
@@ -36,7 +35,7 @@ func rankOf(r build.Operand) int {
 	return len(r.Value.View)
 }
 
-// lastFirst makes the last dimension the second one.
+// lastFirst returns the permutation that moves the last dimension to position 1.
 func lastFirst(rank int) []int {
 	perm := make([]int, rank)
 	for i := range perm {

@@ -10,8 +10,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// linear are the operands of QuantizeLinear and DequantizeLinear: scale and zero are
-// one number each, or one for each position of an axis.
+// linear are the operands of QuantizeLinear and DequantizeLinear. scale and zero are one number, or
+// one for each position of an axis.
 type linear struct {
 	x           build.Operand
 	scale, zero *eval.Tensor // zero may be nil
@@ -24,7 +24,7 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 	if block := n.Int("block_size", 0); block != 0 {
 		try.Failf("a scale for each block is not supported")
 	}
-	dims := slices.Repeat([]int{1}, rankOf(l.x)) // of scales beside x
+	dims := slices.Repeat([]int{1}, rankOf(l.x)) // dimensions that scales are broadcast to
 	if l.x.Constant != nil {
 		dims = l.x.Constant.Dims
 	}
@@ -61,8 +61,8 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 	return l
 }
 
-// computed applies operators to constants one after the other, each to the result and
-// the next constant.
+// computed applies binary operators in turn, each to the result so far and a constant of with. It
+// leaves out operators whose constant is nil.
 func (im *importer) computed(t *eval.Tensor, ops []string, with ...*eval.Tensor) *eval.Tensor {
 	for i, op := range ops {
 		if with[i] == nil {
@@ -73,8 +73,8 @@ func (im *importer) computed(t *eval.Tensor, ops []string, with ...*eval.Tensor)
 	return t
 }
 
-// dequantizeLinear imports DequantizeLinear, (x − zero)·scale: of weights that are
-// stored as integers, and of what QuantizeLinear has made.
+// dequantizeLinear imports DequantizeLinear, (x − zero)·scale: of weights that are stored as
+// integers, and of values behind QuantizeLinear.
 func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	l := im.linear(n)
 	of := func(args []*eval.Tensor) *eval.Tensor {
@@ -109,8 +109,7 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	return build.Operand{Value: scaled}
 }
 
-// quantizeLinear imports QuantizeLinear: x/scale, rounded, plus zero, within the limits
-// of bytes.
+// quantizeLinear imports QuantizeLinear: x/scale, rounded, plus zero, limited to INT8 or UINT8.
 func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 	l := im.linear(n)
 	typ := pb.Uint8

@@ -11,10 +11,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Means over neighbouring channels, which local response normalisation divides by.
+// Local response normalisation, which divides by a mean over neighbouring channels.
 
-// lrn imports LRN, x / (bias + alpha·mean(x²))^beta with the mean over size neighbouring
-// channels, of which those outside count as 0.
+// lrn imports LRN, x / (bias + alpha·mean(x²))^beta. The mean is over size neighbouring channels;
+// those outside count as 0.
 func (im *importer) lrn(n *pb.Node) build.Operand {
 	v := im.settledImage(n)
 	v = im.build.Settle(v)
@@ -37,8 +37,8 @@ func (im *importer) lrn(n *pb.Node) build.Operand {
 	return im.ofValues(n, "Mul", v, divisor.Value)
 }
 
-// meanAcross is the mean of every k neighbouring channels of an image, with so many zeros
-// before and after them, which count or not: a product with a band of weights.
+// meanAcross returns the mean of every k neighbouring channels of an image with before and after
+// channels of zeros around it, as a 1×1 convolution. count says that the zeros count.
 func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int, count bool) *build.Value {
 	shape := v.Shape
 	shape.C += before + after - k + 1
@@ -64,8 +64,8 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	return y
 }
 
-// poolAcross lets the handler of AveragePool import one over the channels of images that
-// have become the depth of volumes, as PyTorch writes local response normalisation.
+// poolAcross wraps the handler of AveragePool. It also takes a pool over the channels of images
+// that have become the depth of volumes, as PyTorch writes local response normalisation.
 func poolAcross(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
@@ -73,7 +73,7 @@ func poolAcross(images handler) handler {
 			return images(im, n)
 		}
 		v = im.build.Settle(v)
-		const depth = 1 // the dimension that an image lacks
+		const depth = 1 // the dimension that the image lacks
 		image := v.With(n)
 		image.View = edit(v.View, []int{depth}, false, nil)
 		if image.CheckImage() != nil || !slices.Equal(image.View[1], view.Whole(view.C, v.Shape.C)) {

@@ -10,8 +10,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// maxMetadata is the longest entry in bytes: what the header of a .bcnn file has
-// room for.
+// maxMetadata is the size of the longest entry in bytes: the header of a .bcnn file has room for
+// it.
 const maxMetadata = 4 << 20
 
 type metadata struct {
@@ -20,7 +20,7 @@ type metadata struct {
 	resize int
 }
 
-// describe reads what metadata_props say, unless the options do.
+// describe returns what the options say, and what metadata_props say where they do not.
 func describe(m *pb.Model, opts Options, work *budget.Budget) (metadata, error) {
 	meta := metadata{opts.Name, opts.Labels, opts.Resize}
 	for _, key := range []string{"name", "labels", "resize"} {

@@ -43,8 +43,8 @@ func (im *importer) batchNorm(n *pb.Node) build.Operand {
 		if lists[i] = from; slices.Equal(channels, view.Whole(view.C, v.Shape.C)) {
 			continue
 		}
-		// They are in another order in memory, or only a part of the dimension that is
-		// the channels there, as where a vector has become an image.
+		// The channels have another order in memory, or dimension 1 is only a part of them, as in a
+		// vector that has become an image.
 		lists[i] = im.build.Floats(v.Shape.C)
 		try.Check(im.budget.Charge(int64(len(channels)) * int64(v.Shape.C)))
 		for c := range lists[i] {

@@ -12,19 +12,19 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// errUnsupported is the reason of an operator that no layer does.
+// errUnsupported is the reason of an operator that has no layer.
 var errUnsupported = errors.New("this operator is not supported")
 
-// errNotFolded is the reason of an operator that makes a constant of others and is not evaluated.
+// errNotFolded is the reason of an operator on constants that is not evaluated.
 var errNotFolded = errors.New("this operator is not evaluated, though all of its inputs are constant")
 
-// errConstant is the reason of an input that must be computed.
+// errConstant is the reason of a constant input that must be computed.
 var errConstant = errors.New("is constant")
 
-// errMissing is the reason of a tensor that nothing gives.
+// errMissing is the reason of a tensor that nothing computes.
 var errMissing = errors.New("is given by no initialiser and is not the first output of an earlier node")
 
-// last are operators that only turn the output into another form.
+// last are operators that only postprocess the output of a network.
 var last = []string{"Hardmax"}
 
 // integers reports whether an operator computes with integers and their scales.
@@ -32,7 +32,7 @@ func integers(op string) bool {
 	return strings.HasPrefix(op, "QLinear") || op == "ConvInteger" || op == "MatMulInteger" || op == "DynamicQuantizeLinear"
 }
 
-// obstacle describes what stands in the way, in the terms of Options.
+// obstacle describes an obstacle of the builder in the terms of Options.
 func obstacle(o build.Obstacle) bcnn.Obstacle {
 	out := bcnn.Obstacle{Index: o.Node.Position(), Err: o.Err}
 	if o.Node != nil {
@@ -63,8 +63,7 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 	return out
 }
 
-// blind reports whether a node reads a tensor of which not even the dimensions are
-// known.
+// blind reports whether a node reads a hole of unknown dimensions.
 func (im *importer) blind(n *pb.Node) bool {
 	return slices.ContainsFunc(n.Inputs, func(name string) bool {
 		v := im.env[name].Value
@@ -72,9 +71,8 @@ func (im *importer) blind(n *pb.Node) bool {
 	})
 }
 
-// unsure reports whether a node reads a hole that stands for a tensor of truth
-// values, such as a comparison of two images: what can be done with it depends on
-// what it would have been.
+// unsure reports whether a node reads a hole that stands for truth values, such as a comparison of
+// images. An error of such a node may only follow from the hole.
 func (im *importer) unsure(n *pb.Node) bool {
 	return slices.ContainsFunc(n.Inputs, func(name string) bool {
 		v := im.env[name].Value
@@ -82,15 +80,14 @@ func (im *importer) unsure(n *pb.Node) bool {
 	})
 }
 
-// activations are operators on single values that no layer does, besides those that
-// constants have.
+// activations are operators that keep the dimensions of their input, as those of eval.UnaryOps do.
 var activations = []string{
 	"Celu", "Clip", "Elu", "Gelu", "HardSigmoid", "HardSwish", "LeakyRelu", "LogSoftmax", "Mish", "PRelu", "Selu", "Shrink",
 	"Softmax", "Softplus", "Softsign", "Swish", "ThresholdedRelu",
 }
 
-// hole gives the outputs of a node that no layer can be made of. err is nil where
-// the only reason is an obstacle before it.
+// hole makes holes of the outputs of a node that no layer can be made of. err is nil if the only
+// reason is an obstacle before it.
 func (im *importer) hole(n *pb.Node, err error) error {
 	if err := im.budget.Charge(nameUnits * int64(len(n.Inputs)+len(n.Outputs))); err != nil {
 		return err
@@ -130,8 +127,8 @@ func (im *importer) hole(n *pb.Node, err error) error {
 	return im.build.Err()
 }
 
-// declared takes the dimensions of a tensor from what the file declares of it, if it
-// does.
+// declared sets shape, view and type of v to what the file declares of a tensor, if it does, and if
+// that is a vector or an image of known size.
 func (im *importer) declared(name string, v *build.Value) error {
 	if im.infos == nil {
 		var err error

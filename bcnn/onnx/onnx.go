@@ -1,69 +1,84 @@
-// Package onnx imports binary and float convolutional networks from ONNX
-// files.
+// Package onnx imports binary and float convolutional networks from ONNX files, opset 7 and later.
 //
-// What a file computes in FLOAT16, BFLOAT16 or DOUBLE is computed in float32, without the
-// rounding of the file; see Report.Deviations. Constants are folded in the type that the file has.
+// The importer evaluates constants, turns NCHW into NHWC, and follows thresholds, roundings and
+// limits through whatever operators an exporter has written them with (see internal/build). Package
+// simplify then finds the binary layers: those whose weights are ±α for one α per filter, or small
+// multiples of it, and whose inputs have a few levels. What a bcnn.Network cannot represent is an
+// error that names all such nodes (see bcnn.ObstaclesError); nothing is approximated silently.
 //
-// The importer evaluates what is constant, recognises the ways in which
-// exporters write binarisation and quantisation (see internal/build), turns NCHW into NHWC, and
-// finds the layers whose weights are ±1, or ±α per output filter, or small multiples of
-// it, and activations of a few levels. What a
-// bcnn.Network cannot represent is an error that names all such nodes (see
-// bcnn.ObstaclesError); nothing is approximated silently.
+// FLOAT16, BFLOAT16 and DOUBLE tensors are computed in float32, without the rounding of the file;
+// see Report.Deviations. Constants are evaluated in the type that the file gives them.
 //
-// Operators: Abs, Add, ArgMax, ArgMin, AveragePool, BatchNormalization,
-// Cast, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns, Constant, Conv,
-// ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of a constant, Elu, Erf, Exp, Expand, Flatten, Floor, Gather of channels,
-// rows or columns, and of windows (F.unfold), GatherND of a list of them or of rows and columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool,
-// GroupNormalization, HardSigmoid, HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
-// LeakyRelu, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max, MaxPool (dilated, too), Mean, Min,
-// MeanVarianceNormalization, Mish, Mul, Neg, Pad, Pow (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear,
-// Reciprocal, ReduceL1, ReduceL2, ReduceMax, ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare
-// over heights, widths and channels or groups of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
-// Round, Selu, Shape, Shrink, Sigmoid, Sign, RMSNormalization, Slice and Split of channels, rows or columns, Softmax,
-// Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK
-// over channels, Transpose, Unsqueeze, Where, the
-// comparisons and And, Or, Xor and Not of them, QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant and Trunc (and its domain
-// channels_last), bitcnn Binarize. Opset 7 and later.
+// # Operators
 //
-// What depends on constants alone is evaluated, by all of these operators but Col2Im, ConvTranspose, LRN,
-// Resize, Upsample and those of QONNX that compute with windows, and by what exporters compute shapes and weights with: BitShift, Bitwise*, CastLike, CenterCropPad, Compress,
-// ConstantOfShape, CumSum, EyeLike, GatherElements, Hardmax, IsInf, IsNaN, Log, Mod, NonZero, OneHot, Range, Reduce*, ReverseSequence, Scatter*,
-// Size, Trilu, Unique, and the other functions of single values.
+// On computed tensors: Abs, Add, And, ArgMax, ArgMin, AveragePool, BatchNormalization, Cast,
+// CastLike, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns,
+// Constant, Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum with a
+// constant, Elu, Equal, Erf, Exp, Expand, Flatten, Floor, Gather of channels, rows or columns, and
+// of windows (F.unfold), GatherND of a list of them or of rows and columns, Gelu, Gemm,
+// GlobalAveragePool, GlobalMaxPool, Greater, GreaterOrEqual, GroupNormalization, HardSigmoid,
+// HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
+// LeakyRelu, Less, LessOrEqual, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max,
+// MaxPool (dilated, too), Mean, MeanVarianceNormalization, Min, Mish, Mul, Neg, Not, Or, Pad, Pow
+// (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear, Reciprocal, ReduceL1, ReduceL2, ReduceMax,
+// ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare over heights, widths and channels or groups
+// of them, Relu, Reshape, Resize and Upsample of heights and widths (nearest, linear, cubic),
+// RMSNormalization, Round, Selu, Shape, Shrink, Sigmoid, Sign, Size, Slice and Split of channels,
+// rows or columns, Softmax, Softplus, Softsign, SpaceToDepth, SplitToSequence and the operators of
+// sequences, Sqrt, Squeeze, Sub, Sum, Swish, Tanh, ThresholdedRelu, Tile, TopK over channels,
+// Transpose, Unsqueeze, Where, Xor; of QONNX BipolarQuant, Im2Col, IntQuant, MultiThreshold, Quant
+// and Trunc, and its domain channels_last; of the domain bitcnn Binarize.
 //
-// Convolutions, pools and Resize may be one-dimensional, of batch, channels and positions:
-// images of one row. Numbers of channels (ArgMax, TopK) are float32 in a network, and
-// bcnn.SourceInt64 says that they were integers; truth values are 0 and 1, bcnn.SourceUint8.
+// On constants: the same, but for Binarize, Col2Im, ConvTranspose, Im2Col, LRN, MultiThreshold,
+// Resize, Trunc and Upsample; and the operators with which exporters compute shapes and weights:
+// BitShift, Bitwise*, CenterCropPad, Compress, ConstantOfShape, CumSum, EyeLike, GatherElements,
+// Hardmax, IsInf, IsNaN, Log, Mod, NonZero, OneHot, Range, Reduce*, ReverseSequence, Scatter*,
+// Trilu, Unique, and the other functions of single values.
+//
+// Convolutions, pools and Resize may be one-dimensional (batch, channels, positions); their tensors
+// become images of one row. Channel indices, which ArgMax and TopK give, are float32 in a network;
+// bcnn.SourceInt64 says that they were integers in the file. Truth values are 0 and 1, and
+// bcnn.SourceUint8.
 //
 // # Cost
 //
-// Files may come from strangers. An import allocates at most 64 MiB and 128 bytes
-// for each byte of the files that it reads, and takes steps in proportion, for
-// each of the at most three ways to see the input that it tries, twice where none fits
-// unless values are put in another order in memory; Options.Limits
-// bound the rest. More is an error. Whoever adds an operator keeps to this: a loop
-// whose length the file decides, and memory whose size it decides, are charged to
-// the budget before (budget.Loop does it for loops). TestCost and FuzzCost find
-// what is not.
+// Files may come from strangers. An import allocates at most 64 MiB and 128 bytes for each byte of
+// the files that it reads, and takes steps in proportion. That holds for each attempt: up to three
+// layouts of the input are tried, and each a second time, with values put in another order in
+// memory, if none of them fits without. Options.Limits bound the rest. More is an error.
+//
+// Whoever adds an operator keeps to this: a loop whose length the file decides, and memory whose
+// size it decides, are charged to the budget first (budget.Loop does it for loops). TestCost and
+// FuzzCost find what is not.
 //
 // # Rooms
 //
-// A file goes through these packages; each knows those before it only.
+// A file goes through these packages; each knows only those before it.
 //
 //	internal/pb     messages of the format, and the attributes of nodes
 //	internal/eval   constants: unpacked, computed with, moved
 //	internal/view   how the dimensions of a tensor lie in memory
-//	internal/build  layers of values: what is pending on them, steps, weights
+//	internal/build  layers: what is pending on a value, steps, weights
 //	onnx            the graph: its files, inputs, operators, report
 //
-// Here, operators.go is the table of operators, and a family of them is a file of
-// its own: conv, dense, pool, average, pad, normalization, activation, function, elementwise,
-// arithmetic, quantize, linear, reshape, constants, select, if, slice, sequence, channels, gathernd, windows, lrn, resize, transposed,
-// spatial, largest; fold, foldmoves and foldwindows evaluate. An operator reads attributes (pb) and
-// operands (importer.go), computes with constants (eval) or makes layers (build).
+// Here, operators.go is the table of operators, and each family of them has a file. An operator
+// reads attributes (pb) and operands (importer.go), and computes with constants (eval) or makes
+// layers (build). Files whose names do not tell which operators they have:
 //
-// The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the
-// operators: https://onnx.ai/onnx/operators/.
+//	across        convolutions over the channels of one pixel (ECA)
+//	batch         constants computed from the batch size
+//	fold*         operators on constants alone
+//	largest       ArgMax and TopK of values; select of constants
+//	last          the domain channels_last of QONNX
+//	linear        QuantizeLinear and DequantizeLinear
+//	quotient      quotients, roots, powers and normalisations of values
+//	rows          matrices whose rows are the positions of all images
+//	spatial       one-dimensional operators as operators on images
+//	standardised  normalisations of constants
+//	windows       convolutions written as im2col and a product
+//
+// The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3; the operators:
+// https://onnx.ai/onnx/operators/.
 package onnx
 
 import (
@@ -85,59 +100,57 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// DefaultWeightTolerance is what the rounding of float32 leaves of weights ±α in a file:
-// sums that an exporter has computed, such as w + (sign(w) − w), miss ±1 by some 1e-7.
+// DefaultWeightTolerance is how far weights may be from ±α, as a fraction of α. It covers the
+// float32 rounding of exporters: sums such as w + (sign(w) − w) miss ±1 by about 1e-7.
 const DefaultWeightTolerance = 1e-6
 
-// Options are the options of an import. The zero value is good for most files. What is
-// said of the input is about the first, where the graph has several.
+// Options are the options of an import. The zero value is good for most files. If the graph has
+// several inputs, the options about the input apply to the first.
 type Options struct {
-	// InputType is the type that the network is fed with. 0 means that of the
-	// graph's input: bcnn.Uint8 for UINT8, bcnn.Float32 for FLOAT. With
-	// bcnn.Uint8, a graph that takes FLOAT is fed with the values of the bytes.
+	// InputType is the type of the bytes or floats that the network is fed with. 0 means the type
+	// of the graph's input: bcnn.Uint8 for UINT8, bcnn.Float32 for FLOAT. With bcnn.Uint8, a graph
+	// that takes FLOAT is fed with the values of the bytes.
 	InputType bcnn.DType
-	// InputShape gives the dimensions that the file leaves open, apart from the
-	// batch. Fields of 0 leave it to the file.
+	// InputShape gives dimensions that the file leaves open, apart from the batch. A field of 0
+	// leaves the dimension to the file.
 	InputShape bcnn.Shape
-	// Mean and Scale put (x − Mean)·Scale before a graph that takes FLOAT: one
-	// value, one per channel, or none.
+	// Mean and Scale put (x − Mean)·Scale in front of a graph that takes FLOAT: one value, one per
+	// channel, or none.
 	Mean, Scale []float32
-	// SignOfZero asks for a network of ±1 where the ONNX operator Sign stands, whose
-	// result for 0 is 0. Without it, a Sign is exact: as ±1 where its input is never 0
-	// (odd integer sums), as {0, 1} where it is never negative (behind a ReLU), and
-	// with three values otherwise, which cost layers behind two products of bits for
-	// one. See Report.Ternary and Report.Zeros.
+	// SignOfZero makes a sign of ±1 of the ONNX operator Sign, which gives 0 for 0. Without it, a
+	// Sign stays exact: it is ±1 if its input is never 0 (odd integer sums), {0, 1} if it is never
+	// negative (behind a ReLU), and otherwise keeps three values, for which layers behind it need
+	// two products of bits instead of one. See Report.Ternary and Report.Zeros.
 	SignOfZero bcnn.ZeroRule
-	// OverrideZeros applies SignOfZero also where the input of a Sign often is 0, as
-	// even integer sums are; else such a Sign keeps its three values. That makes
-	// another network.
+	// OverrideZeros applies SignOfZero also where the input of a Sign is often 0, as even integer
+	// sums are. Without it such a Sign keeps its three values. It changes what the network
+	// computes.
 	OverrideZeros bool
-	// WeightTolerance takes weights as ±α, for one α per filter, or as small multiples
-	// of it, that differ from that by at most this fraction of α: 0 means
-	// DefaultWeightTolerance, or what roundings leave of weights of FLOAT16, or of multiples
-	// of α, the larger the more; with a negative number they must be equal. What is taken is
-	// in the report, with the largest deviation, and so are layers that miss it narrowly.
+	// WeightTolerance is the largest distance, as a fraction of α, of weights that are taken as ±α
+	// for one α per filter, or as small multiples of it. 0 means DefaultWeightTolerance, or more
+	// where rounding explains it: for weights that were FLOAT16 or BFLOAT16, and for large
+	// multiples of α. With a negative number weights must be equal. The report has what is taken
+	// so, with the largest distance, and the layers that are just beyond the tolerance.
 	WeightTolerance float64
-	// Name, Labels and Resize override the entries "name", "labels" (a JSON
-	// array of strings) and "resize" (pixels) of the file's metadata_props.
-	// Without either the name is that of the file.
+	// Name, Labels and Resize override the entries "name", "labels" (a JSON array of strings) and
+	// "resize" (pixels) of the file's metadata_props. A network that is named in neither place has
+	// the name of the file.
 	Name   string
 	Labels []string
 	Resize int
 
-	// Limits bound the file with the files that it refers to, the nodes, the
-	// layers and every tensor. Within them an import takes memory and time in
-	// proportion to the bytes that it reads.
+	// Limits bound the file together with the files that it refers to, the nodes, the layers and
+	// every tensor. Within them an import takes memory and time in proportion to the bytes that it
+	// reads.
 	Limits bcnn.Limits
 }
 
-// Load imports the ONNX file at path. The network takes and returns images one
-// by one: the batch dimension of the file is dropped. Feature maps are NHWC. Which
-// layers are binary shows when the network is lowered; see bcnn.Summarize.
+// Load imports the ONNX file at path. The network takes and returns images one by one: the batch
+// dimension of the file is dropped. Feature maps are NHWC. Which layers are binary shows when the
+// network is lowered; see bcnn.Summarize.
 //
-// Tensors stored outside the file are read from its folder and nowhere else. When
-// ctx ends, its error is returned. Errors name the file and, where they can, the
-// node.
+// Tensors stored outside the file are read from its folder and nowhere else. When ctx ends, its
+// error is returned. Errors name the file and, where they can, the node.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
 	f, err := files.Open(path)
 	if err != nil {
@@ -178,7 +191,7 @@ func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Rep
 	return s.decode(ctx, data, opts)
 }
 
-// load imports a model of size bytes.
+// load imports a model of size bytes from r.
 func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options) (*bcnn.Network, *Report, error) {
 	if err := s.begin(ctx, opts.Limits); err != nil {
 		return nil, nil, err
@@ -190,7 +203,7 @@ func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options
 	return s.decode(ctx, data, opts)
 }
 
-// decode imports a model.
+// decode imports a model from memory.
 func (s *source) decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Report, error) {
 	im, err := s.translate(data, opts)
 	if err != nil {
@@ -210,7 +223,7 @@ func (s *source) decode(ctx context.Context, data []byte, opts Options) (*bcnn.N
 	return net, report, nil
 }
 
-// translate makes a network of a model, as the model writes it.
+// translate makes a network of the model as it is written, before package simplify.
 func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	defer fpmode.Enter().Leave()
 	m, err := pb.Decode(data, s.budget)
@@ -237,11 +250,12 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	if err != nil {
 		return nil, err
 	}
-	// Which way a graph's inputs lie in memory shows only when the nodes that
-	// read it fit.
+	// Several layouts of the inputs may be possible. Only the nodes that read the inputs show which
+	// one fits, so each is tried.
 	var best error // of the attempt with the fewest obstacles
 	refused := true
-	// Nor is anything rearranged in memory while another way may fit as it is.
+	// If there are several layouts, values are put in another order in memory only on a second
+	// round, when none has fit without.
 	again := false
 	for i := 0; i < len(layouts) || i < 2*len(layouts) && again; i++ {
 		if i > 0 {

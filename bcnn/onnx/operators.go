@@ -9,10 +9,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// handlers are the operators, by domain.
+// handlers are the functions that import operators, by domain and name.
 var handlers = map[string]map[string]func(*importer, *pb.Node) build.Operand{}
 
-// constantsOnly are the operators that no layer does, but that are evaluated.
+// constantsOnly are the operators that are evaluated on constants and have no layer.
 var constantsOnly = map[string]bool{}
 
 func init() {
@@ -141,7 +141,7 @@ func init() {
 	handlers["bitcnn"] = map[string]func(*importer, *pb.Node) build.Operand{"Binarize": (*importer).binarize}
 }
 
-// unsupported is the reason of a node whose operator no handler imports.
+// unsupported returns why a node cannot be imported whose operator has no handler.
 func (im *importer) unsupported(n *pb.Node) error {
 	constants := func() bool { _, ok := im.constants(n); return ok }
 	if folded, err := try.Do(constants); err == nil && folded && len(n.Inputs) > 0 {
@@ -150,8 +150,8 @@ func (im *importer) unsupported(n *pb.Node) error {
 	return errUnsupported
 }
 
-// node imports a node. What no layer can be made of leaves a hole, see
-// build.Obstacle; the error is one that ends the import.
+// node imports a node. If no layer can be made of it, its outputs become holes, see build.Obstacle.
+// An error ends the import.
 func (im *importer) node(n *pb.Node) error {
 	if err := im.budget.Charge(nodeUnits); err != nil {
 		return err
@@ -175,7 +175,7 @@ func (im *importer) node(n *pb.Node) error {
 			return im.inFloat(n, handler)
 		})
 	}
-	if over := im.build.Err(); over != nil { // and what came of it
+	if over := im.build.Err(); over != nil { // the cause of other errors
 		return over
 	}
 	if over := im.budget.Charge(0); over != nil {

@@ -12,7 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// padded returns the positions of n channels between some of zeros.
+// padded returns the positions 0 to n−1, with begin times −1 before and end times −1 behind them,
+// for channels of zeros.
 func (im *importer) padded(begin, n, end int) []int {
 	return try.Value(budget.List(im.budget, begin+n+end, func(i int) int {
 		if i >= begin+n {
@@ -30,7 +31,7 @@ type padding struct {
 	begin, end []int64 // by axis
 }
 
-// padding reads the attributes and the inputs of Pad, for a value of so many dimensions.
+// padding reads the attributes and inputs of Pad for a value.
 func (im *importer) padding(n *pb.Node, v *build.Value) padding {
 	p := padding{mode: n.Text("mode", "constant"), fill: n.Float("value", 0)}
 	pads := n.Ints("pads")
@@ -59,18 +60,17 @@ func (im *importer) padding(n *pb.Node, v *build.Value) padding {
 	return p
 }
 
-// moves reports whether it does more than put pixels of one value around an image.
+// moves reports whether Pad does more than put pixels of one value around an image.
 func (p padding) moves() bool {
 	return p.mode != "constant" || slices.Min(append(slices.Concat(p.begin, p.end), 0)) < 0
 }
 
-// padNode imports Pad.
 func (im *importer) padNode(n *pb.Node) build.Operand {
 	v := im.build.Settle(im.value(n, 0))
 	pad := im.padding(n, v)
 	var around bcnn.Padding
-	op := bcnn.Pixels{Fill: pad.fill} // where it does more than that
-	channels := -1                    // the dimension whose channels get some of zeros
+	op := bcnn.Pixels{Fill: pad.fill} // used if pad.moves()
+	channels := -1                    // the dimension whose channels are padded with zeros
 	var positions []int
 	for i, a := range pad.axes {
 		begin, end := int(pad.begin[i]), int(pad.end[i])

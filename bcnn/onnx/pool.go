@@ -23,7 +23,8 @@ func (im *importer) maxPool(n *pb.Node) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// pooledView is the view on what a pool makes of an image.
+// pooledView returns the view of an image of shape s that a pool makes of v. turned is that of
+// CheckPooled.
 func pooledView(v *build.Value, s bcnn.Shape, turned bool) view.View {
 	h, w := view.Whole(view.H, s.H), view.Whole(view.W, s.W)
 	if turned {
@@ -32,14 +33,13 @@ func pooledView(v *build.Value, s bcnn.Shape, turned bool) view.View {
 	return view.View{view.Batch, v.View[1], h, w}
 }
 
-// maximum emits a max-pool; the caller sets the view.
+// maximum emits a max-pool. The caller sets the view.
 func (im *importer) maximum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	shape := pooled(v.Shape, win)
 	try.Check(im.build.CheckShape(shape))
 	return im.build.Emit(n, "", bcnn.MaxPool{Window: win}, shape, v)
 }
 
-// globalMaxPool imports GlobalMaxPool.
 func (im *importer) globalMaxPool(n *pb.Node) build.Operand {
 	v := im.imageOf(n)
 	out := im.maximum(n, v, tiles(v.Shape.H, v.Shape.W))
@@ -47,13 +47,14 @@ func (im *importer) globalMaxPool(n *pb.Node) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// tiles returns windows that lie side by side.
+// tiles returns windows of h×w side by side, which do not overlap.
 func tiles(h, w int) bcnn.Window {
 	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
 }
 
-// apart puts the taps of the windows of a dilated pool side by side. A tap in the padding is
-// one of its window inside the image, which changes no maximum.
+// apart picks the pixels that each window of a dilated pool reads, side by side, and returns them
+// with the windows over them, which are dense. A tap in the padding is replaced by one of the same
+// window inside the image, which changes no maximum.
 func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window) {
 	if win.DilationH == 1 && win.DilationW == 1 {
 		return v, win
@@ -80,7 +81,7 @@ func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.V
 	return v, tiles(win.KH, win.KW)
 }
 
-// ones returns so many weights of 1.
+// ones returns n weights of 1.
 func (im *importer) ones(n int) bcnn.Weights {
 	ones := im.build.Floats(n)
 	try.Check(im.budget.Loop(n, func(lo, hi int) {
@@ -91,7 +92,7 @@ func (im *importer) ones(n int) bcnn.Weights {
 	return bcnn.Weights{F32: ones}
 }
 
-// sum emits sums over windows: a convolution of each channel with ones.
+// sum emits sums over windows, as a depthwise convolution with ones. The caller sets the view.
 func (im *importer) sum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	shape := pooled(v.Shape, win)
 	try.Check(im.build.CheckShape(shape))
@@ -100,7 +101,7 @@ func (im *importer) sum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Valu
 	return im.build.Emit(n, "", bcnn.Conv2D{Window: win, Out: v.Shape.C, Groups: v.Shape.C, Weights: ones}, shape, v)
 }
 
-// minimum emits the minimum over windows, the maximum of what is negated.
+// minimum emits the minimum over windows, as a max-pool of the negated values.
 func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) *build.Value {
 	negate := bcnn.Affine{Scale: []float32{-1}}
 	v = im.build.Emit(n, "/negative", negate, v.Shape, v)
@@ -108,7 +109,7 @@ func (im *importer) minimum(n *pb.Node, v *build.Value, win bcnn.Window) *build.
 	return im.build.Emit(n, "/minimum", negate, y.Shape, y)
 }
 
-// pooled returns the shape of what a pool makes of an image.
+// pooled returns the shape that a pool makes of an image.
 func pooled(in bcnn.Shape, win bcnn.Window) bcnn.Shape {
 	return bcnn.Shape{
 		H: outputSize(in.H, win.Pad.Top+win.Pad.Bottom, win.KH, 1, win.StrideH),
@@ -117,8 +118,8 @@ func pooled(in bcnn.Shape, win bcnn.Window) bcnn.Shape {
 	}
 }
 
-// poolWindow returns the window of a pool over an image, which may be turned in memory.
-// Its last positions may reach beyond the padding that the node asks for, which is around.
+// poolWindow returns the window of a pool over an image, in the terms of memory if the image is
+// turned there. With ceil_mode the last window may reach beyond the padding of the node, around.
 func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around bcnn.Padding) {
 	if turned {
 		in.H, in.W = in.W, in.H
@@ -141,8 +142,8 @@ func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around
 	return win, around
 }
 
-// ceilPad returns the padding to add at the end so that a last, partial window
-// counts. One that would start in the padding does not.
+// ceilPad returns the padding to add at the end so that ceil_mode counts a last, partial window. A
+// window that would start in the padding does not count.
 func ceilPad(in, begin, end, kernel, stride int) int {
 	rest := in + begin + end - kernel
 	if rest < 0 || rest%stride == 0 {

@@ -16,12 +16,12 @@ import (
 
 // The operators of QONNX, which Brevitas and FINN write.
 
-// bipolarQuant imports the QONNX operator.
 func (im *importer) bipolarQuant(n *pb.Node) build.Operand {
 	operands := im.operands(n, 2)
 	return im.bipolar(n, operands[0], operands[1].Constant)
 }
 
+// bipolar returns +scale where x ≥ 0 and −scale elsewhere.
 func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) build.Operand {
 	if scale == nil {
 		try.Failf("the scale must be constant")
@@ -33,7 +33,7 @@ func (im *importer) bipolar(n *pb.Node, x build.Operand, scale *eval.Tensor) bui
 	return im.build.Threshold(n, x.Value, eval.Scalar(x.Value.Type, 0), minus, scale, scale)
 }
 
-// quantNode imports the QONNX operator Quant. One signed bit is bipolar.
+// quantNode imports Quant and IntQuant of QONNX. One signed bit means ±1.
 func (im *importer) quantNode(n *pb.Node) build.Operand {
 	operands := im.operands(n, 4)
 	var c [4]*eval.Tensor
@@ -62,7 +62,7 @@ func (im *importer) quantNode(n *pb.Node) build.Operand {
 	})
 }
 
-// roundingMode is the attribute of QONNX.
+// roundingMode returns the rounding that the attribute rounding_mode names.
 func roundingMode(n *pb.Node, fallback string) func(float64) float64 {
 	mode := n.Text("rounding_mode", fallback)
 	away := func(round func(float64) float64) func(float64) float64 { // from 0
@@ -80,7 +80,7 @@ func roundingMode(n *pb.Node, fallback string) func(float64) float64 {
 	return f
 }
 
-// zeroPoint is the whole number that a quantisation adds.
+// zeroPoint returns the zero point of a quantisation, which must be one integer.
 func zeroPoint(t *eval.Tensor) float32 {
 	if t.Len() != 1 {
 		try.Failf("a zero point of each channel is not supported")
@@ -92,7 +92,8 @@ func zeroPoint(t *eval.Tensor) float32 {
 	return float32(z)
 }
 
-// divisors returns the scales of a value, one or one for each of its channels in memory.
+// divisors returns the scales to divide a value by, all above 0: one, or one for each channel in
+// memory.
 func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*build.Value, []float32) {
 	if scale.Type != pb.Float || scale.Len() == 0 {
 		try.Failf("scales of %v %v, want FLOAT", scale.Type, scale.Dims)
@@ -114,7 +115,7 @@ func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*b
 	return v, scales
 }
 
-// quantValue divides a value by a scale, rounds it, and multiplies it by another one.
+// quantValue returns round(v/scale)·by.
 func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tensor, round func(x float32) float64) build.Operand {
 	v, scales := im.divisors(n, v, scale)
 	r := im.build.Round(n, v, v.Type, len(scales), func(c int, x float32) float64 { return round(x / scales[c]) })
@@ -130,9 +131,8 @@ func (im *importer) quantValue(n *pb.Node, v *build.Value, scale, by *eval.Tenso
 	return build.Operand{Value: im.build.Emit(n, "/values", bcnn.Affine{Scale: scales}, v.Shape, v)}
 }
 
-// truncNode imports Trunc: whole numbers of a scale divided by a power of two, within
-// the limits of so many bits. Version 1 of the operator has no scale of its result, and
-// no limits.
+// truncNode imports Trunc: integers times a scale, divided by a power of two, rounded, and limited
+// to a number of bits. Version 1 of the operator has no scale of its result, and no limits.
 func (im *importer) truncNode(n *pb.Node) build.Operand {
 	v := im.value(n, 0)
 	var c []*eval.Tensor
@@ -170,8 +170,8 @@ func (im *importer) truncNode(n *pb.Node) build.Operand {
 	})
 }
 
-// multiThreshold imports MultiThreshold: how many of its thresholds, [channel][n] or
-// [1][n], a value reaches, times a scale, plus a bias.
+// multiThreshold imports MultiThreshold: the number of thresholds that a value reaches, times
+// out_scale, plus out_bias. The thresholds are [channel][n] or [1][n].
 func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 	v := im.value(n, 0)
 	t := im.required(n, 1)
@@ -182,7 +182,7 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 		try.Failf("thresholds of %v %v, want FLOAT values of each channel", t.Type, t.Dims)
 	}
 	channels, each := t.Dims[0], t.Dims[1]
-	dims := slices.Repeat([]int{1}, len(v.View)) // of a constant with a value for each channel
+	dims := slices.Repeat([]int{1}, len(v.View)) // of a constant with one number per channel
 	at := 1
 	if layout != "" {
 		at = strings.IndexByte(layout, 'C')
@@ -196,7 +196,7 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 		low, high := eval.Scalar(pb.Float, float64(bias)), eval.Scalar(pb.Float, float64(scale+bias))
 		return im.build.Threshold(n, v, first, low, high, high)
 	}
-	// Ascending, as a search wants them: 64 units for each, sorted and looked for.
+	// Sort them for a binary search. 64 units each pay for sorting and searching.
 	try.Check(im.budget.Charge(64 * int64(t.Len())))
 	sorted := slices.Clone(t.F32)
 	row := im.eval.NewTensor(pb.Float, dims)

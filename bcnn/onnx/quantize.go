@@ -10,8 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// binarize imports the operator of domain bitcnn: bytes of the graph's input to
-// ±1, see bcnn.Binarize.
+// binarize imports Binarize of domain bitcnn: bytes of the input to ±1, see bcnn.Binarize.
 func (im *importer) binarize(n *pb.Node) build.Operand {
 	v := im.value(n, 0)
 	if !im.build.Bytes(v.Layer) {

@@ -13,14 +13,14 @@ import (
 
 // Quotients and roots of computed tensors: see package roots.
 
-// layers returns what appends the layers of a node.
+// layers returns a function that emits layers of node n.
 func (im *importer) layers(n *pb.Node) roots.Emit[*build.Value] {
 	return func(suffix string, op bcnn.Op, in ...*build.Value) *build.Value {
 		return im.build.Emit(n, suffix, op, in[0].Shape, in...)
 	}
 }
 
-// reciprocal makes 1/v of a settled value.
+// reciprocal returns 1/v of a settled value. If v is a square root, it is one reciprocal root.
 func (im *importer) reciprocal(n *pb.Node, v *build.Value) *build.Value {
 	if x := im.roots[v.Layer]; x != nil && x.View.Equal(v.View) {
 		return im.rsqrt(n, x)
@@ -28,19 +28,19 @@ func (im *importer) reciprocal(n *pb.Node, v *build.Value) *build.Value {
 	return roots.Reciprocal(im.layers(n), v)
 }
 
-// rsqrt makes 1/√v.
+// rsqrt returns 1/√v.
 func (im *importer) rsqrt(n *pb.Node, v *build.Value) *build.Value {
 	return roots.RSqrt(im.layers(n), v)
 }
 
-// sqrt makes √v, which is v·(1/√v).
+// sqrt returns √v, as v·(1/√v).
 func (im *importer) sqrt(n *pb.Node, v *build.Value) *build.Value {
 	y := im.build.Emit(n, "", bcnn.Mul{}, v.Shape, im.rsqrt(n, v), v)
 	im.roots[y.Layer] = v
 	return y
 }
 
-// ratio makes a/b.
+// ratio returns a/b. The reciprocal is taken before b is repeated to the dimensions of a.
 func (im *importer) ratio(n *pb.Node, a, b *build.Value) build.Operand {
 	b = im.build.Settle(b)
 	if r, ok := im.repeated[b.Layer]; ok && r.seen.Equal(b.View) && len(r.of.View) == len(b.View) {
@@ -63,12 +63,11 @@ func (im *importer) softsign(n *pb.Node) build.Operand {
 // mostPower is the largest magnitude of an exponent.
 const mostPower = 4
 
-// nearQuarter is how far an exponent may be from a multiple of ¼: PyTorch's older exporter
-// writes the root of a distance as 1/(2 + 1e-6).
+// nearQuarter is the largest distance of an exponent from a multiple of ¼. PyTorch's older exporter
+// writes the root of a distance as the power of 1/(2 + 1e-6).
 const nearQuarter = 1e-6
 
-// power imports powers by a constant that is a multiple of ¼: products of the value, or of
-// 1/x, and of roots of them.
+// power returns v to a constant power, a multiple of ¼, as a product of v or 1/v and roots of them.
 func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) build.Operand {
 	quarters := 0.0
 	if exponent.Len() == 1 {
@@ -105,7 +104,7 @@ func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) bui
 	return build.Operand{Value: y}
 }
 
-// distance imports the norms of vectors: ReduceL1, ReduceL2 and ReduceSumSquare.
+// distance imports ReduceL1, ReduceL2 and ReduceSumSquare.
 func (im *importer) distance(n *pb.Node, v *build.Value) build.Operand {
 	v = im.settledValue(v)
 	if n.OpType == "ReduceL1" {
@@ -120,8 +119,8 @@ func (im *importer) distance(n *pb.Node, v *build.Value) build.Operand {
 	return build.Operand{Value: sum}
 }
 
-// normed makes (v − mean)/√(variance + epsilon) of a value, with the mean and the variance
-// over some of its dimensions; or without the mean, where it is not centred.
+// normed returns (v − mean)/√(variance + epsilon) with mean and variance over the given axes.
+// Without centred the mean counts as 0.
 func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float64, centred bool) *build.Value {
 	v = im.settledValue(v)
 	if centred {
@@ -135,7 +134,7 @@ func (im *importer) normed(n *pb.Node, v *build.Value, axes []int, epsilon float
 	return r.Value
 }
 
-// norm imports the operators that normalise with the mean and the variance of each image.
+// norm imports the operators that normalise each image with its own mean and variance.
 func (im *importer) norm(n *pb.Node) build.Operand {
 	if r := im.operand(n, 0); r.Constant != nil {
 		return im.standardised(n, r.Constant)
@@ -149,7 +148,7 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	for a := 1; a < rank; a++ {
 		dims = append(dims, v.Size(a))
 	}
-	from := 2 // the first dimension that is joined
+	from := 2 // the first dimension that is averaged
 	groups := int64(0)
 	switch n.OpType {
 	case "InstanceNormalization":
@@ -177,7 +176,8 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 		try.Failf("it would join the images of the batch, or nothing")
 	}
 	y := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
-	// Numbers of the groups come before what they are made of, those of channels behind.
+	// Scale and shift of a GroupNormalization are one per group (opset 18), and apply before the
+	// groups are split into channels again, or one per channel, and apply after.
 	affine := func() {
 		for i, t := range []*eval.Tensor{scale, shift} {
 			if t == nil {
@@ -202,7 +202,7 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	if perGroup {
 		affine()
 	}
-	if groups > 0 { // as the channels were, in whatever order the values lie now
+	if groups > 0 { // the dimensions that the input has
 		y = y.With(n)
 		y.View = try.Value(y.View.Reshape(dims))
 	}

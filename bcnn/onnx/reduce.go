@@ -24,7 +24,7 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) build.Operand {
 	panic(try.Errorf("%w on anything but constants", errUnsupported))
 }
 
-// reduceOver is reduced over the dimensions that the node names.
+// reduceOver is reduced over the axes of the node, with its attribute keepdims.
 func (im *importer) reduceOver(n *pb.Node, op string, v *build.Value) *build.Value {
 	keep := n.Int("keepdims", 1)
 	axes, _ := im.axes(n, 1, len(v.View))
@@ -40,9 +40,9 @@ func (im *importer) reduceOver(n *pb.Node, op string, v *build.Value) *build.Val
 	return y
 }
 
-// reduced is a sum, a mean, a maximum or a minimum of a value over dimensions that run over
+// reduced is ReduceSum, ReduceMean, ReduceMax or ReduceMin of a value. The axes may run over
 // heights and widths, of images or of the windows that a Reshape has made of them, and over
-// channels or groups of them. The dimensions stay, as 1.
+// channels or groups of them. They stay as dimensions of 1.
 func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) *build.Value {
 	over := map[string]func(*pb.Node, *build.Value, bcnn.Window) *build.Value{
 		"ReduceMax": im.maximum, "ReduceMin": im.minimum, "ReduceSum": im.sum,
@@ -60,7 +60,7 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) *
 			size[atom.Axis] *= atom.Size
 		}
 	}
-	// What is joined must be the inner part of its axis: windows side by side.
+	// The axes must be the inner part of rows and columns, so that they are windows side by side.
 	kept, seen := im.build.Inner(v.View, view.C, func(i int) bool { return !slices.Contains(axes, i) })
 	out := make(view.View, len(v.View))
 	for i, d := range v.View {
@@ -91,11 +91,11 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) *
 	return y
 }
 
-// mostMembers is how many channels of a group the largest or the smallest is taken of.
+// mostMembers is the size of the largest group of channels whose maximum or minimum is taken.
 const mostMembers = 64
 
-// overChannels joins the channels that agree in the atoms that are kept. A sum is a
-// convolution with ones, a mean one that is divided by their number.
+// overChannels reduces all channels that agree in the atoms kept to one. A sum is a 1×1 convolution
+// with ones, a mean a sum that is divided.
 func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []view.Atom) *build.Value {
 	groups := view.Product(kept)
 	size := v.Shape.C / groups
@@ -129,7 +129,8 @@ func (im *importer) overChannels(n *pb.Node, op string, v *build.Value, kept []v
 	return y
 }
 
-// grouped lists channels by the groups that atoms of them tell apart.
+// grouped returns the channels in order of their groups. The atoms kept number the groups; all
+// groups have the same size.
 func (im *importer) grouped(channels, groups int, kept []view.Atom) []int32 {
 	const perChannel, perGroup = 8, 8 // of the lists
 	try.Check(im.budget.Charge(int64(channels)*int64(perChannel+4*len(kept)) + perGroup*int64(groups)))
@@ -145,7 +146,8 @@ func (im *importer) grouped(channels, groups int, kept []view.Atom) []int32 {
 	return order
 }
 
-// pairwise is the largest or the smallest of the channels of each group.
+// pairwise is the maximum or minimum of each group of channels, taken one channel of every group at
+// a time.
 func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, order []int32, groups int) *build.Value {
 	shape := bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: groups}
 	var y *build.Value
@@ -165,7 +167,7 @@ func (im *importer) pairwise(n *pb.Node, op string, v *build.Value, order []int3
 	return y
 }
 
-// extreme is the largest or the smallest value of the channels.
+// extreme is the maximum or minimum over all channels.
 func (im *importer) extreme(n *pb.Node, op string, v *build.Value) *build.Value {
 	negate := bcnn.Affine{Scale: []float32{-1}}
 	smallest := op == "ReduceMin"

@@ -12,54 +12,52 @@ type Report struct {
 	Nodes    int    // in the file
 	// Folded are the nodes that did not become layers of their own.
 	Folded []Folded
-	// Cancelled are the nodes that complete a sum of which two parts cancel, as in
-	// the straight-through form x + (f(x) − x): they are taken as f(x), which the
-	// model's own arithmetic gives up to rounding.
+	// Cancelled are the nodes that complete a sum of which two parts cancel, such as the
+	// straight-through form x + (f(x) − x). They count as f(x), which the sum is but for rounding.
 	Cancelled []string
 	// Zeros are the signs whose value at 0 Options.SignOfZero has changed.
 	Zeros []Zero
-	// Ternary are the signs that keep a value of their own for 0, because it may occur:
-	// three values, for which layers behind take two products of bits instead of one.
-	// Options.SignOfZero makes them binary.
+	// Ternary are the signs that keep a third value for 0, since it may occur. Layers behind them
+	// need two products of bits instead of one. Options.SignOfZero makes them binary.
 	Ternary []Zero
-	// NearlyBinary are the layers whose weights are ±α for one α per filter, small multiples
-	// of it, or sums of a few binary bases, but for small deviations.
+	// NearlyBinary are the layers whose weights deviate slightly from ±α for one α per filter, from
+	// small multiples of it, or from sums of a few binary bases.
 	NearlyBinary []NearlyBinary
 	// Findings are what package simplify has found in the network.
 	Findings []simplify.Finding
-	// Deviations say what the network computes otherwise than the file, and by how much at
-	// most: FLOAT16, BFLOAT16 and DOUBLE, which it computes in float32.
+	// Deviations say what the network computes differently from the file, and by how much at most:
+	// what was FLOAT16, BFLOAT16 or DOUBLE is computed in float32.
 	Deviations []string
 }
 
-// NearlyBinary is a layer whose weights are almost ±α, or small multiples of it.
+// NearlyBinary is a layer whose weights are nearly binary, small multiples of α, or sums of binary
+// bases.
 type NearlyBinary struct {
 	Layer string
-	// Deviation is the largest distance of a weight from them, as a fraction of α, or of the
-	// largest weight of the filter where they are sums of bases.
+	// Deviation is the largest distance of a weight from that, as a fraction of α, or for sums of
+	// bases of the largest weight of the filter.
 	Deviation float64
-	// Taken says that Options.WeightTolerance has made them that.
+	// Taken says that Options.WeightTolerance covers the deviation, so that the layer is binary.
 	Taken bool
 }
 
-// Zero is a sign with a value of its own for 0, which an option has changed, or which
-// it keeps.
+// Zero is a sign whose value at 0 is neither of its others.
 type Zero struct {
 	Node string
 	// Frequent says that its input is often 0; see Options.OverrideZeros.
 	Frequent bool
 }
 
-// Folded is a node that is no layer.
+// Folded is a node that has no layer of its own.
 type Folded struct {
 	Node, Op string
-	// Into is the layer that took the node in, "" for a node that was
-	// evaluated on import and for one that the output does not depend on.
+	// Into is the layer that the node became a part of, "" for a node that was evaluated on import
+	// and for one that no output depends on.
 	Into string
 }
 
-// report tells where every node went. A node without a layer went into the
-// layer of the first node that reads it.
+// report returns what became of every node. A node without a layer counts as a part of the layer of
+// the first node that reads it.
 func (im *importer) report(net *bcnn.Network, findings []simplify.Finding) (*Report, error) {
 	g := im.model.Graph
 	layers := map[string]bool{}

@@ -10,11 +10,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Operators that move values without computing: on constants they are
-// evaluated, on values they change the view.
+// Operators that only move values. Constants are moved; a value gets another view of the same
+// memory.
 
-// axes returns a list of axes, from an attribute or, in later operator sets,
-// an input; ok is false if neither is there. They are normalised to 0 ≤ a < rank.
+// axes returns the attribute axes or, in later opsets, an input, with 0 ≤ a < rank. ok is false if
+// there is neither.
 func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool) {
 	values := n.Ints("axes")
 	if values == nil {
@@ -44,7 +44,7 @@ func axisIndex(v int64, rank int) int {
 	return int(v)
 }
 
-// sizes returns the dimensions of an operand, and which of them is the batch.
+// sizes returns the dimensions of an operand, 0 for the batch, and which of them is the batch.
 func sizes(r build.Operand) (list []int64, batch []bool) {
 	if r.Constant != nil {
 		for _, d := range r.Constant.Dims {
@@ -102,13 +102,13 @@ func (im *importer) transpose(n *pb.Node) build.Operand {
 	return im.permute(n, r, perm)
 }
 
-// permute makes dimension perm[i] of an operand dimension i.
+// permute returns an operand whose dimension i is dimension perm[i] of r.
 func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) build.Operand {
 	if r.Constant != nil {
 		return build.Operand{Constant: im.eval.Transpose(r.Constant, perm)}
 	}
 	v := r.Value
-	if v.Windows == nil { // settling may make a vector of it, which has another view
+	if v.Windows == nil { // settling may make a vector of it, with another view
 		v = im.build.Settle(v)
 	}
 	from := v.View
@@ -166,8 +166,8 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// copiedSizes returns the shape that is asked for of rows, with the sizes that a 0 copies: the first
-// dimension is left open.
+// copiedSizes returns the shape of a Reshape of rows (see isRows) with the sizes filled in that a 0
+// copies. A first dimension of 0 becomes −1.
 func copiedSizes(v *build.Value, shape *eval.Tensor, allowZero bool) *eval.Tensor {
 	list := slices.Clone(shape.I64)
 	for i, d := range list {
@@ -213,8 +213,8 @@ func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bo
 		known *= dims[free]
 	}
 	first := want[0]
-	// The batch may be copied, computed, or written as the size that the model
-	// was exported with.
+	// The first dimension may be a copy of the batch, be computed from it, or be the batch size
+	// that the model was exported with.
 	isBatch := shape.Batch != nil && shape.Batch[0] && want[0] == 0 || first == 0 && !allowZero ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
@@ -293,7 +293,7 @@ func (im *importer) flatten(n *pb.Node) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// squeeze is Squeeze and, with insert, Unsqueeze.
+// squeeze imports Squeeze or, if insert is set, Unsqueeze.
 func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	r := im.operand(n, 0)
 	v := r.Value
@@ -319,7 +319,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	}
 	space := rank
 	if insert {
-		// The axes are those of the result.
+		// The axes count the dimensions of the result.
 		list := n.Ints("axes")
 		space += len(list)
 		if list == nil {
@@ -359,8 +359,8 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// edit removes the entries of a list at the sorted positions, or inserts one so
-// that it gets there.
+// edit returns a list without the entries at the given positions or, if insert is set, with one
+// inserted so that it is at each of them. Positions must be sorted.
 func edit[S ~[]E, E any](list S, positions []int, insert bool, one E) S {
 	out := S{}
 	if !insert {

@@ -11,12 +11,12 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// resizing is how an image is resized, along one axis at a time.
+// resizing is how Resize computes positions and weights along an axis.
 type resizing struct {
 	mode, coordinates, nearest string
 	cubic                      float64 // cubic_coeff_a
-	exclude                    bool    // taps outside the image
-	antialias                  bool    // the filter grows with what is left out
+	exclude                    bool    // exclude_outside
+	antialias                  bool    // the filter grows as the image shrinks
 }
 
 // resize imports Resize and its predecessor Upsample.
@@ -49,7 +49,7 @@ func (im *importer) resize(n *pb.Node) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// resizing reads the attributes.
+// resizing reads the attributes of Resize or Upsample.
 func (im *importer) resizing(n *pb.Node) (r resizing) {
 	transform, nearest := "half_pixel", "round_prefer_floor"
 	if n.OpType == "Upsample" || im.model.Opset < 11 {
@@ -85,7 +85,7 @@ func (im *importer) resizing(n *pb.Node) (r resizing) {
 	return r
 }
 
-// resized returns height and width of the result, and by how much they grow.
+// resized returns height and width of the result, and their scales.
 func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2]float32) {
 	policy := n.Text("keep_aspect_ratio_policy", "stretch")
 	if policy != "stretch" {
@@ -130,7 +130,7 @@ func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2
 	return sizes, scales
 }
 
-// scales reads the scales, or else the sizes.
+// scales returns the scales or, if there are none, the sizes of the result.
 func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
 	if a := try.Value(n.Attr("scales", pb.AttrFloats)); a != nil { // Upsample before opset 9
 		return a.Fs, nil
@@ -158,11 +158,11 @@ func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
 	return nil, t.I64
 }
 
-// at returns where pixel i of the result lies in the image. It is computed as ONNX
-// Runtime does, in float32, which decides between neighbours that are equally near.
+// at returns where pixel i of to in the result lies among from pixels of the image. It is float32
+// arithmetic, as in ONNX Runtime, since rounding decides between neighbours that are equally near.
 func (r resizing) at(i, from, to int, scale float32) float32 {
 	x := float32(i)
-	if scale == 1 { // whatever the coordinates
+	if scale == 1 { // for all modes
 		return x
 	}
 	switch r.coordinates {
@@ -187,7 +187,7 @@ func (r resizing) at(i, from, to int, scale float32) float32 {
 	return float32((x+0.5)/scale) - 0.5
 }
 
-// between reports whether the image gets smaller and a pixel of the result lies between two.
+// between reports whether the image shrinks and some pixel of the result lies between two of it.
 func (r resizing) between(from, to int, scale float32) bool {
 	for i := range to {
 		if x := r.at(i, from, to, scale); scale < 1 && x != float32(int(x)) {
@@ -197,9 +197,9 @@ func (r resizing) between(from, to int, scale float32) bool {
 	return false
 }
 
-// positions lists the nearest pixels. Equally near to two is what lies within 10⁻⁶ of the
-// middle, as in ONNX Runtime 1.32 (1.24 has no tolerance): pixel 4 of 8 that are made of 7 is at
-// 3.5, and at 3.4999998 in float32.
+// positions returns the nearest pixel for each of the result. A pixel within 1e-6 of the middle of
+// two counts as equally near to both, as in ONNX Runtime 1.32 (1.24 has no tolerance). Pixel 4 of 8
+// made of 7, for instance, is at 3.5, and in float32 at 3.4999998.
 func (r resizing) positions(from, to int, scale float32) []int32 {
 	const half = 1e-6
 	list := make([]int32, to)
@@ -220,7 +220,7 @@ func (r resizing) positions(from, to int, scale float32) []int32 {
 	return list
 }
 
-// taps lists the weighted pixels of linear and cubic interpolation.
+// taps returns the weighted pixels of linear or cubic interpolation.
 func (r resizing) taps(from, to int, scale float32) bcnn.Taps {
 	t := bcnn.Taps{N: min(2, from)}
 	if r.mode == "cubic" {
@@ -244,9 +244,9 @@ func (r resizing) taps(from, to int, scale float32) bcnn.Taps {
 	return t
 }
 
-// filtered lists the weighted pixels of an interpolation whose filter is stretched where
-// the image gets smaller, so that all pixels count. What lies outside counts as the pixel
-// at the border, or not at all (exclude_outside); the weights add up to 1.
+// filtered returns the weighted pixels of an interpolation whose filter is stretched as the image
+// shrinks, so that all pixels count. Pixels outside count as the one at the border, or with
+// exclude_outside not at all. The weights add up to 1.
 func (r resizing) filtered(from, to int, scale float32) bcnn.Taps {
 	width, f := 1.0, func(d float64) float64 { return 1 - d }
 	if r.mode == "cubic" {
@@ -297,8 +297,8 @@ func (r resizing) keys(d float64) float64 {
 	return ((r.cubic+2)*d-(r.cubic+3))*d*d + 1
 }
 
-// cubicTaps are those of Keys, "Cubic Convolution Interpolation for Digital Image
-// Processing" (1981).
+// cubicTaps sets the four pixels and weights of Keys, "Cubic Convolution Interpolation for Digital
+// Image Processing" (1981), at position x.
 func (r resizing) cubicTaps(index []int32, weights []float32, x float64, size int) {
 	first := int(math.Floor(x)) - 1
 	all := make([]float64, len(index))

@@ -10,23 +10,23 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Rows: networks on clouds of points make one matrix of the points of all images, x.view(-1, C),
-// multiply it, and take it apart again. Its first dimension is the batch joined with positions of
-// an image. No layer joins images: operators see a matrix of rows as batch, positions, channels.
+// Rows: networks on point clouds make one matrix of the points of all images, x.view(-1, C),
+// multiply it, and split it again. The first dimension of the matrix joins the batch with positions
+// of an image. No layer joins images, so operators see the matrix as batch, positions and channels.
 
-// isRows reports whether the first dimension joins the batch with positions.
+// isRows reports whether the first dimension of a value joins the batch with positions.
 func isRows(v *build.Value) bool {
 	return v != nil && len(v.View) > 0 && len(v.View[0]) > 1 && v.View[0][0].Axis == view.N
 }
 
-// unrolled returns rows as batch and positions, two dimensions.
+// unrolled splits the first dimension of rows into batch and positions.
 func unrolled(v *build.Value) *build.Value {
 	out := v.With(v.Node)
 	out.View = slices.Concat(view.View{view.Batch, v.View[0][1:]}, v.View[1:])
 	return out
 }
 
-// rolled is the inverse of unrolled.
+// rolled joins the first two dimensions, batch and positions. It is the inverse of unrolled.
 func rolled(v *build.Value) *build.Value {
 	if len(v.View) < 2 || !view.IsBatch(v.View[0]) {
 		try.Failf("its first dimension does not stay the batch joined with others")
@@ -36,15 +36,15 @@ func rolled(v *build.Value) *build.Value {
 	return out
 }
 
-// ofEach are the operators that do the same with every value, or with the last dimension.
+// ofEach are the operators that treat every value alike, or every vector of the last dimension.
 var ofEach = []string{
 	"BipolarQuant", "Cast", "Celu", "Clip", "DequantizeLinear", "Dropout", "Elu", "Gelu", "HardSigmoid",
 	"HardSwish", "Identity", "LeakyRelu", "MatMul", "Mish", "PRelu", "Quant", "QuantizeLinear", "Selu", "Shrink", "Softplus",
 	"Softsign", "Sum", "Swish", "ThresholdedRelu", "Where",
 }
 
-// ofRows imports a node that reads rows. ok is false for any other, and for Reshape, which takes
-// them apart.
+// ofRows imports a node that reads rows, as one that reads batch, positions and channels. ok is
+// false for any other node, and for Reshape, which splits rows.
 func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 	rows := func(name string) bool { return isRows(im.env[name].Value) }
 	if !slices.ContainsFunc(n.Inputs, rows) || n.OpType == "Reshape" {
@@ -91,7 +91,7 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 	return r, true
 }
 
-// rowsGemm imports alpha·A·B + beta·C of rows: a 1×1 convolution.
+// rowsGemm imports alpha·A·B + beta·C for rows A: a 1×1 convolution.
 func (im *importer) rowsGemm(n *pb.Node) build.Operand {
 	transA := n.Int("transA", 0)
 	w := im.required(n, 1)
@@ -116,7 +116,7 @@ func (im *importer) rowsGemm(n *pb.Node) build.Operand {
 	return im.pixelDense(n, v, w, im.denseBias(c, out, n.Float("beta", 1)))
 }
 
-// rowsNorm imports BatchNormalization of rows, whose last dimension is the channels.
+// rowsNorm imports BatchNormalization of rows, whose channels are the last dimension.
 func (im *importer) rowsNorm(n *pb.Node) build.Operand {
 	swap := []int{0, 2, 1}
 	r := im.operand(n, 0)
@@ -131,9 +131,9 @@ func (im *importer) rowsNorm(n *pb.Node) build.Operand {
 	return im.permute(n, im.batchNorm(&m), swap)
 }
 
-// rowsOf returns the dimensions behind the batch of images of so many values of which a Reshape
-// joins the first, the positions, with the batch; nil if it does not. Its first dimension is left
-// open, or the product of both.
+// rowsOf returns the dimensions behind the batch, positions first, if a Reshape of images of total
+// values joins the batch with positions. Otherwise it returns nil. The first dimension of such a
+// shape is −1, or batch size times positions.
 func (im *importer) rowsOf(total int, shape *eval.Tensor) []int {
 	want := shape.I64
 	if len(want) < 2 {

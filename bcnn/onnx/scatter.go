@@ -7,7 +7,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// allConstant returns the inputs of an operator that is supported on constants only.
+// allConstant returns the inputs, count of them, of an operator that is supported on constants
+// only.
 func (im *importer) allConstant(n *pb.Node, count int) []*eval.Tensor {
 	operands := im.operands(n, count)
 	list := make([]*eval.Tensor, count)
@@ -19,14 +20,14 @@ func (im *importer) allConstant(n *pb.Node, count int) []*eval.Tensor {
 	return list
 }
 
-// axisOf is the attribute of that name, a dimension of a tensor.
+// axisOf returns the attribute axis, 0 without it, as a dimension of a tensor.
 func axisOf(n *pb.Node, t *eval.Tensor) int {
 	a := n.Int("axis", 0)
 	return axisIndex(a, len(t.Dims))
 }
 
-// scatter imports ScatterND and ScatterElements of constants: weights of which a part is
-// replaced, or combined with others.
+// scatter imports Scatter, ScatterND and ScatterElements of constants, which replace some weights
+// by others, or combine them with others.
 func (im *importer) scatter(n *pb.Node) build.Operand {
 	c := im.allConstant(n, 3)
 	how := n.Text("reduction", "none")

@@ -12,27 +12,27 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// types.tsv has the types that operators take, from the schemas of ONNX; train/onnx_types.py
-// makes it and says what is in it.
+// types.tsv has the types that operators take, from the schemas of ONNX. train/onnx_types.py makes
+// it and describes its format.
 //
 //go:embed types.tsv
 var typesTable string
 
-// signature is what an operator takes from an operator set on.
+// signature is what an operator takes from opset since on.
 type signature struct {
 	since    int64
 	inputs   []inputType
-	repeated bool // the last input
+	repeated bool // the last input may be repeated
 }
 
-// inputType is the type of an input: inputs of the same name have the same one. Any is allowed
-// where none is given.
+// inputType is the type of an input. Inputs with the same name have one type, which is one of
+// allowed.
 type inputType struct {
 	name    string
 	allowed []pb.DataType
 }
 
-// signatures are those of each operator, the oldest first.
+// signatures are the signatures of each operator, the oldest first.
 var signatures = sync.OnceValue(func() map[string][]signature {
 	all := map[string][]signature{}
 	for line := range strings.Lines(typesTable) {
@@ -60,9 +60,8 @@ var signatures = sync.OnceValue(func() map[string][]signature {
 	return all
 })
 
-// checkTypes checks the types of the inputs of a node against the schema of its operator.
-// What a later operator set allows is allowed, because exporters write it before: it means
-// the same.
+// checkTypes checks the types of the inputs of a node against the schema of its operator. Types
+// that only later opsets allow are fine: exporters write them, and they mean the same.
 func (im *importer) checkTypes(n *pb.Node) error {
 	if n.Domain != "" && n.Domain != "ai.onnx" {
 		return nil
@@ -80,7 +79,7 @@ func (im *importer) checkTypes(n *pb.Node) error {
 	if err := im.budget.Charge(nameUnits * int64(len(n.Inputs))); err != nil {
 		return err
 	}
-	first := map[string]int{} // input of a type, by its name
+	first := map[string]int{} // by name of a type: the first input of it
 	types := make([]pb.DataType, len(n.Inputs))
 	for i, name := range n.Inputs {
 		if i >= len(s.inputs) && !s.repeated {
@@ -109,12 +108,12 @@ func (im *importer) checkTypes(n *pb.Node) error {
 	return nil
 }
 
-// narrow reports whether a type is real and FLOAT holds all of its values. PyTorch's
-// exporter folds constants of such types to FLOAT and leaves the values beside them.
+// narrow reports whether FLOAT holds all values of a real type. PyTorch's exporter folds constants
+// of such types to FLOAT, but leaves the tensors beside them.
 func narrow(typ pb.DataType) bool { return typ.Real() && typ != pb.Double }
 
-// typeOf returns the type of a tensor in the file; ok is false where that is not known, which
-// whatever reads it reports.
+// typeOf returns the type of a tensor in the file. ok is false if it is not known; whatever reads
+// the tensor then reports that.
 func (im *importer) typeOf(name string) (typ pb.DataType, ok bool) {
 	if typ, ok := im.types[name]; ok {
 		return typ, true

@@ -6,7 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Operators on constants that look for values: of weights, mostly.
+// ArgMax, ArgMin, TopK and OneHot of constants.
 
 func (im *importer) argMaxConstant(n *pb.Node, t *eval.Tensor) build.Operand {
 	a := n.Int("axis", 0)
@@ -30,7 +30,6 @@ func (im *importer) topKConstant(n *pb.Node, t *eval.Tensor, k int64, smallest b
 	return build.Operand{Constant: values}
 }
 
-// oneHot imports OneHot of constants.
 func (im *importer) oneHot(n *pb.Node) build.Operand {
 	var operands [3]*eval.Tensor
 	for i := range operands {

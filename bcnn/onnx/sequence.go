@@ -11,13 +11,14 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Lists of tensors, as PyTorch's older exporter writes the parts of a split, an unbind and
-// what a script puts together again. A network has none: the tensors go where they are read.
+// Sequences of tensors. PyTorch's older exporter writes them for the parts of a split or an unbind,
+// and for what a script puts together again. A network has none: an Operand lists the tensors,
+// which are read one by one.
 
-// partUnits is what a tensor of a list costs.
+// partUnits is the cost of a tensor of a sequence.
 const partUnits = 128
 
-// sequence returns an input that is a list of tensors.
+// sequence returns the tensors of input i, which must be a sequence.
 func (im *importer) sequence(n *pb.Node, i int) []build.Operand {
 	name := n.Input(i)
 	r, ok := im.env[name]
@@ -28,8 +29,8 @@ func (im *importer) sequence(n *pb.Node, i int) []build.Operand {
 	return r.Parts
 }
 
-// place returns the position in a list that an input gives, the end without one. Those below 0
-// count from the end.
+// place returns the position in a sequence of size tensors that input i gives, from 0 to end, or
+// end if it is left out. Negative positions count from the end.
 func (im *importer) place(n *pb.Node, i, size, end int) int {
 	t := im.constant(n, i)
 	if t == nil {
@@ -89,8 +90,8 @@ func (im *importer) sequenceLength(n *pb.Node) build.Operand {
 	return build.Operand{Constant: eval.Scalar(pb.Int64, float64(len(parts)))}
 }
 
-// splitToSequence imports SplitToSequence: into parts of given sizes, of one size but for the
-// last, or of 1.
+// splitToSequence imports SplitToSequence: parts of given sizes, of one size (the last may be
+// smaller), or of 1.
 func (im *importer) splitToSequence(n *pb.Node) build.Operand {
 	r, whole, axis := im.alongAxis(n)
 	given := im.constant(n, 1)
@@ -123,7 +124,7 @@ func (im *importer) splitToSequence(n *pb.Node) build.Operand {
 	return build.Operand{Parts: parts}
 }
 
-// reshaped squeezes or unsqueezes an axis.
+// reshaped squeezes or unsqueezes one axis of an operand.
 func (im *importer) reshaped(n *pb.Node, r build.Operand, op string, axis int64) build.Operand {
 	m := *n
 	m.OpType = op
@@ -132,8 +133,8 @@ func (im *importer) reshaped(n *pb.Node, r build.Operand, op string, axis int64)
 	return im.squeeze(&m, op == "Unsqueeze")
 }
 
-// concatFromSequence imports ConcatFromSequence: Concat of the tensors, or of each with a new
-// dimension.
+// concatFromSequence imports ConcatFromSequence: Concat of the tensors, which may get a new
+// dimension first.
 func (im *importer) concatFromSequence(n *pb.Node) build.Operand {
 	parts := im.sequence(n, 0)
 	if len(parts) == 0 {

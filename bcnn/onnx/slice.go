@@ -11,9 +11,9 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// Operators that take tensors apart, and repeat them.
+// Slice, Split, Expand and Tile.
 
-// slice takes bounds in attributes or inputs.
+// slice imports Slice, with bounds in attributes or inputs.
 func (im *importer) slice(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	sizes := sizesOf(r)
@@ -59,9 +59,8 @@ func (im *importer) slice(n *pb.Node) build.Operand {
 	return build.Operand{Constant: im.eval.Slice(r.Constant, starts, steps, dims)}
 }
 
-// stretch returns where a slice of a dimension begins, how it moves and how many
-// positions it has. Bounds below 0 count from the end; those outside mean the end
-// that they lie beyond.
+// stretch returns the start, the step and the number of positions of a slice of a dimension. Bounds
+// below 0 count from the end. Bounds outside the dimension are limited to it.
 func stretch(begin, end, step, size int64) (start, move, n int) {
 	least, most := int64(0), size // of bounds
 	if step < 0 {
@@ -74,7 +73,7 @@ func stretch(begin, end, step, size int64) (start, move, n int) {
 		return max(least, min(v, most))
 	}
 	begin, end = bound(begin), bound(end)
-	// A step beyond the dimension takes one position; so it is in range.
+	// A step beyond the dimension takes one position, however large it is.
 	step = max(-pb.MaxSize, min(step, pb.MaxSize))
 	count := (end - begin + step - 1) / step
 	if step < 0 {
@@ -86,7 +85,8 @@ func stretch(begin, end, step, size int64) (start, move, n int) {
 	return int(begin), int(step), int(count)
 }
 
-// alongAxis returns the first input of a node, its dimensions, and which the attribute axis is.
+// alongAxis returns the first input of a node, its dimensions, and the attribute axis as one of
+// them.
 func (im *importer) alongAxis(n *pb.Node) (r build.Operand, whole []int, axis int) {
 	r = im.operand(n, 0)
 	a := n.Int("axis", 0)
@@ -95,7 +95,7 @@ func (im *importer) alongAxis(n *pb.Node) (r build.Operand, whole []int, axis in
 	return r, whole, axis
 }
 
-// split cuts a constant, or the channels of a value, into one part for each output.
+// split imports Split: one part of a constant or a value for each output.
 func (im *importer) split(n *pb.Node) build.Operand {
 	r, whole, axis := im.alongAxis(n)
 	sizes := n.Ints("split")
@@ -105,7 +105,7 @@ func (im *importer) split(n *pb.Node) build.Operand {
 			sizes = try.Value(c.Integers())
 		}
 	}
-	if sizes == nil { // equal parts, of which the last may be smaller
+	if sizes == nil { // equal parts; the last may be smaller
 		rest, parts := int64(whole[axis]), int64(len(n.Outputs))
 		each := (rest + parts - 1) / parts
 		for range parts {
@@ -131,7 +131,7 @@ func sizesOf(r build.Operand) []int {
 	return dimensions(r.Value)
 }
 
-// parts takes an operand apart along an axis, into parts of the given sizes.
+// parts splits an operand along an axis into parts of the given sizes, which must add up.
 func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) []build.Operand {
 	whole := sizesOf(r)
 	starts, steps := make([]int, len(whole)), slices.Repeat([]int{1}, len(whole))
@@ -171,7 +171,7 @@ func (im *importer) tile(n *pb.Node) build.Operand {
 	return build.Operand{Constant: im.eval.Tile(t, repeats)}
 }
 
-// expandValue repeats a value along dimensions of 1, to sizes of which 1 leaves a
+// expandValue repeats a value along dimensions of 1 to the given sizes. A size of 1 leaves a
 // dimension as it is.
 func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) build.Operand {
 	v = im.settledValue(v)
@@ -198,7 +198,7 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) build.O
 	return build.Operand{Value: v.With(n)}
 }
 
-// tileValue repeats the channels of a value, or dimensions of 1.
+// tileValue imports Tile of a value: of channels, or of dimensions of 1.
 func (im *importer) tileValue(n *pb.Node, v *build.Value, repeats []int) build.Operand {
 	v = im.settledValue(v)
 	if len(repeats) != len(v.View) {
@@ -219,14 +219,14 @@ func (im *importer) tileValue(n *pb.Node, v *build.Value, repeats []int) build.O
 	return build.Operand{Value: v.With(n)}
 }
 
-// settledValue is settled for a value.
+// settledValue is settled for any value.
 func (im *importer) settledValue(v *build.Value) *build.Value {
 	try.Check(v.CheckReal())
 	return im.build.Settle(v)
 }
 
-// across returns a value repeated along those of its dimensions of 1 along which a constant
-// beside it has more numbers, as thresholds of several levels for one value have.
+// across repeats a value along dimensions of 1 along which the constant beside it varies: a value
+// may be compared with the thresholds of several levels at once.
 func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) *build.Value {
 	lead := len(v.View) - len(t.Dims)
 	for i, size := range t.Dims {
@@ -239,15 +239,16 @@ func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) *build.Va
 	return v
 }
 
-// copied picks size·times channels, over which dimension dim runs.
+// copied returns size·times channels: channel p of the result is channel of(p) of v. Dimension dim
+// runs over them.
 func (im *importer) copied(n *pb.Node, v *build.Value, dim, size, times int, of func(p int) int) *build.Value {
 	count := try.Value(eval.Count([]int{size, times}))
 	positions := try.Value(budget.List(im.budget, count, of))
 	return im.build.Pick(n, "", v, dim, positions)
 }
 
-// stretched repeats a value along a dimension of 1: of an image, or one that has been
-// put beside that of the channels.
+// stretched repeats a value size times along dimension dim, which is 1. The value is an image, a
+// single number, or has one dimension over all channels.
 func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) *build.Value {
 	if v.CheckImage() == nil {
 		like := v.With(n)

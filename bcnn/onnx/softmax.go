@@ -7,14 +7,15 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// atEnd are the operators behind which a softmax still is at the end of a network: those
-// that move its values, and those that only compare them.
+// atEnd are the operators that only move or compare values. A Softmax in front of them is still at
+// the end of the network.
 var atEnd = map[string]bool{
 	"ArgMax": true, "Cast": true, "Dropout": true, "Flatten": true, "Identity": true, "Reshape": true, "Shape": true,
 	"Squeeze": true, "TopK": true, "Transpose": true, "Unsqueeze": true,
 }
 
-// continues reports whether the network computes with what a node gives.
+// continues reports whether a node behind n computes with its output, beyond moving and comparing
+// its values.
 func (im *importer) continues(n *pb.Node) bool {
 	if im.inside == nil {
 		im.inside = map[string]bool{}
@@ -40,7 +41,7 @@ func (im *importer) continues(n *pb.Node) bool {
 	return im.inside[n.Outputs[0]]
 }
 
-// shares makes a softmax of what layers do: e^(x − the largest), divided by the sum.
+// shares emits a softmax as layers: e^(x − max), divided by its sum.
 func (im *importer) shares(n *pb.Node, v *build.Value, axes []int) build.Operand {
 	most := im.reduced(n, "ReduceMax", v, axes)
 	r := im.ofValues(n, "Sub", v, most)

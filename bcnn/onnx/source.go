@@ -6,14 +6,14 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// sourceUnits is what a source costs besides its name: the struct and its dimensions.
+// sourceUnits is the cost of a source without its name.
 const sourceUnits = 256
 
 // maxSourceName is the longest name of a source in bytes. Longer ones are left out.
 const maxSourceName = 256
 
-// sources writes down which tensors of the graph the outputs of layers are. Those
-// that are outputs of the graph have their sources already.
+// sources sets the Source of each layer to the tensor of the graph that it computes. Outputs of the
+// graph have theirs already.
 func (im *importer) sources() error {
 	layers := im.build.Net.Layers
 	var names []string
@@ -40,8 +40,8 @@ func (im *importer) sources() error {
 	return nil
 }
 
-// source describes a tensor that is NHWC images seen through a view; nil where its
-// values are in an order that a bcnn.Source cannot describe.
+// source describes a tensor that is an NHWC image seen through a view. It is nil if the order of
+// the values is neither that of NHWC nor that of NCHW.
 func (im *importer) source(name string, shape bcnn.Shape, v view.View) (*bcnn.Source, error) {
 	if !view.IsBatch(v[0]) {
 		return nil, nil

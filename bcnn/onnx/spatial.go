@@ -15,8 +15,8 @@ import (
 // handler imports a node.
 type handler = func(*importer, *pb.Node) build.Operand
 
-// alongRows lets the handler of an operator on images import that on sequences, of
-// batch, channels and positions: they are images of one row.
+// alongRows makes of the handler of an operator on images one that also takes sequences (batch,
+// channels, positions), as images of one row.
 func alongRows(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
@@ -44,9 +44,9 @@ func alongRows(images handler) handler {
 	}
 }
 
-// arranged lets the handler of an operator on images import that on tensors whose
-// dimensions lie in memory in another way, such as a vector that a Reshape has made an
-// image of.
+// arranged makes of the handler of an operator on images one that also takes tensors whose
+// dimensions lie otherwise in memory, such as a vector that a Reshape has made an image of. It puts
+// them in order first.
 func arranged(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
@@ -74,7 +74,7 @@ func arranged(images handler) handler {
 	}
 }
 
-// widened returns a node on sequences with the attributes of one on images of one row.
+// widened returns a node on sequences with the attributes that it has on images of one row.
 func widened(n *pb.Node) *pb.Node {
 	m := *n
 	m.Inputs, m.Attrs = slices.Clone(n.Inputs), slices.Clone(n.Attrs)
@@ -85,7 +85,7 @@ func widened(n *pb.Node) *pb.Node {
 			add = []int64{1}
 		case "output_padding", "pads":
 			add = []int64{0}
-		case "axes": // of a Resize; what is no axis of a sequence is reported there
+		case "axes": // of a Resize, which reports axes that a sequence does not have
 			wide := *a
 			wide.Is = slices.Clone(a.Is)
 			for k, axis := range a.Is {
@@ -93,7 +93,7 @@ func widened(n *pb.Node) *pb.Node {
 					axis += 3
 				}
 				if axis >= 2 {
-					axis++ // behind that of the row
+					axis++ // one is inserted for the row
 				}
 				wide.Is[k] = axis
 			}
@@ -102,7 +102,7 @@ func widened(n *pb.Node) *pb.Node {
 		default:
 			continue
 		}
-		wide := *a // pads of the row are 0, its sizes 1
+		wide := *a // the row has pads of 0 and sizes of 1
 		wide.Is = slices.Concat(add, a.Is)
 		if a.Name == "pads" && len(a.Is) == 2 {
 			wide.Is = []int64{0, a.Is[0], 0, a.Is[1]}
@@ -112,10 +112,10 @@ func widened(n *pb.Node) *pb.Node {
 	return &m
 }
 
-// padPositions lists the rows or columns of an image that are those of a padded, or
-// cropped, one; −1 for those that are filled. Where one side is cropped and the other
-// one padded, ONNX does not say whether the pixels that are repeated are those of what the
-// crop leaves, as in ONNX Runtime, or of the image: where that matters it is an error.
+// padPositions returns, for each row or column of a padded or cropped image, the one of the image
+// that it repeats, −1 for the fill value. If one side is cropped and the other padded, ONNX does
+// not say whether pixels of the image are repeated or, as in ONNX Runtime, only those that the crop
+// leaves. It fails if that makes a difference.
 func (im *importer) padPositions(mode string, size, begin, end int) []int32 {
 	list := im.paddedPositions(mode, size, begin, end)
 	if min(begin, end) >= 0 || max(begin, end) <= 0 {
@@ -133,7 +133,7 @@ func (im *importer) padPositions(mode string, size, begin, end int) []int32 {
 	return list
 }
 
-// paddedPositions is padPositions for pads that repeat pixels of the whole image.
+// paddedPositions is padPositions for pads that repeat any pixel of the image.
 func (im *importer) paddedPositions(mode string, size, begin, end int) []int32 {
 	n := begin + size + end
 	if n < 1 {
@@ -164,7 +164,7 @@ func (im *importer) paddedPositions(mode string, size, begin, end int) []int32 {
 	return try.Value(budget.List(im.budget, n, func(i int) int32 { return int32(at(i - begin)) }))
 }
 
-// whole lists all positions of a dimension.
+// whole returns 0 to size−1.
 func whole(size int) []int32 {
 	list := make([]int32, size)
 	for i := range list {
@@ -173,7 +173,6 @@ func whole(size int) []int32 {
 	return list
 }
 
-// depthToSpace imports DepthToSpace.
 func (im *importer) depthToSpace(n *pb.Node) build.Operand {
 	v := im.settledImage(n)
 	b := n.Int("blocksize", 0)
@@ -183,7 +182,7 @@ func (im *importer) depthToSpace(n *pb.Node) build.Operand {
 	}
 	block := int(b)
 	try.Check(im.budget.Charge(16 * int64(v.Shape.C+block*(v.Shape.H+v.Shape.W))))
-	if mode == "CRD" { // the pixels of a channel side by side
+	if mode == "CRD" { // a channel of the result is block² neighbouring channels
 		of := v.Shape.C / (block * block)
 		order := try.Value(budget.List(im.budget, v.Shape.C, func(c int) int { return c%of*block*block + c/of }))
 		v = im.build.Pick(n, "/order", v, 1, order)
@@ -191,7 +190,7 @@ func (im *importer) depthToSpace(n *pb.Node) build.Operand {
 	return build.Operand{Value: im.build.Pixels(n, "", v, bcnn.Pixels{Rows: whole(block * v.Shape.H), Cols: whole(block * v.Shape.W), BlockH: block, BlockW: block})}
 }
 
-// spaceToDepth imports SpaceToDepth: every so many rows and columns are channels.
+// spaceToDepth imports SpaceToDepth: for each place in a block, the pixels there become channels.
 func (im *importer) spaceToDepth(n *pb.Node) build.Operand {
 	v := im.settledImage(n)
 	b := n.Int("blocksize", 0)
@@ -213,14 +212,13 @@ func (im *importer) spaceToDepth(n *pb.Node) build.Operand {
 	return build.Operand{Value: im.build.Concat(n, parts, 1)}
 }
 
-// settledImage returns the first input of a node, a batch of images whose channels are
-// in order; ±1 values keep their gain.
+// settledImage returns the first input of a node as a settled image with its channels in order.
 func (im *importer) settledImage(n *pb.Node) *build.Value {
 	v := im.value(n, 0)
 	return im.settledImageOf(n, v)
 }
 
-// settledImageOf is settledImage for a value that a node reads.
+// settledImageOf is settledImage for any value.
 func (im *importer) settledImageOf(n *pb.Node, v *build.Value) *build.Value {
 	v = im.build.Settle(v)
 	try.Check(v.CheckReal())
@@ -228,7 +226,7 @@ func (im *importer) settledImageOf(n *pb.Node, v *build.Value) *build.Value {
 	return im.build.Ordered(n, v)
 }
 
-// picked picks rows and columns of a value; nil for all.
+// picked picks rows and columns of a value. nil stands for all of them.
 func (im *importer) picked(n *pb.Node, v *build.Value, op bcnn.Pixels) *build.Value {
 	if op.Rows == nil && op.Cols == nil {
 		return v

@@ -9,16 +9,16 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// standardised imports the operators that normalise, on a constant: weights of which a
-// network takes mean and variance itself.
+// standardised evaluates the operators that normalise, on a constant: some networks normalise their
+// weights when they run.
 func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 	epsilon := n.Float("epsilon", 1e-5)
-	var c [4]*eval.Tensor // scale and shift, and of a batch norm mean and variance
+	var c [4]*eval.Tensor // scale and shift; for a batch norm also mean and variance
 	for i := range c {
 		c[i] = im.constant(n, i+1)
 	}
-	// FLOAT16 has no room for squares: it is computed in FLOAT and rounded in the end, as
-	// other runtimes do.
+	// Squares overflow FLOAT16, so it is computed in FLOAT and rounded at the end, as other
+	// runtimes do.
 	typ := t.Type
 	if typ == pb.Float16 || typ == pb.BFloat16 {
 		for _, p := range []**eval.Tensor{&t, &c[0], &c[1], &c[2], &c[3]} {
@@ -30,7 +30,7 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 	}
 	dims := t.Dims
 	t, axes, perChannel := im.normalisedOver(n, t, &c)
-	// of is a constant for each position of dimension 1.
+	// of broadcasts a constant of one number per position of dimension 1.
 	of := func(p *eval.Tensor, dims []int) *eval.Tensor {
 		if p == nil || !perChannel {
 			return p
@@ -55,7 +55,8 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 	variance = im.computed(variance, []string{"Add"}, eval.Scalar(variance.Type, float64(epsilon)))
 	deviation := im.eval.Unary("Sqrt")([]*eval.Tensor{variance})
 	t = im.computed(t, []string{"Div"}, deviation)
-	// Numbers of the groups come before what they are made of, those of channels behind.
+	// Scale and shift of a GroupNormalization are one per group (opset 18), and apply before the
+	// groups are split into channels again, or one per channel, and apply after.
 	if c[0] == nil || !perChannel || c[0].Len() != t.Dims[1] {
 		t = t.Redim(dims)
 	}
@@ -65,9 +66,9 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 	return build.Operand{Constant: im.eval.Cast(typ)([]*eval.Tensor{t.Redim(dims)})}
 }
 
-// normalisedOver returns a constant, its groups put beside the batch, and the axes over which
-// its mean and variance are taken; perChannel says that constants are those of channels. Of c,
-// the mean and the variance go that a batch norm takes itself.
+// normalisedOver returns a constant, with its groups as dimension 1 if it has any, and the axes of
+// its mean and variance. perChannel says that scale and shift are one per position of dimension 1.
+// A batch norm in training mode computes mean and variance itself, so they are removed from c.
 func (im *importer) normalisedOver(n *pb.Node, t *eval.Tensor, c *[4]*eval.Tensor) (_ *eval.Tensor, axes []int, perChannel bool) {
 	dims := t.Dims
 	switch n.OpType {

@@ -13,8 +13,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/transposed"
 )
 
-// transposedWindow reads the geometry of ConvTranspose: what is cut off at the beginning
-// of height and width, and what is left.
+// transposedWindow reads the geometry of ConvTranspose: strides and dilations, how many rows and
+// columns are cut off at the beginning of the full result, and how many are wanted.
 func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, cut, wanted []int) {
 	strides = n.Sizes("strides", 2, 1)
 	dilations = n.Sizes("dilations", 2, 1)
@@ -59,7 +59,6 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 	return strides, dilations, cut, wanted
 }
 
-// convTranspose imports ConvTranspose.
 func (im *importer) convTranspose(n *pb.Node) build.Operand {
 	v := im.settledImage(n)
 	w := im.required(n, 1)
@@ -86,7 +85,7 @@ func (im *importer) convTranspose(n *pb.Node) build.Operand {
 	rows, biases := im.transposedWeights(w, groups, y, x, bias)
 	out := im.build.Weighted(n, v, bcnn.Conv2D{Window: win, Out: shape.C, Groups: groups, Weights: bcnn.Weights{F32: rows}, Bias: biases}, shape)
 	out.View = view.NCHW(shape)
-	if groups > 1 && blocks > 1 { // the groups of a pixel side by side
+	if groups > 1 && blocks > 1 { // all channels of a pixel side by side
 		index := try.Value(budget.List(im.budget, shape.C, func(i int) int {
 			b, o := i/(groups*each), i%(groups*each)
 			return (o/each*blocks+b)*each + o%each
@@ -99,8 +98,8 @@ func (im *importer) convTranspose(n *pb.Node) build.Operand {
 	return build.Operand{Value: im.build.Pixels(n, "/pixels", out, bcnn.Pixels{Rows: y.Positions, Cols: x.Positions, BlockH: y.Stride, BlockW: x.Stride})}
 }
 
-// transposedWeights puts weights [channel][out][ky][kx] in the order of transposed.Fill,
-// and repeats the biases for every pixel of a block.
+// transposedWeights returns weights [channel][out][ky][kx] in the order of transposed.Fill, and the
+// biases repeated for every pixel of a block.
 func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *transposed.Phases, bias []float32) (rows, biases []float32) {
 	channels, each := w.Dims[0]/groups, w.Dims[1]
 	taps, blocks := num.Product(y.Window, x.Window), num.Product(y.Stride, x.Stride)

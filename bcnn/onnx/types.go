@@ -11,15 +11,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// What a file computes in FLOAT16, BFLOAT16 or DOUBLE, a network computes in float32: its
-// values are of FLOAT here, and so are the constants that a node reads beside them.
-// Constants are folded in their own type, as the file says, so that signs and levels of
-// weights are those of the file.
+// A network computes in float32 what a file computes in FLOAT16, BFLOAT16 or DOUBLE. Here such
+// values are FLOAT, and so are the constants that a node reads beside them. Constants are evaluated
+// in the type of the file, so that signs and levels of weights are those of the file.
 
-// fractionBits are the bits behind the point that the types round to.
+// fractionBits are the bits of the fraction of the real types other than FLOAT.
 var fractionBits = map[pb.DataType]int{pb.Float16: 10, pb.BFloat16: 7, pb.Double: 52}
 
-// computedIn is the type in which the network computes what is of a type in the file.
+// computedIn returns the type in which the network computes a tensor of a type of the file.
 func computedIn(typ pb.DataType) pb.DataType {
 	if typ.Real() {
 		return pb.Float
@@ -27,8 +26,9 @@ func computedIn(typ pb.DataType) pb.DataType {
 	return typ
 }
 
-// inFloat calls the handler of a node with real constants beside values as FLOAT, and
-// remembers which tensors are of other real types in the file.
+// inFloat calls the handler of a node. If the node reads a value, its real constants are converted
+// to FLOAT for the call. inFloat also notes which tensors have another real type in the file, and
+// what their rounding may do to weights (Builder.Rounding).
 func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	typ := pb.Float
 	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
@@ -80,7 +80,7 @@ func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	return r
 }
 
-// rounded says what the network does not round as the file does.
+// rounded returns Report.Deviations.
 func (im *importer) rounded() []string {
 	var said []string
 	for _, typ := range []pb.DataType{pb.Float16, pb.BFloat16, pb.Double} {

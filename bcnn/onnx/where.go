@@ -9,8 +9,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// whereNode imports Where: of one value as a function of it; as the softplus or the ELU that
-// it writes out; and else as the sum of two products, of which one is 0.
+// whereNode imports Where: as a function of one value if all operands are that, as a softplus or an
+// ELU that is written out, and otherwise as the sum of two products of which one is 0.
 func (im *importer) whereNode(n *pb.Node) build.Operand {
 	operands := im.operands(n, 3)
 	checkRanks(operands...)
@@ -71,8 +71,8 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 	return im.emit(n, "", bcnn.PReLU{Slope: []float32{float32(alpha)}}, v), true
 }
 
-// choose makes c·a + (1 − c)·b of a condition c, of 0 and 1. The products and their sum
-// are exact: one of them is 0, if the other is finite.
+// choose returns c·a + (1 − c)·b for a condition c of 0 and 1. Products and sum are exact, since
+// one product is 0. That needs finite operands: it fails if one may be infinite.
 func (im *importer) choose(n *pb.Node, operands []build.Operand) build.Operand {
 	var sum build.Operand
 	none := true

@@ -11,11 +11,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Convolutions that are written as the windows over an image and a matrix product.
+// Convolutions written as windows of an image (im2col) and a matrix product.
 
-// gatherWindows imports Gather of rows or columns by indices of two dimensions, the taps of
-// windows and the windows, which is how PyTorch writes F.unfold: first rows, then columns.
-// ok is false for others.
+// gatherWindows imports Gather of rows or columns with indices [taps][windows], evenly spaced.
+// PyTorch writes F.unfold as two of them, for rows and for columns. ok is false for other indices.
 func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []int, positions []int) (out *build.Value, ok bool) {
 	x := v.AxisOf(axis)
 	if len(dims) != 2 || len(positions) == 0 || x != view.H && x != view.W {
@@ -43,7 +42,7 @@ func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []i
 		}
 		rows, cols = build.Unit(image.Size(2)), build.Unit(image.Size(3))
 	}
-	seen := v.View // but for the axis
+	seen := v.View // except for the axis
 	switch {
 	case x == view.H && rows == build.Unit(rows.N):
 		rows = t
@@ -63,8 +62,7 @@ func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []i
 	return out, true
 }
 
-// im2col imports Im2Col of QONNX: the windows over images whose channels are the last
-// dimension.
+// im2col imports Im2Col of QONNX: windows of images whose channels are the last dimension.
 func (im *importer) im2col(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	if r.Value == nil || len(r.Value.View) != 4 {
@@ -99,8 +97,8 @@ func (im *importer) im2col(n *pb.Node) build.Operand {
 	return build.Operand{Value: out}
 }
 
-// windowed makes a convolution of the product of whole windows, the last dimension of v,
-// with weights [of the window][out], or transposed; ok is false where it is another product.
+// windowed makes a convolution of the product of whole windows, the last dimension of v, with
+// weights [window][out], transposed if transB is set. ok is false if it is another product.
 func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB bool) (r build.Operand, ok bool) {
 	win, last := v.Windows, len(v.View)-1
 	k, out := w.Dims[0], w.Dims[1]
@@ -109,7 +107,7 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 	}
 	channels := v.Shape.C
 	taps := win.Rows.Taps * win.Cols.Taps
-	// Where a position of the window lies in weights [channel][row][column].
+	// The place of a position of the window in weights [channel][row][column].
 	whole := true
 	stride := func(a view.Atom) int {
 		switch a.Axis {
@@ -137,7 +135,7 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 			}
 		}
 	}
-	// A convolution may have more windows, where the last ones of these are left out.
+	// A convolution computes all windows; the last ones may be missing here.
 	if outputSize(image.Size(2), 0, win.Rows.Taps, win.Rows.Dilation, win.Rows.Stride) != win.Rows.N ||
 		outputSize(image.Size(3), 0, cols.Taps, cols.Dilation, cols.Stride) != cols.N {
 		return r, false
@@ -166,8 +164,8 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 	return build.Operand{Value: y}, true
 }
 
-// col2im imports Col2Im of windows of one pixel, which is a Reshape: F.fold of PyTorch behind
-// a product with what F.unfold gave.
+// col2im imports Col2Im of windows of one pixel, which is a Reshape. PyTorch exports it for F.fold
+// behind a product with what F.unfold gave.
 func (im *importer) col2im(n *pb.Node) build.Operand {
 	v := im.value(n, 0)
 	var sizes [2][]int

@@ -2,10 +2,10 @@ package kern
 
 import "unsafe"
 
-// BlendTap is a row, or a column, of the input with its weight. The kernels know the
-// places of the fields.
+// BlendTap is a row, or a column, of the input with its weight. The kernels rely on the offsets of
+// the fields.
 type BlendTap struct {
-	At     int // of the first one, in bytes
+	At     int // offset of its first value, in bytes
 	Weight float32
 }
 
@@ -21,14 +21,13 @@ func NewBlendTaps(index []int32, weights []float32, step int) []BlendTap {
 	return taps
 }
 
-// Value returns the index of the first value of the pixel of a row and a column, and its
-// weight.
+// Value returns the index of the first value of the pixel at a row and a column, and its weight.
 func (row BlendTap) Value(col BlendTap) (at int, weight float32) {
 	return (row.At + col.At) / 4, row.Weight * col.Weight
 }
 
-// BlendJob is one call of an assembly kernel behind Blend, which has a pixel at least. The
-// kernels know the places of the fields, and change the number of pixels.
+// BlendJob is one call of an assembly kernel behind Blend, with at least one pixel. The kernels
+// rely on the offsets of the fields, and change the number of pixels.
 type BlendJob struct {
 	dst, src unsafe.Pointer
 	rows     unsafe.Pointer

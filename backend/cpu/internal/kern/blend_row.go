@@ -5,24 +5,23 @@ import (
 	"unsafe"
 )
 
-// BlendColumns are the weighted columns of rows of pixels with few channels, for vectors of
-// the output that take in several pixels. The kernels know how they are laid out.
+// BlendColumns are the weighted columns for rows of pixels with few channels, laid out for vectors
+// of the output that span several pixels. The kernels rely on the layout.
 type BlendColumns struct {
 	Width int // values of a row of the input
-	Taps  int // of a pixel: two or four
-	// Table has, for each vector of the output, the weights of its lanes for each tap, and
-	// then, for each tap, where the lanes lie in a vector of the input: indices, as the bits
-	// of a float32, or, for vectors of four lanes, those of the bytes.
+	Taps  int // of a pixel of the output: two or four
+	// Table has, for each vector of the output, the weights of its lanes for each tap, and then,
+	// for each tap, the lanes of a vector of the input that they read: as the bits of float32
+	// values or, for vectors of four lanes, the indices of their bytes.
 	Table []float32
-	// Places has, for each vector, the first byte of the vector of the input for each tap,
-	// and the byte of the row of the output at which the vector is written.
+	// Places has, for each vector, the offset of the vector of the input for each tap, and that of
+	// the vector in the row of the output, all in bytes.
 	Places []int
 }
 
-// NewBlendColumns lays out the columns of rows of width values, of pixels of so many
-// channels, for vectors of so many lanes, with taps columns for each pixel of the output.
-// It returns nil where they do not fit: where the lanes of a tap lie farther apart than a
-// vector is long.
+// NewBlendColumns lays out columns for rows of width values, with taps columns for each pixel of
+// the output. It returns nil if the lanes of a tap are farther apart than a vector is long, if a
+// row is shorter than a vector, or if taps is neither two nor four.
 func NewBlendColumns(lanes int, index []int32, weights []float32, taps, channels, width int) *BlendColumns {
 	values := len(index) / taps * channels
 	if taps != 2 && taps != 4 || lanes == 0 || min(values, width) < lanes {
@@ -60,13 +59,13 @@ func NewBlendColumns(lanes int, index []int32, weights []float32, taps, channels
 	return b
 }
 
-// Bytes is the size of the tables.
+// Bytes returns the size of the tables.
 func (b *BlendColumns) Bytes() int {
 	return 4*len(b.Table) + int(unsafe.Sizeof(0))*len(b.Places)
 }
 
-// BlendRowJob is one call of an assembly kernel behind BlendRows: a row of the output, or
-// two. The kernels know the places of the fields.
+// BlendRowJob is one call of an assembly kernel behind BlendRows: one or two rows of the output.
+// The kernels rely on the offsets of the fields.
 type BlendRowJob struct {
 	dst, src      unsafe.Pointer
 	rows          unsafe.Pointer
@@ -75,9 +74,9 @@ type BlendRowJob struct {
 	dstStep       uintptr // bytes
 }
 
-// BlendRowTiles computes rows of the output, two at a time where there is the second of the
-// kernels; the third is for two rows of which the second has the weights of the first in
-// turned order.
+// BlendRowTiles computes rows of the output. kernels[0] computes one row, kernels[1] two, and
+// kernels[2] two of which the second has the weights of the first in reverse order. The last two
+// may be nil.
 func BlendRowTiles(kernels *[3]func(*uint8), dst, src []float32, rows []BlendTap, cols *BlendColumns) {
 	left := len(rows) / cols.Taps
 	for values := len(dst) / left; left > 0; {
@@ -98,7 +97,7 @@ func BlendRowTiles(kernels *[3]func(*uint8), dst, src []float32, rows []BlendTap
 	}
 }
 
-// mirrored reports whether weights are the same from the last one on.
+// mirrored reports whether the weights are the same in reverse order.
 func mirrored(rows []BlendTap) bool {
 	for i, row := range rows {
 		if math.Float32bits(row.Weight) != math.Float32bits(rows[len(rows)-1-i].Weight) {

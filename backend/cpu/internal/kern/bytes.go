@@ -1,13 +1,13 @@
 package kern
 
-// ByteTable is what a byte becomes. Vectors of 16 bytes look up the low four bits in the
-// entries of each of the high ones that a byte reaches, and XOR them.
+// ByteTable maps bytes to bytes. Vectors of 16 bytes look up the low four bits of a byte in one
+// table for each value of the high bits up to its own, and XOR the results.
 type ByteTable struct {
 	Values  [256]uint8
 	changes [256]uint8 // Values[i] XOR Values[i − 16], from 0 and from 128 on Values[i]
 }
 
-// NewByteTable returns the table of whole numbers from 0 to 255.
+// NewByteTable returns the table of 256 integers from 0 to 255.
 func NewByteTable(values []float32) *ByteTable {
 	t := &ByteTable{}
 	for i, v := range values[:len(t.Values)] {
@@ -22,5 +22,5 @@ func NewByteTable(values []float32) *ByteTable {
 	return t
 }
 
-// Changes is what kernels of 16 bytes take.
+// Changes returns the tables for kernels of 16 bytes.
 func (t *ByteTable) Changes() *uint8 { return &t.changes[0] }

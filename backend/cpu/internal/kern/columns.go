@@ -2,33 +2,31 @@ package kern
 
 import "unsafe"
 
-// FloatColumns says where the pixels of a depthwise convolution lie whose windows of
-// Taps × Taps move by a tap: columns of pixels, that of pixel (y, x) at index
-// y·DstRow + x·DstStep, and the rows of the input that their windows reach, the value
-// (y, x) at index y·RowStep + x·Step, where 0 is the first column that is inside of the
-// image.
+// FloatColumns says where the pixels of a depthwise convolution lie whose windows of Taps × Taps
+// move by one pixel. Pixel (y, x) of the output is at index y·DstRow + x·DstStep, and pixel (y, x)
+// of the input at y·RowStep + x·Step, where column 0 is the first one inside the image.
 type FloatColumns struct {
 	Taps            int
 	Pixels          int // columns of the output
 	Rows            int // of the input
 	Step, RowStep   int
 	DstStep, DstRow int
-	// What of the windows of the first and the last row and column is outside of the
-	// image, Taps/2 rows and columns at most: the sums leave those taps out.
+	// How many rows and columns of the first and last windows are outside the image, at most Taps/2
+	// each. The sums leave those taps out.
 	Above, Below, Left, Right int
 
-	job ColumnsJob // here, because what function values get is on the heap
+	job ColumnsJob // here, since arguments of function values are on the heap
 }
 
-// Height is the number of rows of the output.
+// Height returns the number of rows of the output.
 func (c *FloatColumns) Height() int { return c.Rows + c.Above + c.Below - (c.Taps - 1) }
 
-// Width is the number of columns of the input.
+// Width returns the number of columns of the input.
 func (c *FloatColumns) Width() int { return c.Pixels - c.Left - c.Right + c.Taps - 1 }
 
-// ColumnWeights are the weights and biases of the channels of a depthwise convolution,
-// laid out for the FMAColumns of a Set: [vector][tap][channel]. Vectors are whole, so
-// the last one has some of the channels of the one before it where channels are left.
+// ColumnWeights are the weights and biases of a depthwise convolution, laid out for the FMAColumns
+// of a Set: [vector][tap][channel]. All vectors are full: the last one repeats channels of the one
+// before if the channels do not fill it.
 type ColumnWeights struct {
 	Channels, Taps int
 	Bias           []float32
@@ -36,18 +34,18 @@ type ColumnWeights struct {
 	lanes          int
 }
 
-// ColumnWeightsLen is the number of weights, with those that are there twice.
+// ColumnWeightsLen returns the number of weights, including repeated ones.
 func ColumnWeightsLen(set *Set, channels, taps int) int {
 	return FloatWeightsLen(set, channels, taps)
 }
 
-// NewColumnWeights returns weights of 0 for a Set, of as many channels as its vectors
-// have at least.
+// NewColumnWeights returns weights of 0 for a Set. There must be at least as many channels as a
+// vector has lanes.
 func NewColumnWeights(set *Set, channels, taps int, bias []float32) *ColumnWeights {
 	return &ColumnWeights{Channels: channels, Taps: taps, Bias: bias, Data: alignedFloats(ColumnWeightsLen(set, channels, taps)), lanes: set.FloatLanes}
 }
 
-// last is the first channel of the last vector.
+// last returns the first channel of the last vector.
 func (w *ColumnWeights) last() int { return w.Channels - w.lanes }
 
 // Put sets the weights of the taps of a channel.
@@ -66,29 +64,29 @@ func (w *ColumnWeights) Put(channel int, taps []float32) {
 	}
 }
 
-// ColumnsJob is one call of an assembly kernel behind FMAColumns: some columns of
-// pixels, and all channels. The kernels know the places of the fields.
+// ColumnsJob is one call of an assembly kernel behind FMAColumns: some columns of pixels, and all
+// channels. The kernels rely on the offsets of the fields.
 type ColumnsJob struct {
 	FMAJob
 	dstRow, srcRow    uintptr // bytes
-	last              uintptr // bytes to the first of the channels that are computed last
-	rows, skip, steps int     // of the input; rows before the first that is an output; all that are computed
+	last              uintptr // bytes to the first channel of the last vector
+	rows, skip, steps int     // of the input; before the first output; computed in all
 	left, right       int
 }
 
-// ColumnKernels are the kernels behind FMAColumns for some windows: Kernels[i] does
-// i + 1 columns, a vector of channels at a time, and Wide[i] so many of WideChannels.
+// ColumnKernels are the kernels behind FMAColumns for one size of windows. Kernels[i] computes i +
+// 1 columns, a vector of channels at a time, and Wide[i] as many, WideChannels at a time.
 type ColumnKernels struct {
 	Kernels, Wide []func(job *uint8)
 	WideChannels  int
 }
 
-// Far reports whether pixels so many values apart fall into few sets of lines of the
-// first-level cache. Stores to one of them wait for each other there, so each pixel should
-// have several lines at a time.
+// Far reports whether pixels that are stride values apart fall into few sets of the first-level
+// cache. Stores to the same set wait for each other, so several lines of a pixel should be written
+// at a time.
 func Far(stride int) bool { return stride%512 == 0 }
 
-// Run calls kernels for all columns.
+// Run computes all columns.
 func (k *ColumnKernels) Run(dst, src []float32, at *FloatColumns, w *ColumnWeights, end *End) {
 	kernels, channels := k.Kernels, w.lanes
 	if k.Wide != nil && Far(at.DstStep) && w.Channels%k.WideChannels == 0 {

@@ -5,27 +5,27 @@ import (
 	"unsafe"
 )
 
-// Activation is how values end. The zero Activation leaves them as they are.
+// Activation is a function at the end of an output. The zero Activation is the identity.
 type Activation struct {
-	// Slope, of PReLU, multiplies what is less than 0; nil for none.
+	// Slope, of PReLU, multiplies values below 0, by output. nil means none.
 	Slope []float32
-	// Clip makes t of a value v, which is v where v > Low, else Low, and of that t
-	// where t < High, else High.
+	// Clip limits a value v: t = v where v > Low, else Low, and the result is t where t < High,
+	// else High.
 	Clip      bool
 	Low, High float32
 }
 
-// ReLU makes 0 of what is not greater.
+// ReLU returns the activation that replaces values that are not above 0 by 0.
 func ReLU() Activation { return Activation{Clip: true, High: float32(math.Inf(1))} }
 
-// End is what makes outputs of sums: of the value v of output o
-// fma(v, Scale[o], Shift[o]), or v where Scale is nil, and then its activation.
+// End makes an output of a sum v of output o: fma(v, Scale[o], Shift[o]), or v if Scale is nil, and
+// then the activation of that.
 type End struct {
 	Scale, Shift []float32
 	Activation
 }
 
-// From is the end of the outputs from first on.
+// From returns the end of the outputs from first on.
 func (e End) From(first int) End {
 	if e.Scale != nil {
 		e.Scale, e.Shift = e.Scale[first:], e.Shift[first:]
@@ -36,11 +36,11 @@ func (e End) From(first int) End {
 	return e
 }
 
-// None reports whether it leaves sums as they are.
+// None reports whether the end is the identity.
 func (e *End) None() bool { return e.Scale == nil && e.Slope == nil && !e.Clip }
 
-// EndJob is one call of an assembly kernel that ends rows of values. The kernels
-// know the places of the fields.
+// EndJob is one call of an assembly kernel that applies an End to rows of values. The kernels rely
+// on the offsets of the fields.
 type EndJob struct {
 	dst          unsafe.Pointer
 	dstStep      uintptr // bytes
@@ -50,16 +50,15 @@ type EndJob struct {
 	scale, shift unsafe.Pointer
 	slope        unsafe.Pointer
 	n, rows      uintptr
-	clip         uintptr // 1, else 0
+	clip         uintptr // 0 or 1
 	low, high    float32
-	// Of what then comes, with src2 in steps of dst.
+	// Of the second end, see Then. src2 has the steps of dst.
 	scale2, shift2 unsafe.Pointer
-	clip2          uintptr // 1, else 0
+	clip2          uintptr // 0 or 1
 	low2, high2    float32
 }
 
-// NewEndJob returns the job of n values of each row, of which there is at least
-// one.
+// NewEndJob returns the job of rows of n values, at least one of each.
 func NewEndJob[T int32 | float32 | uint8](dst []float32, stride int, src []T, step, n, rows int, end End) EndJob {
 	j := EndJob{
 		dst: unsafe.Pointer(&dst[0]), dstStep: uintptr(4 * stride), src: unsafe.Pointer(&src[0]), srcStep: uintptr(step) * unsafe.Sizeof(src[0]),
@@ -77,8 +76,8 @@ func NewEndJob[T int32 | float32 | uint8](dst []float32, stride int, src []T, st
 	return j
 }
 
-// Then has the job add other values, in steps of dst, to what comes of an affine step of the
-// ended sums, and then clip that.
+// Then makes the job apply an affine function to its results, add other values, with the steps of
+// dst, and then clip the sums.
 func (j *EndJob) Then(then End, added []float32) {
 	j.src2, j.low2, j.high2 = unsafe.Pointer(&added[0]), then.Low, then.High
 	if then.Scale != nil {
@@ -89,7 +88,7 @@ func (j *EndJob) Then(then End, added []float32) {
 	}
 }
 
-// NewAddJob returns the job of the sums of a and b.
+// NewAddJob returns the job of a + b with an activation.
 func NewAddJob(dst, a, b []float32, act Activation) EndJob {
 	j := NewEndJob(dst, 0, a, 0, len(dst), 1, End{Activation: act})
 	j.src2 = unsafe.Pointer(&b[0])

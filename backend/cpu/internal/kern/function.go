@@ -7,22 +7,23 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// Function is an elementary function of the numeric contract, laid out for the kernels,
-// which know the places of the fields.
+// Function is an elementary function of the numeric contract, laid out for the kernels, which rely
+// on the offsets of the fields.
 type Function struct {
 	rows unsafe.Pointer // hi, lo, c1, …, c6 of an interval, at a multiple of 32
-	// From which magnitude on, as bits, and below which the intervals of the positive and of
-	// the negative numbers have a middle that is not 0.
+	// The magnitudes, as bits, from and below which intervals of positive and of negative numbers
+	// have a middle other than 0.
 	from, to [2]uint32
 	below    uint32 // the greatest exponent that has the interval of 0
 	_        uint32
-	// places of the exponents from below on, of those behind the last but one, and of that
-	// of infinity: the first row of the exponent and what is left of a mantissa.
+	// places[sign][i] is the place of exponent below + i; the first also stands for smaller
+	// exponents, the last but one for larger ones, and the last is that of infinity. A place packs
+	// the first row of an exponent and how far the mantissa is shifted to choose among its rows.
 	places    [2][functionPlaces]uint16
-	directory [functionDirectory]uint32 // the same, of every sign and exponent
+	directory [functionDirectory]uint32 // the places of all signs and exponents
 
 	Of *f32.Function
-	// Wide says that places leaves exponents out.
+	// Wide says that places does not have all exponents.
 	Wide bool
 }
 
@@ -30,7 +31,7 @@ const (
 	functionPlaces    = 64
 	functionDirectory = 512
 	functionRow       = 9 // values of a row of the table
-	functionValues    = 8 // and those behind the middle
+	functionValues    = 8 // values behind the middle
 )
 
 var functions = func() map[string]func() *Function {

@@ -5,11 +5,11 @@ import "math"
 // TableBytes is the number of values that a byte can have.
 const TableBytes = 256
 
-// FloatTables are what a byte stands for, in one table or in some that take turns.
+// FloatTables are the values that bytes stand for: one table, or several that take turns.
 type FloatTables struct {
 	Tables int
-	Values []float32 // TableBytes of each table
-	Bytes  []uint8   // of each table byte 0 of all values, then byte 1, 2 and 3
+	Values []float32 // TableBytes for each table
+	Bytes  []uint8   // for each table byte 0 of all values, then bytes 1, 2 and 3
 }
 
 // NewFloatTables lays out tables.

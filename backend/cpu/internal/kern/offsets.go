@@ -4,8 +4,8 @@ package kern
 
 import "unsafe"
 
-// The assembly counts on the places of these fields, which _gen/gen/job.go names.
-// A constant of uintptr is not negative, so any other place does not compile.
+// The assembly relies on these offsets, which _gen/gen/job.go names. A uintptr constant cannot be
+// negative, so any other offset does not compile.
 const (
 	_ = -(unsafe.Offsetof(ConvJob{}.DstStep) ^ 8)
 	_ = -(unsafe.Offsetof(ConvJob{}.Src) ^ 16)

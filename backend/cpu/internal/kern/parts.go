@@ -6,9 +6,9 @@ import (
 	"unsafe"
 )
 
-// PackParts lays out weights of 16 bits as a filter of 8 bits whose sums count 256 times,
-// one of what is left, and further ones where that takes more than 8 bits, as it does for
-// weights above 32,639. pack lays all of them out alike. They have sums only, with a DstStep of 4·BlockOutputs.
+// PackParts lays out 16-bit weights as filters of 8 bits: one whose sums count 256 times, one for
+// the rest, and further ones if the rest exceeds 8 bits, as it does for weights above 32,639. pack
+// lays out each of them. The filter has sums only, with a DstStep of 4·BlockOutputs.
 func PackParts(w []int16, outputs, rows, n int, pack func(w []int8, outputs, rows, n int) *WideFilter) *WideFilter {
 	part, left := make([]int8, len(w)), slices.Clone(w)
 	for i, v := range w {

@@ -2,36 +2,37 @@ package kern
 
 import "unsafe"
 
-// Picks says which channels of the input the channels of the output are, laid out for
-// the Pick of a Set.
+// Picks says which channel of the input each channel of the output is, laid out for the Pick of a
+// Set.
 type Picks struct {
 	Channels int     // of the input
 	Index    []int32 // for each channel of the output; −1 for zeros
-	// Vectors are the first vectors of the output.
+	// Vectors are the full vectors at the start of the output, in order.
 	Vectors []PickVectors
 }
 
-// PickVectors are neighbouring vectors of the output that have as many pieces each.
+// PickVectors are neighbouring vectors of the output with the same number of pieces.
 type PickVectors struct {
 	First, Count int
-	Each         int // pieces, 1 to maxPieces
+	Each         int // pieces of a vector, 1 to maxPieces
 	pieces       []PickPiece
 }
 
-// PickPiece is what a vector of the output gets of a vector of the input. The kernels
-// know the places of the fields.
+// PickPiece is what a vector of the output takes of one vector of the input. The kernels rely on
+// the offsets of the fields.
 type PickPiece struct {
 	offset int       // of the vector of the input, in bytes
-	mask   uint64    // bit i: lane i of the output gets something
-	index  [16]int32 // and of which lane of the input
+	mask   uint64    // bit i: lane i of the output takes a value
+	index  [16]int32 // by lane of the output: the lane of the input
 	lanes  [8]int32  // the mask in lanes
-	bytes  [16]uint8 // the index of bytes, 255 for none
+	bytes  [16]uint8 // the index in bytes, 255 for none
 }
 
-// maxPieces is the number of pieces that kernels take.
+// maxPieces is the largest number of pieces of a vector that kernels take.
 const maxPieces = 4
 
-// NewPicks returns the Picks for vectors of so many lanes, 0 for none.
+// NewPicks returns Picks for vectors of the given lanes. With 0 lanes, or if a vector has too many
+// pieces, they have no Vectors.
 func NewPicks(lanes, channels int, index []int32) *Picks {
 	p := &Picks{Channels: channels, Index: index}
 	if lanes == 0 || channels < lanes {
@@ -55,7 +56,7 @@ func NewPicks(lanes, channels int, index []int32) *Picks {
 	return p
 }
 
-// pickPieces covers the sources of a vector from the first one on.
+// pickPieces returns pieces that cover the sources of a vector, in order of channels.
 func pickPieces(index []int32, channels int) []PickPiece {
 	lanes := len(index)
 	done := make([]bool, lanes)
@@ -70,7 +71,7 @@ func pickPieces(index []int32, channels int) []PickPiece {
 		if first < 0 && len(pieces) > 0 {
 			return pieces
 		}
-		first = max(0, min(first, channels-lanes)) // zeros alone are a piece without lanes
+		first = max(0, min(first, channels-lanes)) // a vector of zeros has one piece without lanes
 		piece := PickPiece{offset: 4 * first}
 		for i := range piece.bytes {
 			piece.bytes[i] = 255
@@ -94,8 +95,8 @@ func pickPieces(index []int32, channels int) []PickPiece {
 	}
 }
 
-// PickJob is one call of an assembly kernel behind Pick: some vectors of the output of
-// all pixels. The kernels know the places of the fields.
+// PickJob is one call of an assembly kernel behind Pick: some vectors of the output, and all
+// pixels. The kernels rely on the offsets of the fields.
 type PickJob struct {
 	dst, src         unsafe.Pointer
 	dstStep, srcStep uintptr // bytes
@@ -103,7 +104,7 @@ type PickJob struct {
 	pixels, vectors  uintptr
 }
 
-// Job returns the job of vectors of so many lanes, for pixels, of which there is one.
+// Job returns the job of vectors of the given lanes for at least one pixel.
 func (p *Picks) Job(v *PickVectors, lanes int, dst, src []float32, pixels int) PickJob {
 	return PickJob{
 		dst: unsafe.Pointer(&dst[v.First*lanes]), src: unsafe.Pointer(&src[0]), dstStep: uintptr(4 * len(p.Index)),
@@ -111,7 +112,7 @@ func (p *Picks) Job(v *PickVectors, lanes int, dst, src []float32, pixels int) P
 	}
 }
 
-// Bytes is the size of the table.
+// Bytes returns the size of the pieces.
 func (p *Picks) Bytes() int {
 	n := 0
 	for _, v := range p.Vectors {
@@ -120,7 +121,7 @@ func (p *Picks) Bytes() int {
 	return n
 }
 
-// Done is the number of channels of the output that are in vectors of so many lanes.
+// Done returns how many channels of the output are in Vectors, each of the given lanes.
 func (p *Picks) Done(lanes int) int {
 	if len(p.Vectors) == 0 {
 		return 0
@@ -129,10 +130,10 @@ func (p *Picks) Done(lanes int) int {
 	return lanes * (last.First + last.Count)
 }
 
-// Halves is the number of values that a word is moved as.
+// Halves is the number of float32 values that a word is moved as.
 const Halves = 2
 
-// AsFloats returns words as values that can be picked, which no arithmetic must be done with.
+// AsFloats returns words as float32 values that can be moved, but not computed with.
 func AsFloats(words []uint64) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(words))), Halves*len(words))
 }

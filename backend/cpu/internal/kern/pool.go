@@ -2,10 +2,10 @@ package kern
 
 import "unsafe"
 
-// PoolJob is a Pool for the assembly, which knows the places of the fields, in
-// bytes, and moves dst, src and pixels.
+// PoolJob is a Pool for the assembly, in bytes. The kernels rely on the offsets of the fields, and
+// advance dst, src and pixels.
 type PoolJob struct {
-	dst, src uintptr // not pointers: in the end they are beyond what they pointed to
+	dst, src uintptr // no pointers: in the end they are beyond the slices
 	taps     *int
 	count    uintptr
 	bytes    uintptr
@@ -16,11 +16,11 @@ type PoolJob struct {
 	divisor, reciprocal float32 // of means of ±1
 }
 
-// MaxPoolTaps is the number of taps that fit into the frame of a call.
+// MaxPoolTaps is the largest number of taps of a PoolJob: they fit into the frame of a call.
 const MaxPoolTaps = 64
 
-// NewPoolJob returns false where the pool is nothing for the assembly. The
-// caller keeps dst and src alive.
+// NewPoolJob returns a job, and false if the assembly cannot do it. The caller keeps dst and src
+// alive.
 func NewPoolJob[T uint64 | float32 | uint8](dst, src []T, p *Pool, taps *[MaxPoolTaps]int) (PoolJob, bool) {
 	if len(p.Taps) == 0 || len(p.Taps) > MaxPoolTaps || p.Pixels == 0 || p.Values == 0 {
 		return PoolJob{}, false
@@ -37,8 +37,8 @@ func NewPoolJob[T uint64 | float32 | uint8](dst, src []T, p *Pool, taps *[MaxPoo
 	}, true
 }
 
-// NewSignsJob is NewPoolJob for the first words of MeanSigns. Without taps to fill, those of the
-// job are p's, in words, any number.
+// NewSignsJob is NewPoolJob for the first words of MeanSigns. If taps is nil, the job uses the taps
+// of p, any number of them, in words.
 func NewSignsJob(dst []float32, src []uint64, n, words int, p *Pool, divisor, y float32, taps *[MaxPoolTaps]int) (PoolJob, bool) {
 	if len(p.Taps) == 0 || p.Pixels == 0 || words == 0 || taps != nil && len(p.Taps) > MaxPoolTaps {
 		return PoolJob{}, false

@@ -11,10 +11,10 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// The race detector does not see what assembly does, so it is told before every
-// call what the doc comments of Set say that a kernel reads and writes.
+// The race detector does not see what assembly does. So before every call it is told what the
+// kernel reads and writes, according to the doc comments of Set.
 
-// Annotated returns a Set whose functions do so.
+// Annotated returns a Set whose functions tell the race detector.
 func Annotated(set *Set) *Set {
 	s := *set
 	annotateSums(&s, set)
@@ -368,9 +368,8 @@ func annotateImages(s, set *Set) {
 	}
 }
 
-// annotateConv is for a call of a wide kernel: size bytes are written for every
-// group of pixels. Of the input it is all from the first patch to the end of the
-// last one, which is what callers own.
+// annotateConv is for a call of a wide kernel that writes size bytes for every group of pixels. It
+// marks the whole input from the first patch to the end of the last one, which the caller owns.
 func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 	at, class := unsafe.Slice(j.At, j.Pixels), unsafe.Slice(j.Class, j.Pixels)
 	if len(at) == 0 {
@@ -393,7 +392,7 @@ func annotateConv(j *ConvJob, w *WideFilter, b *filterBlock, size, group int) {
 	reads(w.data[b.offset:][:b.size])
 }
 
-// annotateEnd is for what ConvFloats reads besides.
+// annotateEnd marks what ConvFloats reads in addition.
 func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
 	for _, row := range [][]float32{end.Scale, end.Shift, end.Slope} {
 		if row != nil {
@@ -407,7 +406,7 @@ func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
 	}
 }
 
-// annotateLevels is for what ConvLevels reads besides.
+// annotateLevels marks what ConvLevels reads in addition.
 func annotateLevels(b *filterBlock, l *Levels) {
 	reads(l.Scale[:b.Outputs])
 	reads(l.Shift[:b.Outputs])
@@ -430,7 +429,7 @@ func annotatePlanes(j *ConvJob, w *WideFilter, b *filterBlock, in, out int) {
 	}
 }
 
-// readPatches is all from the first patch to the end of the last one.
+// readPatches marks everything from the first patch to the end of the last one.
 func readPatches[T any](src []T, at *Patches) {
 	if at.Pixels > 0 {
 		reads(src[:(at.Pixels-1)*at.Step+(at.Rows-1)*at.RowStep+at.RowLen])
@@ -475,7 +474,7 @@ func readFloatWeights(at *FloatPatches, w *FloatWeights, first, n int) {
 	}
 }
 
-// readRows is n rows of values, step apart.
+// readRows marks n rows of values, step apart.
 func readRows[T any](s []T, n, step, values int) {
 	for i := range n {
 		reads(s[i*step:][:values])

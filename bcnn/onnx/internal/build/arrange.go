@@ -9,8 +9,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Arranged returns a value as an image whose channels, rows and columns are three of its
-// dimensions, or −1 for one of size 1.
+// Arranged returns a value as an image with the given dimensions of it as channels, rows and
+// columns; −1 stands for one of size 1.
 func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) *Value {
 	seen := make(view.View, len(v.View))
 	seen[0] = view.Batch
@@ -24,9 +24,9 @@ func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) *Valu
 	return b.rearranged(n, v, bcnn.Shape{H: size[0], W: size[1], C: size[2]}, seen)
 }
 
-// rearranged returns a value in another order in memory: its values are lined up, put in
-// the order of an image of the given shape of which its dimensions are seen in the given
-// way, and spread over the pixels. ±1 and levels stay such.
+// rearranged puts the values of v in the order of an image of the given shape that has the view
+// seen: it lines them up, reorders them, and spreads them over the pixels. It fails, and sets
+// Refused, unless Rearranges is set.
 func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View) *Value {
 	if !b.Rearranges {
 		b.Refused = true
@@ -47,7 +47,7 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 		try.Failf("its dimensions do not run over all of its values")
 	}
 	index := b.indices(total)
-	// The places of all positions, dimension by dimension.
+	// The places in memory of all positions, before and after.
 	const lists = 4 * 8
 	try.Check(b.budget.Charge(lists * int64(total)))
 	from, to := []int{0}, []int{0}
@@ -72,7 +72,7 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 	return out
 }
 
-// combined returns the sums of each of a and each of b.
+// combined returns all sums of one number of a and one of b, those of a[0] first.
 func combined(a, b []int) []int {
 	out := make([]int, 0, len(a)*len(b))
 	for _, x := range a {

@@ -1,10 +1,9 @@
 // Package build makes the layers of a bcnn.Network for the operators of a graph.
 //
-// A Value is a tensor that the network computes: the output of a layer, seen
-// through a view, with what is still pending on it: padding, a clip, a step
-// function or a gain. An operator changes what is pending, or emits a layer; only
-// the layer that reads the value settles the rest. So nothing depends on the way
-// in which an exporter writes a binarisation.
+// A Value is a tensor that the network computes: the output of a layer, seen through a view. A
+// function of it (see Func) or windows over it (see Windows) may be pending. An operator changes
+// what is pending, or emits a layer; the layer that reads the value settles the rest. So the layers
+// do not depend on the way in which an exporter writes a binarisation.
 package build
 
 import (
@@ -29,45 +28,41 @@ type Builder struct {
 	maxLayers int
 	// Net is the network so far.
 	Net *bcnn.Network
-	// Made tells the first layer that a node became, by the index of the node.
+	// Made is the name of the first layer that a node became, by the index of the node.
 	Made map[int]string
-	// names has the names of layers, and the last number that has been appended
-	// to each of them.
+	// names are the names of layers, and the last number appended to each of them.
 	names map[string]int
 	// Zeros are the signs whose value at 0 an option has changed.
 	Zeros []Zero
 	// Ternary are the signs that keep a value of their own for 0.
 	Ternary []Zero
-	// Rounding is what a constant of the node at hand may be off by as a fraction, because the
-	// file has rounded it and what it was computed from, to FLOAT16 or BFLOAT16 more than to
-	// FLOAT: weights that differ by that from ±α, or the largest of a filter from a multiple
-	// of it, are taken as such. 0 where Options say how much.
+	// Rounding is the relative error that weights of the node at hand may have because the file has
+	// rounded them and what they were computed from, more for FLOAT16 and BFLOAT16 than for FLOAT.
+	// It extends Options.WeightTolerance; 0 extends nothing.
 	Rounding float64
-	// Rearranges allows values to be put in another order in memory, Refused says that one
-	// would have been.
+	// Rearranges allows values to be put in another order in memory. Refused says that one would
+	// have had to be.
 	Rearranges, Refused bool
 
 	values *values.Analysis
-	holes  map[int]Obstacle // by layer
-	// rounding is that of weights, by layer, see Rounding.
+	holes  map[int]Obstacle // by layer: the reason of a hole, if it is not an earlier one
+	// rounding is Rounding by layer, where it is not 0.
 	rounding map[int]float64
 	err      error
 }
 
 // Options are those of the import that change the network.
 type Options struct {
-	// SignOfZero is the rule for a step whose value at its threshold lies between
-	// the others; 0 if that is an obstacle.
+	// SignOfZero is the rule for a step whose value at its threshold lies between the others. 0
+	// keeps three values.
 	SignOfZero bcnn.ZeroRule
 	// OverrideZeros extends the rule to steps whose input often is at the threshold.
 	OverrideZeros bool
-	// WeightTolerance is how far weights may be from ±α, relative to α, to be taken
-	// as ±α.
+	// WeightTolerance is the largest distance, relative to α, of weights that are taken as ±α.
 	WeightTolerance float64
 }
 
-// Zero is a sign with a value of its own at 0: one that Options.SignOfZero has changed,
-// or that stays.
+// Zero is a sign with a value of its own at 0, which Options.SignOfZero has changed or which stays.
 type Zero struct {
 	Node     *pb.Node
 	Frequent bool // its input is often 0
@@ -85,15 +80,15 @@ func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 	return b
 }
 
-// Err returns the first error of Emit.
+// Err returns the first error of Emit or Hole.
 func (b *Builder) Err() error { return b.err }
 
-// layerUnits is what a layer costs besides its weights. Its channels and pixels,
-// which the file may claim to be many, are counted where it is lowered.
+// layerUnits is the cost of a layer without its weights. Channels and pixels, which the file may
+// claim to be many, are counted when the network is lowered.
 const layerUnits = 1024
 
-// Emit appends a layer made of a node (nil for the input) and returns its
-// output, seen as the first operand is. It does not fail: see Err.
+// Emit appends a layer made of a node, nil for the input, and returns its output with the view of
+// the first operand. Errors are in Err.
 func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*Value) *Value {
 	out := &Value{Type: pb.Float, Node: n, Shape: shape, View: inputs[0].View}
 	if b.err == nil {
@@ -118,8 +113,8 @@ func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, 
 	return out
 }
 
-// layerName makes a name unique. A number that is taken for one name is not
-// tried again, or many nodes of one name would take quadratic time.
+// layerName makes a name unique by appending a number. It remembers the last number, or many nodes
+// of one name would take quadratic time.
 func (b *Builder) layerName(name string) string {
 	last, taken := b.names[name]
 	if !taken {
@@ -136,7 +131,7 @@ func (b *Builder) layerName(name string) string {
 	}
 }
 
-// Vector returns the values of all dimensions, one after the other, as one dimension.
+// Vector returns the values of all dimensions in order, as a vector.
 func (b *Builder) Vector(v *Value, n *pb.Node) *Value {
 	v = b.Settle(v)
 	var all []view.Atom
@@ -169,7 +164,7 @@ func (b *Builder) Vector(v *Value, n *pb.Node) *Value {
 	return out
 }
 
-// Flattened returns the value with all its pixels lined up as channels.
+// Flattened returns a value with its pixels lined up as channels.
 func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
 	if v.Shape.Pixels() == 1 {
 		return v
@@ -184,7 +179,7 @@ func (b *Builder) Bytes(layer int) bool {
 	return layer <= bcnn.NetworkInput && b.Net.Inputs[bcnn.NetworkInput-layer].DType == bcnn.Uint8
 }
 
-// CheckShape checks the shape of a layer's output.
+// CheckShape fails if no layer may have an output of this shape.
 func (b *Builder) CheckShape(s bcnn.Shape) error {
 	if s.H < 1 || s.W < 1 {
 		return errors.New("the window is larger than its padded input")
@@ -205,7 +200,8 @@ func (b *Builder) Floats(n int) []float32 {
 	return make([]float32, n)
 }
 
-// Movable returns a value whose dimensions may be regrouped. Windows stay pending.
+// Movable returns a value whose dimensions may be regrouped, with the batch first. Windows stay
+// pending.
 func (b *Builder) Movable(v *Value) *Value {
 	if v.Windows == nil {
 		v = b.Settle(v)

@@ -8,17 +8,16 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 )
 
-// Sum tells that a tensor is A + B, or A − B.
+// Sum says that a tensor is A + B, or A − B.
 //
 // Straight-through estimators are written as sums that only serve the gradient:
 //
 //	x + (f(x) − x)        (f(x) − p(x)) + p(x)        (f(x) + p(x)) − p(x)
 //
-// all of which are f(x), up to the rounding of the two sums. Then f(x) is what the
-// network computes, and what p is does not matter. A constant that is added to a value and
-// taken away again does matter: it has no other use than to round. Of constants all is
-// known: f of weights is what they are if the roundings leave no more of p than the
-// tolerance for weights.
+// All of them are f(x), but for the rounding of the two sums. The network then computes f(x),
+// whatever p is. A constant that is added to a value and subtracted again is different: its only
+// use is to round, so it stays. Where everything is constant, f(x) replaces the sum only if both
+// differ by no more than the tolerance for weights.
 type Sum struct {
 	A, B  Operand
 	Minus bool
@@ -30,7 +29,7 @@ type term struct {
 	minus bool
 }
 
-// terms appends the operand as one term or, split, as the two that it is the sum of.
+// terms appends an operand to list, as one term or, if split is set, as its two.
 func (r Operand) terms(list []term, minus, split bool) []term {
 	if !split {
 		return append(list, term{r, minus})
@@ -38,16 +37,16 @@ func (r Operand) terms(list []term, minus, split bool) []term {
 	return append(list, term{r.Sum.A, minus}, term{r.Sum.B, minus != r.Sum.Minus})
 }
 
-// sumUnits is what a sum costs that is remembered.
+// sumUnits is the cost of a sum that is remembered.
 const sumUnits = 512
 
-// Cancel returns what is left of a sum whose other parts cancel, if that is one
-// operand of the dimensions of the sum.
+// Cancel returns the only part of a sum that is left when others cancel. ok is false if there is no
+// such part, or if it does not have the dimensions of the sum.
 func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool) {
 	try.Check(b.budget.Charge(sumUnits))
 	constants := sum.Constant != nil
 	var buffer [4]term
-	for k := 1; k < 4; k++ { // a sum of two that are none themselves leaves nothing
+	for k := 1; k < 4; k++ { // splitting neither operand leaves nothing to cancel
 		left, right := k&1 != 0, k&2 != 0
 		if left && s.A.Sum == nil || right && s.B.Sum == nil {
 			continue
@@ -63,8 +62,9 @@ func (b *Builder) Cancel(s *Sum, sum Operand) (rest Operand, ok bool) {
 	return rest, false
 }
 
-// near reports whether a constant is the sum that it shall stand for, up to the tolerance for
-// weights as a fraction of the largest; a value always is, and what depends on the batch size.
+// near reports whether a constant differs from the sum that it replaces by no more than the
+// tolerance for weights, as a fraction of the largest. It is true for values, and for constants
+// that depend on the batch size.
 func (b *Builder) near(rest, sum Operand) bool {
 	if rest.Constant == nil || sum.Constant.Sized() {
 		return true
@@ -80,7 +80,7 @@ func (b *Builder) near(rest, sum Operand) bool {
 	return off <= max(b.options.WeightTolerance, 2*b.Rounding)*largest
 }
 
-// remaining removes pairs of terms that cancel: of values, or of constants where all are.
+// remaining removes pairs of terms that cancel. Constants cancel only if all terms are constant.
 func (b *Builder) remaining(terms []term, constants bool) []term {
 	for i := 0; i < len(terms); i++ {
 		for k := i + 1; k < len(terms); k++ {
@@ -101,7 +101,7 @@ func (b *Builder) remaining(terms []term, constants bool) []term {
 	return terms
 }
 
-// fits reports whether an operand has the dimensions of a sum that it is part of.
+// fits reports whether a term has the dimensions of the sum.
 func (r Operand) fits(sum Operand) bool {
 	if r.Constant != nil || sum.Constant != nil {
 		return r.Constant != nil && sum.Constant != nil && slices.Equal(r.Constant.Dims, sum.Constant.Dims)
@@ -144,7 +144,7 @@ func (b *Builder) same(x, y Operand) bool {
 	return true
 }
 
-// equal is Tensor.Equal, charged.
+// equal is Tensor.Equal, charged to the budget.
 func (b *Builder) equal(x, y *eval.Tensor) bool {
 	if x == y {
 		return true

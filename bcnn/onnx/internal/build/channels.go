@@ -7,8 +7,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Broadcast returns a constant that is broadcast to a value as one number, or as one per
-// channel of the value, which becomes a vector if it must for that.
+// Broadcast returns a constant that is broadcast to a value as one number, or as one per channel in
+// memory. The value becomes a vector if it must. Broadcast fails if the constant varies over
+// pixels.
 func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []float32) {
 	v, list, ok := b.PerChannel(v, t, n)
 	if !ok {
@@ -17,7 +18,7 @@ func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []flo
 	return v, list
 }
 
-// PerChannel is Broadcast; ok is false where the constant varies over the height or width.
+// PerChannel is Broadcast, but ok is false if the constant varies over pixels.
 func (b *Builder) PerChannel(v *Value, t *eval.Tensor, n *pb.Node) (_ *Value, list []float32, ok bool) {
 	list, ok = b.perChannel(v, t)
 	if !ok && len(v.View) == 2 && v.Shape.Pixels() > 1 {
@@ -36,7 +37,8 @@ func (b *Builder) OverPixels(v *Value, t *eval.Tensor) bool {
 	return !ok
 }
 
-// uniform reports whether the numbers of a constant, which float32 must have, are all the same.
+// uniform reports whether all numbers of a constant are the same. It fails if one is not finite, or
+// no float32.
 func (b *Builder) uniform(t *eval.Tensor) bool {
 	if t.Len() == 0 {
 		try.Failf("an empty constant")
@@ -56,16 +58,15 @@ func (b *Builder) uniform(t *eval.Tensor) bool {
 	return uniform
 }
 
-// perChannel returns a constant that is broadcast to the value as one number,
-// or as one per channel in memory. ok is false where it varies over the image.
+// perChannel is PerChannel without making a vector of the value.
 func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool) {
 	uniform := b.uniform(t)
 	lead := len(v.View) - len(t.Dims)
 	if lead < 0 {
 		try.Failf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.View))
 	}
-	// Exporters expand constants to all dimensions, along which they then do not
-	// vary.
+	// Exporters expand constants to all dimensions. Those along which a constant does not vary
+	// become 1 again.
 	across, expanded := make([]bool, len(t.Dims)), false
 	for i, n := range t.Dims {
 		d := v.View[lead+i]
@@ -76,7 +77,7 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool)
 	if expanded {
 		t = b.eval.Collapse(t, across)
 	}
-	varies := make([][]view.Atom, len(t.Dims)) // atoms of dimensions along which t varies
+	varies := make([][]view.Atom, len(t.Dims)) // atoms of the dimensions along which t varies
 	for i, n := range given {
 		batch := view.IsBatch(v.View[lead+i])
 		switch {

@@ -10,11 +10,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Func is a function of one value, pending: in each of several pieces a constant, or the value
-// with limits, or the value rounded, see line.
+// Func is a pending function of one value, its base. Thresholds divide the numbers into pieces; in
+// each it is a constant or a line: the base itself, limited or rounded.
 //
-// Binarisation and quantisation have no operators of their own in ONNX. Exporters compose them
-// of comparisons, Sign, Where, Cast, Clip, Round and arithmetic, for instance
+// Binarisation and quantisation have no operators of their own in ONNX. Exporters compose them of
+// comparisons, Sign, Where, Cast, Clip, Round and arithmetic, for instance
 //
 //	Where(x ≥ 0, 1, −1)           +1 at 0
 //	Where(Less(x, 0), −1, 1)      +1 at 0
@@ -28,26 +28,25 @@ import (
 //	Where(x > 1, 1, x)            Clip(x, −∞, 1)
 //	Where(Round(x) > 7, 7, Round(x))  levels, at most 7
 //
-// So no pattern is matched. A comparison makes a function of two constants, every operator on
-// a function maps its pieces, those of several functions of one value become one function (see
-// Pointwise and Where), and the layer that reads it finds two values, levels or a limit,
-// whichever way they came about (see Settle).
+// So no pattern is matched. A comparison makes a function of two constants. Every operator on a
+// function maps its pieces. Several functions of one value become one function (see Pointwise and
+// Where). The layer that reads the result finds two values, levels or a limit, whichever way they
+// came about (see Settle).
 type Func struct {
 	base *Value // settled
-	// The thresholds, ascending, each a scalar or broadcast to base, and the pieces where
-	// base < t[0], = t[0], between t[0] and t[1], = t[1], and so on: 2·len(t) + 1.
+	// The thresholds, ascending, each a scalar or broadcast to base. The 2·len(t) + 1 pieces are
+	// where base < t[0], = t[0], between t[0] and t[1], = t[1], and so on.
 	t      []*eval.Tensor
 	pieces []piece
-	node   *pb.Node // that it is of
+	node   *pb.Node // that the layers are named after
 }
 
-// piece is a constant, or a line where that is nil.
+// piece is a constant or, if that is nil, a line.
 type piece struct {
 	constant *eval.Tensor
 	line     *line
 }
 
-// constants returns pieces of constants.
 func constants(list ...*eval.Tensor) []piece {
 	out := make([]piece, len(list))
 	for i, t := range list {
@@ -56,7 +55,6 @@ func constants(list ...*eval.Tensor) []piece {
 	return out
 }
 
-// equal reports whether two pieces are the same.
 func (p piece) equal(q piece) bool {
 	if p.constant == nil || q.constant == nil {
 		return p.constant == nil && q.constant == nil && (p.line == q.line || *p.line == *q.line)
@@ -64,16 +62,15 @@ func (p piece) equal(q piece) bool {
 	return p.constant == q.constant || p.constant.Equal(q.constant)
 }
 
-// steps reports whether all pieces are constants.
+// steps reports whether f is not nil and all of its pieces are constants.
 func (f *Func) steps() bool {
 	return f != nil && !slices.ContainsFunc(f.pieces, func(p piece) bool { return p.constant == nil })
 }
 
-// IsStep reports whether the value is a function of several constants, pending, as truth values
-// are.
+// IsStep reports whether a function of constants alone is pending on the value, as on truth values.
 func (v *Value) IsStep() bool { return v.Func.steps() }
 
-// line returns the line that the whole function is, nil for others.
+// line returns the pending function if it is one line, and otherwise nil.
 func (v *Value) line() *line {
 	if v.Func == nil || len(v.Func.pieces) != 1 {
 		return nil
@@ -81,9 +78,9 @@ func (v *Value) line() *line {
 	return v.Func.pieces[0].line
 }
 
-// Side returns the value and the number that it is compared with, where the step is true
-// above one number for all channels (above) or below it, and the other way on the other
-// side. What it is at the number does not count. ok is false for other values.
+// Side returns base and t if the value is a step that is true on one side of t and false on the
+// other, with one t for all channels. above says that it is true above t. Its value at t may be
+// either. ok is false for other values.
 func (v *Value) Side() (base *Value, t float64, above, ok bool) {
 	f := v.Func
 	if !f.steps() || len(f.t) != 1 || f.t[0].Len() != 1 || f.pieces[0].constant.Len() != 1 || f.pieces[2].constant.Len() != 1 {
@@ -93,7 +90,7 @@ func (v *Value) Side() (base *Value, t float64, above, ok bool) {
 	return f.base, f.t[0].At(0), above, above != (f.pieces[0].constant.At(0) != 0)
 }
 
-// Within reports whether the value is a step whose constants are all of at most a magnitude.
+// Within reports whether the value is a step and no constant of it has a magnitude above most.
 func (b *Builder) Within(v *Value, most float64) (ok bool) {
 	if ok = v.IsStep(); !ok {
 		return false
@@ -108,7 +105,7 @@ func (b *Builder) Within(v *Value, most float64) (ok bool) {
 	return ok
 }
 
-// funcOf returns the function that is pending on a value, the value itself if there is none.
+// funcOf returns the function that is pending on a value, or the identity on it.
 func (b *Builder) funcOf(v *Value) *Func {
 	if v.Windows != nil {
 		v = b.Settle(v)
@@ -119,8 +116,8 @@ func (b *Builder) funcOf(v *Value) *Func {
 	return &Func{base: v, pieces: []piece{{line: unlimited()}}}
 }
 
-// pending returns a value on which a function is pending; none where it is the value itself,
-// and a layer at once where it is a ReLU.
+// pending returns a value with f pending. The identity becomes the base itself, and a ReLU becomes
+// a layer at once.
 func (b *Builder) pending(n *pb.Node, typ pb.DataType, f *Func) *Value {
 	out := f.base.With(n)
 	out.Type = typ
@@ -137,8 +134,7 @@ func (b *Builder) pending(n *pb.Node, typ pb.DataType, f *Func) *Value {
 	return out
 }
 
-// Threshold makes a step of a value at t: of the constants lo below it, at where they are equal,
-// and hi above it.
+// Threshold returns lo where v < t, at where v = t, and hi where v > t.
 func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Operand {
 	if t.Type != v.Type {
 		try.Failf("operands of %v and %v", v.Type, t.Type)
@@ -152,7 +148,7 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Op
 	}
 	of := try.Value(b.values.Of(out.base.Layer))
 	last := len(out.t) - 1
-	if t := out.t[0]; t.Len() == 1 && t.At(0) == of.Min { // nothing is below what the layers can give
+	if t := out.t[0]; t.Len() == 1 && t.At(0) == of.Min { // the layers give nothing below t
 		out.pieces[0] = out.pieces[1]
 	}
 	if t := out.t[last]; t.Len() == 1 && t.At(0) == of.Max {
@@ -163,7 +159,7 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Op
 	return Operand{Value: b.pending(n, lo.Type, out)}
 }
 
-// inside reports whether thresholds are inside of the limits of a line.
+// inside reports whether all numbers of t lie strictly between the limits of a line.
 func (b *Builder) inside(t *eval.Tensor, l *line) bool {
 	if l.lo <= -math.MaxFloat32 && l.hi >= math.MaxFloat32 {
 		return true
@@ -177,8 +173,8 @@ func (b *Builder) inside(t *eval.Tensor, l *line) bool {
 	return inside
 }
 
-// compared returns a function of constants: lo where f is below a number, at where it is the
-// number, and hi above. It is nil where numbers differ by channel.
+// compared returns lo where f is below t, at where it is t, and hi above. It is nil if t, or f,
+// differs by channel.
 func (b *Builder) compared(f *Func, t, lo, at, hi *eval.Tensor) *Func {
 	if t.Len() != 1 || !f.scalar() {
 		return nil
@@ -213,21 +209,21 @@ func (b *Builder) compared(f *Func, t, lo, at, hi *eval.Tensor) *Func {
 			out.t = append(out.t, f.t[k/2])
 		}
 	}
-	if len(out.t) == 0 { // the same everywhere
+	if len(out.t) == 0 { // one constant
 		out.t, out.pieces = []*eval.Tensor{t}, []piece{out.pieces[0], out.pieces[0], out.pieces[0]}
 	}
 	return out
 }
 
-// sided returns lo, at or hi for numbers that are compared with t.
+// sided returns lo, at or hi for each number of x below t, equal to it, or above.
 func (b *Builder) sided(x, t, lo, at, hi *eval.Tensor) piece {
 	less := b.eval.Binary("Less")([]*eval.Tensor{x, t})
 	more := b.eval.Binary("Greater")([]*eval.Tensor{x, t})
 	return piece{constant: b.eval.Where([]*eval.Tensor{less, lo, b.eval.Where([]*eval.Tensor{more, hi, at})})}
 }
 
-// split appends pieces of what of makes of a line between two thresholds, where that changes
-// at x at most.
+// split appends the pieces of a line between two thresholds to out, after mapping its values by of,
+// which changes only where the line crosses x.
 func (b *Builder) split(out *Func, l *line, from, to float32, x float64, of func(y float32) piece) {
 	try.Check(b.budget.Charge(2 * searchUnits))
 	last := from
@@ -242,7 +238,7 @@ func (b *Builder) split(out *Func, l *line, from, to float32, x float64, of func
 	out.pieces = append(out.pieces, of(between(last)))
 }
 
-// between returns the number next to one, the least one where that is −∞.
+// between returns the float32 next above a number, or the least finite one above −∞.
 func between(from float32) float32 {
 	if from < -math.MaxFloat32 {
 		return -math.MaxFloat32
@@ -250,14 +246,14 @@ func between(from float32) float32 {
 	return above(from)
 }
 
-// scalar reports whether the thresholds and the lines of a function are the same for all channels.
+// scalar reports whether all thresholds and lines of f are the same for all channels.
 func (f *Func) scalar() bool {
 	return !slices.ContainsFunc(f.t, func(t *eval.Tensor) bool { return t.Len() != 1 || t.Type != pb.Float }) &&
 		!slices.ContainsFunc(f.pieces, func(p piece) bool { return p.constant == nil && p.line.channels() > 1 })
 }
 
-// interval returns the thresholds around a piece, between which it is; both are the one at which
-// it is.
+// interval returns the thresholds between which piece k lies. For a piece at a threshold both are
+// that.
 func (f *Func) interval(k int) (from, to float32) {
 	from, to = float32(math.Inf(-1)), float32(math.Inf(1))
 	if k > 0 {
@@ -272,7 +268,7 @@ func (f *Func) interval(k int) (from, to float32) {
 	return from, to
 }
 
-// merge removes the thresholds at which nothing changes, all but one of a step.
+// merge removes the thresholds at which the function does not change. A step keeps at least one.
 func (f *Func) merge() {
 	steps := f.steps()
 	t, pieces := f.t[:0:0], f.pieces[:1:1]
@@ -286,7 +282,7 @@ func (f *Func) merge() {
 	f.t, f.pieces = t, pieces
 }
 
-// Is reports whether the value is another one, with nothing pending.
+// Is reports whether the value is w, with nothing pending.
 func (v *Value) Is(w *Value) bool {
 	return v.Func == nil && v.Windows == nil && !v.Hole && v.Type == w.Type && v.same(w)
 }

@@ -11,10 +11,10 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// Layers that pick, join and multiply.
+// Layers that pick, join and combine values.
 
-// channelled returns a value with a dimension that runs over all its channels, as a
-// vector if it has to become one for that.
+// channelled settles a value whose dimension dim must run over all of its channels. If dim runs
+// over all values it makes a vector.
 func (b *Builder) channelled(v *Value, dim int, n *pb.Node) *Value {
 	v = b.Settle(v)
 	try.Check(v.CheckReal())
@@ -27,14 +27,14 @@ func (b *Builder) channelled(v *Value, dim int, n *pb.Node) *Value {
 	return v
 }
 
-// Whole is channelled for constants that are to have the form of a value.
+// Whole is channelled: constants get the form of the value that it returns.
 func (b *Builder) Whole(n *pb.Node, v *Value, dim int) *Value {
 	v = b.Settle(v)
 	return b.channelled(v, dim, n)
 }
 
-// Pick returns a value whose dimension dim, which must run over all channels, has the
-// given positions of it, and zeros where one is −1.
+// Pick returns a value with the given positions of dimension dim, which must run over channels or
+// over groups of them, and with zeros where a position is −1.
 func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions []int) *Value {
 	if d := v.View[dim]; len(d) > 0 && view.Only(d, view.C) && view.Product(d) < v.Shape.C && v.Shape.Values() > view.Product(d) {
 		return b.pickGroups(n, suffix, v, dim, positions)
@@ -68,7 +68,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 	return out
 }
 
-// pickGroups is Pick for a dimension that runs over a part of the channels' atoms.
+// pickGroups is Pick for a dimension that runs over a part of the atoms of the channels.
 func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, positions []int) *Value {
 	v = b.Settle(v)
 	try.Check(v.CheckReal())
@@ -98,8 +98,8 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	return y
 }
 
-// Inner returns the atoms of an axis of some dimensions, the outermost first, and the view
-// in which they alone are the axis.
+// Inner returns the atoms of an axis that belong to the dimensions for which of holds, the
+// outermost first, and the view of a value whose axis has only these atoms.
 func (b *Builder) Inner(v view.View, axis view.Axis, of func(dim int) bool) (atoms []view.Atom, seen view.View) {
 	for i, d := range v {
 		if of(i) {
@@ -129,8 +129,8 @@ func (b *Builder) Inner(v view.View, axis view.Axis, of func(dim int) bool) (ato
 	return atoms, seen
 }
 
-// Ordered returns a value whose channels are in the order in which a dimension runs
-// over them.
+// Ordered puts the channels of a value in the order in which its dimension over them runs, if that
+// is not their order in memory.
 func (b *Builder) Ordered(n *pb.Node, v *Value) *Value {
 	for i, d := range v.View {
 		if len(d) < 2 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
@@ -142,8 +142,8 @@ func (b *Builder) Ordered(n *pb.Node, v *Value) *Value {
 	return v
 }
 
-// Concat joins values along their channels, over which dimension dim runs, or images
-// along their rows or columns.
+// Concat joins values along dimension dim, which runs over channels, or over the rows or columns of
+// images.
 func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 	try.Check(b.budget.Charge(64 * int64(len(values))))
 	if v := values[0]; dim >= 2 && len(values) > 1 && v.CheckImage() == nil && v.Shape.Values() > 1 {
@@ -190,8 +190,8 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 	return out
 }
 
-// alike returns values of the same dimensions but for one, over which the channels of an
-// image run, in the order in memory of that image.
+// alike returns values in the same order in memory, for a concatenation along the channels: that of
+// the image with the most pixels among them. Values with other dimensions stay as they are.
 func (b *Builder) alike(n *pb.Node, values []*Value, dim int) []*Value {
 	var image *Value // with the most pixels
 	for _, v := range values {
@@ -256,9 +256,8 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) *Value {
 	return out
 }
 
-// Same returns two values with nothing pending and the channels of both in order, if
-// they lie in memory in different orders; the second in the order of the first, if they
-// have the same dimensions.
+// Same settles two values. If they have different views it puts the channels of both in order and,
+// if their dimensions are the same, the second value in the memory order of the first.
 func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value) {
 	x = b.Settle(x)
 	if y = b.Settle(y); x.View.Equal(y.View) {
@@ -280,7 +279,7 @@ func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value) {
 
 var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum"}
 
-// pairOps join truth values that are ±1.
+// pairOps combine truth values that are ±1. The product is −Xor: see Joined.
 var pairOps = map[string]bcnn.Op{"And": bcnn.Min{}, "Or": bcnn.Max{}, "Xor": bcnn.Mul{}}
 
 func truth(yes bool) float64 {
@@ -290,8 +289,8 @@ func truth(yes bool) float64 {
 	return 0
 }
 
-// Pair combines two values by a layer whose second input may have dimensions of 1 along
-// which it is repeated. It may be either of them.
+// Pair combines two values by a layer that repeats its second input along dimensions of 1. Either
+// of x and y may be the one that is repeated.
 func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) *Value {
 	x, y = b.Same(n, x, y)
 	if x.Shape.Values() < y.Shape.Values() {

@@ -13,31 +13,31 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// line is a function that never falls: the value itself, or the whole numbers that it is rounded
-// to, within limits.
+// line is a function that never falls: the value itself, or the integers that it is rounded to,
+// within limits.
 //
-// Exporters write a quantisation as one operator, Quant of QONNX, or as QuantizeLinear,
-// Clip and DequantizeLinear, or as Clip, Mul, Round and Div. In each of them one
-// operator rounds, and what stands around it is a limit, a scale, or a zero point.
+// Exporters write a quantisation as one operator, Quant of QONNX, or as QuantizeLinear, Clip and
+// DequantizeLinear, or as Clip, Mul, Round and Div. In each of them one operator rounds, and those
+// around it are a limit, a scale, or a zero point.
 type line struct {
-	lo, hi   float64   // limits of the value, or of the whole numbers
+	lo, hi   float64   // limits of the value or, if it is rounded, of the integers
 	rounding *rounding // nil for the value itself
-	shift    float64   // is added to the whole numbers
-	// What is rounded is gain times that, plus offset.
+	shift    float64   // added to the integers behind the limits
+	// A rounded value is gain·(integer + shift) + offset.
 	gain, offset float32
 }
 
 // rounding is how a value is rounded.
 type rounding struct {
-	// level returns the whole number of a value, as the operators compute it in
-	// float32. It is the same for all channels where there is one of them.
+	// level returns the integer of a number, as the operators compute it in float32. It is the same
+	// function for all channels if channels is 1.
 	level    func(channel int, x float32) float64
 	channels int
 }
 
 func unlimited() *line { return &line{lo: math.Inf(-1), hi: math.Inf(1)} }
 
-// channels is how many channels have a function of their own.
+// channels returns how many channels have a function of their own, 1 if all have the same.
 func (l *line) channels() int {
 	if l.rounding == nil {
 		return 1
@@ -45,7 +45,7 @@ func (l *line) channels() int {
 	return l.rounding.channels
 }
 
-// value evaluates the function for a channel.
+// value evaluates the line for a number of a channel.
 func (l *line) value(channel int, x float32) float32 {
 	if l.rounding == nil {
 		return float32(max(l.lo, min(float64(x), l.hi)))
@@ -56,11 +56,11 @@ func (l *line) value(channel int, x float32) float32 {
 	return l.number(max(l.lo, min(l.rounding.level(channel, x), l.hi)))
 }
 
-// number is the value of a whole number.
+// number returns what integer k stands for.
 func (l *line) number(k float64) float32 { return f32.FMA(float32(k+l.shift), l.gain, l.offset) }
 
-// crossings returns the numbers, ascending, at which the function of one channel may change from
-// below x to x, and from x to above.
+// crossings returns, ascending, the numbers at which the line of channel 0 may pass from below x to
+// x, and from x to above it.
 func (l *line) crossings(x float64) []float32 {
 	var list []float32
 	if l.rounding == nil {
@@ -77,8 +77,8 @@ func (l *line) crossings(x float64) []float32 {
 	return slices.Compact(list)
 }
 
-// limit narrows a line to a range of values; ok is false where its ends are not just what some of
-// its whole numbers give, or no FLOAT.
+// limit limits a line to values from lo to hi. ok is false if one of them is not exactly what an
+// integer stands for or, without a rounding, no float32.
 func (l *line) limit(lo, hi float64) (out *line, ok bool) {
 	at := func(x float64) (k float64, ok bool) {
 		switch {
@@ -100,11 +100,11 @@ func (l *line) limit(lo, hi float64) (out *line, ok bool) {
 	return &limited, true
 }
 
-// mostWhole is the magnitude beyond which whole numbers are not told apart.
+// mostWhole is the magnitude up to which roundings are followed.
 const mostWhole = 1 << 20
 
-// Clip limits a value: it is min(max(x, lo), hi), so where lo is above hi all values are hi,
-// as the operator has it since opset 13.
+// Clip limits a value to min(max(v, lo), hi). If lo is above hi, all values are hi, as ONNX has it
+// since opset 13.
 func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) Operand {
 	if math.IsNaN(lo) || math.IsNaN(hi) {
 		try.Failf("limits %v and %v", lo, hi)
@@ -132,7 +132,7 @@ func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) Operand {
 	return b.clipByChoice(n, v, lo, hi)
 }
 
-// clipByChoice is Clip as Where(x < lo, lo, x) and its like.
+// clipByChoice is Clip as Where(x < lo, lo, x) and Where(x > hi, hi, x).
 func (b *Builder) clipByChoice(n *pb.Node, v *Value, lo, hi float64) Operand {
 	r := Operand{Value: v}
 	yes, no := eval.Scalar(pb.Bool, 1), eval.Scalar(pb.Bool, 0)
@@ -154,8 +154,8 @@ func (b *Builder) clipByChoice(n *pb.Node, v *Value, lo, hi float64) Operand {
 	return r
 }
 
-// Limited returns a value with the limits that another value has pending, with which a maximum
-// over pixels commutes; and which value that is without them.
+// Limited returns a value without its pending limits, and a function that makes them pending on
+// another value. A maximum over pixels commutes with limits.
 func (v *Value) Limited() (bare *Value, again func(out *Value)) {
 	bare, _, _, ok := v.Limits()
 	if !ok {
@@ -168,8 +168,8 @@ func (v *Value) Limited() (bare *Value, again func(out *Value)) {
 	}
 }
 
-// Limits returns the limits that a value has pending, and the value without them; ok is false
-// for others.
+// Limits returns the pending limits of a value, and the value without them. ok is false if nothing
+// or something else is pending.
 func (v *Value) Limits() (bare *Value, lo, hi float64, ok bool) {
 	l := v.line()
 	if l == nil || l.rounding != nil || math.IsInf(l.lo, -1) && math.IsInf(l.hi, 1) {
@@ -178,12 +178,13 @@ func (v *Value) Limits() (bare *Value, lo, hi float64, ok bool) {
 	return v.Func.base, l.lo, l.hi, true
 }
 
-// with returns the function of the same value that is one line.
+// with returns the function of the same base that is one line.
 func (f *Func) with(l *line) *Func {
 	return &Func{base: f.base, pieces: []piece{{line: l}}, node: f.node}
 }
 
-// Round rounds a value. The result has the given type.
+// Round rounds a value. level returns the integer of a number of a channel; with channels of 1 it
+// is the same function for all. The result is of type typ.
 func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, level func(channel int, x float32) float64) Operand {
 	try.Check(v.CheckReal())
 	f := b.funcOf(v)
@@ -210,7 +211,8 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 	return Operand{Value: b.pending(n, typ, out)}
 }
 
-// rounded returns what rounding makes of a line, for values of a set.
+// rounded returns the line that rounds the values of l. Its limits are the integers that the base
+// can have, whose values are in the set of.
 func (b *Builder) rounded(l *line, channels int, level func(channel int, x float32) float64, of values.Set) *line {
 	r := &rounding{level: level, channels: max(channels, l.channels())}
 	if l.rounding != nil || r.channels > 1 && l.lo > -math.MaxFloat32 || r.channels > 1 && l.hi < math.MaxFloat32 {
@@ -219,7 +221,7 @@ func (b *Builder) rounded(l *line, channels int, level func(channel int, x float
 	}
 	out := &line{rounding: r, lo: math.Inf(1), hi: math.Inf(-1), gain: 1}
 	lo, hi := max(of.Min, -math.MaxFloat32), min(of.Max, math.MaxFloat32)
-	if l.rounding == nil { // limits may lie outside of the range
+	if l.rounding == nil { // the limits may exclude numbers of the set
 		lo, hi = float64(l.value(0, float32(lo))), float64(l.value(0, float32(hi)))
 	}
 	for c := range r.channels {
@@ -229,7 +231,7 @@ func (b *Builder) rounded(l *line, channels int, level func(channel int, x float
 	return out
 }
 
-// whole returns the line of a value that is rounded, nil for others.
+// whole returns the line of a rounded value, nil for others.
 func (v *Value) whole() *line {
 	if l := v.line(); l != nil && l.rounding != nil {
 		return l
@@ -237,10 +239,11 @@ func (v *Value) whole() *line {
 	return nil
 }
 
-// IsRounded reports whether the value is rounded to integers, pending.
+// IsRounded reports whether a rounding to integers is pending on the value.
 func (v *Value) IsRounded() bool { return v.whole() != nil }
 
-// Scaled multiplies what is rounded; ok is false for other values.
+// Scaled multiplies a rounded FLOAT value by a positive factor. ok is false for other values and
+// factors.
 func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
 	s := v.whole()
 	if s == nil || v.Type != pb.Float {
@@ -250,7 +253,7 @@ func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
 	return v.rescaled(n, gain, offset), gain > 0 && !math.IsInf(float64(gain), 0) && offset-offset == 0
 }
 
-// rescaled returns what is rounded with another gain and offset.
+// rescaled returns a rounded value with another gain and offset.
 func (v *Value) rescaled(n *pb.Node, gain, offset float32) *Value {
 	s := *v.line()
 	s.gain, s.offset = gain, offset
@@ -259,7 +262,8 @@ func (v *Value) rescaled(n *pb.Node, gain, offset float32) *Value {
 	return out
 }
 
-// Moved adds a number to what is rounded; ok is false for other values.
+// Moved adds a number to a rounded FLOAT value. ok is false for other values, and if it is not
+// exact.
 func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
 	s := v.whole()
 	if s == nil || v.Type != pb.Float {
@@ -276,9 +280,9 @@ func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
 	return v.rescaled(n, s.gain, offset), s.movedExactly(float32(by), offset)
 }
 
-// movedExactly reports whether the values plus a number are what they are with another
-// offset: numbers that are added one after the other are rounded one after the other. Of
-// more values than levels that is not known.
+// movedExactly reports whether adding by to the values gives what the new offset gives. Without the
+// check it might not: numbers that are added one after the other are rounded each time. It is false
+// if there are more values than levels.
 func (l *line) movedExactly(by, offset float32) bool {
 	if l.offset == 0 {
 		return true
@@ -295,7 +299,7 @@ func (l *line) movedExactly(by, offset float32) bool {
 	return true
 }
 
-// Shifted adds a whole number to what is rounded, before its gain.
+// Shifted adds an integer to a rounded value, before its gain.
 func (v *Value) Shifted(n *pb.Node, by float64) *Value {
 	s := *v.line()
 	s.shift += by
@@ -304,8 +308,8 @@ func (v *Value) Shifted(n *pb.Node, by float64) *Value {
 	return out
 }
 
-// OneStep is what is rounded to two whole numbers as a step, whose values may be anything: 2q − 1
-// is ±1 where q is 0 or 1. ok is false for other values.
+// OneStep returns a rounding to two integers as a step, whose constants need not be evenly spaced:
+// 2q − 1 is ±1 where q is 0 or 1. ok is false for other values.
 func (b *Builder) OneStep(v *Value) (out *Value, ok bool) {
 	s := v.whole()
 	if s == nil || s.hi-s.lo != 1 || s.channels() != 1 || v.Type != pb.Float {
@@ -319,13 +323,13 @@ func (b *Builder) OneStep(v *Value) (out *Value, ok bool) {
 	return b.Threshold(v.Node, v.Func.base, eval.Scalar(pb.Float, float64(t)), lo, at, hi).Value, true
 }
 
-// rounder reports whether a number has fewer digits than another one: ½ than the one next to it.
+// rounder reports whether x has fewer significant bits than y, as ½ has than its neighbours.
 func rounder(x, y float32) bool {
 	return bits.TrailingZeros32(math.Float32bits(x)) > bits.TrailingZeros32(math.Float32bits(y))
 }
 
-// Converted is what is rounded as another type that holds all of its whole numbers; ok is
-// false for other values.
+// Converted returns a rounded value as another type that holds all of its integers. ok is false for
+// other values.
 func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 	lo, hi := math.Inf(-1), math.Inf(1)
 	switch typ {
@@ -346,7 +350,7 @@ func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 	return out, true
 }
 
-// lineLayer emits the layer of a line.
+// lineLayer emits a Clip, or a Quantize with its gain and offset, for a line.
 func (b *Builder) lineLayer(v *Value) *Value {
 	s, base := v.line(), v.Func.base
 	if s.rounding == nil {
@@ -373,12 +377,12 @@ func (b *Builder) lineLayer(v *Value) *Value {
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, base.Shape, base), []float32{s.gain}, []float32{s.offset})
 }
 
-// least returns the least value that is rounded to k or more.
+// least returns the least number that is rounded to k or more.
 func (l *line) least(channel int, k float64) float32 {
 	return f32.Least(func(x float32) bool { return l.rounding.level(channel, x) >= k })
 }
 
-// checkBounded refuses a line of more whole numbers than there may be levels.
+// checkBounded fails if a line has more integers than there may be levels.
 func (l *line) checkBounded() {
 	if !(l.hi-l.lo < mostWhole) {
 		try.Failf("it rounds to whole numbers without bounds: a Clip must stand before or behind it")

@@ -8,15 +8,15 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Obstacle is a node that no layer can be made of. A hole stands in the network
-// for its output: a layer that does nothing, so that the import goes on and finds
-// the other obstacles. A hole that the output does not depend on does no harm.
+// Obstacle is a node that no layer can be made of. A hole stands in the network for its output: a
+// layer that does nothing, so that the import goes on and finds further obstacles. A hole that no
+// output depends on does no harm.
 type Obstacle struct {
 	Node *pb.Node // nil for the input
 	Err  error
 }
 
-// made returns a layer; ok is false for the input and for holes.
+// made returns a layer. ok is false for inputs and for holes.
 func (b *Builder) made(layer int) (l bcnn.Layer, ok bool) {
 	if _, hole := b.holes[layer]; hole || layer < 0 || layer >= len(b.Net.Layers) {
 		return l, false
@@ -24,7 +24,7 @@ func (b *Builder) made(layer int) (l bcnn.Layer, ok bool) {
 	return b.Net.Layers[layer], true
 }
 
-// Choice is the error of what an option allows.
+// Choice is an error that an option would avoid.
 type Choice struct {
 	Option string // the field of Options
 	Err    error
@@ -33,16 +33,15 @@ type Choice struct {
 func (c *Choice) Error() string { return c.Err.Error() }
 func (c *Choice) Unwrap() error { return c.Err }
 
-// obstacleUnits is what an obstacle costs, with its text.
+// obstacleUnits is the cost of an obstacle with its text.
 const obstacleUnits = 4096
 
-// holeUnits is what a hole costs besides its layer.
+// holeUnits is the cost of a hole without its layer.
 const holeUnits = 512
 
-// Hole returns a value that stands for the output of node n: that of a layer of
-// its own which reads the given values. err is nil where nothing but an earlier
-// hole is the reason. A view of nil means that the dimensions are not known. What
-// fails is in Err.
+// Hole returns a value that stands for the output of node n. Its layer reads the given values. err
+// is nil if an earlier hole is the only reason. The hole has shape, view and type of like; a nil
+// view means that its dimensions are unknown. Errors of the budget are in Err.
 func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Value {
 	units := int64(holeUnits + 64*len(reads))
 	if err != nil {
@@ -53,7 +52,7 @@ func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Valu
 	}
 	from := []*Value{{Layer: bcnn.NetworkInput}}
 	for _, v := range reads {
-		if v.settled != nil { // perhaps a hole itself
+		if v.settled != nil { // may be a hole itself
 			v = v.settled
 		}
 		from = append(from, v)
@@ -66,9 +65,9 @@ func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Valu
 	return out
 }
 
-// Finish makes the outputs of the given layers those of the network: layers that none of
-// them depends on go. It returns the obstacles on the way to them, in the order of the
-// nodes; the network is then of no use. No layers ask for all obstacles.
+// Finish makes the given layers the outputs of the network, and removes layers that none of them
+// depends on. If there are obstacles on the way to them, it returns those instead, in the order of
+// their nodes. Without outputs it returns all obstacles.
 func (b *Builder) Finish(outputs []int) []Obstacle {
 	layers := b.Net.Layers
 	used := make([]bool, len(layers))

@@ -7,14 +7,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// mostExp is where e^x is beyond float32.
+// mostExp is an exponent x up to which e^x is finite in float32.
 const mostExp = 88
 
 // overflowDepth is how many layers Overflows looks back.
 const overflowDepth = 6
 
-// Overflows reports whether a value may be infinite for usual inputs: because of an
-// exponential of something without bounds.
+// Overflows reports whether a value may be infinite for usual inputs: because it depends on the
+// exponential of a value without bounds.
 func (b *Builder) Overflows(v *Value) bool {
 	if f := v.Func; f != nil && !slices.ContainsFunc(f.pieces, func(p piece) bool {
 		return p.constant == nil && p.line.rounding == nil && p.line.hi >= math.MaxFloat32

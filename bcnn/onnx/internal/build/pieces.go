@@ -11,19 +11,19 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// pieces is a function that is constant, or a value, between thresholds: for each channel, or for
-// all, values[k] where a number reaches thresholds[k−1] and not thresholds[k].
+// pieces is a Func whose pieces at thresholds have become a part of their neighbours: it is
+// values[k] from thresholds[k−1] on and below thresholds[k]. A threshold has one number, or one per
+// channel.
 type pieces struct {
 	in         *Value
 	thresholds [][]float32
 	values     []piece
-	lists      [][]float32 // of constants; nil for those that vary over pixels, and for lines
+	lists      [][]float32 // of the constants; nil for those that vary over pixels, and for lines
 }
 
-// piecesLayer emits the layers of a step of several thresholds, or whose value at its only
-// threshold is none between the others, or of a function that is a line somewhere: levels where
-// it rises or falls in equal steps, a sign where it has two values, and else a sum of the values,
-// each times 1 or 0.
+// piecesLayer emits the layers of any function of several pieces: a sign if it has two values,
+// levels if it only rises or only falls, in multiples of one step, and otherwise a sum of its
+// values, each times 1 or 0.
 func (b *Builder) piecesLayer(v *Value) *Value {
 	p := b.piecesOf(b.levelsOf(v.Func, v.Type))
 	if slices.ContainsFunc(p.lists, func(l []float32) bool { return l == nil }) {
@@ -37,10 +37,11 @@ func (b *Builder) piecesLayer(v *Value) *Value {
 	return b.chosen(v, p)
 }
 
-// above is the next larger float32.
+// above returns the next larger float32.
 func above(t float32) float32 { return math.Nextafter32(t, math.MaxFloat32) }
 
-// Levels returns a value that is rounded in some pieces, with a constant for each number there.
+// Levels returns an operand whose roundings in some of several pieces have become constants, one
+// for each integer. It returns others as they are.
 func (b *Builder) Levels(r Operand) Operand {
 	v := r.Value
 	if v == nil || v.Func == nil || len(v.Func.pieces) == 1 || v.IsStep() {
@@ -51,8 +52,8 @@ func (b *Builder) Levels(r Operand) Operand {
 	return Operand{Value: out}
 }
 
-// levelsOf returns a function of which all that is rounded is constants, where its thresholds
-// are the same for all channels.
+// levelsOf returns a function without roundings, which become constants, if its thresholds and
+// lines are the same for all channels; otherwise it returns f.
 func (b *Builder) levelsOf(f *Func, typ pb.DataType) *Func {
 	if f.steps() || !f.scalar() {
 		return f
@@ -72,7 +73,7 @@ func (b *Builder) levelsOf(f *Func, typ pb.DataType) *Func {
 	return out
 }
 
-// levels appends the numbers that piece k of a function is rounded to.
+// levels appends piece k of f to out, with a constant for each integer that it rounds to.
 func (b *Builder) levels(out, f *Func, k int, typ pb.DataType) {
 	l := f.pieces[k].line
 	number := func(x float32) piece {
@@ -101,7 +102,8 @@ func (b *Builder) levels(out, f *Func, k int, typ pb.DataType) {
 	}
 }
 
-// piecesOf takes a function apart. A threshold at which it has a value of its own becomes two.
+// piecesOf returns a function as pieces. A threshold at which it has a value of its own becomes
+// two.
 func (b *Builder) piecesOf(s *Func) *pieces {
 	p := &pieces{in: s.base, values: s.pieces[:1:1]}
 	for i, t := range s.t {
@@ -145,7 +147,7 @@ func (b *Builder) piecesOf(s *Func) *pieces {
 	return p
 }
 
-// pick returns the number of a channel.
+// pick returns the number of channel c in a list of one number or one per channel.
 func pick(list []float32, c int) float32 {
 	if len(list) == 1 {
 		return list[0]
@@ -153,7 +155,7 @@ func pick(list []float32, c int) float32 {
 	return list[c]
 }
 
-// channels is how many channels have numbers of their own.
+// channels returns how many channels have numbers of their own, 1 if all have the same.
 func (p *pieces) channels() int {
 	n := 1
 	for _, l := range slices.Concat(p.thresholds, p.lists) {
@@ -162,7 +164,7 @@ func (p *pieces) channels() int {
 	return n
 }
 
-// sign emits the sign of the difference to a threshold.
+// sign emits +1 from threshold k on and −1 below it.
 func (b *Builder) sign(v *Value, p *pieces, k int) *Value {
 	offset := b.Floats(len(p.thresholds[k]))
 	for c, t := range p.thresholds[k] {
@@ -172,8 +174,8 @@ func (b *Builder) sign(v *Value, p *pieces, k int) *Value {
 	return b.Emit(v.Node, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus}, p.in.Shape, d)
 }
 
-// twoValued emits the sign of the sum of signs, of which every second one is negative: it is
-// nil where the function has more than two values, or other ones for some channels.
+// twoValued emits a function of two values as the sign of a sum of signs, of alternating signs. It
+// is nil if there are more values, or others for some channels.
 func (b *Builder) twoValued(v *Value, p *pieces) *Value {
 	for k, l := range p.lists {
 		if len(l) != 1 || k > 0 && l[0] == p.lists[k-1][0] || k > 1 && l[0] != p.lists[k-2][0] {
@@ -195,13 +197,13 @@ func (b *Builder) twoValued(v *Value, p *pieces) *Value {
 			sum = b.Emit(v.Node, "/sum", bcnn.Add{}, s.Shape, sum, s)
 		}
 	}
-	t := eval.Scalar(v.Type, float64(1-len(p.thresholds)%2)) // of 0 and 2, or of −1 and 1
+	t := eval.Scalar(v.Type, float64(1-len(p.thresholds)%2)) // the sum is 0 or 2, or −1 or 1
 	r := b.Threshold(v.Node, sum, t, p.values[0].constant, p.values[1].constant, p.values[1].constant)
 	return b.signLayer(r.Value)
 }
 
-// levelled emits levels, of which the channels may have scales and offsets of their own: it
-// is nil where the function rises and falls, or in steps that are no multiples of one.
+// levelled emits a function as levels with a scale and an offset, which may be one per channel. It
+// is nil if the function rises and falls, or if its steps are no multiples of one.
 func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	channels, m := p.channels(), len(p.thresholds)
 	try.Check(b.budget.Charge(signUnits * int64(channels) * int64(m+1)))
@@ -218,7 +220,7 @@ func (b *Builder) levelled(v *Value, p *pieces) *Value {
 			limits[k] = pick(l, c)
 		}
 		direction[c] = 1
-		if list[0] > list[m] { // −x reaches what is next to −t where x does not reach t
+		if list[0] > list[m] { // x < t is −x ≥ above(−t)
 			direction[c] = -1
 			slices.Reverse(list)
 			slices.Reverse(limits)
@@ -255,14 +257,14 @@ func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	if !plain {
 		in = b.Emit(v.Node, "/direction", bcnn.Affine{Scale: direction}, in.Shape, in)
 	}
-	if low, ok := steps[0].Low(levels); ok && uniform { // 0 stays 0
+	if low, ok := steps[0].Low(levels); ok && uniform { // the level of value 0 is 0
 		q.Low = low
 		clear(shift)
 	}
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift)
 }
 
-// chosen emits the sum of all values, each times 1 or 0, which is exact.
+// chosen emits the sum of all values, each times 1 or 0. It is exact.
 func (b *Builder) chosen(v *Value, p *pieces) *Value {
 	signs := make([]*Value, len(p.thresholds))
 	for k := range signs {
@@ -273,7 +275,7 @@ func (b *Builder) chosen(v *Value, p *pieces) *Value {
 		if len(list) == 1 && list[0] == 0 {
 			continue
 		}
-		// 0 or 2: between two thresholds, below the first or above the last one.
+		// 2 between the two thresholds, below the first or above the last one, and 0 elsewhere.
 		var piece *Value
 		switch last := len(signs); k {
 		case 0:
@@ -296,20 +298,20 @@ func (b *Builder) chosen(v *Value, p *pieces) *Value {
 			sum = b.Emit(v.Node, "", bcnn.Add{}, p.in.Shape, sum, piece)
 		}
 	}
-	if sum == nil { // nothing but zeros
+	if sum == nil { // all values are 0
 		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
 	}
 	return sum
 }
 
-// valueOf returns the values of a piece that is no list of numbers.
+// valueOf returns the values of piece k, a line or a constant that varies over pixels.
 func (b *Builder) valueOf(v *Value, p *pieces, k int) *Value {
 	l := p.values[k].line
 	if l == nil {
 		return b.Constant(v.Node, b.inFloat(p.values[k].constant), p.in, -1)
 	}
 	x := b.pending(v.Node, pb.Float, (&Func{base: p.in}).with(l))
-	if b.Overflows(x) { // 0 times that is no number
+	if b.Overflows(x) { // 0 times infinity is no number
 		try.Failf("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")
 	}
 	return b.Settle(x)

@@ -11,21 +11,21 @@ import (
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
-// Values that are repeated along dimensions of 1, and constants as values.
+// Repeating values along dimensions of 1, and constants as values.
 
-// indices allocates n indices of a layer.
+// indices allocates n indices for a layer.
 func (b *Builder) indices(n int) []int32 {
 	try.Check(b.budget.Charge(8 * int64(n)))
 	return make([]int32, n)
 }
 
-// span returns the positions from start on, each step after the one before.
+// span returns start, start + step, …: n positions.
 func (b *Builder) span(start, step, n int) []int32 {
 	return try.Value(budget.List(b.budget, n, func(i int) int32 { return int32(start + i*step) }))
 }
 
-// Repeated returns a value of the shape and the view of another, of which it has some
-// dimensions, and 1 for the others.
+// Repeated repeats a value to the shape and the view of like. Each dimension of v is that of like,
+// or 1, or one channel per group (see Grouped).
 func (b *Builder) Repeated(n *pb.Node, v, like *Value) *Value {
 	if v := b.Grouped(n, v, like); v != nil {
 		return b.Repeated(n, v, like)
@@ -59,9 +59,8 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) *Value {
 	return out
 }
 
-// Grouped returns a value that has one channel for each group of the channels of another
-// with the channels of that: dimensions that run over some of the atoms of its channels
-// run over all channels of the value. It is nil where there are no groups.
+// Grouped repeats a value that has one channel for each group of like's channels to all channels of
+// like. It returns nil if v is not such a value.
 func (b *Builder) Grouped(n *pb.Node, v, like *Value) *Value {
 	if len(v.View) != len(like.View) || v.Shape.C == like.Shape.C || v.Shape.C == 1 {
 		return nil
@@ -109,8 +108,7 @@ func (b *Builder) Grouped(n *pb.Node, v, like *Value) *Value {
 	return y
 }
 
-// Single returns the first pixel of a value: what is repeated over an image, or the vector
-// that the value is.
+// Single returns the first pixel of a value, as a value that can be repeated over its pixels.
 func (b *Builder) Single(n *pb.Node, v *Value) *Value {
 	if v.Shape.Pixels() == 1 {
 		return v
@@ -126,8 +124,8 @@ func (b *Builder) Single(n *pb.Node, v *Value) *Value {
 	return out
 }
 
-// inMemory returns so many numbers of a constant, of which the dimensions are seen in the given
-// way, in the order of an image of the given shape, and whether all are 0.
+// inMemory returns the first values numbers of a constant in the memory order of an image of the
+// given shape. seen is the view of the dimensions of the constant. zeros reports whether all are 0.
 func (b *Builder) inMemory(t *eval.Tensor, seen view.View, shape bcnn.Shape, values int) (list []float32, zeros bool) {
 	list, zeros = b.Floats(values), true
 	for i := range list {
@@ -154,9 +152,8 @@ func (b *Builder) inMemory(t *eval.Tensor, seen view.View, shape bcnn.Shape, val
 	return list, zeros
 }
 
-// Constant returns a constant as a value of the height, the width and the view of
-// another, and with its channels, or where dim is no dimension of the batch or of pixels
-// with so many as the constant has there.
+// Constant returns a constant as a value with the height, width and view of like. It has the
+// channels of like or, if dim ≥ 0, as many as the constant has positions along dimension dim.
 func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Value {
 	shape, seen := like.Shape, slices.Clone(like.View)
 	lead := len(seen) - len(t.Dims)
@@ -174,7 +171,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 		try.Failf("an empty constant")
 	}
 	try.Check(b.CheckShape(shape))
-	across := make([]bool, len(t.Dims)) // along which it may not vary: the batch, and pixels
+	across := make([]bool, len(t.Dims)) // the batch and pixels: it seldom varies along them
 	for i, size := range t.Dims {
 		d := seen[lead+i]
 		across[i] = view.IsBatch(d) || !view.Only(d, view.C)
@@ -196,7 +193,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 		values = shape.Values()
 	}
 	list, zeros := b.inMemory(t, seen[lead:], shape, values)
-	// Zeros of what there is, so that nothing of it is left.
+	// A layer needs an input: take like, but pick zeros instead of its channels.
 	from := like
 	if pixels && like.Shape.Pixels() > 1 {
 		from = b.Pixels(n, "/pixel", like, bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}})

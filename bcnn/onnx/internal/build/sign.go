@@ -12,8 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// Settle returns a value with nothing pending: it makes layers of a function, and pixels of
-// windows.
+// Settle returns a value with nothing pending. It makes layers of a pending function, and pixels of
+// pending windows. If a function cannot be layers, the result is a hole.
 func (b *Builder) Settle(v *Value) *Value {
 	switch {
 	case v.Func == nil && v.Windows == nil:
@@ -48,7 +48,8 @@ func (b *Builder) Settle(v *Value) *Value {
 	return v.settled
 }
 
-// Settled returns what Settle has made of the value, nil if it has not been asked.
+// Settled returns the value itself if nothing is pending, or else what Settle has made of it. It is
+// nil if Settle was not called yet, and for holes.
 func (v *Value) Settled() *Value {
 	if v != nil && (v.Func != nil || v.Windows != nil) {
 		v = v.settled
@@ -59,37 +60,36 @@ func (v *Value) Settled() *Value {
 	return v
 }
 
-// signUnits is what a channel of signLayer costs: four numbers and several looks
-// at each.
+// signUnits is the cost of a channel of a sign: four numbers, which are visited several times.
 const signUnits = 32
 
-// binary are the layers of a step of one threshold: the sign of direction·x + offset, times
-// scale, plus shift, by channel.
+// binary is a step of one threshold as layers: sign(direction·x + offset)·scale + shift, by
+// channel.
 type binary struct{ direction, offset, scale, shift []float32 }
 
 func newBinary(channels int) binary {
 	return binary{make([]float32, channels), make([]float32, channels), make([]float32, channels), make([]float32, channels)}
 }
 
-// constant makes a channel the sign of ±1, times its magnitude.
+// constant makes channel c always x.
 func (g binary) constant(c int, x float64) {
 	g.offset[c], g.scale[c] = float32(math.Copysign(1, x)), float32(math.Abs(x))
 }
 
-// compare has a channel compare with t, or the negative with −t.
+// compare makes channel c the sign of x − t, or if negative is set of t − x.
 func (g binary) compare(c int, t float64, negative bool) {
 	if g.direction[c], g.offset[c] = 1, float32(-t); negative {
 		g.direction[c], g.offset[c] = -1, float32(t)
 	}
 }
 
-// gives reports whether ±1, scaled and shifted, are just the two values of a channel.
+// gives reports whether channel c gives exactly lo for −1 and hi for +1.
 func (g binary) gives(c int, lo, hi float64) bool {
 	return float64(g.shift[c]+g.scale[c]) == hi && float64(g.shift[c]-g.scale[c]) == lo
 }
 
-// stepped emits a step whose values are none of ±1, to the last place: as levels they may be,
-// and as a sum of which one part is 0 they are.
+// stepped emits a step whose two values are not exactly scaled and shifted ±1 in float32. Levels
+// may give them; the sum of both, each times 1 or 0, always does.
 func (b *Builder) stepped(v *Value) *Value {
 	p := b.piecesOf(v.Func)
 	if out := b.levelled(v, p); out != nil {
@@ -98,7 +98,7 @@ func (b *Builder) stepped(v *Value) *Value {
 	return b.chosen(v, p)
 }
 
-// input emits what the sign is of.
+// input emits the input of the sign, direction·x + offset, or returns in if that is the same.
 func (b *Builder) input(g binary, v, in *Value) *Value {
 	for c := range g.direction {
 		if g.direction[c] != 1 || g.offset[c] != 0 {
@@ -108,8 +108,8 @@ func (b *Builder) input(g binary, v, in *Value) *Value {
 	return in
 }
 
-// signLayer emits the layers of a step: the difference to the threshold,
-// negated where the step falls, its sign, and the scale of the result.
+// signLayer emits the layers of a step: the difference to the threshold, negated if the step falls,
+// its sign, and the scale of the result.
 func (b *Builder) signLayer(v *Value) *Value {
 	s := v.Func
 	if len(s.t) > 1 {
@@ -119,8 +119,8 @@ func (b *Builder) signLayer(v *Value) *Value {
 	if !ok {
 		return b.piecesLayer(v)
 	}
-	// Where all channels fall, the input is negated, so that the result is plain
-	// ±1. Where only some do, theirs get a negative scale.
+	// If all channels fall, the input is negated, so that the result is plain ±1. If only some do,
+	// they get a negative scale.
 	falls := true
 	ternary := false // a channel has a value of its own at the threshold
 	for c := range lists.channels() {
@@ -150,8 +150,8 @@ func (b *Builder) signLayer(v *Value) *Value {
 	return b.scaled(v.Node, out, g.scale, g.shift)
 }
 
-// binaryOf returns a step as a sign; exact says that ±1, scaled and shifted, are just its two
-// values.
+// binaryOf returns a step of one threshold as a sign and its rule for 0. falls negates the input.
+// exact says that scale and shift give exactly the two values of every channel.
 func (b *Builder) binaryOf(lists stepLists, falls bool, zeros values.Frequency) (g binary, rule bcnn.ZeroRule, exact bool) {
 	g, exact = newBinary(lists.channels()), true
 	for c := range g.scale {
@@ -182,7 +182,7 @@ func (b *Builder) binaryOf(lists stepLists, falls bool, zeros values.Frequency) 
 	return g, rule, exact
 }
 
-// scaled emits what makes values of a sign or of levels, if they are not just that.
+// scaled emits v·scale + shift, or returns v if that is the same.
 func (b *Builder) scaled(n *pb.Node, v *Value, scale, shift []float32) *Value {
 	one, none := true, true
 	for c := range scale {
@@ -198,7 +198,7 @@ func (b *Builder) scaled(n *pb.Node, v *Value, scale, shift []float32) *Value {
 	return b.Emit(n, "/values", op, v.Shape, v)
 }
 
-// common returns a list of equal numbers as one.
+// common returns a list whose numbers are all equal as one number.
 func common(list []float32) []float32 {
 	for _, x := range list {
 		if x != list[0] {
@@ -208,11 +208,12 @@ func common(list []float32) []float32 {
 	return list[:1]
 }
 
-// searchUnits is what a search for a float32 costs.
+// searchUnits is the cost of a binary search for a float32.
 const searchUnits = 256
 
-// halves returns a scale and a shift with which ±1 become hi and lo, and 0 becomes mid if
-// that is between them: an exporter has rounded all three to float32.
+// halves returns scale and shift with shift + scale = hi and shift − scale = lo in float32, and
+// with shift = mid if mid lies between them. An exporter may have rounded all three, so it tries
+// several shifts next to the middle. If none fits, the result is off by a rounding.
 func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32) {
 	if lo > hi {
 		scale, shift = b.halves(hi, mid, lo)
@@ -220,7 +221,7 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32) {
 	}
 	low, high := float32(lo), float32(hi)
 	fits := func(scale, shift float32) bool { return shift+scale == high && shift-scale == low }
-	// What rounds to both may lie beside the middle.
+	// The shift with which both sums round correctly may be next to the middle.
 	middle := float32((hi + lo) / 2)
 	more, less := math.Nextafter32(middle, high), math.Nextafter32(middle, low)
 	shifts := [...]float32{float32(mid), middle, more, less, math.Nextafter32(more, high), math.Nextafter32(less, low)}
@@ -233,13 +234,13 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32) {
 			return scale, shift
 		}
 		try.Check(b.budget.Charge(searchUnits))
-		// The smallest scale with which both sums are rounded so.
+		// The smallest scale with which both sums reach the values.
 		scale := max(f32.Least(func(x float32) bool { return shift+x >= high }), f32.Least(func(x float32) bool { return shift-x <= low }))
 		if fits(scale, shift) {
 			return scale, shift
 		}
 	}
-	// Nothing fits: the last place of one of them is another, or 0 becomes another number.
+	// Nothing fits: a value is off in its last place, or 0 does not become mid.
 	shift = middle
 	if between && math.Abs(mid-float64(shift)) <= weights.OfFloat32*max(-lo, hi) {
 		shift = shifts[0]
@@ -247,7 +248,8 @@ func (b *Builder) halves(lo, mid, hi float64) (scale, shift float32) {
 	return float32((hi - lo) / 2), shift
 }
 
-// zeroRule reports whether the value at the threshold is the one above it.
+// zeroRule reports whether a sign has at its threshold the value above it. It fails if the values
+// below and above are equal.
 func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above bool) {
 	switch {
 	case mid == hi && lo != hi:
@@ -262,19 +264,19 @@ func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above b
 	return b.options.SignOfZero == bcnn.ZeroIsPlus
 }
 
-// rounded is how far the value at a threshold may be from the middle of those around it, as a
-// fraction of their distance, if roundings to float32 explain it: an exporter has rounded all three.
+// rounded is the largest distance of the value at a threshold from the middle of the two around it,
+// as a fraction of their distance, that rounding to float32 can explain.
 const rounded = 0x1p-12
 
-// ternaryLayer emits the layers of a step that has a value of its own at the threshold
-// of some channel: the difference to the threshold, negated where the step falls, its
-// sign of three values, and the scale of the result.
+// ternaryLayer emits the layers of a step with a value of its own at the threshold of some channel:
+// the difference to the threshold, negated if the step falls, its sign of three values, and the
+// scale of the result.
 func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequency) *Value {
 	channels := lists.channels()
 	try.Check(b.budget.Charge(signUnits * int64(channels)))
 	g := newBinary(channels)
 	const tiny = math.SmallestNonzeroFloat32
-	rules := make([]float32, 0, 2*channels) // thresholds
+	rules := make([]float32, 0, 2*channels) // thresholds of the sign, by channel
 	same, uniform, exact := true, true, true
 	for c := range channels {
 		try.Check(b.budget.Charge(signUnits))
@@ -317,7 +319,7 @@ func (b *Builder) ternaryLayer(v, in *Value, lists stepLists, zeros values.Frequ
 	}
 	q := bcnn.Quantize{Low: -1, Levels: 3, Thresholds: rules}
 	if k := g.shift[0] / g.scale[0]; uniform && k == float32(math.Trunc(float64(k))) && max(k, -k) < bcnn.MaxLevels {
-		q.Low += int(k) // 0 stays 0
+		q.Low += int(k) // the level of value 0 stays 0
 		clear(g.shift)
 	}
 	out := b.Emit(v.Node, "", q, in.Shape, b.input(g, v, in))

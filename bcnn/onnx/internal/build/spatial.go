@@ -9,7 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Pixels returns a value of the pixels of another without its padding, if there is any.
+// Pixels emits a Pixels layer. With blocks the result is seen as NCHW.
 func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) *Value {
 	try.Check(v.CheckReal())
 	blocks := max(op.BlockH, 1) * max(op.BlockW, 1)
@@ -33,8 +33,8 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) *V
 	return out
 }
 
-// PartOf returns the axis of rows or columns of which a dimension is a part; ok is false
-// where it is another dimension, or all of the axis.
+// PartOf returns the axis, rows or columns, of which dimension dim is a part. ok is false if dim is
+// all of an axis, or something else.
 func (b *Builder) PartOf(v *Value, dim int) (x view.Axis, ok bool) {
 	for x, size := range map[view.Axis]int{view.H: v.Shape.H, view.W: v.Shape.W} {
 		if d := v.View[dim]; len(d) > 0 && view.Only(d, x) && view.Product(d) < size {
@@ -90,7 +90,7 @@ func (b *Builder) Padded(n *pb.Node, v *Value, p bcnn.Padding, fill float32) *Va
 	})
 }
 
-// Resample returns a value of weighted pixels of an image with nothing pending.
+// Resample emits a Resample of a settled image.
 func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) *Value {
 	shape := bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: v.Shape.C}
 	try.Check(b.CheckShape(shape))
@@ -99,9 +99,8 @@ func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) *Value {
 	return out
 }
 
-// TopK returns the k largest values among the channels, over which dimension dim runs,
-// or the numbers of their channels, which are of type INT64. Those of a softmax of the
-// channels are those of its input.
+// TopK returns the largest values along dimension dim, which must run over the channels, or their
+// channel indices, as INT64. A softmax over the channels is left out if only indices are asked for.
 func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.TopK) *Value {
 	if v.Layer >= 0 && b.Net.Layers[v.Layer].Op == bcnn.Op(bcnn.Softmax{}) {
 		if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {

@@ -9,8 +9,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// stack joins images along their rows (dimension 2) or columns (3): as channels, which
-// then are spread over blocks of pixels, of which those are picked that there were.
+// stack joins images along their rows (dimension 2) or columns (3). No layer does that, so it joins
+// them as channels, spreads these over blocks of pixels, and picks the pixels that the images have.
 func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 	parts := make([]*Value, len(values))
 	most, total := 0, 0
@@ -31,7 +31,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 		}
 	}
 	positions := b.indices(total)
-	// picked are rows or columns in the dimension, and all in the other one.
+	// picked picks rows or columns along dim, and all of them along the other axis.
 	picked := func(v *Value, suffix string, list []int32, block int) *Value {
 		op := bcnn.Pixels{Rows: list, BlockH: block, BlockW: 1}
 		all := b.span(0, 1, sides[3-dim])
@@ -51,7 +51,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 			continue
 		}
 		list := b.indices(most)
-		for k := range list { // the last one again, so that levels stay such
+		for k := range list { // repeats the last one, which adds no new values
 			list[k] = int32(min(k, size-1))
 		}
 		parts[i] = picked(p, "/part", list, 1)
@@ -64,8 +64,8 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 	return picked(joined, "", positions, len(parts))
 }
 
-// joinLines joins values along dimension 1 where it runs over pixels, as the boxes of feature
-// maps of several sizes are listed: all of their values are lined up.
+// joinLines joins values along dimension 1 if that runs over pixels, as the lists of boxes of
+// feature maps of several sizes do: it joins the vectors of all of their values.
 func (b *Builder) joinLines(n *pb.Node, values []*Value) *Value {
 	lines := make([]*Value, len(values))
 	var dims []int // of the result

@@ -9,19 +9,19 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// mostThresholds is how many thresholds a step may have: as many as levels are told apart
-// by, and mostNumbers how many numbers those of all channels are, because a sum of many
-// comparisons looks at all that it has so far again and again. pieceUnits is what evaluating
-// an operator on one of its constants costs, besides its numbers.
+// mostThresholds is the largest number of thresholds of a function, enough for 256 levels.
+// mostNumbers is the largest number of values that its thresholds have together: a sum of many
+// comparisons visits all of them again and again. pieceUnits is the cost of a piece besides its
+// numbers.
 const (
 	mostThresholds = 255
 	mostNumbers    = 1 << 14
 	pieceUnits     = 128
 )
 
-// Pointwise evaluates an operator whose operands are constants, or constants
-// and steps of the same value. ok is false where there is another operand, and where the
-// thresholds of the steps have no order that is the same everywhere.
+// Pointwise evaluates an operator on constants, or on constants and steps of one value. ok is false
+// if there is another operand, or if the thresholds of the steps cannot be ordered for all channels
+// alike.
 func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r Operand, ok bool) {
 	var first *Value
 	args := make([]*eval.Tensor, len(operands))
@@ -52,13 +52,13 @@ func (b *Builder) Pointwise(n *pb.Node, operands []Operand, f eval.PointFunc) (r
 	return Operand{Value: v}, true
 }
 
-// combined returns what f makes of the pieces of its operands, which are constants, values, and
-// functions of values. ok is false where these are not the same value, where the thresholds have
-// no order, and where f says so.
+// combined returns the function that f makes of the pieces of its operands, which are constants,
+// values, and functions of values. ok is false if these are of different values, if their
+// thresholds cannot be ordered, or if f says so.
 func (b *Builder) combined(operands []Operand, f func(pieces []piece) (piece, bool)) (out *Func, ok bool) {
 	funcs := make([]*Func, len(operands))
 	var first *Func
-	same := true // base
+	same := true // all of one base
 	for i, o := range operands {
 		if o.Value == nil {
 			continue
@@ -75,7 +75,7 @@ func (b *Builder) combined(operands []Operand, f func(pieces []piece) (piece, bo
 	}
 	out = &Func{base: base, t: all}
 	pieces := make([]piece, len(operands))
-	below := make([]int, len(operands)) // how many thresholds of an operand a piece is above
+	below := make([]int, len(operands)) // how many thresholds of each operand are below the piece
 	for k := range 2*len(all) + 1 {
 		try.Check(b.budget.Charge(pieceUnits))
 		for i, o := range operands {
@@ -99,9 +99,9 @@ func (b *Builder) combined(operands []Operand, f func(pieces []piece) (piece, bo
 	return out, true
 }
 
-// oneBase returns the value that functions, of which some may be nil, are of, and all of their
-// thresholds, ascending; ok is false where there is no such value or order. same says that they
-// are of one value as they are.
+// oneBase returns the value that functions, some of which may be nil, are of, and all of their
+// thresholds, ascending. same says that they have one base already; otherwise functions of |x|
+// become functions of x. ok is false without such a value or order.
 func (b *Builder) oneBase(funcs []*Func, same bool) (base *Value, all []*eval.Tensor, ok bool) {
 	for i, f := range funcs {
 		if f == nil {
@@ -124,10 +124,10 @@ func (b *Builder) oneBase(funcs []*Func, same bool) (base *Value, all []*eval.Te
 	return base, all, true
 }
 
-// same reports whether two settled values are the same.
+// same reports whether two settled values are the same tensor.
 func (v *Value) same(w *Value) bool { return v.Layer == w.Layer && v.View.Equal(w.View) }
 
-// unfolded is a step of |x| as one of x, and another function as it is.
+// unfolded returns a step of |x| as a step of x, and other functions as they are.
 func (b *Builder) unfolded(f *Func) *Func {
 	l, ok := b.made(f.base.Layer)
 	if !ok || !f.steps() {
@@ -150,7 +150,7 @@ func (b *Builder) unfolded(f *Func) *Func {
 	return out
 }
 
-// merged joins lists of thresholds; ok is false where some have no order, or are too many.
+// merged merges two lists of thresholds. ok is false if they cannot be ordered or are too many.
 func (b *Builder) merged(x, y []*eval.Tensor) (all []*eval.Tensor, ok bool) {
 	try.Check(b.budget.Charge(pieceUnits * int64(len(x)+len(y))))
 	for len(x) > 0 && len(y) > 0 {
@@ -176,7 +176,7 @@ func (b *Builder) merged(x, y []*eval.Tensor) (all []*eval.Tensor, ok bool) {
 	return all, len(all) <= mostThresholds && numbers <= mostNumbers
 }
 
-// ordered reports whether a threshold is below another everywhere, or the same.
+// ordered reports whether threshold x is below y for all channels, and whether both are the same.
 func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool) {
 	if x.Len() == 1 && y.Len() == 1 && x.Type == y.Type {
 		return x.At(0) < y.At(0), x.Equal(y)
@@ -190,7 +190,7 @@ func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool) {
 	t, err := try.Do(func() *eval.Tensor { return b.eval.Binary("Less")([]*eval.Tensor{x, y}) })
 	if err != nil {
 		try.Check(b.budget.Charge(0))
-		return false, false // they do not fit each other
+		return false, false // they cannot be broadcast to each other
 	}
 	less = t.Len() > 0
 	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
@@ -202,20 +202,19 @@ func (b *Builder) ordered(x, y *eval.Tensor) (less, same bool) {
 }
 
 // stepLists are the threshold of a step, and the values below it, at it and above it, each one
-// number or one for each channel.
+// number or one per channel.
 type stepLists [4][]float32
 
-// at returns the four numbers of a channel.
+// at returns the four numbers of channel c.
 func (l stepLists) at(c int) (t, lo, mid, hi float64) {
 	return float64(pick(l[0], c)), float64(pick(l[1], c)), float64(pick(l[2], c)), float64(pick(l[3], c))
 }
 
-// channels is how many channels have numbers of their own.
+// channels returns how many channels have numbers of their own, 1 if all have the same.
 func (l stepLists) channels() int { return max(len(l[0]), len(l[1]), len(l[2]), len(l[3])) }
 
-// stepLists returns those of a step of one threshold. A value
-// that was flattened to a vector really becomes one if they vary along it; ok is false
-// where one varies over the height or width.
+// stepLists returns the numbers of a step of one threshold, and its base, which becomes a vector if
+// they vary along its flattened pixels. ok is false if they vary over the height or width.
 func (b *Builder) stepLists(s *Func) (in *Value, lists stepLists, ok bool) {
 	in, ok = s.base, true
 	for k, t := range []*eval.Tensor{s.t[0], s.pieces[0].constant, s.pieces[1].constant, s.pieces[2].constant} {
@@ -226,7 +225,7 @@ func (b *Builder) stepLists(s *Func) (in *Value, lists stepLists, ok bool) {
 	return in, lists, ok
 }
 
-// inFloat is a constant as FLOAT.
+// inFloat returns a constant as FLOAT, unless it is real already.
 func (b *Builder) inFloat(t *eval.Tensor) *eval.Tensor {
 	if t.Type.Real() {
 		return t
@@ -234,9 +233,9 @@ func (b *Builder) inFloat(t *eval.Tensor) *eval.Tensor {
 	return b.eval.Cast(pb.Float)([]*eval.Tensor{t})
 }
 
-// Joined is And, Or or Xor of two truth values: steps of different values, or a step and a
-// constant that varies over its pixels. With ±1 for them it is the minimum, the maximum or
-// the negative product.
+// Joined returns And, Or or Xor of two truth values: steps of different values, or a step and a
+// constant that varies over its pixels. As ±1 they are combined by the minimum, the maximum or the
+// negative product.
 func (b *Builder) Joined(n *pb.Node, op string, operands []Operand) Operand {
 	signs := make([]*Value, len(operands))
 	for i, o := range operands {

@@ -11,14 +11,13 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Operand is a tensor of a graph, a constant or a value, or a list of tensors.
+// Operand is a tensor of a graph, a constant or a value, or a sequence of tensors.
 type Operand struct {
 	Constant *eval.Tensor
 	Value    *Value
-	// Parts are the tensors of a list of them, a sequence of ONNX, which may be empty; nil
-	// where it is none.
+	// Parts are the tensors of a sequence, which may be empty. nil means that it is no sequence.
 	Parts []Operand
-	// Sum says what it is the sum or difference of; nil if it is none.
+	// Sum says that the tensor is a sum or difference. nil means that it is none.
 	Sum *Sum
 }
 
@@ -30,32 +29,32 @@ func (r Operand) Type() pb.DataType {
 	return r.Value.Type
 }
 
-// Value is a tensor that is computed from the input: the output of a layer
-// seen through a view, and what is still to be done to it.
+// Value is a tensor that is computed from the input: the output of a layer seen through a view, and
+// what is pending on it.
 type Value struct {
 	Type  pb.DataType
-	Node  *pb.Node // that made it, nil for the input
+	Node  *pb.Node // that made it; nil for the input
 	Layer int      // bcnn.NetworkInput or an index
 	Shape bcnn.Shape
 	View  view.View
-	// Hole says that the value stands for one that could not be made. Its View is
-	// nil where its dimensions are not known.
+	// Hole says that the value stands for one that cannot be computed. A nil View means unknown
+	// dimensions.
 	Hole bool
 
 	Func    *Func
 	Windows *Windows
 
-	settled *Value // what Settle made of it
+	settled *Value // what Settle has made of it
 }
 
-// With returns a copy of the value as made by node n, for changes.
+// With returns a copy of the value, made by node n, for changes.
 func (v *Value) With(n *pb.Node) *Value {
 	w := *v
 	w.Node, w.settled = n, nil
 	return &w
 }
 
-// CheckReal checks that the value is of a type that layers compute with.
+// CheckReal checks that the value is FLOAT, which layers compute with.
 func (v *Value) CheckReal() error {
 	if v.Type != pb.Float {
 		return fmt.Errorf("its input is %v, want FLOAT", v.Type)
@@ -63,8 +62,8 @@ func (v *Value) CheckReal() error {
 	return nil
 }
 
-// AxisOf returns the axis that a dimension runs over in order, or view.N. A
-// dimension of size 1 has one where the view is NCHW.
+// AxisOf returns the axis that dimension dim runs over completely and in order, or view.N if there
+// is none. A dimension of size 1 has an axis if it is the height or width of an NCHW view.
 func (v *Value) AxisOf(dim int) view.Axis {
 	d := v.View[dim]
 	if len(d) == 0 {
@@ -84,8 +83,8 @@ func (v *Value) AxisOf(dim int) view.Axis {
 // Size returns the size of a dimension.
 func (v *Value) Size(dim int) int { return view.Product(v.View[dim]) }
 
-// CheckImage checks that the value is a batch of feature maps in NCHW, whose
-// channels may be in any order.
+// CheckImage checks that the value is a batch of images seen as NCHW. The channels may be in any
+// order.
 func (v *Value) CheckImage() error {
 	if len(v.View) != 4 {
 		return fmt.Errorf("its input has %d dimensions, want 4: batch, channels, height, width", len(v.View))
@@ -98,8 +97,8 @@ func (v *Value) CheckImage() error {
 	return nil
 }
 
-// CheckPooled reports a value that is no batch of images. turned says that the height of
-// its images runs along the columns in memory, and the width along the rows.
+// CheckPooled checks that the value is a batch of images, as CheckImage, or one whose heights lie
+// along the columns in memory and whose widths lie along the rows: turned reports that.
 func (v *Value) CheckPooled() (turned bool, err error) {
 	if v.CheckImage() == nil {
 		return false, nil
@@ -114,8 +113,8 @@ func (v *Value) CheckPooled() (turned bool, err error) {
 	return false, v.CheckImage()
 }
 
-// Channels returns the order of a dimension that runs over all channels, nil
-// if it is that of the memory.
+// Channels returns the channel in memory of each position of a dimension that runs over all
+// channels, or nil if both orders are the same.
 func (b *Builder) Channels(v *Value, d []view.Atom) []int {
 	if slices.Equal(d, view.Whole(view.C, v.Shape.C)) {
 		return nil
@@ -123,7 +122,7 @@ func (b *Builder) Channels(v *Value, d []view.Atom) []int {
 	return b.Offsets(d, view.ChannelStride)
 }
 
-// Offsets is view.Offsets, charged.
+// Offsets is view.Offsets, charged to the budget.
 func (b *Builder) Offsets(d []view.Atom, stride func(view.Atom) int) []int {
 	try.Check(b.budget.Charge(24 * int64(view.Product(d))))
 	return view.Offsets(d, stride)

@@ -7,7 +7,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Weighted emits a layer with real weights. What they are made of, package simplify finds.
+// Weighted emits a Conv2D or Dense with real weights. Package simplify finds out whether they are
+// binary.
 func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) *Value {
 	v = b.Settle(v)
 	var rows int
@@ -27,7 +28,7 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) *
 	return y
 }
 
-// Tolerance is how far the weights of a layer may be from what they are taken for.
+// Tolerance returns how far the weights of a layer may be from what they are taken for.
 func (b *Builder) Tolerance(layer int) weights.Tolerance {
 	return weights.Tolerance{Relative: b.options.WeightTolerance, Rounding: b.rounding[layer]}
 }

@@ -8,8 +8,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Where evaluates the operator Where: a condition, and what is chosen where it is true and
-// where not. ok is false where they are not constants and functions of the same value.
+// Where evaluates the operator Where on a condition and its two choices. ok is false unless they
+// are constants and functions of one value.
 func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
 	if r, ok = b.Pointwise(n, operands, b.eval.Where); ok {
 		return r, true
@@ -50,8 +50,8 @@ func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
 	return Operand{Value: b.pending(n, x.Type(), f)}, true
 }
 
-// OneNumber returns a constant as one number, if it is that for all of a value, to whose
-// dimensions an exporter may have expanded it.
+// OneNumber returns a constant as a scalar if it is the same for all of base, to whose dimensions
+// an exporter may have expanded it. Otherwise it returns the constant.
 func (b *Builder) OneNumber(base *Value, t *eval.Tensor) *eval.Tensor {
 	same := t.Len() > 1
 	lead := len(base.View) - len(t.Dims)
@@ -69,7 +69,7 @@ func (b *Builder) OneNumber(base *Value, t *eval.Tensor) *eval.Tensor {
 	return t
 }
 
-// finite reports whether a constant holds numbers alone.
+// finite reports whether a constant has neither infinities nor NaN.
 func (b *Builder) finite(t *eval.Tensor) bool {
 	finite := true
 	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
@@ -80,7 +80,8 @@ func (b *Builder) finite(t *eval.Tensor) bool {
 	return finite
 }
 
-// absorb makes limits of the lines of constants beside them: Where(x > 1, 1, x) is x up to 1.
+// absorb turns constants beside lines into limits of the lines: Where(x > 1, 1, x) is x limited to
+// 1.
 func (b *Builder) absorb(f *Func, typ pb.DataType) {
 	f.merge()
 	for again := true; again; {
@@ -95,15 +96,16 @@ func (b *Builder) absorb(f *Func, typ pb.DataType) {
 			}
 		}
 	}
-	for i, t := range f.t { // a line at one number is a constant
+	for i, t := range f.t { // at a single number, a line is a constant
 		if at := f.pieces[2*i+1]; at.constant == nil && t.Len() == 1 && at.line.channels() == 1 && !at.equal(f.pieces[2*i]) && !at.equal(f.pieces[2*i+2]) {
 			f.pieces[2*i+1].constant = eval.Scalar(typ, float64(at.line.value(0, float32(t.At(0)))))
 		}
 	}
 }
 
-// extend makes the pieces around a threshold a line with another limit, which does not count in
-// the other pieces of the line.
+// extend replaces the constant beside threshold i, and the piece at it, by l, which is the line on
+// the other side with another limit. Further pieces of the old line become l, too: there the limit
+// changes nothing.
 func (f *Func) extend(i int, l *line) {
 	step, from := 1, 2*i
 	if f.pieces[from].constant == nil {
@@ -119,12 +121,11 @@ func (f *Func) extend(i int, l *line) {
 	}
 }
 
-// limited returns the line that the pieces around a threshold are together, of which one is a
-// constant and one a line: max(line, constant) or min(line, constant). It is nil where they are
-// no line.
+// limited returns the line that a constant and a line on the two sides of threshold i are together:
+// max(line, constant) or min(line, constant). It is nil if they are no line.
 func (f *Func) limited(i int) *line {
 	low, at, high := f.pieces[2*i], f.pieces[2*i+1], f.pieces[2*i+2]
-	below := low.constant != nil // the constant is
+	below := low.constant != nil // the constant is below the threshold
 	c, l := high.constant, low.line
 	if below {
 		c, l = low.constant, high.line
@@ -133,7 +134,7 @@ func (f *Func) limited(i int) *line {
 		return nil
 	}
 	limit, t := c.At(0), float32(f.t[i].At(0))
-	// Of two neighbouring numbers the one is the last of the constant, the other of the line.
+	// The last float32 that has the constant, and the first one next to it that has the line.
 	ofConstant, ofLine := t, t
 	switch {
 	case at.constant == nil && *at.line == *l || at.constant != nil && at.constant.Len() == 1 && at.constant.At(0) == float64(l.value(0, t)):
@@ -156,7 +157,7 @@ func (f *Func) limited(i int) *line {
 	return out
 }
 
-// next returns the number next to another one, above or below it.
+// next returns the float32 next above or below a number.
 func next(x float32, up bool) float32 {
 	if up {
 		return above(x)

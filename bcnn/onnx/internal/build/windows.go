@@ -9,22 +9,22 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Windows are the windows over an image as pixels, pending (im2col, F.unfold of PyTorch):
-// row i·Rows.N + j of the value is row j·Rows.Stride + i·Rows.Dilation of the image with
-// its padding, and columns likewise. A product with weights of a whole window is a
-// convolution of the image; whatever else reads the value makes pixels of it.
+// Windows are pending windows over an image (im2col, F.unfold of PyTorch), as pixels: row i·Rows.N
+// + j of the value is row j·Rows.Stride + i·Rows.Dilation of the image, and columns likewise. A
+// product with weights of a whole window is a convolution of the image; anything else that reads
+// the value makes pixels of it.
 type Windows struct {
-	Of         *Value // in NCHW, signs settled
+	Of         *Value // settled, seen as NCHW
 	Rows, Cols Taps
 }
 
-// Taps is how windows lie along an axis: so many taps of N windows.
+// Taps is how N windows of a number of taps lie along an axis.
 type Taps struct{ Taps, N, Stride, Dilation int }
 
-// Unit are windows of single pixels along an axis.
+// Unit returns windows of one pixel along an axis.
 func Unit(size int) Taps { return Taps{Taps: 1, N: size, Stride: 1, Dilation: 1} }
 
-// Over returns the windows over an image, seen as batch, channels, rows and columns.
+// Over returns windows over an image, seen as batch, channels, rows and columns.
 func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) *Value {
 	shape := bcnn.Shape{H: rows.Taps * rows.N, W: cols.Taps * cols.N, C: v.Shape.C}
 	try.Check(b.CheckShape(shape))
@@ -34,7 +34,7 @@ func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) *Value {
 	return out
 }
 
-// spread makes pixels of windows.
+// spread settles windows: it copies their pixels.
 func (b *Builder) spread(v *Value) *Value {
 	w := v.Windows
 	places := func(t Taps) []int32 {

@@ -7,10 +7,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Operators that put values at other places.
+// Operators that move or replace values.
 
-// Trilu keeps the values of matrices, the last two dimensions, that lie on diagonal k or above
-// it, with upper, or below it; the others become 0.
+// Trilu keeps the values of matrices, the last two dimensions, that lie on diagonal k or above it,
+// or below it without upper. The others become 0.
 func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
 	rank := len(t.Dims)
 	if rank < 2 {
@@ -21,7 +21,7 @@ func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
 	zero := Scalar(t.Type, 0)
 	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
-			above := int64(i%cols-i/cols%rows) - k // the diagonal that it lies on, behind k
+			above := int64(i%cols-i/cols%rows) - k // how far above diagonal k it lies
 			if upper && above < 0 || !upper && above > 0 {
 				out.put(i, zero, 0)
 			}
@@ -30,7 +30,7 @@ func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
 	return out
 }
 
-// EyeLike makes a matrix with ones on diagonal k.
+// EyeLike returns a matrix of the given dimensions with ones on diagonal k, and zeros elsewhere.
 func (e *Evaluator) EyeLike(typ pb.DataType, dims []int, k int64) *Tensor {
 	if len(dims) != 2 || typ.Size() == 0 {
 		try.Failf("dimensions %v of %v, want a matrix", dims, typ)
@@ -45,8 +45,8 @@ func (e *Evaluator) EyeLike(typ pb.DataType, dims []int, k int64) *Tensor {
 	return out
 }
 
-// ReverseSequence reverses the first values along an axis of each position of another one, so
-// many as lengths says.
+// ReverseSequence reverses, for each position along axis batch, the first values along axis time:
+// lengths says how many.
 func (e *Evaluator) ReverseSequence(t, lengths *Tensor, batch, time int) *Tensor {
 	list := try.Value(lengths.Integers())
 	if batch == time || len(lengths.Dims) != 1 || len(list) != t.Dims[batch] {
@@ -71,9 +71,8 @@ func (e *Evaluator) ReverseSequence(t, lengths *Tensor, batch, time int) *Tensor
 	return out
 }
 
-// Pad puts begin[d] and end[d] values around dimension d, or takes them away where they are
-// negative. positions says, for a dimension of the result, which position of t each is, −1 for
-// fill.
+// Pad returns a tensor whose dimension d consists of the positions of t in positions[d], with fill
+// where a position is −1.
 func (e *Evaluator) Pad(t *Tensor, positions [][]int, fill *Tensor) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)

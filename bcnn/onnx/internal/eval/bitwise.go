@@ -14,8 +14,8 @@ var bitwise = map[string]func(x, y uint64) uint64{
 	"RIGHT":      func(x, y uint64) uint64 { return x >> y },
 }
 
-// Bitwise is an operator on the bits of two integers of one type: BitwiseAnd, BitwiseOr,
-// BitwiseXor, or LEFT or RIGHT for a shift, of unsigned ones.
+// Bitwise returns BitwiseAnd, BitwiseOr or BitwiseXor of two integer tensors of one type, or a
+// shift, LEFT or RIGHT.
 func (e *Evaluator) Bitwise(op string) PointFunc {
 	f := bitwise[op]
 	shift := op == "LEFT" || op == "RIGHT"
@@ -40,7 +40,7 @@ func (e *Evaluator) Bitwise(op string) PointFunc {
 	}
 }
 
-// BitwiseNot turns every bit of integers.
+// BitwiseNot inverts every bit of integers.
 func (e *Evaluator) BitwiseNot(t *Tensor) *Tensor {
 	if t.Type.Real() || t.Type == pb.Bool || t.HasBatch() {
 		try.Failf("BitwiseNot of %v", t.Type)

@@ -8,9 +8,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Einsum adds up the products of the values of all operands at the same place of the labels that
-// the result lacks, in float64 with one rounding. A label that an operand has twice takes its
-// diagonal; dimensions that an ellipsis stands for are broadcast.
+// Einsum multiplies the values of all operands and sums over the labels that the result lacks, in
+// float64 with one rounding. If an operand has a label twice, its diagonal is taken. Dimensions
+// that an ellipsis stands for are broadcast.
 func (e *Evaluator) Einsum(equation string, args []*Tensor) *Tensor {
 	in, to, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
 	terms := strings.Split(in, ",")
@@ -18,7 +18,7 @@ func (e *Evaluator) Einsum(equation string, args []*Tensor) *Tensor {
 		try.Failf("the equation has %d operands, the operator %d", len(terms), len(args))
 	}
 	typ := args[0].Type
-	ellipsis := 0 // most dimensions that one stands for
+	ellipsis := 0 // the most dimensions that one stands for
 	for i, t := range args {
 		if t.HasBatch() {
 			try.Fail(errBatch)
@@ -55,8 +55,8 @@ func (e *Evaluator) Einsum(equation string, args []*Tensor) *Tensor {
 	return e.contract(typ, args, labels, result, sizes)
 }
 
-// expanded returns the labels of a term with bytes below 32 for what an ellipsis stands for: the
-// last ones of ellipsis dimensions, as many as rank leaves, or all of them where rank is −1.
+// expanded returns the labels of a term, with bytes below 32 for the dimensions of an ellipsis: as
+// many as rank leaves, or all ellipsis of them if rank is −1. Fewer are the last ones.
 func expanded(term string, rank, ellipsis int) []byte {
 	before, after, dots := strings.Cut(term, "...")
 	for _, c := range before + after {
@@ -77,8 +77,8 @@ func expanded(term string, rank, ellipsis int) []byte {
 	return append(out, after...)
 }
 
-// implied returns the labels of a result that the equation does not give: those of an ellipsis,
-// and those that are there once, in the order of the alphabet.
+// implied returns the labels of the result if the equation does not give them: those of an
+// ellipsis, then those that occur once, in alphabetic order.
 func implied(labels [][]byte) []byte {
 	var count [128]int
 	for _, l := range labels {
@@ -95,7 +95,7 @@ func implied(labels [][]byte) []byte {
 	return out
 }
 
-// contract makes the sum of products of an Einsum.
+// contract computes an Einsum with the given labels of the operands and the result.
 func (e *Evaluator) contract(
 	typ pb.DataType, args []*Tensor, labels [][]byte, result []byte, sizes map[byte]int,
 ) *Tensor {

@@ -8,11 +8,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// slowUnits is what a function of a library costs for a value.
+// slowUnits is the cost of a function such as exp, per value.
 const slowUnits = 8
 
-// Map applies a function to every value, rounded to the type of the tensor, or truth values of
-// it with typ BOOL.
+// Map applies a function to every value and rounds the results to typ, which is the type of the
+// tensor or BOOL.
 func (e *Evaluator) Map(t *Tensor, typ pb.DataType, f func(x float64) float64) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
@@ -31,7 +31,7 @@ func (e *Evaluator) Map(t *Tensor, typ pb.DataType, f func(x float64) float64) *
 	return out
 }
 
-// PRelu is x where x is not below 0, and slope·x elsewhere. The slope is broadcast to t.
+// PRelu returns x where x ≥ 0, and slope·x elsewhere. The slope is broadcast to t.
 func (e *Evaluator) PRelu(t, slope *Tensor) *Tensor {
 	dims := try.Value(Broadcast(t.Dims, slope.Dims))
 	if t.Type != slope.Type || t.HasBatch() || slope.HasBatch() || !slices.Equal(dims, t.Dims) {
@@ -48,8 +48,9 @@ func (e *Evaluator) PRelu(t, slope *Tensor) *Tensor {
 	})
 }
 
-// Softmax is e^x divided by the sum of that along an axis, in float64 with one rounding; or its
-// logarithm; or, hard, 1 at the first largest value and 0 elsewhere.
+// Softmax returns e^x divided by its sum along an axis, in float64 with one rounding. With
+// LogSoftmax as op it returns the logarithm of that, and with Hardmax 1 at the first maximum and 0
+// elsewhere.
 func (e *Evaluator) Softmax(t *Tensor, axis int, op string) *Tensor {
 	if !t.Type.Real() || t.HasBatch() {
 		try.Failf("%s of %v", op, t.Type)
@@ -90,8 +91,8 @@ func (e *Evaluator) Softmax(t *Tensor, axis int, op string) *Tensor {
 	return out
 }
 
-// LpNormalization divides by the sum of the magnitudes along an axis, p = 1, or by the square
-// root of that of the squares, p = 2; zeros stay.
+// LpNormalization divides by the norm of order p along an axis: p = 1, the sum of magnitudes, or p
+// = 2, the root of the sum of squares. Where the norm is 0, values stay.
 func (e *Evaluator) LpNormalization(t *Tensor, axis int, p int64) *Tensor {
 	op := map[int64]string{1: "ReduceL1", 2: "ReduceL2"}[p]
 	if op == "" || !t.Type.Real() {

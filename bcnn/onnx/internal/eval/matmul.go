@@ -7,9 +7,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// MatMul multiplies matrices, the last two dimensions of a with those of b; the dimensions
-// before them are broadcast. A vector a is a row, a vector b a column. The products are summed
-// in float64 and rounded once.
+// MatMul multiplies the matrices in the last two dimensions of a and b. The dimensions before them
+// are broadcast. A vector a is a row, a vector b a column. Sums are in float64, with one rounding.
 func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	na, nb := len(a.Dims), len(b.Dims)
 	typ := a.Type.Real() || a.Type == pb.Int64 || a.Type == pb.Int32
@@ -33,7 +32,7 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	}
 	outer := try.Value(Broadcast(left.Dims[:la-2], right.Dims[:lb-2]))
 	out := e.NewTensor(a.Type, slices.Concat(outer, []int{rows, cols}))
-	// One position of the result at a time: the strides of both operands to where it begins.
+	// The strides of each operand along the dimensions of the result.
 	starts := [][]int{
 		append(matrixSteps(left.Dims, len(outer)), k, 0),
 		append(matrixSteps(right.Dims, len(outer)), 0, 1),
@@ -60,8 +59,8 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	return out.Redim(dims)
 }
 
-// matrixSteps returns how far apart the matrices of a tensor lie along each of so many
-// dimensions that they are broadcast to.
+// matrixSteps returns the strides of the matrices of a tensor along the rank dimensions that they
+// are broadcast to.
 func matrixSteps(dims []int, rank int) []int {
 	n := len(dims) - 2
 	steps := append(make([]int, rank-n, rank+2), strides(dims)[:n]...)

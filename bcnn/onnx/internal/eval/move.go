@@ -10,7 +10,7 @@ import (
 
 // Operators that move values.
 
-// Broadcast returns the dimensions that a and b are stretched to.
+// Broadcast returns the dimensions that a and b are broadcast to. It fails if they do not match.
 func Broadcast(a, b []int) ([]int, error) {
 	long, short := a, b
 	if len(a) < len(b) {
@@ -28,7 +28,7 @@ func Broadcast(a, b []int) ([]int, error) {
 	return out, nil
 }
 
-// strides returns how many values apart neighbours along each dimension are.
+// strides returns how far apart neighbours along each dimension are, in values.
 func strides(dims []int) []int {
 	out := make([]int, len(dims))
 	stride := 1
@@ -39,8 +39,8 @@ func strides(dims []int) []int {
 	return out
 }
 
-// stretched returns the strides of an operand of dimensions from that is
-// broadcast to a tensor of the given rank.
+// stretched returns the strides of an operand of dimensions from along the rank dimensions that it
+// is broadcast to: 0 for repeated ones.
 func stretched(from []int, rank int) []int {
 	out := append(make([]int, rank-len(from)), strides(from)...)
 	for i, n := range from {
@@ -51,8 +51,8 @@ func stretched(from []int, rank int) []int {
 	return out
 }
 
-// walk calls f with every position in a tensor of dimensions dims, in order, and
-// the positions in operands that start at value 0 and have the given strides.
+// walk calls f for every position i of a tensor of dimensions dims, in order. at has the positions
+// in operands, which have the given strides along dims.
 func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) {
 	n := try.Value(Count(dims))
 	dims, operands = join(dims, operands)
@@ -90,9 +90,9 @@ func (e *Evaluator) walk(dims []int, operands [][]int, f func(i int, at []int)) 
 	}))
 }
 
-// join leaves out dimensions of size 1 and makes one of neighbours that all
-// operands run through evenly. So few steps of a walk carry, and no walk over
-// dimensions such as [n 1 1 1] takes longer than its values. At least one is left.
+// join returns equivalent dimensions and strides without dimensions of size 1, and with neighbours
+// joined over which all operands run evenly. That saves carries in walk, and a walk over dimensions
+// such as [n 1 1 1] then takes no longer than its values. At least one dimension is left.
 func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
 	strides = make([][]int, len(operands))
 	for d, size := range dims {
@@ -124,8 +124,7 @@ func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
 	return fewer, strides
 }
 
-// like allocates a tensor of the type of t, and marks for the batch size if t
-// has them.
+// like allocates a tensor of the type of t. If marked is set, it has marks for the batch size.
 func (e *Evaluator) like(t *Tensor, marked bool, dims []int) *Tensor {
 	if len(dims) > pb.MaxRank {
 		try.Failf("more than %d dimensions", pb.MaxRank)
@@ -141,14 +140,12 @@ func (e *Evaluator) like(t *Tensor, marked bool, dims []int) *Tensor {
 	return out
 }
 
-// strided makes a tensor of the values of t from start on, the given strides
-// apart.
+// strided returns a tensor of the values of t at start plus multiples of the given strides.
 func (e *Evaluator) strided(t *Tensor, dims []int, start int, steps []int) *Tensor {
 	return e.placed(t, dims, dims, start, steps)
 }
 
-// placed is strided for a tensor whose places are counted by other dimensions than
-// its own, each.
+// placed is strided where steps belong to the dimensions each, which split those of the result.
 func (e *Evaluator) placed(t *Tensor, dims, each []int, start int, steps []int) *Tensor {
 	out := e.like(t, t.HasBatch(), dims)
 	gather(e, out.F32, t.F32, each, start, steps)
@@ -166,7 +163,7 @@ func gather[T any](e *Evaluator, to, from []T, dims []int, start int, steps []in
 	e.walk(dims, [][]int{steps}, func(i int, at []int) { to[i] = from[start+at[0]] })
 }
 
-// copyRun copies n values.
+// copyRun copies n consecutive values of t, from position from on, to out.
 func (e *Evaluator) copyRun(out *Tensor, to int, t *Tensor, from, n int) {
 	try.Check(e.Budget.Loop(n, func(lo, hi int) {
 		switch {
@@ -189,7 +186,7 @@ func (e *Evaluator) Expand(t *Tensor, dims []int) *Tensor {
 	return e.strided(t, dims, 0, stretched(t.Dims, len(dims)))
 }
 
-// Transpose makes dimension perm[i] of a tensor dimension i.
+// Transpose returns a tensor whose dimension i is dimension perm[i] of t.
 func (e *Evaluator) Transpose(t *Tensor, perm []int) *Tensor {
 	from := strides(t.Dims)
 	dims, steps := make([]int, len(perm)), make([]int, len(perm))
@@ -199,8 +196,8 @@ func (e *Evaluator) Transpose(t *Tensor, perm []int) *Tensor {
 	return e.strided(t, dims, 0, steps)
 }
 
-// Slice takes the part of a tensor that begins at starts, has dimensions dims and
-// moves by steps, which may be negative. It must lie inside.
+// Slice returns, of every dimension i, dims[i] positions from starts[i] on, steps[i] apart. Steps
+// may be negative. All must lie inside the tensor.
 func (e *Evaluator) Slice(t *Tensor, starts, steps, dims []int) *Tensor {
 	moves, start := strides(t.Dims), 0
 	for i, s := range starts {
@@ -210,10 +207,10 @@ func (e *Evaluator) Slice(t *Tensor, starts, steps, dims []int) *Tensor {
 	return e.strided(t, dims, start, moves)
 }
 
-// Tile repeats a tensor so many times along each of its dimensions.
+// Tile repeats a tensor repeats[i] times along dimension i.
 func (e *Evaluator) Tile(t *Tensor, repeats []int) *Tensor {
 	dims, from := make([]int, len(t.Dims)), strides(t.Dims)
-	var each, steps []int // two dimensions for each: the copy, and the place in it
+	var each, steps []int // two dimensions for each: the copy, and the position in it
 	for i, n := range t.Dims {
 		if dims[i] = n * repeats[i]; dims[i] > pb.MaxSize { // of two numbers up to MaxSize
 			try.Failf("more than %d values along dimension %d", pb.MaxSize, i)
@@ -224,8 +221,8 @@ func (e *Evaluator) Tile(t *Tensor, repeats []int) *Tensor {
 	return out
 }
 
-// Concat joins tensors along an axis. Those without values take no part, or
-// many of them would be visited for each row of the others.
+// Concat joins tensors along an axis. It skips empty ones, which would else be visited for each row
+// of the others.
 func (e *Evaluator) Concat(parts []*Tensor, axis int) *Tensor {
 	try.Check(e.Budget.Charge(16 * int64(len(parts))))
 	first := parts[0]

@@ -8,11 +8,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Evaluation of nodes whose inputs are constant, in float64 with one rounding
-// to the type of the result. For +, −, ×, ÷ and √ of FLOAT that is the correctly
-// rounded result.
+// Constants are evaluated in float64 with one rounding to the type of the result. For +, −, ×, ÷
+// and √ of FLOAT that is the correctly rounded result.
 
-// PointFunc is an operator that works value by value, with broadcasting.
+// PointFunc is an operator on single values, whose operands are broadcast.
 type PointFunc func(args []*Tensor) *Tensor
 
 // UnaryOps are the operators with one operand.
@@ -64,7 +63,7 @@ var BinaryOps = map[string]func(x, y float64) float64{
 	"Max":  func(x, y float64) float64 { return max(x, y) }, // NaN if one is
 	"Min":  func(x, y float64) float64 { return min(x, y) },
 	"FMod": math.Mod, // Mod with fmod = 1
-	"Mod": func(x, y float64) float64 { // of the sign of y
+	"Mod": func(x, y float64) float64 { // has the sign of y
 		r := math.Mod(x, y)
 		if r != 0 && (r < 0) != (y < 0) {
 			r += y
@@ -111,12 +110,12 @@ func Logical(op string) bool {
 	return false
 }
 
-// slow are the operators that take much longer than others.
+// slow are operators that take much longer than others.
 var slow = map[string]bool{
 	"Cos": true, "Erf": true, "Exp": true, "Log": true, "Pow": true, "Sigmoid": true, "Sin": true, "Tanh": true,
 }
 
-// chargeOp charges what an operator costs for n values, besides visiting them.
+// chargeOp charges what n values of an operator cost in addition to the walk over them.
 func (e *Evaluator) chargeOp(op string, n int) {
 	if slow[op] {
 		try.Check(e.Budget.Charge(8 * int64(n)))
@@ -124,8 +123,8 @@ func (e *Evaluator) chargeOp(op string, n int) {
 	}
 }
 
-// chargeMod charges a remainder, which takes a step for each power of two by which x
-// exceeds y: up to 2,098.
+// chargeMod charges a remainder. math.Mod takes a step for each power of two by which x exceeds y:
+// up to 2,098.
 func (e *Evaluator) chargeMod(x, y float64) {
 	if x == 0 || y == 0 || x-x != 0 || y-y != 0 {
 		return
@@ -179,8 +178,8 @@ func (e *Evaluator) Binary(op string) PointFunc {
 			}
 			v := f(a.At(at[0]), b.At(at[1]))
 			if x, y := a.Marked(at[0]), b.Marked(at[1]); x || y {
-				// Equal: no batch has the size −1, which stands for a dimension
-				// to be kept, or 0.
+				// Equal: −1 and 0 in a shape stand for a dimension to infer or to keep, so no batch
+				// size equals them. It may equal any other number, so comparing with one fails.
 				if v = truth(x && y && a.I64[at[0]] == b.I64[at[1]]); x != y && (!x && a.I64[at[0]] > 0 || !y && b.I64[at[1]] > 0) {
 					try.Fail(errBatch)
 				}
@@ -197,8 +196,8 @@ func (e *Evaluator) Binary(op string) PointFunc {
 	}
 }
 
-// holds reports whether a result is one of an integer type, and one that float64 has not
-// rounded.
+// holds reports whether an integer type holds a result, and float64 has not rounded it: its
+// magnitude is below 2⁵³.
 func holds(typ pb.DataType, v float64) bool {
 	least, most := typ.Limits()
 	return math.Abs(v) < 1<<53 && float64(least) <= v && v <= float64(most)
@@ -207,8 +206,8 @@ func holds(typ pb.DataType, v float64) bool {
 // Marked reports whether value i stands for the batch size.
 func (t *Tensor) Marked(i int) bool { return t.Batch != nil && t.Batch[i] }
 
-// pointwise makes a tensor of what f sets from values of the operands at the same
-// place, where they are broadcast to each other.
+// pointwise broadcasts operands and returns a tensor whose value i f sets, from the values of the
+// operands at positions at.
 func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tensor, i int, at []int)) *Tensor {
 	dims := args[0].Dims
 	for _, a := range args[1:] {
@@ -223,7 +222,7 @@ func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tenso
 	return out
 }
 
-// Where is the operator Where: condition, value if true, value if false.
+// Where is the operator Where: a condition, the values if it is true, the values if it is false.
 func (e *Evaluator) Where(args []*Tensor) *Tensor {
 	c, a, b := args[0], args[1], args[2]
 	if c.Type != pb.Bool || a.Type != b.Type {
@@ -248,7 +247,7 @@ func (e *Evaluator) Where(args []*Tensor) *Tensor {
 	return out
 }
 
-// Cast converts to a type; real numbers are truncated to integers.
+// Cast converts to a type. Real numbers are truncated to integers.
 func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 	return func(args []*Tensor) *Tensor {
 		a := args[0]
@@ -313,8 +312,8 @@ func QuantLimits(width *Tensor, signed, narrow bool) (lo, hi float64, err error)
 	return lo, hi, nil
 }
 
-// Quant is the QONNX operator Quant with all inputs constant: value, scale,
-// zero point, bit width. One signed bit means ±1 there.
+// Quant is the QONNX operator Quant on constants: value, scale, zero point, bit width. One signed
+// bit means ±1.
 func (e *Evaluator) Quant(signed, narrow bool, round func(float64) float64) PointFunc {
 	return func(args []*Tensor) *Tensor {
 		x, scale, zero, width := args[0], args[1], args[2], args[3]

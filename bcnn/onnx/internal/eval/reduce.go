@@ -8,9 +8,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// A reduction makes one value of many: it starts at zero, add takes in one value
-// after the other, and end finishes, told how many there were. All of it is in
-// float64, with one rounding to the type of the tensor at the end.
+// A reduction makes one value of many: it starts at zero, add takes in a value, and end finishes,
+// given how many there were. It is in float64, with one rounding to the type of the tensor at the
+// end.
 type reduction struct {
 	zero float64
 	add  func(sum, x float64) float64
@@ -44,11 +44,10 @@ func Reductions() []string {
 	return names
 }
 
-// lookUnits is what a walk over values costs for each, besides the one that is
-// charged as it goes: nothing is allocated for them.
+// lookUnits is the cost of visiting a value in addition to what walk charges. Nothing is allocated.
 const lookUnits = 4
 
-// Reduce reduces the given dimensions of a tensor to one position each.
+// Reduce reduces the given dimensions of a tensor to size 1.
 func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
@@ -99,8 +98,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	return out
 }
 
-// logSumExp is the logarithm of the sum of e^x, of which the largest x is taken out before: it
-// may be too large for e^x.
+// logSumExp returns log Σ e^x. It subtracts the largest x first, since e^x may be infinite.
 func (e *Evaluator) logSumExp(t *Tensor, axes []int) *Tensor {
 	if !t.Type.Real() {
 		try.Failf("ReduceLogSumExp of %v", t.Type)
@@ -118,7 +116,7 @@ func (e *Evaluator) logSumExp(t *Tensor, axes []int) *Tensor {
 	return e.Binary("Add")([]*Tensor{sum, most})
 }
 
-// Range lists start, start + delta, … up to limit, which is left out.
+// Range returns start, start + delta, … up to limit, which is left out.
 func (e *Evaluator) Range(start, limit, delta *Tensor) *Tensor {
 	for _, t := range []*Tensor{start, limit, delta} {
 		if t.Len() != 1 || t.Type != start.Type || t.HasBatch() {
@@ -139,8 +137,8 @@ func (e *Evaluator) Range(start, limit, delta *Tensor) *Tensor {
 	return out
 }
 
-// Collapse returns a tensor that broadcasts to the same values: the dimensions
-// among which along it does not vary have size 1.
+// Collapse returns a tensor that broadcasts to the same values: each dimension of along over which
+// it does not vary has size 1.
 func (e *Evaluator) Collapse(t *Tensor, along []bool) *Tensor {
 	dims, steps := slices.Clone(t.Dims), strides(t.Dims)
 	for d, size := range t.Dims {
@@ -149,7 +147,7 @@ func (e *Evaluator) Collapse(t *Tensor, along []bool) *Tensor {
 		}
 		try.Check(e.Budget.Charge(lookUnits * int64(t.Len())))
 		varies := false
-		// Every value, and the first one along this dimension.
+		// Compare every value with the first one along this dimension.
 		first := slices.Clone(steps)
 		first[d] = 0
 		e.walk(t.Dims, [][]int{first}, func(i int, at []int) {

@@ -8,7 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Position returns an index of a dimension, which counts from its end where it is negative.
+// Position returns an index into a dimension. Negative ones count from the end.
 func Position(v int64, size int) int {
 	if v < int64(-size) || v >= int64(size) {
 		try.Failf("index %d of %d", v, size)
@@ -19,7 +19,7 @@ func Position(v int64, size int) int {
 	return int(v)
 }
 
-// clone is a copy whose values may be set.
+// clone returns a copy of a tensor.
 func (e *Evaluator) clone(t *Tensor) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
@@ -29,8 +29,8 @@ func (e *Evaluator) clone(t *Tensor) *Tensor {
 	return out
 }
 
-// combine puts value k of from at i, or what how makes of both: add, mul, max, min; none
-// replaces.
+// combine replaces value i by value k of from, or combines both, as how says: none, add, mul, max
+// or min.
 func (t *Tensor) combine(how string, i int, from *Tensor, k int) {
 	x, y := t.At(i), from.At(k)
 	switch how {
@@ -52,7 +52,7 @@ func (t *Tensor) combine(how string, i int, from *Tensor, k int) {
 	t.Set(i, x)
 }
 
-// checkReduction checks what ScatterND and ScatterElements do with values that are there.
+// checkReduction checks the attribute reduction of ScatterND and ScatterElements.
 func checkReduction(how string, typ pb.DataType) {
 	switch how {
 	case "none":
@@ -65,8 +65,8 @@ func checkReduction(how string, typ pb.DataType) {
 	}
 }
 
-// ScatterND replaces slices of a tensor, or combines them with the new ones as how says: the last
-// dimension of the indices names the position of each.
+// ScatterND replaces slices of a tensor by updates, or combines both as how says. The last
+// dimension of indices is the position of each slice.
 func (e *Evaluator) ScatterND(t, indices, updates *Tensor, how string) *Tensor {
 	checkReduction(how, t.Type)
 	list := try.Value(indices.Integers())
@@ -100,8 +100,8 @@ func (e *Evaluator) ScatterND(t, indices, updates *Tensor, how string) *Tensor {
 	return out
 }
 
-// alongAxis calls f with every position of indices and the position in t that is the same
-// but for the axis, where it is the index.
+// alongAxis calls f for every position i of indices, and the position at in t that is the same but
+// for the axis, where it is the index.
 func (e *Evaluator) alongAxis(t, indices *Tensor, axis int, f func(i, at int)) {
 	list := try.Value(indices.Integers())
 	if len(indices.Dims) != len(t.Dims) {
@@ -120,7 +120,7 @@ func (e *Evaluator) alongAxis(t, indices *Tensor, axis int, f func(i, at int)) {
 	})
 }
 
-// GatherElements takes a value for every index along an axis.
+// GatherElements returns, for each index, the value at that position along the axis.
 func (e *Evaluator) GatherElements(t, indices *Tensor, axis int) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
@@ -130,8 +130,8 @@ func (e *Evaluator) GatherElements(t, indices *Tensor, axis int) *Tensor {
 	return out
 }
 
-// ScatterElements replaces a value for every index along an axis, or combines it with the new
-// one as how says.
+// ScatterElements replaces, for each index, the value at that position along the axis by its
+// update, or combines both as how says.
 func (e *Evaluator) ScatterElements(t, indices, updates *Tensor, axis int, how string) *Tensor {
 	checkReduction(how, t.Type)
 	if updates.Type != t.Type || updates.HasBatch() || !slices.Equal(updates.Dims, indices.Dims) {
@@ -142,7 +142,7 @@ func (e *Evaluator) ScatterElements(t, indices, updates *Tensor, axis int, how s
 	return out
 }
 
-// put copies a value of a tensor of the same type.
+// put copies value k of a tensor of the same type to value i.
 func (t *Tensor) put(i int, from *Tensor, k int) {
 	switch {
 	case t.F32 != nil:
@@ -154,8 +154,8 @@ func (t *Tensor) put(i int, from *Tensor, k int) {
 	}
 }
 
-// CumSum adds up the values along an axis: each becomes the sum of those up to it, or
-// before it where it is exclusive, from the other end where it is reversed.
+// CumSum replaces each value by the sum of those up to it along an axis, without it if exclusive is
+// set, and from the other end if reverse is set.
 func (e *Evaluator) CumSum(t *Tensor, axis int, exclusive, reverse bool) *Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)

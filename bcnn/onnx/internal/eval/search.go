@@ -9,7 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Operators whose result has a size that the values decide.
+// Operators whose values decide the size of the result, and GatherND.
 
 // truths returns the positions of values that are not 0.
 func (e *Evaluator) truths(t *Tensor) []int {
@@ -34,7 +34,7 @@ func (e *Evaluator) truths(t *Tensor) []int {
 	return at
 }
 
-// NonZero lists the indices of the values that are not 0, a row for each dimension.
+// NonZero returns the indices of the values that are not 0: a row for each dimension.
 func (e *Evaluator) NonZero(t *Tensor) *Tensor {
 	at := e.truths(t)
 	out := e.NewTensor(pb.Int64, []int{len(t.Dims), len(at)})
@@ -48,7 +48,7 @@ func (e *Evaluator) NonZero(t *Tensor) *Tensor {
 	return out
 }
 
-// Compress takes the slices along an axis whose condition is true. The condition may be shorter
+// Compress returns the slices along an axis whose condition is true. The condition may be shorter
 // than the axis.
 func (e *Evaluator) Compress(t, condition *Tensor, axis int) *Tensor {
 	if len(condition.Dims) != 1 || condition.Type != pb.Bool || condition.Len() > t.Dims[axis] {
@@ -62,16 +62,16 @@ func (e *Evaluator) Compress(t, condition *Tensor, axis int) *Tensor {
 	return e.Gather(t, indices, axis)
 }
 
-// lanes are the slices of a tensor along an axis, as tensors of their own.
+// lanes are the slices of a tensor along an axis.
 type lanes struct {
 	t               *Tensor
-	size, inner, of int // of the axis, behind it, and how many values a slice has
+	size, inner, of int // of the axis; values behind it; values of a slice
 }
 
-// at is the position of value i of slice k.
+// at returns the position of value i of slice k.
 func (l lanes) at(k, i int) int { return (i/l.inner*l.size+k)*l.inner + i%l.inner }
 
-// compare orders slices by their values, the first one that differs. NaN comes last.
+// compare orders slices by the first value that differs. NaN comes last.
 func (l lanes) compare(x, y int) int {
 	for i := range l.of {
 		a, b := l.at(x, i), l.at(y, i)
@@ -91,9 +91,9 @@ func (l lanes) compare(x, y int) int {
 	return 0
 }
 
-// Unique returns the different slices of a tensor along an axis, in ascending order or, not
-// sorted, as they come first; where each is first, which one each slice is, and how often each
-// is there. An axis of −1 stands for the flattened tensor.
+// Unique returns the distinct slices of a tensor along an axis, sorted or in order of first
+// occurrence; the first position of each; for every slice, which of them it is; and how often each
+// occurs. An axis of −1 stands for the flattened tensor.
 func (e *Evaluator) Unique(t *Tensor, axis int, sorted bool) [4]*Tensor {
 	if t.HasBatch() {
 		try.Fail(errBatch)
@@ -138,8 +138,8 @@ func (e *Evaluator) Unique(t *Tensor, axis int, sorted bool) [4]*Tensor {
 	return [4]*Tensor{e.Gather(t, at, axis), at, which, often}
 }
 
-// GatherND takes a slice for every list of indices, the last dimension of indices. The first
-// dimensions, so many as batch, are the same in both.
+// GatherND returns the slice of t at each list of indices in the last dimension of indices. The
+// first batch dimensions are the same in both.
 func (e *Evaluator) GatherND(t, indices *Tensor, batch int) *Tensor {
 	list := try.Value(indices.Integers())
 	rank := len(indices.Dims)
@@ -158,7 +158,7 @@ func (e *Evaluator) GatherND(t, indices *Tensor, batch int) *Tensor {
 	each := strides(t.Dims)
 	run := each[batch+k-1]
 	lists := len(list) / k
-	whole, outer := t.Len(), 1 // values, and lists, of one position of the batch
+	whole, outer := t.Len(), 1 // values per position of the batch, and positions
 	if batch > 0 {
 		whole = each[batch-1]
 		outer = try.Value(Count(t.Dims[:batch]))

@@ -9,8 +9,8 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// TopK returns the k largest values along an axis, or the smallest ones, in order, and
-// their positions. Of equal values the first comes first, or with last the last.
+// TopK returns the k largest values along an axis, or the smallest, in order, and their positions.
+// Of equal values the first comes first or, if last is set, the last.
 func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, positions *Tensor) {
 	if t.HasBatch() {
 		try.Fail(errBatch)
@@ -23,7 +23,7 @@ func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, p
 	dims[axis] = k
 	values = e.NewTensor(t.Type, dims)
 	positions = e.NewTensor(pb.Int64, dims)
-	// A list of one lane, which is sorted.
+	// The positions of one lane are sorted at a time.
 	try.Check(e.Budget.Charge(8*int64(size) + lookUnits*int64(t.Len())*int64(1+bits.Len(uint(size)))))
 	lane := make([]int, size)
 	inner := strides(t.Dims)[axis]
@@ -52,8 +52,8 @@ func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, p
 	return values, positions
 }
 
-// OneHot returns a tensor with one more dimension, of so many positions at axis: values[1]
-// where the position is the index, and values[0] elsewhere.
+// OneHot returns a tensor with a new dimension of size depth at axis. It is values[1] where the
+// position along it is the index, and values[0] elsewhere.
 func (e *Evaluator) OneHot(indices, depth, values *Tensor, axis int) *Tensor {
 	switch {
 	case indices.HasBatch() || depth.HasBatch():

@@ -7,16 +7,17 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Numbers that the batch size is a factor of, such as how many values a tensor has: PyTorch's
-// code computes with them what cancels in the end.
+// Numbers computed from the batch size, such as how many values a tensor has. Code of PyTorch
+// computes with them, and the batch size cancels in the end.
 
-// Sized reports whether the values of a tensor depend on the batch size other than by being it.
+// Sized reports whether values are computed from the batch size, and are not just sizes in a shape
+// (see Batch).
 func (t *Tensor) Sized() bool { return t.Power != 0 || t.Unknown }
 
-// Known reports whether the values are those of the tensor, times a power of the batch size.
+// Known reports whether the values are those that are stored, times a power of the batch size.
 func (t *Tensor) Known() bool { return !t.Unknown }
 
-// sized returns a tensor that is a multiple of the batch size as one with a power of it.
+// sized returns a single multiple of the batch size with Power in place of Batch.
 func sized(t *Tensor) *Tensor {
 	if t.Batch == nil {
 		return t
@@ -27,7 +28,7 @@ func sized(t *Tensor) *Tensor {
 	return &Tensor{Type: t.Type, Dims: t.Dims, I64: []int64{max(t.I64[0], 1)}, Power: 1}
 }
 
-// settled returns a tensor that is a multiple of the batch size as such.
+// settled returns a single multiple of the batch size with Batch in place of Power.
 func settled(t *Tensor) *Tensor {
 	if t.Power != 1 || !t.Known() || len(t.I64) != 1 || t.I64[0] < 1 {
 		return t
@@ -39,7 +40,7 @@ func settled(t *Tensor) *Tensor {
 	return &Tensor{Type: t.Type, Dims: t.Dims, I64: []int64{times}, Batch: []bool{true}}
 }
 
-// SizedProduct is the product of a list of sizes.
+// SizedProduct returns the product of a list of sizes, as a list of one if keep is set.
 func (e *Evaluator) SizedProduct(t *Tensor, keep bool) *Tensor {
 	if len(t.Dims) != 1 || t.Sized() {
 		try.Fail(errBatch)
@@ -63,8 +64,8 @@ func (e *Evaluator) SizedProduct(t *Tensor, keep bool) *Tensor {
 	return settled(out)
 }
 
-// SizedBinary is Add, Sub, Mul, Div or Pow of tensors of which the batch size is a factor. A sum
-// of different powers of it is not known.
+// SizedBinary returns Add, Sub, Mul, Div or Pow of tensors that may have the batch size as a
+// factor. A sum of different powers of it is unknown.
 func (e *Evaluator) SizedBinary(op string, a, b *Tensor) *Tensor {
 	a, b = sized(a), sized(b)
 	power, known := a.Power, a.Known() && b.Known()
@@ -91,7 +92,7 @@ func (e *Evaluator) SizedBinary(op string, a, b *Tensor) *Tensor {
 		}
 		v := f(a.At(at[0]), b.At(at[1]))
 		if !a.Type.Real() && (v != math.Trunc(v) || !holds(a.Type, v) || power < 0) {
-			known = false // another quotient is rounded for each batch size
+			known = false // the rounded quotient depends on the batch size
 			return
 		}
 		out.Set(i, v)
@@ -104,7 +105,8 @@ func (e *Evaluator) SizedBinary(op string, a, b *Tensor) *Tensor {
 	return settled(out)
 }
 
-// SizedUnary is Sqrt, Reciprocal, Neg or Abs of a tensor that the batch size is a factor of.
+// SizedUnary returns Sqrt, Reciprocal, Neg or Abs of a tensor that may have the batch size as a
+// factor.
 func (e *Evaluator) SizedUnary(op string, t *Tensor) *Tensor {
 	t = sized(t)
 	power := t.Power
@@ -126,7 +128,7 @@ func (e *Evaluator) SizedUnary(op string, t *Tensor) *Tensor {
 	return settled(out)
 }
 
-// SizedCast converts a tensor that the batch size is a factor of.
+// SizedCast converts a tensor that may have the batch size as a factor.
 func (e *Evaluator) SizedCast(to pb.DataType, t *Tensor) *Tensor {
 	t = sized(t)
 	of := *t
@@ -136,7 +138,7 @@ func (e *Evaluator) SizedCast(to pb.DataType, t *Tensor) *Tensor {
 		return settled(t)
 	}
 	out.Power, out.Unknown = t.Power, t.Unknown
-	if !to.Real() && t.Type.Real() { // which truncates what is no integer for each batch size
+	if !to.Real() && t.Type.Real() { // truncation may depend on the batch size
 		for i := range of.Len() {
 			try.Check(e.Budget.Charge(1))
 			out.Unknown = out.Unknown || t.Power < 0 || t.Power != math.Trunc(t.Power) || out.At(i) != of.At(i)

@@ -1,7 +1,6 @@
-// Package eval computes with the constants of a graph: it unpacks tensors from
-// the messages of a file and evaluates operators whose operands are all known.
-// Every byte that it allocates and every value that it visits is charged to a
-// budget before.
+// Package eval computes with the constants of a graph: it unpacks tensors from the messages of a
+// file and evaluates operators whose operands are all known. Every byte that it allocates and every
+// value that it visits is charged to a budget first.
 package eval
 
 import (
@@ -19,23 +18,23 @@ type Evaluator struct {
 	Budget *budget.Budget
 	// TensorBytes is the largest size of a tensor in memory.
 	TensorBytes int64
-	// External reads size bytes of another file.
+	// External returns size bytes from offset on of another file.
 	External func(location string, offset, size int64) ([]byte, error)
 }
 
-// Tensor is a constant. Integers and bools are in I64, DOUBLE in F64, the other
-// real types, exactly, in F32.
+// Tensor is a constant. Integers and BOOL are in I64, DOUBLE in F64, the other real types in F32,
+// which holds them exactly.
 type Tensor struct {
 	Type pb.DataType
 	Dims []int
 	F32  []float32
 	F64  []float64
 	I64  []int64
-	// Batch marks the integers that stand for the batch size, or for a multiple of it where they are
-	// not 0; nil for none.
+	// Batch marks integers that stand for the batch size: for itself if they are 0 or 1, and
+	// otherwise for that multiple of it. nil means none.
 	Batch []bool
-	// Power is the power of the batch size that every value is still to be multiplied by, and
-	// Unknown says that the values depend on it in another way. See Sized.
+	// Every value is still to be multiplied by the batch size to the power Power. Unknown says that
+	// values depend on the batch size in another way. See Sized.
 	Power   float64
 	Unknown bool
 }
@@ -70,8 +69,8 @@ func (t *Tensor) Set(i int, v float64) {
 	}
 }
 
-// round rounds to a floating-point format with so many bits behind the point, to
-// even: the least exponent of a normal number, and the first one that is infinite.
+// round rounds to even to a floating-point format with the given bits of fraction. least is the
+// exponent of the least normal number, infinite the first exponent that overflows.
 func round(v float64, bits, least, infinite int) float64 {
 	if v == 0 || v-v != 0 {
 		return v
@@ -85,10 +84,10 @@ func round(v float64, bits, least, infinite int) float64 {
 	return r
 }
 
-// HasBatch reports whether the tensor holds the batch size, or what depends on it.
+// HasBatch reports whether values are the batch size, or computed from it.
 func (t *Tensor) HasBatch() bool { return t.Batch != nil || t.Sized() }
 
-// Integers returns the values of a tensor of integers without the batch size.
+// Integers returns the values of an integer tensor. It fails if they depend on the batch size.
 func (t *Tensor) Integers() ([]int64, error) {
 	if t.Type.Real() || t.HasBatch() {
 		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.Type)
@@ -96,7 +95,7 @@ func (t *Tensor) Integers() ([]int64, error) {
 	return t.I64, nil
 }
 
-// Redim returns the same data with other dimensions.
+// Redim returns a tensor with the same data and other dimensions.
 func (t *Tensor) Redim(dims []int) *Tensor {
 	u := *t
 	u.Dims = dims
@@ -123,22 +122,21 @@ func Scalar(typ pb.DataType, v float64) *Tensor {
 	return t
 }
 
-// Sizes makes a list of integers, of which batch marks those that stand for the
-// batch size.
+// Sizes makes a list of integers. batch marks those that stand for the batch size.
 func Sizes(values []int64, batch []bool) *Tensor {
 	t := &Tensor{Type: pb.Int64, Dims: []int{len(values)}, I64: values, Batch: batch}
 	t.trim()
 	return t
 }
 
-// trim drops marks of the batch size if there is none.
+// trim drops marks of the batch size if none is set.
 func (t *Tensor) trim() {
 	if !slices.Contains(t.Batch, true) {
 		t.Batch = nil
 	}
 }
 
-// Count returns the number of values of the dimensions.
+// Count returns the number of values of the dimensions. It fails if it is above pb.MaxSize.
 func Count(dims []int) (int, error) {
 	n := int64(1)
 	for _, d := range dims {
@@ -152,7 +150,7 @@ func Count(dims []int) (int, error) {
 	return int(n), nil
 }
 
-// tensorUnits is what a tensor costs besides its values.
+// tensorUnits is the cost of a tensor without its values.
 const tensorUnits = 256
 
 // NewTensor allocates a tensor of the given type.

@@ -14,8 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// Tensor decodes a TensorProto. Nothing is allocated before the data is known
-// to have the claimed size.
+// Tensor decodes a TensorProto. It checks the size of the data before it allocates.
 func (e *Evaluator) Tensor(p *pb.Tensor) (*Tensor, error) {
 	t, err := e.unpack(p)
 	if err != nil {
@@ -95,7 +94,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	return t, nil
 }
 
-// countVarints returns how many numbers are packed in b.
+// countVarints returns how many numbers b packs.
 func (e *Evaluator) countVarints(b []byte) (int, error) {
 	n := 0
 	err := e.Budget.Loop(len(b), func(lo, hi int) {

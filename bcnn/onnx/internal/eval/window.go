@@ -7,14 +7,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 )
 
-// Window is how a convolution or a pool moves over the dimensions behind batch and channels: all
-// lists have an element for each of them.
+// Window is how a convolution or a pool moves over the dimensions behind batch and channels. Each
+// list has one element per dimension.
 type Window struct {
 	Size, Stride, Dilation []int
 	Begin, End             []int // padding
 }
 
-// out returns the dimensions of the result of a window over dims.
+// out returns the dimensions of the result over dims.
 func (w Window) out(dims []int) []int {
 	out := make([]int, len(dims))
 	for d, size := range dims {
@@ -27,8 +27,8 @@ func (w Window) out(dims []int) []int {
 	return out
 }
 
-// taps calls f with the number of each tap of the window at a position of the result that lies
-// inside of dims, and the position there.
+// taps calls f for each tap of the window at a position of the result that lies inside dims, with
+// the position that it reads.
 func (w Window) taps(dims, outDims []int, position int, f func(tap, at int)) {
 	each := strides(dims)
 	origin := make([]int, len(dims))
@@ -49,7 +49,7 @@ func (w Window) taps(dims, outDims []int, position int, f func(tap, at int)) {
 	}
 }
 
-// product is the number of values of dimensions that are small enough.
+// product returns the number of values of dimensions whose product fits.
 func product(dims []int) int {
 	n := 1
 	for _, d := range dims {
@@ -58,8 +58,8 @@ func product(dims []int) int {
 	return n
 }
 
-// Conv is a convolution of [N][C][…] with weights [M][C/groups][…] and a bias for each of the M
-// results, nil for none; sums are in float64 with one rounding.
+// Conv convolves [N][C][…] with weights [M][C/groups][…] and adds a bias for each of the M filters,
+// nil for none. Sums are in float64, with one rounding.
 func (e *Evaluator) Conv(x, w, bias *Tensor, groups int, win Window) *Tensor {
 	if x.HasBatch() || w.HasBatch() || x.Type != w.Type || !x.Type.Real() ||
 		len(x.Dims) != len(w.Dims) || len(x.Dims) < 3 {
@@ -105,8 +105,8 @@ func (e *Evaluator) Conv(x, w, bias *Tensor, groups int, win Window) *Tensor {
 	return out
 }
 
-// Pool is the largest value of each window, or the mean, of those inside or, with all, of the
-// window with its padding of zeros.
+// Pool returns the maximum of each window if largest is set, and otherwise the mean: of the values
+// inside or, if all is set, with the zeros of the padding.
 func (e *Evaluator) Pool(x *Tensor, win Window, largest, all bool) *Tensor {
 	if x.HasBatch() || !x.Type.Real() && !largest || len(x.Dims) < 3 {
 		try.Failf("a pool of a constant of %v %v", x.Type, x.Dims)

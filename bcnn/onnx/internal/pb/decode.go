@@ -15,7 +15,7 @@ const MaxRank = 8
 
 type decoder struct{ budget *budget.Budget }
 
-// Decode decodes a ModelProto. The model keeps slices of data.
+// Decode decodes a ModelProto. The model refers to data.
 func Decode(data []byte, b *budget.Budget) (*Model, error) {
 	d := &decoder{b}
 	m := &Model{Metadata: map[string][]byte{}}
@@ -119,8 +119,8 @@ func (d *decoder) graphField(g *Graph, f field) error {
 	return nil
 }
 
-// ValueInfos returns what the file declares of tensors between the nodes, by name.
-// Declarations that are no tensors are left out. The error is that of the budget.
+// ValueInfos returns what the file declares of tensors between the nodes, by name. It leaves out
+// what cannot be decoded. The error is that of the budget.
 func (g *Graph) ValueInfos(b *budget.Budget) (map[string]ValueInfo, error) {
 	d := &decoder{b}
 	infos := make(map[string]ValueInfo, len(g.infos))

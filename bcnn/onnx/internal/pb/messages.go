@@ -1,7 +1,7 @@
-// Package pb decodes the messages of onnx.proto3, as far as an importer needs
-// them: nodes with their attributes, tensors, inputs and outputs, metadata.
-// Unknown fields are skipped. What a message claims is not believed: the values
-// of tensors stay as they are in the file until somebody unpacks them.
+// Package pb decodes the messages of onnx.proto3, as far as an importer needs them: nodes with
+// their attributes, tensors, inputs and outputs, metadata. Unknown fields are skipped. What a
+// message claims is not believed: the values of tensors stay as they are in the file until eval
+// unpacks them.
 //
 // The format: https://github.com/onnx/onnx/blob/main/onnx/onnx.proto3.
 package pb
@@ -28,11 +28,11 @@ type ValueInfo struct {
 	Name string
 	Type DataType
 	Dims []Dim
-	// Ranked tells a shape without dimensions from none.
+	// Ranked says that the file gives a shape, which may have no dimensions.
 	Ranked bool
 }
 
-// Dim is a dimension of a graph input: a size, or a name for a dynamic one.
+// Dim is a dimension: a size, or a name for a dynamic one.
 type Dim struct {
 	Size int64
 	Name string
@@ -46,8 +46,7 @@ type Node struct {
 	Attrs                []*Attribute
 }
 
-// Attribute is an AttributeProto. Type says which of the values is meant; it is
-// 0 in old files.
+// Attribute is an AttributeProto. Type says which value it has; old files leave it 0.
 type Attribute struct {
 	Name string
 	Type int64
@@ -62,7 +61,7 @@ type Attribute struct {
 	decoded *Graph
 }
 
-// Tensor is a TensorProto. Its values are in one of the fields of bytes.
+// Tensor is a TensorProto. Its values are in one of Raw, F32, F64, Varints and External.
 type Tensor struct {
 	Name     string
 	Dims     []int64
@@ -75,8 +74,8 @@ type Tensor struct {
 	External *External // nil unless the data is in another file
 }
 
-// External is external_data: where the data of a tensor is. Offset and Length are
-// numbers, empty if they are not given.
+// External is external_data: where the data of a tensor is. Offset and Length are numbers, empty if
+// they are not given.
 type External struct {
 	Location, Offset, Length string
 }

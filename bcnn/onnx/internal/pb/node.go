@@ -17,7 +17,7 @@ func (n *Node) String() string {
 	return fmt.Sprintf("node %s (%s, index %d)", text.Quote(n.Name), n.Operator(), n.Index)
 }
 
-// Operator is the operator's name, with its domain unless that is ONNX's own.
+// Operator returns the name of the operator, behind its domain unless that is empty.
 func (n *Node) Operator() string {
 	op := n.OpType
 	if n.Domain != "" {
@@ -29,7 +29,7 @@ func (n *Node) Operator() string {
 	return op
 }
 
-// Position is the index of the node, −1 for nil, the input.
+// Position returns the index of the node, −1 for nil, which stands for the input.
 func (n *Node) Position() int {
 	if n == nil {
 		return -1
@@ -48,7 +48,8 @@ const (
 	AttrInts   = 7
 )
 
-// Attr returns the attribute, or nil. Old files do not state types.
+// Attr returns an attribute, or nil. It fails if the attribute has another type; old files state
+// none.
 func (n *Node) Attr(name string, typ int64) (*Attribute, error) {
 	for _, a := range n.Attrs {
 		if a.Name == name {
@@ -66,8 +67,8 @@ func (n *Node) Has(name string) bool {
 	return slices.ContainsFunc(n.Attrs, func(a *Attribute) bool { return a.Name == name })
 }
 
-// Float, Int, Text and Ints return the value of an attribute, or the fallback if
-// there is none. They fail where it has another type: see package try.
+// Float, Int, Text and Ints return the value of an attribute, or the fallback without it. They fail
+// if it has another type: see package try.
 func (n *Node) Float(name string, fallback float32) float32 {
 	if a := try.Value(n.Attr(name, AttrFloat)); a != nil {
 		return a.F
@@ -100,7 +101,7 @@ func (n *Node) Ints(name string) []int64 {
 	return nil
 }
 
-// Graph returns the graph in an attribute, or nil. Its nodes have the index of this one.
+// Graph returns the graph of an attribute, or nil. Its nodes get the index of n.
 func (n *Node) Graph(name string, b *budget.Budget) (*Graph, error) {
 	a, err := n.Attr(name, AttrGraph)
 	switch {
@@ -121,7 +122,7 @@ func (n *Node) Graph(name string, b *budget.Budget) (*Graph, error) {
 	return g, nil
 }
 
-// Sizes returns a list of want non-negative sizes, or the fallback for all.
+// Sizes returns a list of want sizes, none below 0, or want times the fallback.
 func (n *Node) Sizes(name string, want int, fallback int) []int {
 	list := n.Ints(name)
 	if list == nil {
@@ -151,9 +152,8 @@ func (n *Node) Input(i int) string {
 // maxLabel is the longest label in bytes.
 const maxLabel = 200
 
-// Label is the name that layers made of a node have: valid UTF-8 that can be
-// printed. PyTorch names nodes "/module/Operator"; the module is what a user
-// knows.
+// Label returns the name for layers made of a node: valid, printable UTF-8. PyTorch names nodes
+// "/module/Operator"; users know the module, so the operator is left out.
 func (n *Node) Label() string {
 	if n == nil {
 		return "input"

@@ -14,8 +14,8 @@ import (
 // maxName is the longest name in bytes: of a node, a tensor, an operator.
 const maxName = 1 << 16
 
-// What is charged for the structures that a message becomes: their bytes, five
-// times where they are elements of a slice that grows, and what maps take.
+// The cost of the structures that a message becomes: their bytes, five times for elements of a
+// slice that grows, and what maps take.
 const (
 	nodeUnits      = 288
 	nameUnits      = 96
@@ -28,7 +28,7 @@ const (
 	fieldUnits     = 4 // of any kind
 )
 
-// Forbidden is in no name of a model that Decode returns.
+// Forbidden is a string that no name in a decoded model contains.
 const Forbidden = "\x00"
 
 // field is one field of a message.
@@ -89,8 +89,8 @@ func (f field) integers(to *[]int64) error {
 	return err
 }
 
-// elements appends a repeated number, packed or not, as it would be packed: as
-// varints or little-endian bytes. What is packed as a whole is not copied.
+// elements appends a repeated number, packed or not, in packed form: as varints or little-endian
+// bytes. A list that is one packed field is not copied.
 func (f field) elements(to *[]byte) error {
 	var b []byte
 	switch f.typ {

@@ -1,9 +1,8 @@
-// Package view describes how the tensors of a graph lie in memory. A tensor has
-// dimensions in some order; a layer's output is an NHWC image. The view of a
-// tensor tells how each of its dimensions runs over the image: as a list of
-// atoms, the outermost first. Transpose, Reshape, Flatten, Squeeze and Unsqueeze
-// only change the view, so they cost nothing and cancel out; a layer that reads
-// the tensor puts its weights in the order of the memory.
+// Package view describes how the tensors of a graph lie in memory. A tensor has dimensions in some
+// order; a layer's output is an NHWC image. The view of a tensor tells how each of its dimensions
+// runs over the image: as a list of atoms, the outermost first. Transpose, Reshape, Flatten,
+// Squeeze and Unsqueeze only change the view, so they cost nothing and cancel out. A layer that
+// reads the tensor puts its weights in the order of the memory.
 package view
 
 import (
@@ -24,14 +23,14 @@ const (
 	C
 )
 
-// Atom is a part of an axis of the image: size steps of stride positions.
+// Atom is a part of an axis of the image: Size positions, Stride apart.
 type Atom struct {
 	Axis         Axis
 	Stride, Size int
 }
 
-// View has the atoms of every dimension. Dimensions of size 1 have none; the
-// batch dimension has one of axis N.
+// View has the atoms of every dimension. A dimension of size 1 has none; the batch has one of axis
+// N.
 type View [][]Atom
 
 // Batch is the batch dimension.
@@ -70,8 +69,7 @@ func Product(d []Atom) int {
 	return n
 }
 
-// Position returns the position of a dimension at channel c; all its atoms belong to the
-// channels.
+// Position returns the position of channel c in a dimension that runs over channels.
 func Position(d []Atom, c int) int {
 	at := 0
 	for _, a := range d {
@@ -80,13 +78,13 @@ func Position(d []Atom, c int) int {
 	return at
 }
 
-// Only reports whether all atoms belong to the axis.
+// Only reports whether all atoms of a dimension belong to axis x.
 func Only(d []Atom, x Axis) bool {
 	return !slices.ContainsFunc(d, func(a Atom) bool { return a.Axis != x })
 }
 
-// Merge joins neighbouring atoms that together run evenly, so that equal
-// dimensions have equal atoms.
+// Merge joins neighbouring atoms that together run evenly, so that equal dimensions have equal
+// atoms.
 func Merge(d []Atom) []Atom {
 	var out []Atom
 	for _, a := range d {
@@ -104,8 +102,8 @@ func (v View) Equal(w View) bool {
 	return slices.EqualFunc(v, w, func(a, b []Atom) bool { return slices.Equal(a, b) })
 }
 
-// Offsets lists the place in memory of every position of a dimension, given
-// the stride in memory of an atom.
+// Offsets returns the place in memory of every position of a dimension, given the stride in memory
+// of an atom.
 func Offsets(d []Atom, stride func(Atom) int) []int {
 	out := []int{0}
 	for _, a := range d {
@@ -120,10 +118,10 @@ func Offsets(d []Atom, stride func(Atom) int) []int {
 	return out
 }
 
-// ChannelStride is the stride of an atom within its axis.
+// ChannelStride is the stride of an atom along its axis.
 func ChannelStride(a Atom) int { return a.Stride }
 
-// FlatStride is the stride of an atom within the image of the given shape.
+// FlatStride returns the strides of atoms in an NHWC image.
 func FlatStride(s bcnn.Shape) func(Atom) int {
 	return func(a Atom) int {
 		switch a.Axis {
@@ -136,8 +134,7 @@ func FlatStride(s bcnn.Shape) func(Atom) int {
 	}
 }
 
-// PlanarStride is FlatStride for an image whose channels lie one after the other, each
-// row by row.
+// PlanarStride returns the strides of atoms in an image in NCHW order.
 func PlanarStride(s bcnn.Shape) func(Atom) int {
 	return func(a Atom) int {
 		switch a.Axis {
@@ -150,8 +147,8 @@ func PlanarStride(s bcnn.Shape) func(Atom) int {
 	}
 }
 
-// InOrder reports whether the dimensions behind the batch run over all values of a
-// memory, one by one, given the stride in memory of an atom.
+// InOrder reports whether the dimensions behind the batch run over so many values in the order of
+// memory, given the stride in memory of an atom.
 func (v View) InOrder(values int, stride func(Atom) int) bool {
 	n := 1
 	for _, d := range slices.Backward(v[1:]) {
@@ -165,8 +162,8 @@ func (v View) InOrder(values int, stride func(Atom) int) bool {
 	return n == values
 }
 
-// Flatten returns the view on the image after its pixels have been lined up
-// as one vector of channels.
+// Flatten returns the view of the tensor after the pixels of the image have been lined up as one
+// vector of channels.
 func (v View) Flatten(s bcnn.Shape) View {
 	stride := FlatStride(s)
 	out := make(View, len(v))
@@ -184,8 +181,8 @@ func (v View) Flatten(s bcnn.Shape) View {
 	return out
 }
 
-// Reshape distributes the atoms behind the batch dimension over new
-// dimensions.
+// Reshape distributes the atoms behind the batch over new dimensions. It fails if the sizes do not
+// match, or if a new dimension would need a part of an atom that does not divide it.
 func (v View) Reshape(dims []int) (View, error) {
 	var queue []Atom
 	for _, d := range v[1:] {
@@ -204,7 +201,7 @@ func (v View) Reshape(dims []int) (View, error) {
 				atoms, queue = append(atoms, a), queue[1:]
 				need /= a.Size
 			case a.Size%need == 0:
-				// The outer part belongs here, the rest to the next dimension.
+				// The outer part belongs to this dimension, the rest to the next one.
 				rest := a.Size / need
 				atoms = append(atoms, Atom{a.Axis, a.Stride * rest, need})
 				queue = append([]Atom{{a.Axis, a.Stride, rest}}, queue[1:]...)
