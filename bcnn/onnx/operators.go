@@ -129,7 +129,7 @@ func init() {
 		"Quant":          (*importer).quantNode,
 		"Trunc":          (*importer).truncNode,
 	}
-	handlers[""], handlers["ai.onnx"] = onnx, onnx
+	handlers[""] = onnx
 	for _, domain := range []string{"qonnx.custom_op.general", "onnx.brevitas", "finn.custom_op.general"} {
 		handlers[domain] = qonnx
 	}

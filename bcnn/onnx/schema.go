@@ -63,7 +63,7 @@ var signatures = sync.OnceValue(func() map[string][]signature {
 // checkTypes checks the types of the inputs of a node against the schema of its operator. Types
 // that only later opsets allow are fine: exporters write them, and they mean the same.
 func (im *importer) checkTypes(n *pb.Node) error {
-	if n.Domain != "" && n.Domain != "ai.onnx" {
+	if n.Domain != "" {
 		return nil
 	}
 	var s signature

@@ -41,7 +41,7 @@ func Decode(data []byte, b *budget.Budget) (*Model, error) {
 				}
 				return nil
 			})
-			if domain == "" || domain == "ai.onnx" {
+			if domain == "" || domain == onnxDomain {
 				m.Opset = version
 			}
 			return err
@@ -216,7 +216,11 @@ func (d *decoder) nodeField(n *Node, f field) error {
 		n.Attrs = append(n.Attrs, a)
 		return f.message(func(f field) error { return d.attributeField(a, f) })
 	case 7:
-		return f.text(&n.Domain)
+		err := f.text(&n.Domain)
+		if n.Domain == onnxDomain {
+			n.Domain = ""
+		}
+		return err
 	}
 	return nil
 }

@@ -38,7 +38,10 @@ type Dim struct {
 	Name string
 }
 
-// Node is a NodeProto.
+// onnxDomain is the domain of ONNX's own operators, which may be empty as well.
+const onnxDomain = "ai.onnx"
+
+// Node is a NodeProto. Its Domain is empty for ONNX's own operators.
 type Node struct {
 	Index                int // in the graph
 	Name, OpType, Domain string
