@@ -110,6 +110,8 @@ def compare(g, x, op=None, other=None):
     g.need(op != "Equal" or g.opset >= 11)
     if other is None:
         t = thresholds(g, x)
+        # Where(x == 0.1, x, 1) is of two values, 0.1 among them, as far as a network can tell.
+        g.need(op != "Equal" or not g.exact or quantum(t) <= 20)
         other, shape = g.const(t), broadcast(x.shape, t.shape)
     else:
         shape = broadcast(x.shape, other.shape)
