@@ -102,7 +102,7 @@ func TestParitySpecialised(t *testing.T) {
 			d.info.Kind = backend.Emulated // which is not measured
 			var some []parity.Case
 			for i, c := range parity.Cases() {
-				if (i+31*v)%97 == 0 || (i+v)%9 == 0 && large(t, c, from) {
+				if (i+31*v)%97 == 0 || (i+v)%15 == 0 && large(t, c, from) {
 					some = append(some, c)
 				}
 			}
