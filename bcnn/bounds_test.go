@@ -252,7 +252,7 @@ func TestStrings(t *testing.T) {
 		"affine": bcnn.Affine{}, "sign": bcnn.Sign{}, "relu": bcnn.ReLU{}, "maxpool": bcnn.MaxPool{}, "add": bcnn.Add{},
 		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "logsoftmax": bcnn.Softmax{Log: true}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
 		"mul": bcnn.Mul{}, "min": bcnn.Min{}, "max": bcnn.Max{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
-		"pixels": bcnn.Pixels{}, "resample": bcnn.Resample{}, "topk": bcnn.TopK{},
+		"pixels": bcnn.Pixels{}, "resample": bcnn.Resample{}, "topk": bcnn.TopK{}, "matmul": bcnn.MatMul{}, "transpose": bcnn.Transpose{},
 	} {
 		require.Equal(t, kind, op.Kind())
 	}
@@ -260,7 +260,7 @@ func TestStrings(t *testing.T) {
 		"binarize": &bcnn.BinarizeStep{}, "conv": &bcnn.ConvStep{}, "dense": &bcnn.ConvStep{Dense: true}, "maxpool": &bcnn.MaxPoolStep{},
 		"affine": &bcnn.AffineStep{}, "sign": &bcnn.SignStep{}, "add": &bcnn.AddStep{}, "flatten": &bcnn.FlattenStep{},
 		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.PairStep{}, "min": &bcnn.PairStep{Kind: bcnn.PairMin}, "max": &bcnn.PairStep{Kind: bcnn.PairMax}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{}, "quantize": &bcnn.QuantizeStep{}, "table": &bcnn.TableStep{},
-		"pixels": &bcnn.PixelsStep{}, "resample": &bcnn.ResampleStep{}, "topk": &bcnn.TopKStep{},
+		"pixels": &bcnn.PixelsStep{}, "resample": &bcnn.ResampleStep{}, "topk": &bcnn.TopKStep{}, "matmul": &bcnn.MatMulStep{}, "transpose": &bcnn.TransposeStep{},
 	} {
 		require.Equal(t, kind, bcnn.Step{Op: op}.Kind())
 	}

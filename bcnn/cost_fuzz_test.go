@@ -99,7 +99,7 @@ func (s *script) window(in bcnn.Shape) (w bcnn.Window, out bcnn.Shape) {
 // step adds one layer that reads from.
 func (s *script) step(from int) int {
 	in := s.shape(from)
-	switch s.next(24) {
+	switch s.next(26) {
 	case 21:
 		op := bcnn.Pixels{Rows: make([]int32, of(s, 1, 2, in.H, 500)), Cols: make([]int32, of(s, 1, in.W, 2*in.W)), Fill: of[float32](s, 0, 1)}
 		op.Rows[0] = of[int32](s, 0, -1)
@@ -214,6 +214,12 @@ func (s *script) step(from int) int {
 		}
 	case 11:
 		return s.add(bcnn.Add{}, in, from, from)
+	case 24:
+		return s.add(bcnn.Transpose{}, bcnn.Shape{H: in.H, W: in.C, C: in.W}, from)
+	case 25:
+		if out := (bcnn.Shape{H: in.H, W: in.W, C: in.W}); out.Values() < 1<<20 {
+			return s.add(bcnn.MatMul{}, out, from, from)
+		}
 	}
 	return s.add(bcnn.ReLU{}, in, from)
 }

@@ -14,67 +14,66 @@ import (
 
 // LowerOptions are the options of Lower. The zero value is good.
 type LowerOptions struct {
-	// Unfused lowers without fusing thresholds and pools into convolutions, so
-	// that every sum can be seen through a tap as a Float32 tensor. The output is
-	// the same, bit for bit, but for signs of NaNs; it serves to look inside.
+	// Unfused keeps thresholds and pools in steps of their own, so that a tap sees every sum as a
+	// Float32 tensor. The output has the same bits, but for signs of NaNs.
 	Unfused bool
 	Limits  Limits
 }
 
-// Lower turns a network into a plan. It takes every decision about arithmetic,
-// once, in float64 and exact integers: batch normalisation and sign become a
-// threshold per channel, padding and the rule for 0 are fixed, pooling moves
-// behind the threshold. The network is not changed. It takes time and memory linear
-// in the size of the network. When ctx ends, its error is returned.
+// Lower turns a network into a plan. It takes every decision about arithmetic, once, in float64 and
+// exact integers: batch normalisation and sign become a threshold per channel, padding and the rule
+// for 0 are fixed, and a pool moves behind the threshold. The network is not changed. Time and
+// memory are linear in the size of the network. When ctx ends, its error is returned.
 func Lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, error) {
 	plan, _, err := lower(ctx, n, opts)
 	return plan, err
 }
 
-// OutputShape returns the shape of the plan's output.
+// OutputShape returns the shape of the first output.
 func (p *Plan) OutputShape() Shape { return p.Tensors[p.Outputs[0]].Shape }
 
+// lowering is the state of a Lower.
 type lowering struct {
 	spending
 	net   *Network
 	types []valueType
 	plan  *Plan
-	uses  []int   // how many layers read a layer, or outputs are it
-	next  [][]int // which layers read it
-	// ranges are the whole numbers that layers give, moved what movedAs has found.
+	uses  []int   // by layer: how many layers read it, plus one for each output
+	next  [][]int // by layer: the layers that read it
+	// ranges are the integers that each layer gives, see findRanges; moved has the results of
+	// movedAs.
 	ranges []levelRange
 	moved  map[int]form
 	fused  bool
-	// groups are the convolutions in groups that concatenations stand for, made of the
-	// layers inGroups.
+	// groups are convolutions in groups, by the concatenation that stands for each. inGroups are
+	// the other layers that they replace.
 	groups   map[int]*groupedConv
 	inGroups []bool
-	// outputs are the tensors that are outputs so far.
+	// outputs are the tensors that are outputs of the plan so far.
 	outputs map[int]bool
-	// floats and vectors are copies of tensors, Float32 and flattened, for all who want one.
+	// floats and vectors are copies of tensors, by tensor: as Float32, and flattened.
 	floats, vectors map[int]int
-	// counting are the convolutions whose sums are integers although they are computed in
-	// float32.
+	// counting are the convolutions whose sums are integers although they are computed in float32.
 	counting map[*ConvStep]bool
 }
 
-// value is a layer's output while lowering: a tensor or a convolution that is
-// not emitted yet, and the functions still to be applied. Where anything is
-// pending, one layer reads the value, and takes it over.
+// value is the output of a layer while lowering: a tensor, or a convolution that is not emitted
+// yet, and a chain of functions still to be applied. If anything is pending, only one layer reads
+// the value, and takes it over.
 type value struct {
 	tensor int       // unless conv is set
 	levels *levels   // what the bits of the tensor stand for, if not ±1
 	conv   *ConvStep // pending, without epilogue
 	convIn int       // the tensor that conv reads
 	out    Shape     // of conv
-	layers []int     // layers that the next step will implement, links apart
+	layers []int     // that the step of conv will implement, besides those of the chain
 	chain  []link
 	mixed  bool // a link of the chain has a value per channel
 	flat   bool // seen as a vector of all values
 	shared bool // something else may read the tensor
 }
 
-// lower also returns what it has spent.
+// lower is Lower, and also returns what it has spent.
 func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending, error) {
 	defer fpmode.Enter().Leave()
 	if n == nil {
@@ -93,7 +92,7 @@ func lower(ctx context.Context, n *Network, opts LowerOptions) (*Plan, spending,
 		return nil, spending{}, err
 	}
 	lo := &lowering{
-		spending: newSpending(b, b.Used(), limits), // the check has spent the size
+		spending: newSpending(b, b.Used(), limits), // checking has charged the size of the network
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
 		floats: map[int]int{}, vectors: map[int]int{}, counting: map[*ConvStep]bool{},
 		plan: &Plan{Name: n.Name, Inputs: slices.Clone(n.Inputs), Labels: n.Labels},
@@ -169,8 +168,7 @@ func (lo *lowering) run() error {
 	return lo.tables()
 }
 
-// share makes a value ready to be read by several layers: nothing of it may be
-// pending.
+// share settles a value that several layers read: nothing of it may be pending.
 func (lo *lowering) share(v value) (value, error) {
 	if !lo.settled(v) {
 		t, err := lo.float(v)
@@ -183,16 +181,17 @@ func (lo *lowering) share(v value) (value, error) {
 	return v, nil
 }
 
-// settled reports whether the value is just a tensor.
+// settled reports whether nothing of the value is pending.
 func (lo *lowering) settled(v value) bool { return v.conv == nil && len(v.chain) == 0 }
 
+// layer lowers layer i, an op on values in.
 func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	_, largest := parameters(op)
 	if err := lo.fits("parameters", largest); err != nil {
 		return in[0], err
 	}
 	switch op.(type) {
-	case Flatten, Conv2D, Dense, MaxPool, Pixels, Concat, Channels: // which take levels as they are
+	case Flatten, Conv2D, Dense, MaxPool, Pixels, Concat, Channels, Transpose: // they take levels
 	default:
 		if err := each(in, lo.plain); err != nil {
 			return in[0], err
@@ -201,7 +200,7 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	if out, ok, err := lo.uniform(i, op, in[0]); ok || err != nil {
 		return out, err
 	}
-	// The rest reads channels, so a flattened image must really be one vector.
+	// The layers below read channels, so a flattened image must become a vector.
 	if err := each(in, lo.vector); err != nil {
 		return in[0], err
 	}
@@ -239,13 +238,15 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	case TopK:
 		step := TopKStep(op)
 		return lo.join(i, &step, in, false, Float32)
+	case Transpose:
+		return lo.move(i, &TransposeStep{}, in, true)
 	case Channels:
 		return lo.move(i, &ChannelsStep{Index: op.Index}, in, !slices.Contains(op.Index, -1))
 	}
 	return v, fmt.Errorf("no lowering for %s", op.Kind())
 }
 
-// each replaces each value by what f makes of it.
+// each replaces every value of a list by f of it.
 func each(list []value, f func(value) (value, error)) error {
 	for k, v := range list {
 		var err error
@@ -256,8 +257,8 @@ func each(list []value, f func(value) (value, error)) error {
 	return nil
 }
 
-// uniform lowers a layer that is the same for all values, or reads all of them in their order;
-// ok is false for others.
+// uniform lowers a layer that treats all values alike, or reads all of them in order, so that it
+// may read a flattened image. ok is false for other layers.
 func (lo *lowering) uniform(i int, op Op, v value) (out value, ok bool, err error) {
 	switch op := op.(type) {
 	case Flatten:
@@ -306,6 +307,8 @@ func (lo *lowering) several(i int, op Op, in []value) (value, error) {
 		return lo.join(i, &AddStep{}, in, false, Float32)
 	case Concat:
 		return lo.move(i, &ConcatStep{}, in, true)
+	case MatMul:
+		return lo.join(i, &MatMulStep{}, in, lo.packed(in) && in[0].levels == nil && in[1].levels == nil, Float32)
 	}
 	kind, ok := pairs[op.Kind()]
 	if !ok {
@@ -314,14 +317,14 @@ func (lo *lowering) several(i int, op Op, in []value) (value, error) {
 	return lo.join(i, &PairStep{kind}, in, false, Float32)
 }
 
-// packed reports whether all values are tensors of bits.
+// packed reports whether all values are tensors of bits, with nothing pending.
 func (lo *lowering) packed(in []value) bool {
 	return !slices.ContainsFunc(in, func(v value) bool {
 		return !lo.settled(v) || lo.plan.Tensors[v.tensor].DType != Bits
 	})
 }
 
-// joinAs is join to the type of the inputs.
+// joinAs is join with an output of bits if asBits is set, and otherwise of Float32.
 func (lo *lowering) joinAs(i int, op StepOp, in []value, asBits bool) (value, error) {
 	if asBits {
 		return lo.join(i, op, in, true, Bits)
@@ -329,7 +332,8 @@ func (lo *lowering) joinAs(i int, op StepOp, in []value, asBits bool) (value, er
 	return lo.join(i, op, in, false, Float32)
 }
 
-// join emits the step of layer i, which reads the inputs as bits or as float32.
+// join emits the step of layer i, with an output of type d. The step reads its inputs as they are
+// if asBits is set, and otherwise as Float32.
 func (lo *lowering) join(i int, op StepOp, in []value, asBits bool, d DType) (value, error) {
 	tensors := make([]int, len(in))
 	for j, v := range in {
@@ -345,8 +349,8 @@ func (lo *lowering) join(i int, op StepOp, in []value, asBits bool, d DType) (va
 	return value{tensor: t}, err
 }
 
-// emit appends a step and returns the tensor that it writes. A layer of which
-// several functions are fused is named by each of them, one after the other.
+// emit appends a step that implements the given layers, and returns the tensor that it writes. The
+// name of the step joins the names of its layers with "+".
 func (lo *lowering) emit(op StepOp, layers []int, d DType, s Shape, in ...int) (int, error) {
 	if err := lo.fits("a tensor", s.Bytes(d)); err != nil {
 		return 0, err
@@ -357,17 +361,17 @@ func (lo *lowering) emit(op StepOp, layers []int, d DType, s Shape, in ...int) (
 	return out, lo.implement(out, layers)
 }
 
-// writer returns the step that writes a tensor: each writes one, in their order, and
-// the inputs come first.
+// writer returns the step that writes tensor t. While lowering, tensors are the inputs and then one
+// per step, in order.
 func (lo *lowering) writer(t int) *Step { return &lo.plan.Steps[t-len(lo.plan.Inputs)] }
 
-// implement adds layers to the step that writes a tensor, and names both.
+// implement adds layers to the step that writes tensor t, and renames both.
 func (lo *lowering) implement(t int, layers []int) error {
 	step := lo.writer(t)
 	return lo.name(step, &lo.plan.Tensors[t], append(step.Layers, layers...))
 }
 
-// name says which layers a step implements, and names it and the tensor that it writes.
+// name sets the layers that a step implements, its name, and that of the tensor that it writes.
 func (lo *lowering) name(step *Step, t *PlanTensor, layers []int) error {
 	step.Layers = slices.Compact(layers)
 	if len(step.Layers) == 0 { // a copy that no layer asks for
@@ -383,7 +387,7 @@ func (lo *lowering) name(step *Step, t *PlanTensor, layers []int) error {
 	return lo.Charge(int64(len(step.Name)) + bytesOfLayer*int64(1+len(step.Layers)))
 }
 
-// shape is the shape of a value before its chain, and before flattening.
+// shape returns the shape of a value without its chain and before flattening.
 func (lo *lowering) shape(v value) Shape {
 	if v.conv != nil {
 		return v.out
@@ -395,7 +399,7 @@ func (lo *lowering) shape(v value) Shape {
 	return shape
 }
 
-// output makes an output of a value.
+// output returns a Float32 tensor of a value, as an output of the plan.
 func (lo *lowering) output(v value) (int, error) {
 	p := lo.plan
 	v, err := lo.vector(v)
@@ -406,7 +410,7 @@ func (lo *lowering) output(v value) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	// An output is never the caller's input nor another output.
+	// An output must be neither an input nor another output.
 	if lo.outputs[t] || t < len(p.Inputs) {
 		if t, err = lo.emit(&AffineStep{}, nil, Float32, p.Tensors[t].Shape, t); err != nil {
 			return 0, err

@@ -6,10 +6,10 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// Levels flow as bytes where more products of bits than are worth it would stand for one
-// of theirs.
+// Levels are bytes if bit planes would take more binary products for one of theirs than they are
+// worth.
 
-// form is how levels lie in a tensor.
+// form is how a tensor holds levels.
 type form int
 
 const (
@@ -18,8 +18,8 @@ const (
 	asPlanes
 )
 
-// wanted returns what levels are for the layers that read them: whatever costs least,
-// counted in instructions, with what it takes to make levels of float32 values.
+// wanted returns the form of levels with the lowest cost for the layers that read them, in
+// instructions, including the cost of making levels of float32 values.
 func (lo *lowering) wanted(i int, op Quantize, planes int) (form, error) {
 	costs, err := lo.readersCosts(i, op, planes)
 	if err != nil {
@@ -38,7 +38,7 @@ func (lo *lowering) wanted(i int, op Quantize, planes int) (form, error) {
 	return costs.least(), nil
 }
 
-// least returns the form that costs least.
+// least returns the form with the lowest cost.
 func (c formCosts) least() form {
 	switch {
 	case c.planes < c.floats && c.planes <= c.bytes:
@@ -49,7 +49,7 @@ func (c formCosts) least() form {
 	return asFloats
 }
 
-// readersCosts returns what the readers of levels cost.
+// readersCosts returns what the readers of levels of layer i cost, for each form.
 func (lo *lowering) readersCosts(i int, op Quantize, planes int) (formCosts, error) {
 	var sum formCosts
 	if lo.uses[i] > len(lo.next[i]) { // an output
@@ -61,7 +61,7 @@ func (lo *lowering) readersCosts(i int, op Quantize, planes int) (formCosts, err
 		switch layer := lo.net.Layers[reader].Op.(type) {
 		case MaxPool, Flatten:
 			costs, err = lo.readersCosts(reader, op, planes)
-		case Concat, Channels, Pixels:
+		case Concat, Channels, Pixels, Transpose:
 			var moved form
 			if moved, err = lo.movedAs(reader); err == nil && moved == asPlanes {
 				costs = formCosts{bytes: math.Inf(1), floats: math.Inf(1)}
@@ -85,7 +85,7 @@ func (lo *lowering) readersCosts(i int, op Quantize, planes int) (formCosts, err
 	return sum, nil
 }
 
-// layerCosts returns what a layer with weights costs that reads levels.
+// layerCosts returns the cost of layer i, which has weights and reads levels, for each form.
 func (lo *lowering) layerCosts(i int, op Quantize, planes, kh, kw, groups int, w Weights) (formCosts, error) {
 	values := valueCosts(lo.input(i), planes)
 	if w.real() {
@@ -100,7 +100,7 @@ func (lo *lowering) layerCosts(i int, op Quantize, planes, kh, kw, groups int, w
 	}
 	each := lo.types[i].shape.Values()
 	c := lo.input(i).C / groups
-	// In a form that it does not take, the layer is computed in float32.
+	// A layer that cannot read a form is computed in float32.
 	real := count(each, kh*kw*c, costOfFloats)
 	costs := formCosts{floats: real, bytes: values.bytes + real, planes: values.planes + real}
 	rare := op.onlyZero()
@@ -120,14 +120,14 @@ func (lo *lowering) layerCosts(i int, op Quantize, planes, kh, kw, groups int, w
 	return costs, nil
 }
 
-// valueCosts returns what it costs to make float32 values of levels.
+// valueCosts returns the cost of making float32 values of levels, for each form.
 func valueCosts(s Shape, planes int) formCosts {
 	values := s.Values()
 	return formCosts{planes: count(values, planes, costOfBits), bytes: count(values, 1, 2)}
 }
 
-// formCosts are the instructions that layers take for each form of their input, on
-// registers of 16 lanes of 32 bits.
+// formCosts are the costs of a layer for each form of its input, in instructions on registers of 16
+// lanes of 32 bits.
 type formCosts struct{ floats, bytes, planes float64 }
 
 func (c formCosts) plus(d formCosts) formCosts {
@@ -135,37 +135,38 @@ func (c formCosts) plus(d formCosts) formCosts {
 }
 
 const (
-	// costOfBits is how many instructions a product of 32 bits takes, where one of 4 bytes
-	// takes one: exclusive or, population count and addition.
+	// costOfBits is the number of instructions for a product of 32 bits: xor, population count and
+	// addition. A product of 4 bytes takes one.
 	costOfBits = 3
-	// costOfFloats is what a product of float32 counts for: much more than it takes, since
+	// costOfFloats is the weight of a float32 product. It is far above its real cost, since
 	// integers are exact.
 	costOfFloats = 1 << 10
-	// costOfJoining is what it takes to put the bits of neighbours into a piece of sizeOfPiece
-	// bits, where pixels fill none. Those of one plane are joined by vectors.
+	// costOfJoining is the cost of joining the bits of neighbours into a piece of sizeOfPiece bits,
+	// if the channels of a pixel do not fill pieces. Bits of a single plane are joined by vector
+	// instructions.
 	costOfJoining = 6
 	sizeOfPiece   = 32
-	// costOfLevels is what levels of float32 values take: a product, a sum, bounds, and numbers
-	// that are narrower.
+	// costOfLevels is the cost of making levels of float32 values that are evenly spaced: a
+	// product, a sum, limits, and narrowing.
 	costOfLevels = 6
-	// costOfCounting is what levels take that are no line, so that values are compared with
-	// thresholds one by one.
+	// costOfCounting is the cost of levels that are not evenly spaced: values are compared with
+	// each threshold.
 	costOfCounting = 32
-	// costOfMoving is what it takes to write a float32 value, read it and write it elsewhere.
+	// costOfMoving is the cost of writing a float32 value, reading it and writing it elsewhere.
 	costOfMoving = 4
-	// oftenOne is how many products those of −1, 0 and +1 count for where 0 is as good as
-	// never met, so that the lower plane is empty.
+	// oftenOne is how many products a product of −1, 0 and +1 counts for if 0 hardly ever occurs,
+	// so that the lower plane is empty.
 	oftenOne = 1.25
 )
 
-// count returns the instructions for so many values of so many pieces, of which 16 are
-// computed at a time.
+// count returns the instructions for a number of values of pieces each, 16 of which are computed at
+// a time.
 func count(values, pieces int, cost float64) float64 {
 	return float64(values) * float64(pieces) * cost / 16
 }
 
-// pieces returns how many pieces of 32 bits the bits of a window on c channels take, where
-// several taps may share one.
+// pieces returns how many pieces of 32 bits the bits of a window on c channels fill. Several taps
+// may share one.
 func pieces(kh, kw, c int) int {
 	const size = sizeOfPiece
 	switch row := kw * c; {
@@ -178,19 +179,18 @@ func pieces(kh, kw, c int) int {
 	}
 }
 
-// onlyZero reports whether the levels are −1, 0 and +1 with 0 for 0 alone, as those of a
-// sign are.
+// onlyZero reports whether the levels are −1, 0 and +1 and only the value 0 gives 0, as in a sign.
 func (op Quantize) onlyZero() bool {
 	t := op.Thresholds
 	return op.Low == -1 && op.Levels == 3 && len(t) == 2 && t[0] == 0 && t[1] == math.SmallestNonzeroFloat32
 }
 
-// byteZero reports whether 0 is among the levels that bytes are the numbers of.
+// byteZero reports whether one of the levels is 0, and a byte holds its code.
 func (op Quantize) byteZero() bool {
 	return op.Low <= 0 && op.Low+op.Levels > 0 && op.Low >= -math.MaxUint8
 }
 
-// noBytes says why a layer cannot sum bytes; empty if it can.
+// noBytes returns why layer i cannot sum bytes, or "" if it can.
 func (lo *lowering) noBytes(i, groups int) string {
 	if groups > 1 {
 		return bytesInGroups
@@ -206,13 +206,13 @@ func (lo *lowering) noBytes(i, groups int) string {
 	return ""
 }
 
-// whole returns real weights as integers of 8 or of 16 bits; nil for both where they are
-// not, or where sums of bytes times them could leave int32.
+// whole returns real weights as integers of 8 or of 16 bits. Both are nil if they are no integers,
+// or if sums of bytes times them might exceed int32.
 func (lo *lowering) whole(weights []float32, out int) ([]int8, []int16, error) {
 	if err := lo.Charge(int64(len(weights))); err != nil {
 		return nil, nil, err
 	}
-	for _, w := range weights { // most often the first one is not
+	for _, w := range weights { // mostly the first one is no integer
 		if w != float32(int16(max(min(w, math.MaxInt16), math.MinInt16))) {
 			return nil, nil, nil
 		}
@@ -235,7 +235,7 @@ func (lo *lowering) whole(weights []float32, out int) ([]int8, []int16, error) {
 	return nil, int16s, nil
 }
 
-// input returns the shape of the first input of a layer.
+// input returns the shape of the first input of layer i.
 func (lo *lowering) input(i int) Shape {
 	in := lo.net.Layers[i].Inputs[0]
 	if in <= NetworkInput {
@@ -244,7 +244,7 @@ func (lo *lowering) input(i int) Shape {
 	return lo.types[in].shape
 }
 
-// bytes completes conv on the numbers of levels, which are bytes.
+// bytes completes conv on levels that are bytes.
 func (lo *lowering) bytes(v value, i int, conv *ConvStep, w Weights, rowLen int, bias []float32) (value, error) {
 	conv.PadValue, conv.ZeroPoint = 0, v.levels.zero
 	conv.Bits, conv.Int8 = w.Bits, w.Int8

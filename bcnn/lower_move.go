@@ -5,16 +5,18 @@ import (
 	"slices"
 )
 
-// Layers that only move values (Concat, Channels, Pixels) keep levels: bit planes where
-// all of their inputs have the same, otherwise numbers that are levels again behind them.
+// Layers that only move values (Concat, Channels, Pixels, Transpose) keep levels: as bit planes if
+// all of their inputs have the same levels, and otherwise as numbers, which become levels again
+// behind them.
 
-// levelRange is the whole numbers that a layer gives, from low on; none where count is 0.
+// levelRange is the integers low to low + count − 1 that a layer gives; count is 0 if there are
+// none.
 type levelRange struct {
 	low, count int
-	flat       bool // seen as a vector of several pixels
+	flat       bool // several pixels seen as a vector
 }
 
-// with returns the numbers of both.
+// with returns the smallest range that has the integers of both, without any if it is too large.
 func (s levelRange) with(t levelRange) levelRange {
 	if s.count == 0 || t.count == 0 {
 		return levelRange{}
@@ -27,7 +29,7 @@ func (s levelRange) with(t levelRange) levelRange {
 	return levelRange{low: low, count: count}
 }
 
-// findRanges looks which layers give whole numbers of a few levels.
+// findRanges finds the layers whose outputs are few integers.
 func (lo *lowering) findRanges() {
 	lo.ranges = make([]levelRange, len(lo.net.Layers))
 	lo.moved = map[int]form{}
@@ -50,7 +52,7 @@ func (lo *lowering) findRanges() {
 		flat := of.flat
 		of.flat = false
 		switch op := l.Op.(type) {
-		case Concat:
+		case Concat, Transpose:
 		case MaxPool:
 			of.flat = flat
 		case Flatten:
@@ -73,8 +75,8 @@ func (lo *lowering) findRanges() {
 	}
 }
 
-// keepsPlanes reports whether a layer that moves values can move those of bit planes: all
-// of its inputs stand for the same numbers.
+// keepsPlanes reports whether layer i, which moves values, can move bit planes: the levels of all
+// of its inputs are the same.
 func (lo *lowering) keepsPlanes(i int) bool {
 	l := lo.net.Layers[i]
 	switch op := l.Op.(type) {
@@ -95,8 +97,8 @@ func (lo *lowering) keepsPlanes(i int) bool {
 	return true
 }
 
-// movedAs returns what a layer that moves values takes levels as: as planes if a layer
-// behind it does, otherwise as numbers.
+// movedAs returns the form in which layer i, which moves values, takes levels: as planes if it can
+// and that costs its readers least, and otherwise as numbers.
 func (lo *lowering) movedAs(i int) (form, error) {
 	if f, ok := lo.moved[i]; ok {
 		return f, nil
@@ -108,7 +110,7 @@ func (lo *lowering) movedAs(i int) (form, error) {
 		if err != nil {
 			return 0, err
 		}
-		// Otherwise it moves values, and levels are made of them again behind it.
+		// Otherwise it moves numbers, and its readers need levels again.
 		values := lo.types[i].shape.Values()
 		costs.floats += count(values, 1, costOfMoving)
 		costs.bytes += count(values, 1, costOfMoving+costOfLevels)
@@ -120,8 +122,8 @@ func (lo *lowering) movedAs(i int) (form, error) {
 	return f, nil
 }
 
-// move emits the step of a layer that moves values, for which op takes bits that are
-// values where ofBits.
+// move emits the step of layer i, which moves values. ofBits says that op can move bits that are
+// ±1.
 func (lo *lowering) move(i int, op StepOp, in []value, ofBits bool) (value, error) {
 	first := in[0].levels
 	same := first != nil && lo.keepsPlanes(i)
@@ -164,6 +166,6 @@ func (lo *lowering) move(i int, op StepOp, in []value, ofBits bool) (value, erro
 		again.Thresholds = append(again.Thresholds, float32(s.low+k))
 	}
 	out, err := lo.quantize(v, i, again)
-	lo.plan.Tensors[v.tensor].Coded = false // it holds what the layer gives
+	lo.plan.Tensors[v.tensor].Coded = false // it holds the values of the layer
 	return out, err
 }

@@ -137,6 +137,28 @@ func (b *builder) pixels() bcnn.Pixels {
 	return op
 }
 
+// matMul multiplies two layers, or a layer and itself, of signs so that sums stay small.
+func (b *builder) matMul() {
+	x := b.add(b.zero())
+	y := x
+	if b.intn(3) == 0 {
+		y = b.add(bcnn.Affine{Scale: []float32{0.5}})
+	}
+	if b.intn(2) == 0 {
+		y = b.add(bcnn.Pixels{Rows: upTo(b.last.H), Cols: []int32{int32(b.intn(b.last.W)), 0}}, y)
+	}
+	b.add(bcnn.MatMul{}, x, y)
+}
+
+// upTo lists the numbers below n.
+func upTo(n int) []int32 {
+	list := make([]int32, n)
+	for i := range list {
+		list[i] = int32(i)
+	}
+	return list
+}
+
 // resample has weights whose products are exact.
 func (b *builder) resample() bcnn.Resample {
 	taps := func(size int) bcnn.Taps {
@@ -364,7 +386,11 @@ func randomNetwork(seed uint64) *bcnn.Network {
 		b.add(b.zero())
 	}
 	for range 2 + b.intn(5) {
-		switch b.intn(26) {
+		switch b.intn(28) {
+		case 26:
+			b.add(bcnn.Transpose{})
+		case 27:
+			b.matMul()
 		case 24, 25:
 			b.bytes()
 		case 21, 22:

@@ -71,7 +71,7 @@ type Layer struct {
 // Op is the operation of a layer: one of the types of this package that
 // implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, Quantize, ReLU,
 // PReLU, Clip, Function, MaxPool, AvgPool, Add, Mul, Min, Max, Concat, Channels,
-// Pixels, Resample, TopK, Flatten, Softmax).
+// Pixels, Resample, TopK, Flatten, MatMul, Transpose, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
 	Kind() string

@@ -35,6 +35,8 @@ func interpret(n *bcnn.Network, shapes []bcnn.Shape, inputs [][]float64) [][]flo
 			outputs[i] = paired(in, inShape, math.Min)
 		case bcnn.Max:
 			outputs[i] = paired(in, inShape, math.Max)
+		case bcnn.MatMul:
+			outputs[i] = multiplied(in, inShape)
 		default:
 			outputs[i] = apply(op, in, inShape[0], shapes[i])
 		}
@@ -60,6 +62,23 @@ func paired(in [][]float64, shapes []bcnn.Shape, of func(x, y float64) float64) 
 			for c := range shapes[0].C {
 				other := in[1][(min(y, by.H-1)*by.W+min(x, by.W-1))*by.C+min(c, by.C-1)]
 				out = append(out, of(in[0][(y*shapes[0].W+x)*shapes[0].C+c], other))
+			}
+		}
+	}
+	return out
+}
+
+// multiplied is the product of the rows of two layers.
+func multiplied(in [][]float64, shapes []bcnn.Shape) (out []float64) {
+	a, b := shapes[0], shapes[1]
+	for h := range a.H {
+		for w := range a.W {
+			for v := range b.W {
+				sum := 0.0
+				for k := range a.C {
+					sum += in[0][(h*a.W+w)*a.C+k] * in[1][(h*b.W+v)*b.C+k]
+				}
+				out = append(out, sum)
 			}
 		}
 	}
@@ -181,6 +200,16 @@ func apply(op bcnn.Op, in [][]float64, s, out bcnn.Shape) []float64 {
 		return made
 	case bcnn.Flatten, bcnn.Softmax:
 		return x
+	case bcnn.Transpose:
+		made := make([]float64, 0, out.Values())
+		for y := range out.H {
+			for c := range out.W {
+				for xx := range out.C {
+					made = append(made, pixel(y, xx, c))
+				}
+			}
+		}
+		return made
 	case bcnn.Add:
 		sum := make([]float64, len(x))
 		for i := range sum {

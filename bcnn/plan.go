@@ -61,15 +61,18 @@ type Step struct {
 }
 
 // MACs returns the number of multiply-accumulates of step i for one image: those of
-// its convolution or dense layer, padded taps and outputs that pooling drops included.
-// Those of binary planes count each.
+// its convolution or dense layer, padded taps and outputs that pooling drops included, or of
+// its matrix product. Those of binary planes count each.
 // Other steps have none.
 func (p *Plan) MACs(i int) int64 {
+	in := p.Tensors[p.Steps[i].In[0]].Shape
 	conv, ok := p.Steps[i].Op.(*ConvStep)
+	if _, product := p.Steps[i].Op.(*MatMulStep); product {
+		return int64(p.Tensors[p.Steps[i].Out].Shape.Values()) * int64(in.C)
+	}
 	if !ok {
 		return 0
 	}
-	in := p.Tensors[p.Steps[i].In[0]].Shape
 	image := conv.Image(in)
 	return int64(conv.Window.Output(image, conv.Out).Values()) * conv.taps(in.C) * int64(in.H/image.H)
 }
@@ -94,12 +97,13 @@ func (c *ConvStep) taps(channels int) int64 {
 
 // StepOp is one of *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep,
 // *AffineStep, *TableStep, *SignStep, *QuantizeStep, *AddStep, *PairStep, *ConcatStep,
-// *ChannelsStep, *PixelsStep, *ResampleStep, *TopKStep, *FlattenStep.
+// *ChannelsStep, *PixelsStep, *ResampleStep, *TopKStep, *FlattenStep, *MatMulStep,
+// *TransposeStep.
 type StepOp interface{ stepKind() string }
 
 // Kind returns the name of the kind of step: "binarize", "conv", "dense",
 // "maxpool", "avgpool", "affine", "table", "sign", "quantize", "add", "mul", "min", "max",
-// "concat", "channels", "pixels", "resample", "topk" or "flatten".
+// "concat", "channels", "pixels", "resample", "topk", "flatten", "matmul" or "transpose".
 func (s Step) Kind() string { return s.Op.stepKind() }
 
 // Threshold makes bits of the values of a channel:

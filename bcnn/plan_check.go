@@ -105,7 +105,7 @@ func checkInputs(s Step) error {
 			return fmt.Errorf("%d inputs, want 2 or more", len(s.In))
 		}
 		return nil
-	case *AddStep, *PairStep:
+	case *AddStep, *PairStep, *MatMulStep:
 		if len(s.In) != 2 {
 			return fmt.Errorf("%d inputs, want 2", len(s.In))
 		}

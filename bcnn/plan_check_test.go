@@ -26,7 +26,7 @@ func single(op bcnn.StepOp, in, out bcnn.PlanTensor) *bcnn.Plan {
 		Steps: []bcnn.Step{{Name: "one", In: []int{0}, Out: 1, Op: op}, {Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}}},
 	}
 	switch op.(type) {
-	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep:
+	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.MatMulStep:
 		p.Steps[0].In = []int{0, 0}
 	}
 	return p
@@ -154,6 +154,17 @@ func TestPlanCheck(t *testing.T) {
 		{"", &bcnn.TopKStep{K: 1}, floats, oneFloat, nil},
 		{"the 4 largest of 3 channels", &bcnn.TopKStep{K: 4}, floats, floats, nil},
 		{"not supported: step 0 (one): topk from float32 to bits", &bcnn.TopKStep{K: 3}, floats, packed, nil},
+
+		{"", &bcnn.TransposeStep{}, floats, tensor(bcnn.Float32, 2, 3, 3), nil},
+		{"", &bcnn.TransposeStep{}, packed, tensor(bcnn.Bits, 2, 3, 3), nil},
+		{"output shape 2×3×1, want 2×3×3", &bcnn.TransposeStep{}, floats, oneFloat, nil},
+		{"not supported: step 0 (one): transpose from bits to float32", &bcnn.TransposeStep{}, packed, floats, nil},
+		{"1 inputs, want 2", &bcnn.MatMulStep{}, floats, floats, func(p *bcnn.Plan) { p.Steps[0].In = []int{0} }},
+		{"", &bcnn.MatMulStep{}, floats, floats, nil},
+		{"", &bcnn.MatMulStep{}, packed, floats, nil},
+		{"output shape 2×3×1, want 2×3×3", &bcnn.MatMulStep{}, packed, oneFloat, nil},
+		{"not supported: step 0 (one): matmul from uint8", &bcnn.MatMulStep{}, bytes, floats, nil},
+		{"not supported: step 0 (one): matmul from bits", &bcnn.MatMulStep{}, packed, packed, nil},
 
 		{"no tensors", &bcnn.AffineStep{}, bytes, floats, func(p *bcnn.Plan) { p.Tensors = nil }},
 		{"tensor 1 (t): shape 0×3×3", &bcnn.AffineStep{}, bytes, tensor(bcnn.Float32, 0, 3, 3), nil},

@@ -56,7 +56,7 @@ func (e *UnsupportedError) Add(p *Plan, step int, err error) error {
 	if s.hasOp() {
 		switch s.Op.(type) { // others may have been made by embedding StepOp, which is nil then
 		case *BinarizeStep, *ConvStep, *MaxPoolStep, *AvgPoolStep, *AffineStep, *TableStep, *SignStep, *QuantizeStep, *AddStep, *PairStep, *ConcatStep, *ChannelsStep,
-			*PixelsStep, *ResampleStep, *TopKStep, *FlattenStep:
+			*PixelsStep, *ResampleStep, *TopKStep, *FlattenStep, *MatMulStep, *TransposeStep:
 			kind = s.Kind()
 		}
 	}

@@ -24,4 +24,5 @@ var StepKinds = []string{"image_ranges", "binarize", "conv_bits_p1", "conv_bits_
 	"conv_values_bytes", "conv_values_float_p1", "conv_values_float_p4", "conv_planes_p1", "conv_planes_mixed",
 	"max_pool_planes", "dense_warp_i1", "dense_bytes_i1", "max_pool_bits", "max_pool_bytes", "max_pool_float", "avg_pool_bits", "avg_pool_float",
 	"affine_bytes", "affine_bits", "affine_float", "table_float", "table_bytes", "table_bits", "sign_bits", "quantize", "quantize_bytes", "add", "pair",
-	"gather_float", "gather_bits", "pixels_float", "pixels_bits", "resample", "top_k", "flatten_bits", "flatten_float"}
+	"gather_float", "gather_bits", "pixels_float", "pixels_bits", "resample", "top_k", "flatten_bits", "flatten_float",
+	"matmul_bits", "matmul_float", "transpose_bits", "transpose_float"}

@@ -118,6 +118,12 @@ var floatSteps = []struct {
 		}
 		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 96})
 	})},
+	{"matmul/6x197x64", heads(func(p *planner) { // queries by keys, of the six heads of a small vision transformer
+		p.step("matmul", &bcnn.MatMulStep{}, bcnn.Float32, bcnn.Shape{H: 6, W: 197, C: 197}, 1)
+	})},
+	{"transpose/6x197x64", heads(func(p *planner) {
+		p.step("transpose", &bcnn.TransposeStep{}, bcnn.Float32, bcnn.Shape{H: 6, W: 64, C: 197})
+	})},
 	{"topk1/56x56x21", floatStep(56, 21, func(p *planner) {
 		p.step("topk", &bcnn.TopKStep{K: 1}, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 1})
 	})},
@@ -212,6 +218,16 @@ func three(stride int) bcnn.Window {
 func floatStep(size, channels int, last func(p *planner)) func() *planner {
 	return func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, size, size, channels))
+		p.affine(bcnn.ActivationNone)
+		last(p)
+		return p
+	}
+}
+
+// heads are six of 197 vectors of 64 values.
+func heads(last func(p *planner)) func() *planner {
+	return func() *planner {
+		p := newPlanner(1, input(bcnn.Float32, 6, 197, 64))
 		p.affine(bcnn.ActivationNone)
 		last(p)
 		return p

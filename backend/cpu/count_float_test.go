@@ -132,6 +132,12 @@ func leastOf(plan *bcnn.Plan, i int) leastWork {
 		}
 	case *bcnn.SignStep, *bcnn.BinarizeStep, *bcnn.QuantizeStep:
 		w.operations += float64(in.Shape.Values()) / 4 * (1 + float64(15+5)/16) // a comparison, and 64 bits of 16 vectors
+	case *bcnn.MatMulStep:
+		if in.DType == bcnn.Bits {
+			w.operations += 3 * float64(plan.MACs(i)) / 128 // EOR, CNT and a sum
+		} else {
+			w.products += float64(plan.MACs(i)) / 4
+		}
 	case *bcnn.TopKStep:
 		w.operations += float64(in.Shape.Values()) / 4
 	case *bcnn.ResampleStep:

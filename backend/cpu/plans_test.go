@@ -311,7 +311,7 @@ func randomPlan(seed uint64) *planner {
 			}
 			continue
 		}
-		switch kind := rng.IntN(16); {
+		switch kind := rng.IntN(18); {
 		case kind == 13 && in.DType != bcnn.Uint8:
 			op := &bcnn.PixelsStep{Rows: make([]int32, 1+rng.IntN(20)), Cols: make([]int32, 1+rng.IntN(20)), Fill: 1, BlockH: 1, BlockW: 1}
 			if in.Shape.C%2 == 0 && rng.IntN(2) == 0 {
@@ -335,6 +335,10 @@ func randomPlan(seed uint64) *planner {
 			}
 			op := &bcnn.ResampleStep{Rows: taps(in.Shape.H), Cols: taps(in.Shape.W)}
 			p.step("resample", op, bcnn.Float32, bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: in.Shape.C})
+		case kind == 16 && in.DType != bcnn.Uint8:
+			p.step("transpose", &bcnn.TransposeStep{}, in.DType, bcnn.Shape{H: in.Shape.H, W: in.Shape.C, C: in.Shape.W})
+		case kind == 17 && in.DType != bcnn.Uint8:
+			p.step("matmul", &bcnn.MatMulStep{}, bcnn.Float32, bcnn.Shape{H: in.Shape.H, W: in.Shape.W, C: in.Shape.W}, len(p.plan.Tensors)-1)
 		case kind == 15 && in.DType == bcnn.Float32:
 			shape := in.Shape
 			shape.C = 1 + rng.IntN(min(in.Shape.C, 5))

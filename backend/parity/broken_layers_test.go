@@ -260,6 +260,15 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "topk/", "(topk): image"},
+	{"rows of a matrix multiplied by those of the next head", fake{joined: func(op bcnn.StepOp, out, _, _ bcnn.Tensor) {
+		row := out.Shape.W * out.Shape.C
+		if _, ok := op.(*bcnn.MatMulStep); ok && out.Shape.H > 1 {
+			copy(out.F32[:row], out.F32[row:2*row])
+		}
+	}}, "matmul/", "(matmul): image"},
+	{"columns and channels not swapped", fake{step: after(func(op *bcnn.TransposeStep, in, out bcnn.Tensor) {
+		copy(out.F32, in.F32)
+	})}, "transpose/", "(transpose): image"},
 	{"the next channel picked", fake{step: change(func(op *bcnn.ChannelsStep, in bcnn.Tensor) {
 		op.Index = slices.Clone(op.Index)
 		for i, c := range op.Index {

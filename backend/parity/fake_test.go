@@ -147,6 +147,21 @@ func (x *fakeEngine) join(s bcnn.Step, tensors []bcnn.Tensor) bcnn.Tensor {
 			}
 			t.F32[i] = y
 		}
+	case *bcnn.MatMulStep:
+		words := bits.Words(a.Shape.C)
+		for i := range t.F32 {
+			x, y := i/out.Shape.C, i/out.Shape.C/out.Shape.W*out.Shape.C+i%out.Shape.C // rows of a and of b
+			for c := range a.Shape.C {
+				switch {
+				case a.DType == bcnn.Float32:
+					t.F32[i] = f32.FMA(a.F32[x*a.Shape.C+c], b.F32[y*a.Shape.C+c], t.F32[i])
+				case bits.At(a.Words[x*words:], c) == bits.At(b.Words[y*words:], c):
+					t.F32[i]++
+				default:
+					t.F32[i]--
+				}
+			}
+		}
 	case *bcnn.ConcatStep:
 		first := 0
 		for _, in := range s.In {

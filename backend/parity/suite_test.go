@@ -132,6 +132,8 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(slices.Contains(op.Rows, -1), kind+" filled")
 					note(op.BlockH > 1 && op.BlockW > 1, kind+" in blocks")
 					note(p.Tensors[s.Out].Coded, kind+" of levels")
+				case *bcnn.TransposeStep:
+					note(p.Tensors[s.Out].Coded, kind+" of levels")
 				case *bcnn.TopKStep:
 					note(op.Values, kind+" values")
 				case *bcnn.ChannelsStep:
@@ -155,6 +157,7 @@ func TestTheTableCoversThePlan(t *testing.T) {
 		"concat of bits", "concat of float32", "concat of bits of many", "concat of float32 of many",
 		"channels of bits", "channels of float32", "channels of float32 zeros",
 		"pixels of bits", "pixels of float32", "pixels of bits filled", "pixels of float32 filled", "pixels of bits in blocks", "pixels of float32 in blocks",
+		"matmul of bits", "matmul of float32", "transpose of bits", "transpose of float32", "transpose of bits of levels",
 		"pixels of bits of levels", "resample of float32", "topk of float32", "topk of float32 values",
 		"flatten of bits", "flatten of float32", "maxpool of bits", "maxpool of float32",
 		"maxpool of bits padded", "maxpool of float32 padded", "maxpool flip", "conv of uint8 zero point"}

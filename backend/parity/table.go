@@ -22,6 +22,7 @@ func Cases() []Case {
 	cases = append(cases, endCases()...)
 	cases = append(cases, layerCases()...)
 	cases = append(cases, spatialCases()...)
+	cases = append(cases, matMulCases()...)
 	cases = append(cases, levelCases()...)
 	cases = append(cases, byteCases()...)
 	cases = append(cases, changedCases()...)

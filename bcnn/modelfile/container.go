@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 6 // version
+	newest = 7 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

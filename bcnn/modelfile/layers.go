@@ -20,6 +20,8 @@ func versionOf(kind string) int {
 		return spatialVersion
 	case bcnn.Softmax{Log: true}.Kind():
 		return functionsVersion
+	case bcnn.MatMul{}.Kind(), bcnn.Transpose{}.Kind():
+		return matMulVersion
 	}
 	if slices.Contains(bcnn.FunctionNames(), bcnn.FunctionName(kind)) {
 		return functionsVersion
@@ -30,6 +32,9 @@ func versionOf(kind string) int {
 // spatialVersion is the first version that picks and resamples pixels, and has minima and
 // maxima.
 const spatialVersion = 5
+
+// matMulVersion is the first version that multiplies matrices of two layers.
+const matMulVersion = 7
 
 // integersVersion is the first version that has levels and integer weights.
 const integersVersion = 4
@@ -102,7 +107,7 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 		w.addF32(columnWeights, op.Cols.Weight)
 	case bcnn.TopK:
 		w.params = topKJSON{op.K, op.Values}
-	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max, bcnn.Concat, bcnn.Flatten, bcnn.Softmax:
+	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max, bcnn.Concat, bcnn.Flatten, bcnn.MatMul, bcnn.Transpose, bcnn.Softmax:
 	default:
 		return fmt.Errorf("%T cannot be stored", op)
 	}
@@ -114,7 +119,7 @@ var plain = map[string]bcnn.Op{}
 
 func init() {
 	for _, op := range []bcnn.Op{
-		bcnn.ReLU{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}, bcnn.Flatten{}, bcnn.Softmax{}, bcnn.Softmax{Log: true},
+		bcnn.ReLU{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}, bcnn.Flatten{}, bcnn.MatMul{}, bcnn.Transpose{}, bcnn.Softmax{}, bcnn.Softmax{Log: true},
 	} {
 		plain[op.Kind()] = op
 	}

@@ -158,6 +158,11 @@ func networks() map[string]*bcnn.Network {
 	n.Append("largest", bcnn.TopK{K: 1, Values: true}, 2)
 	n.Outputs = []int{3, 4}
 
+	n = build("attention", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 3, C: 4}, DType: bcnn.Float32})
+	n.Append("turned", bcnn.Transpose{})
+	n.Append("back", bcnn.Transpose{})
+	n.Append("product", bcnn.MatMul{}, bcnn.NetworkInput, 1)
+
 	n = build("levels", bcnn.Input{Shape: bcnn.Shape{H: 5, W: 6, C: 4}, DType: bcnn.Float32})
 	n.Append("ternary", bcnn.Ternary())
 	n.Append("conv", bcnn.Conv2D{Window: window(1, 1, 1, 0), Out: 3, Groups: 1, Weights: bcnn.Weights{Int8: []int8{-1, 0, 1, 1, 0, -128, 127, 0, 2, 3, 4, 5, 6, 7, 8, 9, -1, -2, -3, -4, 0, 0, 0, 0}}})
@@ -216,7 +221,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 24+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 26+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -307,7 +312,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"7"`, `version "7" of the format is unknown, this program reads versions 1 to 6`},
+		{`"version":"1"`, `"version":"8"`, `version "8" of the format is unknown, this program reads versions 1 to 7`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -491,6 +496,8 @@ func TestVersions(t *testing.T) {
 			want = `"version":"5"`
 		case "new in version 6":
 			want = `"version":"6"`
+		case "attention":
+			want = `"version":"7"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
@@ -513,11 +520,11 @@ func TestVersions(t *testing.T) {
 		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"logsoftmax", bcnn.Softmax{Log: true}},
 		{"pixels", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}}, {"topk", bcnn.TopK{K: 1}},
 		{"resample", bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}, Cols: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}}},
-		{"mul", bcnn.Mul{}}, {"min", bcnn.Min{}}, {"max", bcnn.Max{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
+		{"mul", bcnn.Mul{}}, {"min", bcnn.Min{}}, {"max", bcnn.Max{}}, {"matmul", bcnn.MatMul{}}, {"transpose", bcnn.Transpose{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
 		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
 		inputs := []int{bcnn.NetworkInput}
-		if c.kind == "mul" || c.kind == "min" || c.kind == "max" || c.kind == "concat" {
+		if c.kind == "mul" || c.kind == "min" || c.kind == "max" || c.kind == "matmul" || c.kind == "concat" {
 			inputs = append(inputs, bcnn.NetworkInput)
 		}
 		n.Append("layer", c.op, inputs...)
@@ -530,6 +537,8 @@ func TestVersions(t *testing.T) {
 			version = 4
 		case "sigmoid", "gelu_tanh", "logsoftmax", "pixels", "resample", "topk", "min", "max":
 			version = 5
+		case "matmul", "transpose":
+			version = 7
 		}
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)
 		seal(old)

@@ -196,6 +196,10 @@ func run(work *budget.Budget, s bcnn.Step, out *tensor, tensors []*tensor) error
 		return resample(work, op, out, x)
 	case *bcnn.TopKStep:
 		return topK(work, op, out, x)
+	case *bcnn.MatMulStep:
+		return matMul(work, out, x, tensors[s.In[1]])
+	case *bcnn.TransposeStep:
+		transpose(out, x)
 	case *bcnn.FlattenStep:
 		copy(out.pm, x.pm)
 		copy(out.f32, x.f32)

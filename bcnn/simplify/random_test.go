@@ -143,6 +143,14 @@ func (d *drawn) layer(kind int) {
 		}
 	case 13:
 		d.then(bcnn.Flatten{}, most, at)
+	case 17: // rows of codes with factors by those of another layer, or by themselves
+		other := d.at()
+		if d.IntN(2) == 0 {
+			d.then(bcnn.Transpose{}, most, at)
+			d.then(bcnn.Transpose{}, most, len(d.shapes)-2)
+			other = len(d.shapes) - 2
+		}
+		d.then(bcnn.MatMul{}, most*d.most[other+1]*float64(s.C), at, other)
 	case 14: // of two functions of one value
 		pairs := []bcnn.Op{bcnn.Add{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}
 		d.then(pairs[d.IntN(len(pairs))], 64, d.steps(at), d.steps(at))
@@ -194,7 +202,7 @@ func drawNetwork(seed uint64) *bcnn.Network {
 	d := &drawn{Rand: r, Network: network(shape), shapes: []bcnn.Shape{shape}, most: []float64{2}}
 	d.then(bcnn.Affine{Scale: []float32{1}}, 2, bcnn.NetworkInput)
 	for range 4 + r.IntN(14) {
-		if d.layer(d.IntN(17)); d.IntN(5) == 0 {
+		if d.layer(d.IntN(18)); d.IntN(5) == 0 {
 			d.chain()
 		}
 	}

@@ -291,12 +291,14 @@ func (p *pass) layer(op bcnn.Op) (value, error) {
 		return p.coder(op)
 	case bcnn.Affine, bcnn.ReLU, bcnn.PReLU, bcnn.Clip, bcnn.Function:
 		return p.function(op)
-	case bcnn.Concat, bcnn.Channels, bcnn.Pixels, bcnn.Flatten:
+	case bcnn.Concat, bcnn.Channels, bcnn.Pixels, bcnn.Flatten, bcnn.Transpose:
 		return p.move(op)
 	case bcnn.MaxPool, bcnn.AvgPool:
 		return p.pool(op)
 	case bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max:
 		return p.pair(op)
+	case bcnn.MatMul:
+		return p.matMul()
 	}
 	return p.copy(), nil
 }

@@ -89,6 +89,43 @@ func requireSame(t testing.TB, n, m *bcnn.Network, seed uint64) {
 	}
 }
 
+// Products of codes with factors are products of the codes, of ±1 if they are.
+func TestProductsOfCodes(t *testing.T) {
+	for _, c := range []struct {
+		name        string
+		first, then []bcnn.Op
+		found, bits bool
+	}{
+		{"signs", []bcnn.Op{bcnn.Sign{Zero: bcnn.ZeroIsPlus}}, nil, false, true},
+		{"factors", []bcnn.Op{bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.Affine{Scale: []float32{0.5}}}, nil, true, true},
+		{"factors, turned", []bcnn.Op{bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.Affine{Scale: []float32{-0.25}}}, []bcnn.Op{bcnn.Transpose{}, bcnn.Transpose{}}, true, true},
+		{"{0, 1}", []bcnn.Op{bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{0.5}}}, nil, false, false},
+		{"factors for each channel", []bcnn.Op{bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.Affine{Scale: []float32{1, 2, 3, 4, 5}}}, nil, false, false},
+		{"levels", []bcnn.Op{bcnn.Ternary(), bcnn.Affine{Scale: []float32{0.5}}}, nil, true, false},
+		{"real numbers", []bcnn.Op{bcnn.Affine{Scale: []float32{0.5}}}, nil, false, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := network(bcnn.Shape{H: 2, W: 4, C: 5})
+			for _, op := range c.first {
+				then(n, op)
+			}
+			first := len(n.Layers) - 1
+			for _, op := range c.then {
+				then(n, op)
+			}
+			n.Append("product", bcnn.MatMul{}, first, len(n.Layers)-1)
+			m, found, err := simplify.Network(t.Context(), n, simplify.Options{})
+			require.NoError(t, err)
+			require.Equal(t, c.found, slices.ContainsFunc(found, func(f simplify.Finding) bool { return f.Layer == "product" && f.Rule == simplify.Factors }), "%v", found)
+			requireSame(t, n, m, 1)
+			plan, err := bcnn.Lower(t.Context(), m, bcnn.LowerOptions{})
+			require.NoError(t, err)
+			at := slices.IndexFunc(plan.Steps, func(s bcnn.Step) bool { return s.Kind() == "matmul" })
+			require.Equal(t, c.bits, plan.Tensors[plan.Steps[at].In[0]].DType == bcnn.Bits)
+		})
+	}
+}
+
 // What a network by hand becomes: how many products of bits its layers with weights take, with
 // the rule that finds it and without. 0 is float32.
 func TestRules(t *testing.T) {

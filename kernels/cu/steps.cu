@@ -15,6 +15,7 @@
 #include "conv_values.cu"
 #include "dense.cu"
 #include "elementwise.cu"
+#include "matmul.cu"
 #include "planes.cu"
 
 #if __CUDA_ARCH__ >= 600 // has cooperative launches
@@ -136,6 +137,10 @@ DEVICE void run_step(const Step &s, const Place at, int images)
 	STEP(TOP_K, top_k_body{at}(g, a[0], a[1]));
 	STEP(FLATTEN_BITS, flatten_bits_body{at}(g, a[0], a[1]));
 	STEP(FLATTEN_FLOAT, flatten_float_body{at}(g, a[0], a[1]));
+	STEP(MATMUL_BITS, matmul_bits_body{at}(g, a[0], a[1], a[2]));
+	STEP(MATMUL_FLOAT, matmul_float_body{at}(g, a[0], a[1], a[2]));
+	STEP(TRANSPOSE_BITS, transpose_bits_body{at}(g, a[0], a[1]));
+	STEP(TRANSPOSE_FLOAT, transpose_float_body{at}(g, a[0], a[1]));
 	}
 }
 

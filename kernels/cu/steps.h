@@ -47,6 +47,10 @@ enum StepKind {
 	STEP_TOP_K,
 	STEP_FLATTEN_BITS,
 	STEP_FLATTEN_FLOAT,
+	STEP_MATMUL_BITS,
+	STEP_MATMUL_FLOAT,
+	STEP_TRANSPOSE_BITS,
+	STEP_TRANSPOSE_FLOAT,
 };
 
 // A step, and before it in the table what comes before it. Steps of a tail take the

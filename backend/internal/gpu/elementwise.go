@@ -18,6 +18,9 @@ const RangeParts = 32
 // range.
 const ImageRanges = "image_ranges"
 
+// MatMulPart is the number of pixels of an item of a matrix product, as in matmul.cl.
+const MatMulPart = 4
+
 // Planes is the file of the kernels of bit planes.
 const Planes = "planes"
 
@@ -111,6 +114,17 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 	case *bcnn.TopKStep:
 		e.G.Flip = flag(op.Values)
 		e.Name, e.Args, e.Items = "top_k", []any{s.X, s.Y}, s.Out.Shape.Pixels()
+	case *bcnn.MatMulStep:
+		e.File, e.Name, e.Args = "matmul", "matmul_float", []any{s.X, s.More[0].At, s.Y}
+		if s.In.DType == bcnn.Bits {
+			e.Name = "matmul_bits"
+		}
+		e.Items = num.Product(s.Out.Shape.H, num.CeilDiv(s.Out.Shape.W, MatMulPart), s.Out.Shape.C)
+	case *bcnn.TransposeStep:
+		e.File, e.Name, e.Args = "matmul", "transpose_float", []any{s.X, s.Y}
+		if s.In.DType == bcnn.Bits {
+			e.Name = "transpose_bits"
+		}
 	case *bcnn.FlattenStep:
 		e.Name, e.Args = "flatten_float", []any{s.X, s.Y}
 		if s.In.DType == bcnn.Bits {

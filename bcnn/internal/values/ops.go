@@ -21,7 +21,7 @@ func of(op bcnn.Op, shape bcnn.Shape, in []Set) Set {
 		return biased(conv(op, shape, in[0]), op.Bias)
 	case bcnn.Dense:
 		return biased(sums(op.Weights, shape.Values(), false, in[0]), op.Bias)
-	case bcnn.MaxPool, bcnn.Flatten:
+	case bcnn.MaxPool, bcnn.Flatten, bcnn.Transpose:
 		return in[0]
 	case bcnn.AvgPool:
 		return averaged(op, in[0])
@@ -41,6 +41,8 @@ func of(op bcnn.Op, shape bcnn.Shape, in []Set) Set {
 		}
 	case bcnn.Mul:
 		return product(in)
+	case bcnn.MatMul:
+		return matMul(shape.C, in)
 	case bcnn.Resample:
 		return resampled(op, in[0])
 	case bcnn.Min:
@@ -102,6 +104,24 @@ func sums(w bcnn.Weights, taps int, zeros bool, in Set) Set {
 		m.Odd, m.Even = true, true
 	} else {
 		m.Odd, m.Even = taps%2 == 1, taps%2 == 0
+	}
+	most := m.Most
+	if m.Rounded {
+		most *= 1 + roundings
+	}
+	return Set{Min: -most, Max: most, Often: m, Only: true}
+}
+
+// matMul returns the sums of k products of values of two tensors, where all are multiples.
+func matMul(k int, in []Set) Set {
+	a, b := in[0].Often, in[1].Often
+	m := Multiples{Unit: a.Unit * b.Unit, Most: a.Most * b.Most * float64(k), Rounded: a.Rounded || b.Rounded}
+	if !in[0].Only || !in[1].Only || m.Unit == 0 || m.Most/m.Unit > exact {
+		return unknown
+	}
+	m.Rounded = m.Rounded || !holds(m)
+	if m.Odd, m.Even = k%2 == 1, k%2 == 0; a.Even || b.Even {
+		m.Odd, m.Even = true, true
 	}
 	most := m.Most
 	if m.Rounded {

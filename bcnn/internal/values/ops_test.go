@@ -21,6 +21,15 @@ type source struct {
 	build func(n *bcnn.Network) // of one channel
 }
 
+// turned is the source with seven of its columns as channels.
+func (s source) turned() source {
+	return source{s.name, func(n *bcnn.Network) {
+		s.build(n)
+		n.Append("turned", bcnn.Transpose{})
+		n.Append("seven", bcnn.Channels{Index: []int32{0, 1, 2, 3, 4, 5, 6}})
+	}}
+}
+
 // sources have every kind of set: signs, levels, sums, units that are no integers, thirds,
 // real numbers, with and without bounds, and values that are often 0.
 func sources() []source {
@@ -77,7 +86,7 @@ func TestOperations(t *testing.T) {
 		bcnn.AvgPool{Window: window(1, 3, bcnn.Padding{})}, bcnn.AvgPool{Window: window(5, 5, bcnn.Padding{})},
 		bcnn.Channels{Index: []int32{0, -1, 0}}, bcnn.Channels{Index: []int32{0, 0}},
 		bcnn.Pixels{Rows: []int32{0, -1, 2}, Cols: []int32{1, 1, 3}}, bcnn.Pixels{Rows: []int32{0, -1}, Cols: []int32{1, 3}, Fill: 0.7}, bcnn.Pixels{Rows: []int32{4, 0}, Cols: []int32{3}},
-		bcnn.Pixels{Rows: []int32{0, -1}, Cols: []int32{1, 3}, Fill: -1}, bcnn.Flatten{},
+		bcnn.Pixels{Rows: []int32{0, -1}, Cols: []int32{1, 3}, Fill: -1}, bcnn.Flatten{}, bcnn.Transpose{},
 	}
 	for _, name := range bcnn.FunctionNames() {
 		ops = append(ops, bcnn.Function{Name: name})
@@ -100,9 +109,10 @@ func TestOperations(t *testing.T) {
 			}
 		}
 		for _, u := range sources() {
-			for _, op := range []bcnn.Op{bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}} {
+			for _, op := range []bcnn.Op{bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}, bcnn.MatMul{}} {
 				require.True(t, requireContained(t, s.name+" and "+u.name, []source{s, u}, op))
 			}
+			require.True(t, requireContained(t, "rows of "+s.name+" and "+u.name, []source{s.turned(), u.turned()}, bcnn.MatMul{}))
 		}
 	}
 	for i, op := range ops {

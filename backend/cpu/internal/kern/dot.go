@@ -7,39 +7,50 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// PackLanes stores blocks of lanes outputs, word by word:
+// PackLanes lays out rows of k bits in blocks of lanes outputs, word by word:
 // [outputs/lanes][words][lanes].
 func PackLanes(w []uint64, outputs, k, lanes int) *DotBitsWeights {
-	words := bits.Words(k)
-	size := num.RoundUp(outputs, lanes) * words
-	data := unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(aligned(8*size)))), size)
-	for o := range outputs {
-		for i := range words {
-			data[(o/lanes*words+i)*lanes+o%lanes] = w[o*words+i]
-		}
-	}
-	return &DotBitsWeights{Outputs: outputs, Words: words, K: k, Data: data}
+	out := &DotBitsWeights{}
+	size := num.RoundUp(outputs, lanes) * bits.Words(k)
+	out.Pack(unsafe.Slice((*uint64)(unsafe.Pointer(unsafe.SliceData(aligned(8*size)))), size), w, outputs, k, lanes)
+	return out
 }
 
-// DotJob is one call of an assembly kernel behind DotBits: some blocks of
-// outputs, and all pixels. The kernels know the places of the fields, and move
-// dst, src and pixels past what they have done.
+// DotBitsLen returns how many words of memory Pack takes at most.
+func DotBitsLen(outputs, k, lanes int) int {
+	return num.Sum(num.Product(num.RoundUp(outputs, lanes), bits.Words(k)), alignment/8)
+}
+
+// Pack is PackLanes into given memory, of DotBitsLen words.
+func (d *DotBitsWeights) Pack(memory, w []uint64, outputs, k, lanes int) {
+	words := bits.Words(k)
+	*d = DotBitsWeights{Outputs: outputs, Words: words, K: k}
+	d.Data = alignedPart(memory, num.RoundUp(outputs, lanes)*words)
+	for o := range outputs {
+		for i := range words {
+			d.Data[(o/lanes*words+i)*lanes+o%lanes] = w[o*words+i]
+		}
+	}
+}
+
+// DotJob is one call of an assembly kernel behind DotBits: some blocks of outputs, and all pixels.
+// The kernels rely on the offsets of the fields, and advance dst, src and pixels.
 type DotJob struct {
 	dst             unsafe.Pointer
-	dstStep         uintptr // bytes, like all that follow
-	src             uintptr // not a pointer, because in the end it is beyond what it pointed to
+	dstStep         uintptr // bytes, as all that follow
+	src             uintptr // no pointer: in the end it is beyond the slice
 	step            uintptr
-	rows, run, skip uintptr // skip leads from the end of a run to the next one
+	rows, run, skip uintptr // skip is from the end of a run to the next one
 	weights         unsafe.Pointer
 	block           uintptr // of weights
 	k               uintptr
 	pixels          uintptr
 
-	source *uint64 // keeps what src points to
+	source *uint64 // keeps the slice of src alive
 }
 
-// NewDotJob returns the job of all pixels from output on, with the weights of
-// PackLanes for so many lanes.
+// NewDotJob returns the job of all pixels and of the outputs from output on. The weights are those
+// of PackLanes for the same lanes.
 func NewDotJob(dst []int32, stride int, src []uint64, at *Patches, w *DotBitsWeights, output, lanes int) DotJob {
 	block := w.Words * lanes
 	return DotJob{

@@ -6,21 +6,20 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// FloatPatches says where the patches of a row of pixels lie in a slice of
-// float32 values: a patch is runs of RunLen consecutive values each. Value i of
-// run r of pixel p is at index p·Step + Runs[r].Src + i, and belongs to tap
-// Runs[r].Tap + i. Taps in the padding have no run.
+// FloatPatches says where the patches of a row of pixels lie in a slice of float32 values. A patch
+// is runs of RunLen consecutive values: value i of run r of pixel p is at index p·Step +
+// Runs[r].Src + i, and belongs to tap Runs[r].Tap + i. Taps in the padding have no run.
 type FloatPatches struct {
 	Pixels int
 	Step   int
 	RunLen int
-	Runs   []FloatRun // in the order of the sums
-	// Slide is the number of consecutive runs that are Step/Stride apart, with taps one after
-	// the other: rows of a window that moves by Stride taps, 1 or 2, from a pixel to the next.
-	// 0 where there is nothing of the kind.
+	Runs   []FloatRun // in the order of summation
+	// Slide is the number of consecutive runs that are Step/Stride apart and have consecutive taps:
+	// rows of a window that moves by Stride taps, 1 or 2, from a pixel to the next. 0 means that
+	// there are none.
 	Slide, Stride int
 
-	job FMAJob // here, because what function values get is on the heap
+	job FMAJob // here, since arguments of function values are on the heap
 }
 
 // FloatRun is a run of the patch of a pixel.
@@ -29,9 +28,9 @@ type FloatRun struct {
 	Tap int
 }
 
-// FloatWeights are real weights and biases, laid out for the FMAPixels and the
-// FMAEach of a Set: in blocks of outputs, [block][tap][output]. The last block
-// has as many outputs as are left, rounded up to whole registers.
+// FloatWeights are real weights and biases, laid out for FMAPixels and FMAEach of a Set in blocks
+// of outputs: [block][tap][output]. The last block has the outputs that are left, rounded up to
+// whole registers.
 type FloatWeights struct {
 	Outputs, Taps int
 	Bias          []float32
@@ -49,12 +48,30 @@ func NewFloatWeights(set *Set, outputs, taps int, bias []float32) *FloatWeights 
 	return w
 }
 
-// FloatWeightsLen is the number of weights, with those that fill the last block.
+// FloatWeightsLen returns the number of weights, with those that pad the last block.
 func FloatWeightsLen(set *Set, outputs, taps int) int {
 	return num.Product(num.RoundUp(outputs, set.FloatLanes), taps)
 }
 
-// Put sets the weights of the taps of an output.
+// FloatPackLen returns how many values of memory Pack takes at most.
+func FloatPackLen(set *Set, outputs, taps int) int {
+	return num.Sum(FloatWeightsLen(set, outputs, taps), num.RoundUp(outputs, set.FloatLanes), alignment/4)
+}
+
+// Pack lays out the rows of a matrix, outputs × taps, as w, with biases of +0, in memory of
+// FloatPackLen values.
+func (w *FloatWeights) Pack(set *Set, memory, rows []float32, outputs, taps int) {
+	padded := num.RoundUp(outputs, set.FloatLanes)
+	memory = alignedPart(memory, padded*(taps+1))
+	*w = FloatWeights{Outputs: outputs, Taps: taps, block: set.FloatBlock, lanes: set.FloatLanes}
+	w.Bias, w.Data = memory[:padded:padded], memory[padded:]
+	clear(w.Bias)
+	for o := range outputs {
+		w.Put(o, rows[o*taps:][:taps])
+	}
+}
+
+// Put sets the weights of an output, one for each tap.
 func (w *FloatWeights) Put(output int, taps []float32) {
 	weights, width, at := w.Block(output)
 	for i, v := range taps {
@@ -62,8 +79,8 @@ func (w *FloatWeights) Put(output int, taps []float32) {
 	}
 }
 
-// Block returns the weights of the block of an output, tap by tap, their number
-// for each tap, and where among them that of the output is.
+// Block returns the weights of the block that an output is in, tap by tap, how many each tap has,
+// and which of them is that of the output.
 func (w *FloatWeights) Block(output int) (weights []float32, width, at int) {
 	at = output % w.block
 	first := output - at
@@ -75,11 +92,10 @@ func alignedFloats(n int) []float32 {
 	return unsafe.Slice((*float32)(unsafe.Pointer(unsafe.SliceData(aligned(4*n)))), n)
 }
 
-// FMAJob is one call of an assembly kernel behind FMAPixels or FMAEach: some
-// outputs, and all pixels. The kernels know the places of the fields, and move
-// dst, src and pixels past what they have done.
+// FMAJob is one call of an assembly kernel behind FMAPixels or FMAEach: some outputs, and all
+// pixels. The kernels rely on the offsets of the fields, and advance dst, src and pixels.
 type FMAJob struct {
-	dst     uintptr // like src not a pointer, because in the end it is beyond what it pointed to
+	dst     uintptr // like src no pointer: in the end it is beyond the slice
 	dstStep uintptr // bytes
 	src     uintptr
 	step    uintptr // bytes
@@ -87,22 +103,22 @@ type FMAJob struct {
 	count   uintptr // of runs
 	length  uintptr // of a run, in values
 	weights unsafe.Pointer
-	tap     uintptr // bytes from the weights of a tap to those of the next one
+	tap     uintptr // bytes from the weights of a tap to the next
 	bias    unsafe.Pointer
 	pixels  uintptr
 	outputs uintptr
-	block   uintptr // bytes from the weights of a block to those of the next one
+	block   uintptr // bytes from the weights of a block to the next
 
 	scale, shift, slope unsafe.Pointer // of the first output; nil for none
-	clip                uintptr        // 1, else 0
-	low, high           float32        // of a mean the number of taps, and its reciprocal
+	clip                uintptr        // 0 or 1
+	low, high           float32        // for means: the number of taps, and its reciprocal
 
-	target, source *float32 // keep what dst and src point to
+	target, source *float32 // keep the slices of dst and src alive
 }
 
-// FMATiles calls kernels for n outputs from first on, which are in one block of
-// weights or in several whole ones, and all pixels: kernels[i] does i + 1 pixels
-// at a time. end is that of the outputs.
+// FMATiles calls kernels for n outputs from first on, in one block of weights or in several whole
+// ones, and for all pixels. kernels[i] computes i + 1 pixels at a time. end is that of these
+// outputs.
 func FMATiles(kernels []func(job *uint8), dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, first, n int, end *End) {
 	weights, width, lane := w.Block(first)
 	j := &at.job
@@ -130,7 +146,7 @@ func (j *FMAJob) finish(end *End) {
 	}
 }
 
-// MeanTiles calls kernels for the means of n channels, like FMATiles.
+// MeanTiles is FMATiles for the means of n channels.
 func MeanTiles(kernels []func(job *uint8), dst []float32, stride int, src []float32, at *FloatPatches, n int, taps, y float32) {
 	j := &at.job
 	*j = FMAJob{
@@ -142,22 +158,22 @@ func MeanTiles(kernels []func(job *uint8), dst []float32, stride int, src []floa
 	j.run(kernels, at.Pixels)
 }
 
-// run calls kernels for pixels.
+// run calls kernels for all pixels.
 func (j *FMAJob) run(kernels []func(job *uint8), pixels int) {
 	tile, large, small := tiles(pixels, len(kernels))
 	j.pixels = uintptr(large * tile)
 	kernels[tile-1]((*uint8)(unsafe.Pointer(j)))
-	if small > 0 { // from where it stopped
+	if small > 0 { // the first kernel has advanced the job
 		j.pixels = uintptr(small * (tile - 1))
 		kernels[tile-2]((*uint8)(unsafe.Pointer(j)))
 	}
 }
 
-// Slides returns the kernels that take whole vectors of rows of at.Slide runs, of
-// kernels for 3 and for 5 runs, and of windows that move by 2; nil for none.
+// Slides returns the kernels for windows whose rows slide over the input: one of the arguments, by
+// at.Slide (3 or 5) and at.Stride (1 or 2), or nil if none fits.
 func (at *FloatPatches) Slides(of3, of5, of3by2, of5by2 []func(job *uint8)) []func(job *uint8) {
 	switch {
-	case at.Pixels < 3 || len(at.Runs) == 0: // too few for the latency
+	case at.Pixels < 3 || len(at.Runs) == 0: // too few to hide latency
 	case at.Stride == 2 && at.Slide == 3:
 		return of3by2
 	case at.Stride == 2 && at.Slide == 5:
@@ -171,8 +187,8 @@ func (at *FloatPatches) Slides(of3, of5, of3by2, of5by2 []func(job *uint8)) []fu
 	return nil
 }
 
-// tiles divides pixels into tiles of at most most pixels: so many of n, then
-// others of n − 1, so that none is much smaller than the rest.
+// tiles divides pixels into tiles of at most most pixels: large tiles of n, then small ones of n −
+// 1, so that none is much smaller than the others.
 func tiles(pixels, most int) (n, large, small int) {
 	count := num.CeilDiv(pixels, most)
 	n = num.CeilDiv(pixels, count)

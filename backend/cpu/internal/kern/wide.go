@@ -8,18 +8,18 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
-// Wide are the kernels of instruction sets that keep many output channels side
-// by side in a register: no horizontal sums, and thresholds are compared with
-// all of them at once, so that sums need not go through memory.
+// Wide are the kernels of instruction sets that keep many output channels side by side in a
+// register. They need no horizontal sums, and compare all outputs with thresholds at once, so that
+// sums need not go through memory.
 //
-// Outputs come in blocks of BlockOutputs, one packed word each. A patch is a
-// number of runs of pieces: 32 bits, one nibble, or four bytes.
+// Outputs come in blocks of BlockOutputs, one packed word each. A patch is a number of runs of
+// pieces: 32 bits, one nibble, or four bytes.
 type Wide struct {
-	// Nibbles says that patches of bits hold one nibble in the high half of
-	// every byte (see Expand), not 32 bits in every piece.
+	// Nibbles says that patches of bits hold one nibble in the high half of every byte (see Expand)
+	// instead of 32 bits in every piece.
 	Nibbles bool
-	// MaxPlanes is the largest number of planes of the input and of the output that
-	// ConvPlanes takes, 1 for none.
+	// MaxPlanes is the largest number of bit planes of the input and of the output for ConvPlanes,
+	// 1 if there are no such kernels.
 	MaxPlanes int
 	// MaxTaps is the largest number of taps that the kernels of bits sum.
 	MaxTaps int
@@ -27,87 +27,83 @@ type Wide struct {
 	// PackBits and PackBytes lay out weights of patches of bits and of bytes:
 	// outputs × rows runs of n taps, each starting at a word boundary.
 	PackBits, PackBytes func(w []uint64, outputs, rows, n int) *WideFilter
-	// PackInt8 lays out weights of 8 bits of patches of bytes that are most at most:
-	// outputs × rows runs of n taps. Its kernels have neither Conv nor Pooled. nil if
-	// there are none.
+	// PackInt8 lays out 8-bit weights, outputs × rows runs of n taps, for patches of bytes of at
+	// most most. Its kernels have neither Conv nor Pooled. nil if there are none.
 	PackInt8 func(w []int8, outputs, rows, n int, most uint8) *WideFilter
-	// PackInt16 is PackInt8 for weights of 16 bits.
+	// PackInt16 is PackInt8 for 16-bit weights.
 	PackInt16 func(w []int16, outputs, rows, n int) *WideFilter
-	// PackCarries is PackBits for kernels that read patches as Patches makes them, one run
-	// of RunBytes each, so many times for all outputs. It returns nil where those of PackBits
-	// take less time. nil if there are none.
+	// PackCarries is PackBits for kernels that read patches as Patches writes them, one run of
+	// RunBytes each. A patch is used times times, for all outputs. It returns nil if the kernels of
+	// PackBits are faster. nil if there are none.
 	PackCarries func(w []uint64, outputs, rows, n, times int) *WideFilter
 
-	// Parities makes each piece the XOR of all up to there: dst[i] ^= dst[i−1] for i from 1
-	// on, one after the other.
+	// Parities makes each piece the XOR of all up to it: dst[i] ^= dst[i−1] for i from 1 on, in
+	// order.
 	//
-	// Patches writes the parities of patches one behind the other, each of an even number
-	// of pieces: the XOR of all of a patch up to there, behind a 0 where they are odd. A
-	// patch is at src + at[p], rows runs of run bytes, which is a multiple of 4, step bytes
-	// apart. There are the parities of memory, one before each run, too. It may write 60
-	// bytes of dst behind the last patch. There is a patch at least.
+	// Patches writes the parities of patches one after the other, an even number of pieces each:
+	// the XOR of all pieces of a patch up to each, with a 0 behind an odd number. The patch of p is
+	// at src + at[p]: rows runs of run bytes, a multiple of 4, step bytes apart. src must hold
+	// parities, also the piece before each run. Patches may write 60 bytes of dst behind the last
+	// patch. There is at least one patch.
 	//
-	// nil where PackCarries is.
+	// nil if PackCarries is.
 	Parities func(dst []uint32)
 	Patches  func(dst []uint8, src unsafe.Pointer, at []uint32, rows, run, step int)
 
-	// Expand stores the nibbles of src, the lowest first, in the high halves of
-	// bytes,
+	// Expand stores the nibbles of src, the lowest first, in the high halves of bytes,
 	//
 	//	dst[8·i + n] = 16·(src[i]>>(4·n) & 15)
 	//
-	// nil where Nibbles is not set.
+	// nil if Nibbles is not set.
 	Expand func(dst []uint8, src []uint32)
 }
 
 // BlockOutputs is the number of outputs of a block.
 const BlockOutputs = bits.WordBits
 
-// WideFilter is the ±1 weights of a convolution and the kernels that they are
-// laid out for. The layout is [block][group of outputs][row][piece][output].
+// WideFilter is the weights of a convolution, and the kernels that they are laid out for. The
+// layout is [block][group of outputs][row][piece][output].
 type WideFilter struct {
 	RunBytes   int     // of a patch
 	Rows       int     // runs of a patch
 	Tail       uint64  // mask of the last piece of a run, or what else kernels need
-	Fix        []int32 // for each output, what the sums of kernels of bytes lack; nil for nothing
-	Budget     int     // bytes of a patch that the kernels sum in 16 bits, where they do
-	Patches    bool    // of Wide are what the kernels read
-	Form       string  // of the kernels, where there are several, and why it was picked
-	Why        string
+	Fix        []int32 // by output: to be added to the sums of kernels of bytes; nil for nothing
+	Budget     int     // bytes of a patch that kernels may sum in 16 bits
+	Patches    bool    // the kernels read what Wide.Patches writes
+	Form       string  // which form the kernels have, if there are several
+	Why        string  // why that form was picked
 	blocks     []filterBlock
 	data       []uint8
 	rows       int // as the weights lie
 	pieces     int // of a row
 	pieceBytes int
-	group      int // outputs of a group, 0 for those of a block
+	group      int // outputs of a group; 0 means all of a block
 	outputs    int
-	rest       *WideFilter // what is left of weights of PackParts; nil for others
+	rest       *WideFilter // the next filter of PackParts; nil for others
 }
 
-// filterBlock is the weights of a block, and their kernels.
+// filterBlock is the weights of a block and their kernels.
 type filterBlock struct {
 	WideKernels
 	offset, size int // of the weights in data
 }
 
-// WideKernels are kernels for a block of output channels. All take the address
-// of a ConvJob.
+// WideKernels are kernels for a block of outputs. All take the address of a ConvJob.
 type WideKernels struct {
-	Outputs    int // that they compute, those beyond the last being padding
-	Each       int // of Sums and Floats of a call, where those need several; 0 for one
+	Outputs    int // that they compute; those beyond the last are padding
+	Each       int // outputs per call of Sums, Floats and Levels; 0 means all
 	Conv, Sums func(job *uint8)
 	Floats     func(job *uint8) // nil if there is none
 	Levels     func(job *uint8) // nil if there is none
-	// Pooled is nil if there is none, and PooledAlike, for pixels with the same
-	// thresholds, nil if it is the same.
+	// Pooled is nil if there is none. PooledAlike is for pixels with the same thresholds; nil
+	// stands for Pooled.
 	Pooled, PooledAlike func(job *uint8)
-	// Planes are the kernels for so many planes of the input and of the output, 0 for
-	// sums.
+	// Planes are the kernels by number of planes of the input and of the output, 0 for sums.
 	Planes map[[2]int]func(job *uint8)
 }
 
-// ConvJob is one call of a kernel: it convolves a number of pixels with one block.
-// The kernels know the places of the fields, and change them.
+// ConvJob is one call of a kernel, which convolves a number of pixels with one block. The kernels
+// rely on the offsets of the fields, and change them.
 type ConvJob struct {
 	Dst     unsafe.Pointer // uint64 for bits, int32 for sums
 	DstStep uintptr        // bytes from a pixel to the next
@@ -123,18 +119,17 @@ type ConvJob struct {
 	Flip    uint64
 	tail    uint64
 
-	// How far the kernel is. Not pointers, because in the end they are beyond
-	// what they pointed to.
+	// How far the kernel is. Not pointers: in the end they are beyond the slices.
 	dst, at, class uintptr
 
 	// Of ConvFloats.
 	scale, shift, slope unsafe.Pointer
-	clip                uintptr // 1, else 0
+	clip                uintptr // 0 or 1
 	low, high           float32
-	added               uintptr // from Dst to what is added; 0 for nothing
+	added               uintptr // offset from Dst of the values to add; 0 for none
 
-	// Of bit planes: bytes from a threshold of the outputs to the next one, and from
-	// the word of a plane to that of the next one.
+	// Of bit planes: bytes from a threshold of the outputs to the next, and from the word of a
+	// plane to that of the next.
 	Next, DstPlane uintptr
 
 	budget  uintptr // bytes of a patch after which narrow sums could overflow
@@ -146,8 +141,8 @@ type ConvJob struct {
 	offset                 int32
 }
 
-// Conv computes packed words: with c the number of bits in which the patch and
-// the weights of output o differ, or the sum of bytes times weights,
+// Conv computes packed words. With c the number of bits in which the patch and the weights of
+// output o differ, or the sum of bytes times weights,
 //
 //	bit o of Dst = Table[o] ≥ c for bits, c − Fix[o] ≥ Table[o] for bytes, XOR Flip
 //
@@ -168,11 +163,10 @@ func (w *WideFilter) Pools() bool {
 	return true
 }
 
-// ConvPooled computes packed words of four pixels, which follow each other in the
-// lists of the job: bit o of Dst is set where Conv would set it for any of them,
-// XOR Flip. The number of pixels is a multiple of four, DstStep the distance of
-// two words. alike says that all pixels have the thresholds of the first one, as
-// those of bytes must.
+// ConvPooled computes the packed words of pools of four pixels, which follow each other in the
+// lists of the job: bit o of Dst is set if Conv would set it for any of them, XOR Flip. The number
+// of pixels is a multiple of four; DstStep is the distance of two words. alike says that all pixels
+// have the thresholds of the first one, as pixels of bytes must.
 func (w *WideFilter) ConvPooled(j *ConvJob, block, rowStep int, alike bool) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 8, 4)
@@ -200,7 +194,7 @@ func (w *WideFilter) convSums(j *ConvJob, block, rowStep int) {
 	b.call(j, b.Sums, 4)
 }
 
-// call calls Sums, Floats or Levels for all outputs of the block, of so many bytes each.
+// call calls Sums, Floats or Levels for all outputs of the block, which take size bytes each.
 func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 	if b.Each == 0 || b.Each == b.Outputs {
 		kernel((*uint8)(unsafe.Pointer(j)))
@@ -221,8 +215,8 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 	*j = whole
 }
 
-// EndsFloats reports whether there are kernels for ConvFloats, which have no padding: the
-// outputs fill their blocks.
+// EndsFloats reports whether there are kernels for ConvFloats. They have no padding, so the outputs
+// must fill their blocks.
 func (w *WideFilter) EndsFloats() bool {
 	filled := 0
 	for i := range w.blocks {
@@ -236,9 +230,9 @@ func (w *WideFilter) EndsFloats() bool {
 
 // ConvFloats computes float32 values of all outputs of the block,
 //
-//	Dst[o] = end of float32(Table[o] − 2·c for bits, Table[o] + c for bytes) + added[o]
+//	Dst[o] = end of float32(Table[o] − 2·c for bits, Table[o] + c − Fix[o] for bytes) + added[o]
 //
-// end being that of the block. added has the same steps as Dst; nil for nothing.
+// end is that of the block. added has the steps of Dst; nil adds nothing.
 func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added unsafe.Pointer) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, 4*b.Outputs, 1)
@@ -261,8 +255,8 @@ func (w *WideFilter) EndsLevels() bool {
 	return w.EndsFloats()
 }
 
-// ConvLevels computes how many thresholds what ConvFloats computes reaches, as bytes. The
-// levels are Usual, and have a value at least for each output of the block.
+// ConvLevels computes, as bytes, the levels l of what ConvFloats computes. l must be Usual, with a
+// scale and a shift for each output of the block.
 func (w *WideFilter) ConvLevels(j *ConvJob, block, rowStep int, end *End, l *Levels) {
 	b := w.prepare(j, block, rowStep)
 	annotateConv(j, w, b, b.Outputs, 1)
@@ -274,7 +268,7 @@ func (w *WideFilter) ConvLevels(j *ConvJob, block, rowStep int, end *End, l *Lev
 	b.call(j, b.Levels, 1)
 }
 
-// end sets what ends float32 values.
+// end sets the end of the outputs.
 func (j *ConvJob) end(end *End) {
 	j.scale, j.shift, j.slope, j.clip = nil, nil, nil, 0
 	if end.Scale != nil {
@@ -288,14 +282,14 @@ func (j *ConvJob) end(end *End) {
 	}
 }
 
-// ConvPlanes computes packed words of bit planes: the patches of the planes of a pixel
-// follow each other in the lists of the job, Pixels of them, and c is the sum of their
-// counts times 2^j. The word of plane j is j·DstPlane behind Dst, and has bit j of the
-// number of k < 2^out − 1 for which, of Table,
+// ConvPlanes computes the packed words of bit planes. The patches of the planes of a pixel follow
+// each other in the lists of the job, which count as Pixels; c is the sum of their counts times
+// 2^j. The word of plane j is j·DstPlane behind Dst. Its bit o is bit j of the number of k < 2^out
+// − 1 for which
 //
-//	Table[k·Next + o] ≥ c, XOR Flip
+//	Table[k·Next + o] ≥ c
 //
-// Without planes of the output, it computes int32 sums Table[o] − 2·c as ConvSums does.
+// XOR Flip. If out is 0, it computes int32 sums Table[o] − 2·c like ConvSums.
 func (w *WideFilter) ConvPlanes(j *ConvJob, in, out, block, rowStep int) {
 	b := w.prepare(j, block, rowStep)
 	annotatePlanes(j, w, b, in, out)
@@ -313,20 +307,19 @@ func (w *WideFilter) prepare(j *ConvJob, block, rowStep int) *filterBlock {
 	return b
 }
 
-// NewWideFilter returns a filter of rows runs of so many pieces, whose weights
-// are 0: in blocks of 64 outputs, or of as few as there are kernels for. The
-// kernels stand in the order of their outputs, the last ones being for a whole
-// block. A piece of a patch and its weights for one output are as long.
+// NewWideFilter returns a filter of rows runs of pieces pieces, with weights of 0. Its blocks have
+// BlockOutputs outputs; the last one has as few as there are kernels for. kernels are sorted by
+// their outputs, and the last ones are for a whole block. A piece of a patch and its weights for
+// one output have the same length.
 func NewWideFilter(outputs, rows, pieces, pieceBytes int, kernels []WideKernels) *WideFilter {
 	w := &WideFilter{RunBytes: pieces * pieceBytes, Rows: rows, rows: rows, pieces: pieces, pieceBytes: pieceBytes}
 	w.data = aligned(w.divide(outputs, kernels))
 	return w
 }
 
-// NewGroupedFilter is NewWideFilter for kernels that compute a group of outputs of
-// a block after the other. The last pieces of a run may be longer than what is left
-// of the patch, which is run bytes in all. Kernels read the pieces of a group
-// ahead, also behind the last ones.
+// NewGroupedFilter is NewWideFilter for kernels that compute the outputs of a block in groups, one
+// after the other. A run of a patch has run bytes; its last pieces may be longer. Kernels read the
+// pieces of a group ahead, even behind the last ones.
 func NewGroupedFilter(outputs, group, rows, run, pieces, pieceBytes int, kernels []WideKernels) *WideFilter {
 	w := &WideFilter{RunBytes: run, Rows: rows, rows: rows, pieces: pieces, pieceBytes: pieceBytes, group: group}
 	size := w.divide(outputs, kernels)
@@ -334,7 +327,7 @@ func NewGroupedFilter(outputs, group, rows, run, pieces, pieceBytes int, kernels
 	return w
 }
 
-// divide makes the blocks, and returns the bytes of their weights.
+// divide makes the blocks, and returns the size of their weights in bytes.
 func (w *WideFilter) divide(outputs int, kernels []WideKernels) (size int) {
 	w.outputs = outputs
 	for o := 0; o < outputs; o += BlockOutputs {
@@ -366,15 +359,23 @@ func (w *WideFilter) Piece(o, row, piece int) []uint8 {
 	return w.data[b.offset+at*w.pieceBytes:][:w.pieceBytes]
 }
 
-// aligned returns n bytes from a multiple of 64 on.
+// aligned returns n bytes that start at a multiple of alignment.
 func aligned(n int) []uint8 {
-	const align = 64
-	b := make([]uint8, n+align)
-	return b[-uintptr(unsafe.Pointer(&b[0]))%align:][:n:n]
+	return alignedPart(make([]uint8, n+alignment), n)
 }
 
-// PackSigns lays out pieces of perPiece taps as int8 of −1 and +1, and 0 where
-// a piece is longer than the run.
+// alignment is that of the weights that kernels read, in bytes.
+const alignment = 64
+
+// alignedPart returns n elements of memory that start at a multiple of alignment. memory must have
+// n elements, and alignment bytes more.
+func alignedPart[T uint8 | uint64 | float32](memory []T, n int) []T {
+	var element T
+	size := unsafe.Sizeof(element)
+	return memory[-uintptr(unsafe.Pointer(&memory[0]))%alignment/size:][:n:n]
+}
+
+// PackSigns lays out pieces of perPiece taps as int8 of −1 and +1, and 0 behind the end of a run.
 func PackSigns(w []uint64, outputs, rows, n, perPiece int, kernels []WideKernels) *WideFilter {
 	words := bits.Words(n)
 	out := NewWideFilter(outputs, rows, (n+perPiece-1)/perPiece, perPiece, kernels)
@@ -390,15 +391,15 @@ func PackSigns(w []uint64, outputs, rows, n, perPiece int, kernels []WideKernels
 	return out
 }
 
-// PairBudget is how many bytes of a patch, which are most at most, two by two times
-// weights a and b, can be summed in 16 bits: 0 if not even two.
+// PairBudget returns how many bytes of a patch, of at most most, can be summed in 16 bits if pairs
+// of them are multiplied by weights a and b. It is 0 if not even one pair can.
 func PairBudget(a, b int8, most uint8) int {
 	pair := (max(int(a), -int(a)) + max(int(b), -int(b))) * int(most)
 	return 2 * (math.MaxInt16 / max(pair, 1))
 }
 
-// PackPairs is PackPieces for pieces of two taps, whose products with bytes of most at most
-// are summed in 16 bits. It returns nil where sums of few of them overflow already.
+// PackPairs is PackPieces for pieces of two taps, whose products with bytes of at most most are
+// summed in 16 bits. It returns nil if sums of few of them would overflow.
 func PackPairs(w []int8, outputs, rows, n int, most uint8, kernels []WideKernels) *WideFilter {
 	const few = 4 // pieces
 	budget := math.MaxInt32
@@ -419,9 +420,8 @@ func PackPairs(w []int8, outputs, rows, n int, most uint8, kernels []WideKernels
 	return out
 }
 
-// PackWords lays out pieces of 4 taps as two pairs of int16, the first and the third and
-// then the second and the fourth. Kernels compute each outputs after the other, or all of
-// a block where that is 0.
+// PackWords lays out pieces of 4 taps as two pairs of int16: the first and the third, then the
+// second and the fourth. Kernels compute each outputs at a time, or all of a block if each is 0.
 func PackWords[W int8 | int16](w []W, outputs, rows, n, each int, kernels []WideKernels) *WideFilter {
 	pieces := (n + 3) / 4
 	out := NewGroupedFilter(outputs, each, rows, 4*pieces, 2*pieces, 4, kernels)
@@ -436,7 +436,7 @@ func PackWords[W int8 | int16](w []W, outputs, rows, n, each int, kernels []Wide
 	return out
 }
 
-// PackPieces lays out pieces of perPiece taps, and 0 where a piece is longer than the run.
+// PackPieces lays out pieces of perPiece taps, and 0 behind the end of a run.
 func PackPieces(w []int8, outputs, rows, n, perPiece int, kernels []WideKernels) *WideFilter {
 	out := NewWideFilter(outputs, rows, (n+perPiece-1)/perPiece, perPiece, kernels)
 	for o := range outputs {
@@ -449,7 +449,7 @@ func PackPieces(w []int8, outputs, rows, n, perPiece int, kernels []WideKernels)
 	return out
 }
 
-// PackNibbles lays out nibbles, one in every byte.
+// PackNibbles lays out one nibble of weights in every byte.
 func PackNibbles(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
 	words, pieces := bits.Words(n), (n+3)/4
 	out := NewWideFilter(outputs, rows, pieces, 1, kernels)

@@ -48,6 +48,10 @@ func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 		return topK(c, op, in.Shape), tiles.Size{}
 	case *bcnn.FlattenStep:
 		return flatten(c, in), tiles.Size{}
+	case *bcnn.MatMulStep:
+		return matMul(c, in, out.Shape.C)
+	case *bcnn.TransposeStep:
+		return transpose(c, in), tiles.Size{}
 	}
 	return nil, tiles.Size{} // the check has refused it
 }

@@ -110,6 +110,8 @@ type Scratch struct {
 	Columns kern.FloatColumns
 	Job     kern.ConvJob
 	Pool    kern.Pool
+	Bits    kern.DotBitsWeights // rows of a matrix
+	Reals   kern.FloatWeights   // likewise
 }
 
 // Ended reports whether the work is not wanted any more. Tiles that take long ask

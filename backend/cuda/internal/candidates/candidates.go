@@ -128,6 +128,9 @@ func perItem(k gpu.Kernel, items, threads int) Spec {
 	return Spec{Kernel: k, Grid: [2]int{num.CeilDiv(items*threads, block), 1}, Block: block}
 }
 
+// matMulTile is the side of the tile of outputs that a block of matmul.cu makes.
+const matMulTile = 32
+
 // elementwise is the one candidate of a step that is no convolution.
 func (c *planner) elementwise(op bcnn.StepOp) ([]Candidate, error) {
 	kernels, err := c.Elementwise(op)
@@ -141,12 +144,16 @@ func (c *planner) elementwise(op bcnn.StepOp) ([]Candidate, error) {
 		case "affine":
 			k.Name += map[bcnn.DType]string{bcnn.Uint8: "_bytes", bcnn.Bits: "_bits", bcnn.Float32: "_float"}[c.In.DType]
 			made.Name = k.Name
-		case "sign_bits", "table_bits", "flatten_bits", "gather_bits":
+		case "sign_bits", "table_bits", "flatten_bits", "gather_bits", "transpose_bits":
 			threads = Lanes
 		}
 		s := perItem(k.Kernel, k.Items, threads)
 		if k.Name == gpu.ImageRanges { // of the results a warp makes one
 			s.Grid[0] = gpu.RangeParts
+		}
+		if _, ok := op.(*bcnn.MatMulStep); ok { // a block makes a tile
+			out := c.Out.Shape
+			s.Grid[0] = num.Product(out.H, num.CeilDiv(out.W, matMulTile), num.CeilDiv(out.C, matMulTile))
 		}
 		made.Specs = append(made.Specs, s)
 	}

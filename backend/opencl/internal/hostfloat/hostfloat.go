@@ -65,6 +65,11 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		return func() { resample(op, out, in) }, nil
 	case *bcnn.TopKStep:
 		return func() { topK(op, out, in) }, nil
+	case *bcnn.MatMulStep:
+		other := tensor(s.In[1])
+		return func() { matMul(out, in, other) }, nil
+	case *bcnn.TransposeStep:
+		return func() { transpose(out, in) }, nil
 	case *bcnn.ChannelsStep:
 		return func() { channels(op, out, in) }, nil
 	}
