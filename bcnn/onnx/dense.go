@@ -7,7 +7,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
-	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // gemm imports Gemm, alpha·A·B + beta·C, with a computed A and constant B and C.
@@ -26,36 +25,6 @@ func (im *importer) gemm(n *pb.Node) build.Operand {
 	}
 	w := im.required(n, 1)
 	return im.dense(n, v, w, transB != 0, alpha, beta, c)
-}
-
-func (im *importer) matMul(n *pb.Node) build.Operand {
-	operands := im.operands(n, 2)
-	a, b := operands[0], operands[1]
-	switch {
-	case a.Constant != nil && b.Constant != nil:
-		return build.Operand{Constant: im.eval.MatMul(a.Constant, b.Constant)}
-	case a.Value != nil && b.Value != nil:
-		try.Failf("the product of two computed matrices, as attention has it, is not supported: a network has no layer for it")
-	case a.Value != nil:
-		return im.multiplied(n, a.Value, b.Constant)
-	}
-	// A·x is (xᵀ·Aᵀ)ᵀ.
-	t := a.Constant
-	for len(t.Dims) > 2 && t.Dims[0] == 1 {
-		t = t.Redim(t.Dims[1:])
-	}
-	if rank := len(b.Value.View); len(t.Dims) == 2 && rank > 2 {
-		perm := make([]int, rank)
-		for i := range perm {
-			perm[i] = i
-		}
-		perm[rank-2], perm[rank-1] = rank-1, rank-2
-		turned := im.permute(n, b, perm)
-		weights := im.eval.Transpose(t, []int{1, 0})
-		r := im.multiplied(n, turned.Value, weights)
-		return im.permute(n, r, perm)
-	}
-	panic(try.Errorf("input 0 (%s) is a constant of dimensions %v", text.Quote(n.Input(0)), t.Dims))
 }
 
 // multiplied returns the product of a value and a constant matrix.

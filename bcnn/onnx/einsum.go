@@ -13,14 +13,14 @@ import (
 // mostEquation is the longest equation of an Einsum, in bytes.
 const mostEquation = 64
 
-// einsum imports Einsum of a value and a constant with at most one label that both have and the
-// result lacks. With one it is a product with the weights at every position, without one it is a
+// einsum imports Einsum of two computed matrices, or of a value and a constant with at most one
+// label that both have and the result lacks. With one it is a product with the weights at every position, without one it is a
 // product with broadcasting.
 func (im *importer) einsum(n *pb.Node) build.Operand {
 	equation := n.Text("equation", "")
 	equation = strings.ReplaceAll(equation, " ", "")
 	refuse := func() build.Operand {
-		panic(try.Errorf("the equation %s is supported for a computed and a constant tensor that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)])))
+		panic(try.Errorf("the equation %s is supported for two tensors of which one is computed, and two computed matrices, that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)])))
 	}
 	in, to, explicit := strings.Cut(equation, "->")
 	first, second, two := strings.Cut(in, ",")
@@ -28,6 +28,9 @@ func (im *importer) einsum(n *pb.Node) build.Operand {
 		return refuse()
 	}
 	operands := im.operands(n, 2)
+	if a, b := operands[0].Value, operands[1].Value; a != nil && b != nil && first != "" {
+		return im.einsumOfTwo(n, a, b, first, second, to, refuse)
+	}
 	v, t := operands[0].Value, operands[1].Constant
 	labels, of := first, second
 	if v == nil {

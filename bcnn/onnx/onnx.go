@@ -13,12 +13,12 @@
 //
 // On computed tensors: Abs, Add, And, ArgMax, ArgMin, AveragePool, BatchNormalization, Cast,
 // CastLike, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns,
-// Constant, Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum with a
-// constant, Elu, Equal, Erf, Exp, Expand, Flatten, Floor, Gather of channels, rows or columns, and
+// Constant, Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of
+// two matrices, Elu, Equal, Erf, Exp, Expand, Flatten, Floor, Gather of channels, rows or columns, and
 // of windows (F.unfold), GatherND of a list of them or of rows and columns, Gelu, Gemm,
 // GlobalAveragePool, GlobalMaxPool, Greater, GreaterOrEqual, GroupNormalization, HardSigmoid,
 // HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
-// LeakyRelu, Less, LessOrEqual, LogSoftmax, LpNormalization, LRN, MatMul with a constant, Max,
+// LeakyRelu, Less, LessOrEqual, LogSoftmax, LpNormalization, LRN, MatMul, Max,
 // MaxPool (dilated, too), Mean, MeanVarianceNormalization, Min, Mish, Mul, Neg, Not, Or, Pad, Pow
 // (multiples of ¼ from −4 to 4), PRelu, QuantizeLinear, Reciprocal, ReduceL1, ReduceL2, ReduceMax,
 // ReduceMean, ReduceMin, ReduceSum and ReduceSumSquare over heights, widths and channels or groups

@@ -168,6 +168,26 @@ def dense(g, x):
     return g.computed("MatMul", [x, g.const(w)], x.shape[:-1] + (out,), x.q + quantum(w), float(np.abs(w).sum(0).max()) * x.m)
 
 
+def product(g, x):
+    """MatMul or Einsum of two computed matrices, as attention has it."""
+    g.need(x.rank in (3, 4))
+    others = [v for v in g.values if v.dtype == FLOAT and v.rank == x.rank and v.shape[:-2] == x.shape[:-2]]
+    y = g.rng.choice(others)
+    g.need(x.shape[-1] in y.shape[-2:])
+    n = x.shape[-1]
+    turned = y.shape[-2] != n or y.shape[-1] == n and g.chance(0.5)
+    out = y.shape[-2] if turned else y.shape[-1]
+    shape, q, m = x.shape[:-1] + (out,), x.q + y.q, x.m * y.m * n
+    if g.opset >= 12 and g.chance(0.3):
+        first = "nhij" if x.rank == 4 else "nij"
+        second = first[:-2] + ("kj" if turned else "jk")
+        return g.computed("Einsum", [x, y], shape, q, m, equation="%s,%s->%sk" % (first, second, first[:-1]))
+    if turned:
+        perm = list(range(x.rank - 2)) + [x.rank - 1, x.rank - 2]
+        y = g.node("Transpose", [y], y.shape[:-2] + (y.shape[-1], y.shape[-2]), y, levels=y.levels, perm=perm)
+    return g.computed("MatMul", [x, y], shape, q, m)
+
+
 def pool(g, x):
     g.need(x.rank in (3, 4))
     kind = g.choice("MaxPool", "MaxPool", "MaxPool", "AveragePool", "AveragePool", "GlobalAveragePool", "GlobalMaxPool", "LpPool")

@@ -21,7 +21,11 @@ func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) *Valu
 			seen[d] = view.Whole([]view.Axis{view.H, view.W, view.C}[i], size[i])
 		}
 	}
-	return b.rearranged(n, v, bcnn.Shape{H: size[0], W: size[1], C: size[2]}, seen)
+	shape := bcnn.Shape{H: size[0], W: size[1], C: size[2]}
+	if v.Shape == shape && v.View.Equal(seen) {
+		return v
+	}
+	return b.rearranged(n, v, shape, seen)
 }
 
 // rearranged puts the values of v in the order of an image of the given shape that has the view
@@ -45,6 +49,9 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 	}
 	if total != v.Shape.Values() || total != shape.Values() {
 		try.Failf("its dimensions do not run over all of its values")
+	}
+	if out := b.turned(n, v, shape, seen); out != nil {
+		return out
 	}
 	index := b.indices(total)
 	// The places in memory of all positions, before and after.
@@ -70,6 +77,59 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 	out = out.With(n)
 	out.View = seen
 	return out
+}
+
+// turned is rearranged for what attention does between its products: columns and channels swap,
+// channels become rows and columns of their own, as those of heads, or rows become channels again.
+// It returns nil for anything else.
+func (b *Builder) turned(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View) *Value {
+	from := v.Shape
+	is := func(of func(a view.Atom) []view.Atom) bool {
+		return v.View[1:].Equal(seen.Each(of)[1:])
+	}
+	switch {
+	case shape == (bcnn.Shape{H: from.H, W: from.C, C: from.W}) && is(swapped):
+		out := b.Emit(n, "/turned", bcnn.Transpose{}, shape, v)
+		out.View = seen
+		return out
+	case from.H == 1 && shape.W == from.W && from.C == shape.H*shape.C && is(func(a view.Atom) []view.Atom {
+		if a.Axis == view.H { // row h is channels h·C to (h+1)·C − 1
+			return []view.Atom{{Axis: view.C, Stride: a.Stride * shape.C, Size: a.Size}}
+		}
+		return []view.Atom{a}
+	}):
+		out := b.Pixels(n, "/heads", v, bcnn.Pixels{Rows: b.span(0, 1, shape.H), Cols: b.span(0, 1, shape.W), BlockH: shape.H, BlockW: 1})
+		out.View = seen
+		return out
+	case shape.H == 1 && shape.W == from.W && shape.C == from.H*from.C && from.H <= mostHeads && is(func(a view.Atom) []view.Atom {
+		if a.Axis != view.C {
+			return []view.Atom{a}
+		}
+		return slices.Concat(view.Whole(view.H, from.H), view.Whole(view.C, from.C))
+	}):
+		parts := make([]*Value, from.H)
+		for h := range parts {
+			parts[h] = b.Pixels(n, "/head", v, bcnn.Pixels{Rows: []int32{int32(h)}, Cols: b.span(0, 1, shape.W)})
+		}
+		out := b.Emit(n, "/heads", bcnn.Concat{}, shape, parts...)
+		out.View = seen
+		return out
+	}
+	return nil
+}
+
+// mostHeads is the largest number of rows that become channels by a layer for each of them.
+const mostHeads = 64
+
+// swapped exchanges columns and channels.
+func swapped(a view.Atom) []view.Atom {
+	switch a.Axis {
+	case view.W:
+		a.Axis = view.C
+	case view.C:
+		a.Axis = view.W
+	}
+	return []view.Atom{a}
 }
 
 // combined returns all sums of one number of a and one of b, those of a[0] first.

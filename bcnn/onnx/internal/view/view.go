@@ -102,6 +102,19 @@ func (v View) Equal(w View) bool {
 	return slices.EqualFunc(v, w, func(a, b []Atom) bool { return slices.Equal(a, b) })
 }
 
+// Each returns the view with what f makes of each atom behind the batch.
+func (v View) Each(f func(Atom) []Atom) View {
+	out := View{v[0]}
+	for _, d := range v[1:] {
+		var atoms []Atom
+		for _, a := range d {
+			atoms = append(atoms, f(a)...)
+		}
+		out = append(out, Merge(atoms))
+	}
+	return out
+}
+
 // Offsets returns the place in memory of every position of a dimension, given the stride in memory
 // of an atom.
 func Offsets(d []Atom, stride func(Atom) int) []int {
