@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -13,12 +14,10 @@ import (
 // mostEquation is the longest equation of an Einsum, in bytes.
 const mostEquation = 64
 
-// einsum imports Einsum of two computed matrices, or of a value and a constant with at most one
-// label that both have and the result lacks. With one it is a product with the weights at every position, without one it is a
-// product with broadcasting.
+// einsum imports Einsum of two computed matrices, or of a value and a constant, with at most one
+// label that both have and the result lacks.
 func (im *importer) einsum(n *pb.Node) build.Operand {
-	equation := n.Text("equation", "")
-	equation = strings.ReplaceAll(equation, " ", "")
+	equation := strings.ReplaceAll(n.Text("equation", ""), " ", "")
 	refuse := func() build.Operand {
 		panic(try.Errorf("the equation %s is supported for two tensors of which one is computed, and two computed matrices, that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)])))
 	}
@@ -28,15 +27,23 @@ func (im *importer) einsum(n *pb.Node) build.Operand {
 		return refuse()
 	}
 	operands := im.operands(n, 2)
-	if a, b := operands[0].Value, operands[1].Value; a != nil && b != nil && first != "" {
-		return im.einsumOfTwo(n, a, b, first, second, to, refuse)
+	a, b := operands[0], operands[1]
+	switch {
+	case a.Value != nil && b.Value != nil:
+		return im.einsumOfTwo(n, a.Value, b.Value, first, second, to, refuse)
+	case a.Value != nil && b.Constant != nil:
+		return im.einsumWith(n, a.Value, b.Constant, first, second, to, refuse)
+	case a.Constant != nil && b.Value != nil:
+		return im.einsumWith(n, b.Value, a.Constant, second, first, to, refuse)
 	}
-	v, t := operands[0].Value, operands[1].Constant
-	labels, of := first, second
-	if v == nil {
-		v, t, labels, of = operands[1].Value, operands[0].Constant, second, first
-	}
-	if v == nil || t == nil || len(labels) != len(v.View) || len(of) != len(t.Dims) || labels == "" || repeats(labels) || repeats(of) || repeats(to) {
+	return refuse()
+}
+
+// einsumWith imports an Einsum of a value and a constant, of the given labels. With a label that
+// the result lacks it is a product with the weights at every position, without one it is a product
+// with broadcasting.
+func (im *importer) einsumWith(n *pb.Node, v *build.Value, t *eval.Tensor, labels, of, to string, refuse func() build.Operand) build.Operand {
+	if len(labels) != len(v.View) || len(of) != len(t.Dims) || labels == "" || repeats(labels) || repeats(of) || repeats(to) {
 		return refuse()
 	}
 	joined := strings.IndexFunc(labels, func(r rune) bool { return strings.ContainsRune(of, r) && !strings.ContainsRune(to, r) })

@@ -74,7 +74,7 @@ func (im *importer) product(n *pb.Node, a, b *build.Value) build.Operand {
 // einsumOfTwo imports an Einsum of two computed tensors, of labels first and second, that sums one
 // dimension that both have: each image, or each head of it, has two matrices to multiply.
 func (im *importer) einsumOfTwo(n *pb.Node, a, b *build.Value, first, second, to string, refuse func() build.Operand) build.Operand {
-	if len(first) != len(a.View) || len(second) != len(b.View) || len(first) != len(second) || len(to) != len(first) ||
+	if first == "" || len(first) != len(a.View) || len(second) != len(b.View) || len(first) != len(second) || len(to) != len(first) ||
 		repeats(first) || repeats(second) || repeats(to) {
 		return refuse()
 	}
