@@ -110,8 +110,8 @@ With --explain the report says of each layer what made it binary, or of few bits
 
 With --json, one object: input, output, bytes, layers, macs, binary_macs,
 float_bytes, stored_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
-folded, of an ONNX model cancelled, zeros, nearly_binary, with --first-weights
-rounded, and with --explain findings.`,
+folded, of an ONNX model cancelled, zeros, ternary, nearly_binary, of a TensorFlow
+Lite model deviations, with --first-weights rounded, and with --explain findings.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098

@@ -82,8 +82,8 @@ func newInspect(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Show what a model consists of",
-		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn or
-.onnx file): output shapes, parameters, which layers are binary, what their
+		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn, .onnx
+or .tflite file): output shapes, parameters, which layers are binary, what their
 weights take as float32 and as stored, and why a layer is computed in float.
 
 --plan shows the steps that devices execute as well: their names join those of
