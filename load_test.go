@@ -147,7 +147,7 @@ func TestLoadRefuses(t *testing.T) {
 		{"saved", LoadOptions{}, ": a TensorFlow SavedModel, "},
 		{"wgt", LoadOptions{}, ": a folder of weights of BinCNN, which leaves open"},
 		{"wgt", LoadOptions{BinCNN: "grey"}, `unknown mode "grey"`},
-		{"part", LoadOptions{BinCNN: bincnn.Int}, "pkwConv1.bin: 0 bytes, want 384"},
+		{"part", LoadOptions{BinCNN: bincnn.Int}, "pkwConv1.bin: the file has only 0 bytes, want 384"},
 		{"x-symbol.json", LoadOptions{}, ": there are no weights beside it"},
 		{"y.params", LoadOptions{}, ": weights of BMXNet or MXNet (.params), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; name the graph that they belong to: NAME-symbol.json"},
 		{"relu", small, "7 bytes that are allowed"},

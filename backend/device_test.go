@@ -111,7 +111,7 @@ func TestCompileChecksItsArguments(t *testing.T) {
 		{nil, twoSteps(), "fake:3: compile: no context"},
 		{ended, twoSteps(), "fake:3: compile: context canceled"},
 		{t.Context(), nil, "fake:3: compile: no plan"},
-		{t.Context(), &bcnn.Plan{}, `fake:3: compile: plan "": no tensors`},
+		{t.Context(), &bcnn.Plan{}, `fake:3: compile: plan "": it has no tensors`},
 		{t.Context(), broken, `fake:3: compile: plan "two": not supported: step 0 (binarize): no operation; step 1 (affine): no operation`},
 	} {
 		_, err := NewDevice(r).Compile(c.ctx, c.plan, Options{})

@@ -89,16 +89,16 @@ func (a *Activation) check(channels int) error {
 		}
 	case ActivationPReLU:
 		if len(a.Slope) != channels {
-			return fmt.Errorf("%d slopes for %d channels", len(a.Slope), channels)
+			return fmt.Errorf("%d slopes for %d channels, want one for each", len(a.Slope), channels)
 		}
 		return nil
 	case ActivationClip:
 		return checkClip(a.Min, a.Max)
 	default:
-		return Unsupported(fmt.Sprintf("activation %v", a.Kind))
+		return Unsupported(fmt.Sprintf("unknown activation %v", a.Kind))
 	}
 	if a.Slope != nil {
-		return fmt.Errorf("slopes for activation %v", a.Kind)
+		return fmt.Errorf("activation %v takes no slopes", a.Kind)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (a *Activation) check(channels int) error {
 // checkClip tests the bounds of a clip, of which one may be infinite.
 func checkClip(low, high float32) error {
 	if !(low <= high) {
-		return fmt.Errorf("clip from %v to %v", low, high)
+		return fmt.Errorf("clip from %v to %v, want the lower bound first", low, high)
 	}
 	if math.IsInf(float64(low), 0) && math.IsInf(float64(high), 0) {
 		return errors.New("clip without a finite bound")
@@ -125,7 +125,7 @@ func (f FunctionName) check() error {
 // checkFused is check for a step that is no AffineStep.
 func (a *Activation) checkFused(channels int) error {
 	if a.Kind == ActivationFunction {
-		return fmt.Errorf("activation %s, which is for affine steps", text.Quote(string(a.Function)))
+		return fmt.Errorf("activation %s is supported only in affine steps", text.Quote(string(a.Function)))
 	}
 	return a.check(channels)
 }

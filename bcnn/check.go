@@ -146,9 +146,9 @@ func (c *checker) layer(i int, l Layer) (valueType, error) {
 	case c.names[l.Name]:
 		return valueType{}, errors.New("another layer has this name")
 	case l.Op == nil:
-		return valueType{}, errors.New("no operation")
+		return valueType{}, errors.New("it has no operation")
 	case reflect.TypeOf(l.Op).Kind() == reflect.Pointer: // perhaps a nil one
-		return valueType{}, fmt.Errorf("the operation is a pointer, %T", l.Op)
+		return valueType{}, fmt.Errorf("the operation is a pointer, %T, want a value", l.Op)
 	}
 	in := make([]valueType, len(l.Inputs))
 	for k, source := range l.Inputs {
@@ -176,10 +176,10 @@ func (c *checker) source(i, k, source int) (valueType, error) {
 	case source <= NetworkInput && NetworkInput-source < len(c.n.Inputs):
 		return c.n.Inputs[NetworkInput-source].valueType(), nil
 	case source < 0 || source >= i:
-		return valueType{}, fmt.Errorf("input %d is layer %d, which is not an earlier one", k, source)
+		return valueType{}, fmt.Errorf("input %d is layer %d, want an earlier layer or an input of the network", k, source)
 	}
 	if _, softmax := c.n.Layers[source].Op.(Softmax); softmax {
-		return valueType{}, errors.New("softmax must stand at the end")
+		return valueType{}, errors.New("it reads a softmax, which must be the last layer")
 	}
 	c.used[source] = true
 	return c.types[source], nil
@@ -272,7 +272,7 @@ func (in Input) check() error {
 		return fmt.Errorf("type is %v, want uint8 or float32", in.DType)
 	}
 	if in.Resize != 0 && (in.Resize < max(in.Shape.H, in.Shape.W) || in.Resize > maxSide) {
-		return fmt.Errorf("resize %d is less than the crop of %v or absurd", in.Resize, in.Shape)
+		return fmt.Errorf("resize %d is less than a side of the input, %v, or too large", in.Resize, in.Shape)
 	}
 	if err := in.Shape.check(); err != nil {
 		return err

@@ -51,7 +51,7 @@ func (w Window) checkPool(in Shape, most int) error {
 // checkTaps bounds the taps of an average pool.
 func (w Window) checkTaps() error {
 	if taps := int64(w.KH) * int64(w.KW); taps > MaxPoolTaps {
-		return fmt.Errorf("a mean of %d taps, want at most %d", taps, MaxPoolTaps)
+		return fmt.Errorf("an average pool of %d taps, want at most %d", taps, MaxPoolTaps)
 	}
 	return nil
 }
@@ -61,7 +61,7 @@ func (w Window) checkTaps() error {
 func checkPair(values, others Shape) error {
 	pixels := others.H == values.H && others.W == values.W
 	if !pixels && (others.H != 1 || others.W != 1) || others.C != values.C && others.C != 1 {
-		return fmt.Errorf("%v values with %v", values, others)
+		return fmt.Errorf("shapes %v and %v cannot be combined: the second must be equal to the first, or 1 in channels or pixels", values, others)
 	}
 	return nil
 }
@@ -70,7 +70,7 @@ func checkPair(values, others Shape) error {
 func checkIndex(index []int32, channels int) error {
 	for c, from := range index {
 		if from < -1 || int(from) >= channels {
-			return fmt.Errorf("channel %d is channel %d of %d", c, from, channels)
+			return fmt.Errorf("channel %d of the output is channel %d of an input with %d channels", c, from, channels)
 		}
 	}
 	return nil
@@ -80,7 +80,7 @@ func finite(what string, values []float32) error {
 	const exponent = 0x7f800000 // all ones in infinities and NaNs alone
 	for i, v := range values {
 		if math.Float32bits(v)&exponent == exponent {
-			return fmt.Errorf("%s[%d] is %v", what, i, v)
+			return fmt.Errorf("%s[%d] is %v, want a finite number", what, i, v)
 		}
 	}
 	return nil
@@ -105,7 +105,7 @@ func (w Weights) check(rows, n int) error {
 	}
 	switch {
 	case kinds > 1:
-		return errors.New("weights are both of one kind and another: binary, integer, real")
+		return errors.New("weights are of more than one kind: want either binary, integer or real ones")
 	case w.Int8 != nil:
 		if int64(len(w.Int8)) != int64(rows)*int64(n) {
 			return fmt.Errorf("%d weights, want %d×%d", len(w.Int8), rows, n)
@@ -165,13 +165,13 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	case err != nil:
 		return t, err
 	case c.Out < 1 || c.Out > maxChannels:
-		return t, fmt.Errorf("%d output channels", c.Out)
+		return t, fmt.Errorf("%d output channels are too few or too many", c.Out)
 	case c.Groups < 0 || c.Out%groups != 0 || t.shape.C%groups != 0:
 		return t, fmt.Errorf("%d groups do not divide %d input and %d output channels", c.Groups, t.shape.C, c.Out)
 	case c.PadValue < -1 || c.PadValue > 1:
 		return t, fmt.Errorf("padding value %d, want −1, 0 or +1", c.PadValue)
 	case c.PadValue != 0 && c.Pad != (Padding{}) && (t.kind != signValue || c.Weights.real()):
-		return t, fmt.Errorf("padding value %+d needs binary weights, or integer ones, on a binary input", c.PadValue)
+		return t, fmt.Errorf("padding value %+d needs binary or integer weights, and a binary input", c.PadValue)
 	}
 	if taps := int64(c.KH) * int64(c.KW) * int64(t.shape.C/groups); taps > maxValues {
 		return t, fmt.Errorf("%d taps, want at most %d", taps, maxValues)
@@ -179,7 +179,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	// Binary rows are one tap each, real ones run over all taps.
 	rows, n := c.Out*c.KH*c.KW, t.shape.C/groups
 	if int64(c.Out)*int64(c.KH)*int64(c.KW) > maxValues {
-		return t, fmt.Errorf("more than %d kernel rows", maxValues)
+		return t, fmt.Errorf("weights have more than %d rows of output channels × kernel height × kernel width", maxValues)
 	}
 	if err := c.Weights.check(rows, n); err != nil {
 		return t, err
@@ -193,7 +193,7 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 func (d Dense) output(in []valueType) (valueType, error) {
 	t := in[0]
 	if d.Out < 1 || d.Out > maxChannels {
-		return t, fmt.Errorf("%d outputs", d.Out)
+		return t, fmt.Errorf("%d outputs are too few or too many", d.Out)
 	}
 	if err := d.Weights.check(d.Out, t.shape.Values()); err != nil {
 		return t, err
@@ -245,7 +245,7 @@ func (a Affine) output(in []valueType) (valueType, error) {
 
 func (s Sign) output(in []valueType) (valueType, error) {
 	if s.Zero != ZeroIsPlus && s.Zero != ZeroIsMinus {
-		return in[0], errors.New("sign has no rule for 0")
+		return in[0], errors.New("sign has no rule for 0: want ZeroIsPlus or ZeroIsMinus")
 	}
 	return valueType{in[0].shape, signValue}, nil
 }
@@ -261,11 +261,11 @@ func (q Quantize) output(in []valueType) (valueType, error) {
 // checkLevels tests levels and their thresholds, one list for all channels or one each.
 func checkLevels(low, levels int, thresholds []float32, channels int) error {
 	if levels < 2 || levels > MaxLevels || low < -MaxLevels || low > MaxLevels+1-levels {
-		return fmt.Errorf("%d levels from %d, want 2 to %d of magnitudes up to %d", levels, low, MaxLevels, MaxLevels)
+		return fmt.Errorf("%d levels from %d on, want 2 to %d levels of magnitudes up to %d", levels, low, MaxLevels, MaxLevels)
 	}
 	n := levels - 1
 	if len(thresholds) != n && int64(len(thresholds)) != int64(n)*int64(channels) {
-		return fmt.Errorf("%d thresholds for %d levels and %d channels", len(thresholds), levels, channels)
+		return fmt.Errorf("%d thresholds for %d levels and %d channels, want one less than levels, for all channels or for each", len(thresholds), levels, channels)
 	}
 	for i := range thresholds {
 		if i%n > 0 && !(thresholds[i] >= thresholds[i-1]) {
@@ -338,7 +338,7 @@ func (Concat) output(in []valueType) (valueType, error) {
 		}
 	}
 	if channels > maxChannels {
-		return out, fmt.Errorf("%d channels, at most %d are possible", channels, maxChannels)
+		return out, fmt.Errorf("%d channels, at most %d are allowed", channels, maxChannels)
 	}
 	out.shape.C = int(channels)
 	return out, nil

@@ -243,7 +243,7 @@ func (lo *lowering) layer(i int, op Op, in []value) (value, error) {
 	case Channels:
 		return lo.move(i, &ChannelsStep{Index: op.Index}, in, !slices.Contains(op.Index, -1))
 	}
-	return v, fmt.Errorf("no lowering for %s", op.Kind())
+	return v, fmt.Errorf("layers of kind %s cannot be lowered", op.Kind())
 }
 
 // each replaces every value of a list by f of it.
@@ -312,7 +312,7 @@ func (lo *lowering) several(i int, op Op, in []value) (value, error) {
 	}
 	kind, ok := pairs[op.Kind()]
 	if !ok {
-		return in[0], fmt.Errorf("no lowering for %s", op.Kind())
+		return in[0], fmt.Errorf("layers of kind %s cannot be lowered", op.Kind())
 	}
 	return lo.join(i, &PairStep{kind}, in, false, Float32)
 }

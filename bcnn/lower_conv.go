@@ -186,7 +186,7 @@ func (lo *lowering) bordered(t int, conv *ConvStep) (int, error) {
 func (lo *lowering) begin(v value) (value, error) {
 	if lo.fused {
 		if b := lo.bound(v); v.conv.F32 == nil && v.conv.Int16 == nil && b > math.MaxInt32-1 {
-			return v, fmt.Errorf("sums of up to %d exceed %d", b, math.MaxInt32-1)
+			return v, fmt.Errorf("sums may reach %d, but must not exceed %d to fit into 32 bits", b, math.MaxInt32-1)
 		}
 		return v, nil
 	}
@@ -202,7 +202,7 @@ func (lo *lowering) begin(v value) (value, error) {
 func (lo *lowering) exact(v value) error {
 	const limit = 1 << 24
 	if b := lo.bound(v); v.conv.F32 == nil && !v.conv.whole() && b > limit {
-		return fmt.Errorf("sums of up to %d exceed %d", b, limit)
+		return fmt.Errorf("sums may reach %d, but float32 holds all integers only up to %d", b, limit)
 	}
 	return nil
 }

@@ -36,11 +36,11 @@ func (p *Plan) Check() error {
 func (p *Plan) check() error {
 	switch {
 	case len(p.Tensors) == 0:
-		return errors.New("no tensors")
+		return errors.New("it has no tensors")
 	case len(p.Inputs) == 0:
-		return errors.New("no inputs")
+		return errors.New("it has no inputs")
 	case len(p.Outputs) == 0:
-		return errors.New("no outputs")
+		return errors.New("it has no outputs")
 	}
 	for i, t := range p.Tensors {
 		if err := t.check(); err != nil {
@@ -48,7 +48,7 @@ func (p *Plan) check() error {
 		}
 	}
 	if len(p.Inputs) > len(p.Tensors) {
-		return fmt.Errorf("%d tensors for %d inputs", len(p.Tensors), len(p.Inputs))
+		return fmt.Errorf("it has %d tensors, less than its %d inputs", len(p.Tensors), len(p.Inputs))
 	}
 	written := make([]bool, len(p.Tensors))
 	for i, want := range p.Inputs {
@@ -63,7 +63,7 @@ func (p *Plan) check() error {
 	isOutput := make([]bool, len(p.Tensors))
 	for _, t := range p.Outputs {
 		if t < len(p.Inputs) || t >= len(written) || !written[t] || p.Tensors[t].DType != Float32 || isOutput[t] {
-			return fmt.Errorf("output tensor %d is not written, not float32, an input, or an output already", t)
+			return fmt.Errorf("output tensor %d must be float32, written by a step, and not another output, too", t)
 		}
 		isOutput[t] = true
 	}
@@ -85,7 +85,7 @@ func (p *Plan) checkSteps(written []bool) error {
 			}
 		}
 		if s.Out < 1 || s.Out >= len(p.Tensors) || written[s.Out] {
-			return fail(fmt.Errorf("it cannot write tensor %d", s.Out))
+			return fail(fmt.Errorf("it writes tensor %d, which does not exist, is an input, or is written already", s.Out))
 		}
 		written[s.Out] = true
 		if err := p.checkStep(s); err != nil {
@@ -102,17 +102,17 @@ func checkInputs(s Step) error {
 	switch s.Op.(type) {
 	case *ConcatStep:
 		if len(s.In) < 2 {
-			return fmt.Errorf("%d inputs, want 2 or more", len(s.In))
+			return fmt.Errorf("it has %d inputs, want 2 or more", len(s.In))
 		}
 		return nil
 	case *AddStep, *PairStep, *MatMulStep:
 		if len(s.In) != 2 {
-			return fmt.Errorf("%d inputs, want 2", len(s.In))
+			return fmt.Errorf("it has %d inputs, want 2", len(s.In))
 		}
 		return nil
 	}
 	if len(s.In) != 1 {
-		return fmt.Errorf("%d inputs, want 1", len(s.In))
+		return fmt.Errorf("it has %d inputs, want 1", len(s.In))
 	}
 	return nil
 }
@@ -120,10 +120,10 @@ func checkInputs(s Step) error {
 func (t PlanTensor) check() error {
 	if min(t.Shape.H, t.Shape.W, t.Shape.C) < 1 || max(t.Shape.H, t.Shape.W, t.Shape.C) > maxDim ||
 		num.Product(t.Shape.H, t.Shape.W, t.Shape.C, 8) > maxTensor {
-		return fmt.Errorf("shape %v", t.Shape)
+		return fmt.Errorf("shape %v is empty or too large", t.Shape)
 	}
 	if t.DType != Uint8 && t.DType != Bits && t.DType != Float32 {
-		return fmt.Errorf("type %v", t.DType)
+		return fmt.Errorf("unknown type %v", t.DType)
 	}
 	return nil
 }
@@ -141,7 +141,7 @@ func (p *Plan) checkStep(s Step) error {
 	}
 	op, ok := s.Op.(checkedStep)
 	if !ok {
-		return Unsupported(fmt.Sprintf("operation %T", s.Op))
+		return Unsupported(fmt.Sprintf("unknown operation %T", s.Op))
 	}
 	in := make([]PlanTensor, len(s.In))
 	for i, t := range s.In {
@@ -156,7 +156,7 @@ func (p *Plan) checkStep(s Step) error {
 	case !types:
 		return Unsupported(fmt.Sprintf("%s from %v to %v", s.Kind(), in[0].DType, out.DType))
 	case err == nil && out.Shape != shape:
-		return fmt.Errorf("output shape %v, want %v", out.Shape, shape)
+		return fmt.Errorf("its output has shape %v, want %v", out.Shape, shape)
 	}
 	return err
 }

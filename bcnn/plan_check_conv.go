@@ -19,7 +19,7 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 		return Shape{}, err
 	}
 	if op.InPlanes > 1 && in.DType != Bits || op.OutPlanes > 1 && (in.DType != Bits || out.DType != Bits) {
-		return Shape{}, fmt.Errorf("planes from %v to %v", in.DType, out.DType)
+		return Shape{}, fmt.Errorf("several planes need tensors of bits, but it reads %v and writes %v", in.DType, out.DType)
 	}
 	in.Shape = op.Image(in.Shape)
 	if err := op.checkGeometry(in); err != nil {
@@ -27,7 +27,7 @@ func (op *ConvStep) check(in, out PlanTensor) (Shape, error) {
 	}
 	shape := op.Window.Output(in.Shape, op.Out)
 	if op.Dense && (shape.Pixels() != 1 || op.KH != in.Shape.H || op.KW != in.Shape.W || op.Pad != (Padding{}) || op.Groups != 1) {
-		return Shape{}, errors.New("a dense layer whose window is not the whole input")
+		return Shape{}, errors.New("a dense layer needs a window of its whole input, no padding and one group")
 	}
 	if err := op.checkWeights(in, out); err != nil {
 		return Shape{}, err
@@ -46,16 +46,16 @@ func (op *ConvStep) checkGeometry(in PlanTensor) error {
 		return err
 	}
 	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
-		return fmt.Errorf("%d groups of %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
+		return fmt.Errorf("%d groups do not fit %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
 	}
 	if op.Parts < 0 || in.Shape.C/op.Groups%max(op.Parts, 1) != 0 {
-		return fmt.Errorf("%d parts of weights for %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
+		return fmt.Errorf("%d parts of weights do not divide %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
 	}
 	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
 		return fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
 	}
 	if op.PadValue != 0 && in.DType != Bits {
-		return fmt.Errorf("padding value %d of %v", op.PadValue, in.DType)
+		return fmt.Errorf("padding value %d needs an input of bits, not %v", op.PadValue, in.DType)
 	}
 	return nil
 }
@@ -64,7 +64,7 @@ func (op *ConvStep) checkGeometry(in PlanTensor) error {
 func (op *ConvStep) checkResult(in, out PlanTensor, shape Shape) (Shape, error) {
 	if out.DType == Float32 {
 		if op.Threshold != nil || op.Pool != nil {
-			return Shape{}, errors.New("a threshold or a pool for float32 output")
+			return Shape{}, errors.New("an output of float32 takes no threshold and no pool")
 		}
 		if err := checkScale(op.Scale, op.Shift, op.Out); err != nil {
 			return Shape{}, err
@@ -72,11 +72,11 @@ func (op *ConvStep) checkResult(in, out PlanTensor, shape Shape) (Shape, error) 
 		return shape, op.Activation.checkFused(op.Out)
 	}
 	if op.Scale != nil || op.Shift != nil || op.Activation.Kind != ActivationNone {
-		return Shape{}, errors.New("a scale or an activation for bits")
+		return Shape{}, errors.New("an output of bits takes no scale, shift or activation")
 	}
 	if op.Pool != nil {
 		if op.Pool.KH < 1 || op.Pool.KW < 1 || op.Pool.Pad != (Padding{}) {
-			return Shape{}, fmt.Errorf("pool %+v", *op.Pool)
+			return Shape{}, fmt.Errorf("pool %+v needs a kernel of at least 1×1 and no padding", *op.Pool)
 		}
 		shape.H /= op.Pool.KH
 		shape.W /= op.Pool.KW
@@ -107,7 +107,7 @@ const maxTapsInt8 = math.MaxInt32 / (255 * 128)
 func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	group := in.Shape.C / op.Groups
 	if op.whole() && (in.DType != Uint8 || out.DType != Float32) {
-		return fmt.Errorf("integer weights from %v to %v", in.DType, out.DType)
+		return fmt.Errorf("integer weights need an input of uint8 and an output of float32, not %v and %v", in.DType, out.DType)
 	}
 	if in.DType == Float32 {
 		if want := num.Product(op.Out, op.KH, op.KW, group); len(op.F32) != want || len(op.Bias) != op.Out {
@@ -118,16 +118,16 @@ func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 	taps := num.Product(op.KH, op.KW, group)
 	if op.Int16 != nil {
 		if want := num.Product(op.Out, taps); len(op.Int16) != want || op.Int8 != nil || op.Bits != nil {
-			return fmt.Errorf("%d weights of 16 bits, want %d, %d of 8 bits and %d words of bits", len(op.Int16), want, len(op.Int8), len(op.Bits))
+			return fmt.Errorf("%d weights of 16 bits, want %d; besides %d of 8 bits and %d words of bits, want none", len(op.Int16), want, len(op.Int8), len(op.Bits))
 		}
 		if sum := largestSum(op.Int16, taps); sum > math.MaxInt32/255 {
-			return fmt.Errorf("sums of 255 times weights of %d in all do not fit into 32 bits", sum)
+			return fmt.Errorf("weights of one output add up to %d in magnitude: 255 times that does not fit into 32 bits", sum)
 		}
 		return nil
 	}
 	if op.Int8 != nil {
 		if want := num.Product(op.Out, taps); len(op.Int8) != want || op.Bits != nil {
-			return fmt.Errorf("%d weights of 8 bits, want %d, and %d words of bits", len(op.Int8), want, len(op.Bits))
+			return fmt.Errorf("%d weights of 8 bits, want %d; besides %d words of bits, want none", len(op.Int8), want, len(op.Bits))
 		}
 		if taps > maxTapsInt8 {
 			return fmt.Errorf("sums of %d taps do not fit into 32 bits", taps)
@@ -141,7 +141,7 @@ func (op *ConvStep) checkWeights(in, out PlanTensor) error {
 		return fmt.Errorf("weights: %w", err)
 	}
 	if op.Offset != nil && in.DType != Bits {
-		return fmt.Errorf("offsets of sums of %v", in.DType)
+		return fmt.Errorf("offsets of sums need an input of bits, not %v", in.DType)
 	}
 	// The sums, and what they are computed from, must fit into int32.
 	largest := 2 * op.largest()
@@ -173,7 +173,7 @@ const maxOffset = 1 << 24
 
 func (op *ConvStep) checkBorder(in, out Shape) error {
 	if op.Offset != nil && len(op.Offset) != op.Out {
-		return fmt.Errorf("%d offsets of %d outputs", len(op.Offset), op.Out)
+		return fmt.Errorf("%d offsets for %d outputs, want one for each", len(op.Offset), op.Out)
 	}
 	for _, v := range op.Offset {
 		if v < -maxOffset || v > maxOffset {
@@ -183,26 +183,26 @@ func (op *ConvStep) checkBorder(in, out Shape) error {
 	b := op.Border
 	if b == nil {
 		if op.Offset != nil {
-			return errors.New("no border for offsets")
+			return errors.New("offsets need a border")
 		}
 		if op.PadValue == op.zeroBits() || !op.Window.ReadsPadding(in, out) {
 			return nil
 		}
-		return fmt.Errorf("no border for padding with %d", op.PadValue)
+		return fmt.Errorf("padding with %d needs a border", op.PadValue)
 	}
 	if len(b.Row) != out.H || len(b.Col) != out.W || b.Rows < 1 || b.Cols < 1 ||
 		len(b.Correction) != num.Product(b.Rows, b.Cols, op.Out) {
-		return fmt.Errorf("border of %d×%d positions, %d×%d classes and %d corrections for output %v",
+		return fmt.Errorf("a border of %d×%d positions, %d×%d classes and %d corrections does not fit an output of %v",
 			len(b.Row), len(b.Col), b.Rows, b.Cols, len(b.Correction), out)
 	}
 	for _, r := range b.Row {
 		if r < 0 || r >= b.Rows {
-			return fmt.Errorf("border row class %d of %d", r, b.Rows)
+			return fmt.Errorf("border row class %d does not exist among %d", r, b.Rows)
 		}
 	}
 	for _, c := range b.Col {
 		if c < 0 || c >= b.Cols {
-			return fmt.Errorf("border column class %d of %d", c, b.Cols)
+			return fmt.Errorf("border column class %d does not exist among %d", c, b.Cols)
 		}
 	}
 	taps := num.Product(op.KH, op.KW, in.C/op.Groups)
@@ -212,7 +212,7 @@ func (op *ConvStep) checkBorder(in, out Shape) error {
 	}
 	for _, v := range b.Correction {
 		if int(v) < -most || int(v) > most {
-			return fmt.Errorf("border correction %d of a sum of %d taps", v, taps)
+			return fmt.Errorf("border correction %d is too large for a sum of %d taps", v, taps)
 		}
 	}
 	return nil

@@ -20,7 +20,7 @@ func (op *BinarizeStep) check(channels int) (int, error) {
 		out = 3
 	case SchemeMinMax:
 	default:
-		return 0, Unsupported(fmt.Sprintf("scheme %q", op.Scheme))
+		return 0, Unsupported(fmt.Sprintf("unknown scheme %q", op.Scheme))
 	}
 	if (op.Scheme == SchemeGrey || op.Scheme == SchemeLBP) && channels != 1 && channels != 3 {
 		return 0, fmt.Errorf("scheme %s of %d channels, want 1 or 3", op.Scheme, channels)
@@ -42,7 +42,7 @@ func (t *Threshold) check(integer bool, channels int) error {
 // checkPlanes tests the thresholds of so many planes.
 func (t *Threshold) checkPlanes(integer bool, channels, planes int) error {
 	if t == nil {
-		return errors.New("no threshold")
+		return errors.New("it has no threshold")
 	}
 	have := len(t.F32)
 	if integer {
@@ -63,7 +63,7 @@ func (t *Threshold) checkPlanes(integer bool, channels, planes int) error {
 // checkPlanes tests a number of planes, in so many rows.
 func checkPlanes(planes, rows int) error {
 	if planes < 0 || planes > MaxPlanes || rows%max(planes, 1) != 0 {
-		return fmt.Errorf("%d planes in %d rows, at most %d are supported", planes, rows, MaxPlanes)
+		return fmt.Errorf("%d planes do not divide %d rows, or are more than %d", planes, rows, MaxPlanes)
 	}
 	return nil
 }
@@ -73,7 +73,7 @@ func checkFlip(flip []uint64, channels int) error {
 		return nil
 	}
 	if len(flip) != bits.Words(channels) {
-		return fmt.Errorf("flip mask of %d words for %d channels", len(flip), channels)
+		return fmt.Errorf("a flip mask of %d words does not fit %d channels", len(flip), channels)
 	}
 	if err := bits.CheckPadding(flip, channels); err != nil {
 		return fmt.Errorf("flip mask: %w", err)
@@ -83,7 +83,7 @@ func checkFlip(flip []uint64, channels int) error {
 
 func checkScale(scale, shift []float32, channels int) error {
 	if len(scale) != len(shift) || scale != nil && len(scale) != channels {
-		return fmt.Errorf("%d scales and %d shifts for %d channels", len(scale), len(shift), channels)
+		return fmt.Errorf("%d scales and %d shifts for %d channels, want one of each for each channel, or none", len(scale), len(shift), channels)
 	}
 	return nil
 }
@@ -100,7 +100,7 @@ func (op *MaxPoolStep) check(in PlanTensor) (Shape, error) {
 		return Shape{}, err
 	}
 	if (op.Flip != nil || k > 1) && in.DType != Bits {
-		return Shape{}, errors.New("a flip mask or planes, but no bits")
+		return Shape{}, errors.New("a flip mask and planes need an input of bits")
 	}
 	shape := w.Output(in.Shape, in.Shape.C)
 	shape.H *= k

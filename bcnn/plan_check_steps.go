@@ -60,7 +60,7 @@ func (op *QuantizeStep) output(in []PlanTensor, out PlanTensor) (types bool, sha
 func (op *AddStep) output(in []PlanTensor, out PlanTensor) (types bool, shape Shape, err error) {
 	err = op.Activation.checkFused(in[0].Shape.C)
 	if in[0].Shape != in[1].Shape {
-		err = fmt.Errorf("it adds %v and %v", in[0].Shape, in[1].Shape)
+		err = fmt.Errorf("it adds %v and %v, whose shapes differ", in[0].Shape, in[1].Shape)
 	}
 	return floats(in, out), in[0].Shape, err
 }
@@ -82,7 +82,7 @@ func (op *ConcatStep) output(in []PlanTensor, out PlanTensor) (types bool, shape
 	for _, other := range in[1:] {
 		types = types && other.DType == in[0].DType
 		if other.Shape.H != shape.H || other.Shape.W != shape.W {
-			err = fmt.Errorf("it joins %v and %v", in[0].Shape, other.Shape)
+			err = fmt.Errorf("it joins %v and %v, whose heights or widths differ", in[0].Shape, other.Shape)
 		}
 		shape.C = num.Sum(shape.C, other.Shape.C)
 	}
@@ -93,7 +93,7 @@ func (op *ChannelsStep) output(in []PlanTensor, out PlanTensor) (types bool, sha
 	shape = in[0].Shape
 	shape.C = len(op.Index)
 	if err = checkIndex(op.Index, in[0].Shape.C); err == nil && in[0].DType == Bits && slices.Contains(op.Index, -1) {
-		err = errors.New("a channel of zeros in bits")
+		err = errors.New("bits have no channel of zeros")
 	}
 	return moves(in[0], out), shape, err
 }
@@ -101,7 +101,7 @@ func (op *ChannelsStep) output(in []PlanTensor, out PlanTensor) (types bool, sha
 func (op *PixelsStep) output(in []PlanTensor, out PlanTensor) (types bool, shape Shape, err error) {
 	shape, err = Pixels(*op).shape(in[0].Shape)
 	if err == nil && in[0].DType == Bits && !Pixels(*op).keepsSigns() {
-		err = fmt.Errorf("pixels of %v in bits", op.Fill)
+		err = fmt.Errorf("bits cannot be filled with pixels of %v", op.Fill)
 	}
 	return moves(in[0], out), shape, err
 }

@@ -240,9 +240,9 @@ func TestSumsThatOverflowAreRefused(t *testing.T) {
 	}
 	require.NoError(t, lower(bytes(104), false))
 	require.NoError(t, lower(bytes(151), false))
-	require.ErrorContains(t, lower(bytes(103), false), `layer "layer0000001": sums of up to 2161705392 exceed 2147483646`)
-	require.ErrorContains(t, lower(bytes(152), false), "sums of up to 2161705392 exceed 2147483646")
-	require.ErrorContains(t, lower(bytes(104), true), "sums of up to 2147483646 exceed 16777216")
+	require.ErrorContains(t, lower(bytes(103), false), `layer "layer0000001": sums may reach 2161705392, but must not exceed 2147483646 to fit into 32 bits`)
+	require.ErrorContains(t, lower(bytes(152), false), "sums may reach 2161705392, but must not exceed 2147483646 to fit into 32 bits")
+	require.ErrorContains(t, lower(bytes(104), true), "sums may reach 2147483646, but float32 holds all integers only up to 16777216")
 
 	// 2²⁴ bits, in two groups; float32 holds no odd numbers beyond.
 	bits := func(w int) *bcnn.Network {
@@ -254,7 +254,7 @@ func TestSumsThatOverflowAreRefused(t *testing.T) {
 		return n
 	}
 	require.NoError(t, lower(bits(512), true))
-	require.ErrorContains(t, lower(bits(513), true), "sums of up to 16809984 exceed 16777216")
+	require.ErrorContains(t, lower(bits(513), true), "sums may reach 16809984, but float32 holds all integers only up to 16777216")
 	require.NoError(t, lower(bits(513), false))
 }
 

@@ -74,16 +74,16 @@ func (s *Source) check(of Shape) error {
 	}
 	rest := s.Elements(of)
 	if s.Scale != 0 && (!(s.Scale > 0) || s.Scale > math.MaxFloat32 || s.Type != SourceInt8 && s.Type != SourceUint8) {
-		return fmt.Errorf("the source has a scale of %v, want more than 0, and 8-bit integers", s.Scale)
+		return fmt.Errorf("the source has a scale of %v, want a finite number above 0, and a type of 8-bit integers", s.Scale)
 	}
 	switch s.Type {
 	case SourceValues, SourceInt32, SourceInt64:
 		if s.Offset != 0 {
-			return fmt.Errorf("the source has an offset of %d, and no 8-bit integers", s.Offset)
+			return fmt.Errorf("the source has an offset of %d, which only 8-bit integers may have", s.Offset)
 		}
 	case SourceBits:
 		if s.Offset != 0 || s.ChannelsFirst || len(s.Dims) == 0 || s.Dims[len(s.Dims)-1] != rest/of.Pixels() {
-			return fmt.Errorf("the words of the source, %v, are not those of %v", s.Dims, of)
+			return fmt.Errorf("the source's dimensions of packed words, %v, do not fit %v", s.Dims, of)
 		}
 	case SourceInt8, SourceUint8:
 		if s.Offset < -255 || s.Offset > 255 {
@@ -94,12 +94,12 @@ func (s *Source) check(of Shape) error {
 	}
 	for _, d := range s.Dims {
 		if d < 1 || rest%d != 0 {
-			return fmt.Errorf("the dimensions %v of the source are not those of %v", s.Dims, of)
+			return fmt.Errorf("the dimensions %v of the source do not fit %v", s.Dims, of)
 		}
 		rest /= d
 	}
 	if rest != 1 {
-		return fmt.Errorf("the dimensions %v of the source are not those of %v", s.Dims, of)
+		return fmt.Errorf("the dimensions %v of the source do not fit %v", s.Dims, of)
 	}
 	return nil
 }

@@ -97,7 +97,7 @@ func (p Pixels) shape(in Shape) (Shape, error) {
 		return Shape{}, err
 	}
 	if p.BlockH < 1 || p.BlockW < 1 || in.C%num.Product(p.BlockH, p.BlockW) != 0 {
-		return Shape{}, fmt.Errorf("blocks of %d×%d pixels of %d channels", p.BlockH, p.BlockW, in.C)
+		return Shape{}, fmt.Errorf("blocks of %d×%d pixels do not divide %d channels", p.BlockH, p.BlockW, in.C)
 	}
 	out := Shape{H: len(p.Rows), W: len(p.Cols), C: in.C / (p.BlockH * p.BlockW)}
 	if err := checkPositions("row", p.Rows, -1, num.Product(in.H, p.BlockH)); err != nil {
@@ -109,11 +109,11 @@ func (p Pixels) shape(in Shape) (Shape, error) {
 // checkPositions tests rows or columns, which are from least on, of so many.
 func checkPositions(what string, list []int32, least int32, size int) error {
 	if len(list) == 0 {
-		return fmt.Errorf("no %ss", what)
+		return fmt.Errorf("the list of %ss is empty", what)
 	}
 	for i, from := range list {
 		if from < least || int(from) >= size {
-			return fmt.Errorf("%s %d is %s %d of %d", what, i, what, from, size)
+			return fmt.Errorf("%s %d of the output is %s %d of an input with %d", what, i, what, from, size)
 		}
 	}
 	return nil
@@ -131,7 +131,7 @@ func (p Pixels) output(in []valueType) (valueType, error) {
 // check tests the taps along a dimension of the input and returns their number.
 func (t Taps) check(what string, size int) (int, error) {
 	if t.N < 1 || t.N > maxSide || len(t.Index)%t.N != 0 || len(t.Weight) != len(t.Index) {
-		return 0, fmt.Errorf("%d taps of %d %ss each, with %d weights", len(t.Index), t.N, what, len(t.Weight))
+		return 0, fmt.Errorf("%d taps, %d for each of the %ss, do not fit %d weights", len(t.Index), t.N, what, len(t.Weight))
 	}
 	if err := finite("weight", t.Weight); err != nil {
 		return 0, err
@@ -157,7 +157,7 @@ func (r Resample) output(in []valueType) (valueType, error) {
 // shape checks against the shape of the input and returns that of the output.
 func (t TopK) shape(in Shape) (Shape, error) {
 	if t.K < 1 || t.K > in.C {
-		return Shape{}, fmt.Errorf("the %d largest of %d channels", t.K, in.C)
+		return Shape{}, fmt.Errorf("K is %d, want 1 to the number of channels, %d", t.K, in.C)
 	}
 	if int64(t.K)*int64(in.C) > maxTopK {
 		return Shape{}, errors.New("the product of K and the number of channels is more than 2²⁴")

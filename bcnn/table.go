@@ -32,20 +32,20 @@ func (t *TableStep) Of(channel int) []float32 {
 // check returns the shape of the output.
 func (t *TableStep) check(in Shape, out DType) (Shape, error) {
 	if len(t.Values) != TableSize && int64(len(t.Values)) != TableSize*int64(in.C) {
-		return in, fmt.Errorf("%d values of bytes of %d channels", len(t.Values), in.C)
+		return in, fmt.Errorf("%d values of bytes for %d channels, want 256 for all channels or for each", len(t.Values), in.C)
 	}
 	if out != Bits && t.Planes != 0 {
-		return in, fmt.Errorf("%d planes of %v", t.Planes, out)
+		return in, fmt.Errorf("%d planes need an output of bits, not %v", t.Planes, out)
 	}
 	if err := checkPlanes(t.Planes, 0); err != nil {
 		return in, err
 	}
-	planes, numbers, what := max(t.Planes, 1), TableSize, "no byte"
+	planes, numbers, what := max(t.Planes, 1), TableSize, "not a byte"
 	switch out {
 	case Float32:
 		return in, nil
 	case Bits:
-		numbers, what = 1<<planes, fmt.Sprintf("no number of %d planes", planes)
+		numbers, what = 1<<planes, fmt.Sprintf("not a number of %d planes", planes)
 	}
 	for i, v := range t.Values {
 		if !(v >= 0 && v < float32(numbers)) || v != float32(int(v)) {

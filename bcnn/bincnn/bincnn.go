@@ -160,7 +160,7 @@ func (f file) load(dir place) ([]uint32, error) {
 
 func (f file) decode(data []byte) ([]uint32, error) {
 	if size := 4 * f.words; len(data) < size {
-		return nil, fmt.Errorf("%d bytes, want %d", len(data), size)
+		return nil, fmt.Errorf("the file has only %d bytes, want %d", len(data), size)
 	}
 	words := make([]uint32, f.words)
 	for i := range words {
@@ -181,7 +181,7 @@ func checkPlain(dir place, packed []uint32) error {
 	}
 	for i, v := range values {
 		if int32(v) != int32(2*(packed[i/taps]>>(taps-1-i%taps)&1))-1 {
-			return files.Name(dir.path(plain.name), errors.New("differs from "+conv1.name))
+			return files.Name(dir.path(plain.name), errors.New("its weights differ from those of "+conv1.name))
 		}
 	}
 	return nil

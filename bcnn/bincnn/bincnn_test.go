@@ -124,7 +124,7 @@ func TestBadFilesAreNamed(t *testing.T) {
 		path, err = change(func(b []byte) []byte { return append(b, 0) })
 		require.ErrorContains(t, err, path+": ")
 		path, err = change(func([]byte) []byte { return nil })
-		require.ErrorContains(t, err, path+": 0 bytes, want")
+		require.ErrorContains(t, err, path+": the file has only 0 bytes, want")
 		if name != d1.name { // uses all bits of a word
 			path, err = change(func(b []byte) []byte { b[3] ^= 0x80; return b })
 			require.ErrorContains(t, err, path+": ")
@@ -144,7 +144,7 @@ func TestBadFilesAreNamed(t *testing.T) {
 	f[conv1.name][0] ^= 1 // the last tap of the first kernel
 	dir := f.write(t)
 	_, err = Load(t.Context(), dir, Thresh)
-	require.EqualError(t, err, filepath.Join(dir, plain.name)+": differs from "+conv1.name)
+	require.EqualError(t, err, filepath.Join(dir, plain.name)+": its weights differ from those of "+conv1.name)
 }
 
 // FuzzLoad changes one of the files. Whatever loads is a network that lowers.

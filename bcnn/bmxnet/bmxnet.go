@@ -208,7 +208,7 @@ func (p place) params(symbol, name string) (string, error) {
 	case 1:
 		return p.join(p.dir(symbol), found[0]), nil
 	case 0:
-		return "", fmt.Errorf("there are no weights beside it, %s; Options.Params, or --params of bcnn convert, names them", text.Quote(name+"-0000.params"))
+		return "", fmt.Errorf("there are no weights beside it, such as %s; name them with Options.Params, or 'bcnn convert --params'", text.Quote(name+"-0000.params"))
 	}
 	const most = 20
 	rest := ""
@@ -218,7 +218,7 @@ func (p place) params(symbol, name string) (string, error) {
 	for i, f := range found {
 		found[i] = text.Escape(f)
 	}
-	return "", fmt.Errorf("several files of weights are beside it: %s%s; Options.Params, or --params of bcnn convert, chooses one", strings.Join(found, ", "), rest)
+	return "", fmt.Errorf("several files of weights are beside it: %s%s; choose one with Options.Params, or 'bcnn convert --params'", strings.Join(found, ", "), rest)
 }
 
 // What an import may spend: base units, and perByte for each byte of the files. A bit
@@ -239,9 +239,9 @@ func begin(ctx context.Context, symbol, params int64, opts Options) (*importer, 
 	}
 	switch {
 	case symbol > maxSymbol:
-		return nil, fmt.Errorf("the graph has %d bytes, at most %d are read", symbol, maxSymbol)
+		return nil, fmt.Errorf("the graph has %d bytes, at most %d are supported", symbol, maxSymbol)
 	case params > limits.FileBytes-symbol:
-		return nil, fmt.Errorf("graph and weights have more than the %d bytes that are allowed", limits.FileBytes)
+		return nil, fmt.Errorf("graph and weights have more than %d bytes; Limits.FileBytes allows more", limits.FileBytes)
 	case opts.InputType != 0 && opts.InputType != bcnn.Uint8 && opts.InputType != bcnn.Float32:
 		return nil, fmt.Errorf("the type of the input is %v, want uint8 or float32", opts.InputType)
 	}

@@ -88,11 +88,11 @@ func constantMean(im *importer, n *node, a array) array {
 	at := n.attributes()
 	axis := at.list("axis", -maxDims, maxDims)
 	if !slices.Equal(axis, []int{0}) || !at.flag("exclude", false) || !at.flag("keepdims", false) {
-		try.Failf("a mean of weights is supported with axis 0, exclude and keepdims")
+		try.Failf("a mean of weights is supported only with axis=0, exclude=True and keepdims=True")
 	}
 	values := try.Value(a.floats(im.budget))
 	if len(a.dims) == 0 || len(values) == 0 {
-		try.Failf("a mean of no values")
+		try.Failf("a mean of no values is undefined")
 	}
 	dims, each := make([]int, len(a.dims)), len(values)/a.dims[0]
 	for i := range dims {
@@ -120,12 +120,12 @@ func turned(n *node, a array) array {
 		}
 	}
 	if longer > 1 || len(axes) != len(a.dims) {
-		try.Failf("a transpose of weights of %v is not supported", a.dims)
+		try.Failf("a transpose of weights of shape %v is not supported", a.dims)
 	}
 	dims := make([]int, len(axes))
 	for i, axis := range axes {
 		if axis >= len(a.dims) || slices.Contains(axes[:i], axis) {
-			try.Failf("axes is %s, want each of %d once", text.Quote(n.attrs["axes"]), len(a.dims))
+			try.Failf("axes is %s, want each of the %d dimensions once", text.Quote(n.attrs["axes"]), len(a.dims))
 		}
 		dims[i] = a.dims[axis]
 	}
@@ -178,7 +178,7 @@ func (im *importer) perChannel(a array, v value) []float32 {
 	}
 	for i, d := range a.dims {
 		if d != 1 && (i != channels || d != v.shape.C) || len(a.dims) > 4 {
-			try.Failf("weights of %v beside %v are not supported, want one, or one for each channel", a.dims, v.shape)
+			try.Failf("weights of shape %v do not fit values of %v: want one weight, or one for each channel", a.dims, v.shape)
 		}
 	}
 	return try.Value(a.floats(im.budget))

@@ -34,7 +34,7 @@ func TestObstaclesOnce(t *testing.T) {
 		"weights that are none": {func(g *graph) {
 			s := g.op("mean", attributes2("axis", 1), g.param("arg:", 4, 2))
 			g.op("FullyConnected", attributes2("num_hidden", 2, "no_bias", 1), 0, s)
-		}, shape, []string{"mean2: a mean of weights is supported with axis 0, exclude and keepdims"}},
+		}, shape, []string{"mean2: a mean of weights is supported only with axis=0, exclude=True and keepdims=True"}},
 		"an input of no size, read twice": {func(g *graph) {
 			g.op("elemwise_add", nil, g.op("relu", nil, 0), g.op("tanh", nil, 0))
 		}, Options{}, []string{"data: the file does not say how large it is"}},
@@ -56,7 +56,7 @@ func TestObstaclesOnce(t *testing.T) {
 			g.op("softmax", nil)
 			g.op("relu", nil)
 			g.op("tanh", nil)
-		}, shape, []string{"relu3: it stands behind a softmax, which is the end of a network", "tanh4: it stands behind a softmax, which is the end of a network"}},
+		}, shape, []string{"relu3: it follows a softmax, which must be the last layer", "tanh4: it follows a softmax, which must be the last layer"}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			g := newGraph()
@@ -156,9 +156,9 @@ func TestExactLimits(t *testing.T) {
 		want   string
 	}{
 		{bcnn.Limits{FileBytes: files}, ""},
-		{bcnn.Limits{FileBytes: files - 1}, "graph and weights have more than the"},
+		{bcnn.Limits{FileBytes: files - 1}, "graph and weights have more than"},
 		{bcnn.Limits{Layers: len(g.nodes)}, ""},
-		{bcnn.Limits{Layers: len(g.nodes) - 1}, "the graph has more than the 4 nodes that are allowed"},
+		{bcnn.Limits{Layers: len(g.nodes) - 1}, "the graph has more than 4 nodes; Limits.Layers allows more"},
 		{bcnn.Limits{TensorBytes: 120 * 4}, ""},
 		{bcnn.Limits{TensorBytes: 120*4 - 1}, "is too large"},
 	} {
@@ -183,12 +183,12 @@ func TestExactLimits(t *testing.T) {
 	require.NoError(t, err)
 	opts.Limits.TensorBytes--
 	_, _, err = Decode(t.Context(), g.symbol(), g.file(), opts)
-	require.ErrorContains(t, err, "a feature map of 6×6×4 takes 576 bytes, at most 575 are allowed")
+	require.ErrorContains(t, err, "a feature map of 6×6×4 takes 576 bytes, at most 575 are allowed; Limits.TensorBytes allows more")
 	// As large as a graph may be, and larger by one.
 	_, _, err = Decode(t.Context(), []byte(strings.Repeat("x", maxSymbol)), nil, shape)
 	require.ErrorContains(t, err, "not a graph of MXNet")
 	_, _, err = Decode(t.Context(), []byte(strings.Repeat("x", maxSymbol+1)), nil, shape)
-	require.ErrorContains(t, err, "the graph has 8388609 bytes, at most 8388608 are read")
+	require.ErrorContains(t, err, "the graph has 8388609 bytes, at most 8388608 are supported")
 }
 
 // Sums of products are exact as long as float32 holds every one of them.
@@ -216,7 +216,7 @@ func TestSumsOfProducts(t *testing.T) {
 // What bits of activations and of weights go together, packed and not.
 func TestPrecisions(t *testing.T) {
 	const act, weights, real, packed = "activations of %d bits are not supported, want act_bit 1 to 8, or 32", "weights of %[2]d bits are not supported, want weight_bit 1 to 7, or 32",
-		"activations of few bits with real weights", "packed weights of several bits, or for activations of several"
+		"activations of few bits are not supported with real weights", "packed weights are supported only with 1 bit"
 	for _, c := range []struct {
 		act, weight int
 		packed      bool
@@ -249,10 +249,10 @@ func TestPrecisions(t *testing.T) {
 		g.params[0].values[i] = 0
 	}
 	_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
-	require.ErrorContains(t, err, "its weights are all 0, or no numbers")
+	require.ErrorContains(t, err, "its weights are all 0 or NaN")
 	g.params[0].values[3] = math.NaN()
 	_, _, err = Decode(t.Context(), g.symbol(), g.file(), shape)
-	require.ErrorContains(t, err, "its weights are all 0, or no numbers")
+	require.ErrorContains(t, err, "its weights are all 0 or NaN")
 	g.params[0].values[3] = -1e-30
 	_, _, err = Decode(t.Context(), g.symbol(), g.file(), shape)
 	require.NoError(t, err)
@@ -270,7 +270,7 @@ func TestSumsOfBits(t *testing.T) {
 		if inputs == maxExact {
 			require.NoError(t, err)
 		} else {
-			require.ErrorContains(t, err, "sums of 8388640 products")
+			require.ErrorContains(t, err, "sums of 8388640 products are not exact in float32")
 		}
 	}
 }
@@ -285,7 +285,7 @@ func TestLimitOfLayers(t *testing.T) {
 		if ok {
 			require.NoError(t, err)
 		} else {
-			require.ErrorContains(t, err, "the network has more than the 2 layers that are allowed")
+			require.ErrorContains(t, err, "the network has more than 2 layers; Limits.Layers allows more")
 		}
 	}
 }

@@ -67,28 +67,28 @@ func TestErrors(t *testing.T) {
 		return func(g *graph) { g.op(name, attributes2(attrs...)) }
 	}
 	for want, make := range map[string]func(*graph){
-		"activations of few bits with real weights": conv("weight_bit", 32),
-		"weights of 8 bits are not supported":       conv("weight_bit", 8, "act_bit", 32),
-		"scaling_factor is not supported":           conv("scaling_factor", "True"),
-		`scaling_mode is "both", want none`:         conv("scaling_mode", "both"),
-		`layout is "NHWC", want NCHW`:               conv("layout", "NHWC"),
-		`stride is "(0, 1)", want numbers from`:     conv("stride", "(0, 1)"),
-		`pad is "(1, x)", want numbers from 0`:      conv("pad", "(1, x)"),
-		`num_group is "0", want a number from 1`:    conv("num_group", 0),
-		"3 groups do not divide 4 filters":          conv("num_group", 3),
-		`no_bias is "maybe", want True or False`:    conv("no_bias", "maybe"),
-		"it has 2 inputs, want more than 2":         conv("no_bias", "False"),
-		"weights of [4 4 3 3], want [4 4 3 5]":      conv("kernel", "(3, 5)"),
-		"the window is larger than its padded":      conv("dilate", "(9, 9)"),
-		"kernel or num_filter is missing":           op("Convolution", "kernel", "(1, 1)"),
-		"its input is 5×6×4 with 3 groups, want an": func(g *graph) {
+		"activations of few bits are not supported with real weights": conv("weight_bit", 32),
+		"weights of 8 bits are not supported":                         conv("weight_bit", 8, "act_bit", 32),
+		"scaling_factor is not supported":                             conv("scaling_factor", "True"),
+		`scaling_mode is "both", want none`:                           conv("scaling_mode", "both"),
+		`layout is "NHWC", want NCHW`:                                 conv("layout", "NHWC"),
+		`stride is "(0, 1)", want numbers from`:                       conv("stride", "(0, 1)"),
+		`pad is "(1, x)", want numbers from 0`:                        conv("pad", "(1, x)"),
+		`num_group is "0", want a number from 1`:                      conv("num_group", 0),
+		"3 groups do not divide 4 filters":                            conv("num_group", 3),
+		`no_bias is "maybe", want True or False`:                      conv("no_bias", "maybe"),
+		"it has 2 inputs, want more than 2":                           conv("no_bias", "False"),
+		"its weights have shape [4 4 3 3], want [4 4 3 5]":            conv("kernel", "(3, 5)"),
+		"the window is larger than its padded":                        conv("dilate", "(9, 9)"),
+		"kernel or num_filter is missing":                             op("Convolution", "kernel", "(1, 1)"),
+		"its input is 5×6×4, want an image whose channels 3 groups divide": func(g *graph) {
 			g.weighted("Convolution", attributes2("kernel", "(1, 1)", "num_filter", 3, "num_group", 3, "no_bias", 1), 0, 3, 1, 1, 1)
 		},
-		"its input is 5×6×4 with 1 groups, want an": func(g *graph) {
+		"its input is 5×6×4, want an image whose channels 1 groups divide": func(g *graph) {
 			g.op("Flatten", nil)
 			g.weighted("Convolution", attributes2("kernel", "(1, 1)", "num_filter", 3, "no_bias", 1), 0, 3, 4, 1, 1)
 		},
-		"clip from 0.5 to 0.25":                    op("clip", "a_min", 0.5, "a_max", 0.25),
+		"a_min 0.5 is more than a_max 0.25":        op("clip", "a_min", 0.5, "a_max", 0.25),
 		`axis is "2", want 1`:                      op("BatchNorm", "axis", 2),
 		`shape "(0, 119)" is not supported`:        op("Reshape", "shape", "(0, 119)"),
 		`shape "(1, 120)" is not supported`:        op("Reshape", "shape", "(1, 120)"),
@@ -102,89 +102,89 @@ func TestErrors(t *testing.T) {
 		"axis 2 is not supported, want 1 or -1":    op("softmax", "axis", 2),
 		"temperature -1 is not supported":          op("softmax", "temperature", -1),
 		`act_bit is "33", want a number from 1 to`: op("QActivation", "act_bit", 33),
-		"it joins images of 5×6 and 5×4": func(g *graph) {
+		"images of 5×6 and 5×4 cannot be concatenated": func(g *graph) {
 			g.op("Concat", nil, 0, g.op("Pooling", attributes2("kernel", "(1, 3)")))
 		},
-		"it joins images of 5×6 and 3×6": func(g *graph) {
+		"images of 5×6 and 3×6 cannot be concatenated": func(g *graph) {
 			g.op("Concat", nil, 0, g.op("Pooling", attributes2("kernel", "(3, 1)")))
 		},
-		"products of 5×6×4 and 5×4×4": func(g *graph) {
+		"a product of shapes 5×6×4 and 5×4×4": func(g *graph) {
 			g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(1, 3)")))
 		},
-		"products of 5×6×4 and 3×6×4": func(g *graph) {
+		"a product of shapes 5×6×4 and 3×6×4": func(g *graph) {
 			g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(3, 1)")))
 		},
-		"its input \"w1\" is constant ": func(g *graph) {
+		"its input \"w1\" must be computed, not constant ": func(g *graph) {
 			g.op("add_n", nil, 0, g.param("arg:", 1), 0)
 		},
 		"num_hidden is missing": op("FullyConnected"),
-		"flatten is False": func(g *graph) {
+		"flatten=False is not supported": func(g *graph) {
 			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 120)
 		},
-		"flatten is False: a layer for each row": func(g *graph) {
+		"flatten=False is not supported: it applies": func(g *graph) {
 			g.op("Pooling", attributes2("kernel", "(5, 3)", "stride", "(5, 3)"))
 			g.weighted("FullyConnected", attributes2("num_hidden", 2, "flatten", "False"), 2, 2, 8)
 		},
-		`pooling_convention "same"`:           op("Pooling", "kernel", "(2, 2)", "pooling_convention", "same"),
-		"kernel is missing":                   op("Pooling"),
-		"counts its padding, but not what":    op("Pooling", "kernel", "(2, 2)", "stride", "(2, 3)", "pad", "(1, 1)", "pool_type", "avg", "pooling_convention", "full"),
-		"clip from 1 to 0":                    op("clip", "a_min", 1),
-		"a division by 0":                     op("_div_scalar"),
-		`scalar is "x", want a number`:        op("_mul_scalar", "scalar", "x"),
-		`eps is "nan", want a number`:         op("BatchNorm", "eps", "nan"),
-		`shape "(1, 2, 3)" is not supported`:  op("Reshape", "shape", "(1, 2, 3)"),
-		`dim is "2", want 1`:                  op("Concat", "dim", 2),
-		`act_type "selu" is not supported`:    op("LeakyReLU", "act_type", "selu"),
-		"slope 0.25 of act_type elu":          op("LeakyReLU", "act_type", "elu"),
-		`axis "1" is not supported, want`:     op("mean", "axis", 1),
-		`shape "(-1, 119)" is not supported`:  op("Reshape", "shape", "(-1, 119)"),
-		"activations of 9 bits":               op("QActivation", "act_bit", 9),
-		"a softmax of 5×6×4 is not supported": op("SoftmaxOutput"),
-		"the graph computes nothing":          op("Dropout"),
-		`mode "always" is not supported`:      op("Dropout", "mode", "always"),
-		"axis 0 is not supported":             op("softmax", "axis", 0),
-		"temperature 0 is not supported":      op("softmax", "temperature", 0),
-		"\"w1\" has 3 values, want 4":         func(g *graph) { g.norm(3) },
-		"3 slopes for 4 channels":             func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 3) },
-		"is a second input besides \"data\" (not in the file of the weights?)": func(g *graph) {
+		`pooling_convention "same"`: op("Pooling", "kernel", "(2, 2)", "pooling_convention", "same"),
+		"kernel is missing":         op("Pooling"),
+		"an average pool with count_include_pad=True and pooling_convention full": op("Pooling", "kernel", "(2, 2)", "stride", "(2, 3)", "pad", "(1, 1)", "pool_type", "avg", "pooling_convention", "full"),
+		"a_min 1 is more than a_max 0":                                            op("clip", "a_min", 1),
+		"it divides by 0":                                                         op("_div_scalar"),
+		`scalar is "x", want a number`:                                            op("_mul_scalar", "scalar", "x"),
+		`eps is "nan", want a number`:                                             op("BatchNorm", "eps", "nan"),
+		`shape "(1, 2, 3)" is not supported`:                                      op("Reshape", "shape", "(1, 2, 3)"),
+		`dim is "2", want 1`:                                                      op("Concat", "dim", 2),
+		`act_type "selu" is not supported`:                                        op("LeakyReLU", "act_type", "selu"),
+		"slope 0.25 of act_type elu":                                              op("LeakyReLU", "act_type", "elu"),
+		`axis "1" is not supported, want`:                                         op("mean", "axis", 1),
+		`shape "(-1, 119)" is not supported`:                                      op("Reshape", "shape", "(-1, 119)"),
+		"activations of 9 bits":                                                   op("QActivation", "act_bit", 9),
+		"a softmax of 5×6×4 is not supported":                                     op("SoftmaxOutput"),
+		"no layer computes the output of the graph, which is its input":           op("Dropout"),
+		`mode "always" is not supported`:                                          op("Dropout", "mode", "always"),
+		"axis 0 is not supported":                                                 op("softmax", "axis", 0),
+		"temperature 0 is not supported":                                          op("softmax", "temperature", 0),
+		"\"w1\" has 3 values, want 4":                                             func(g *graph) { g.norm(3) },
+		"it has 3 slopes, want one, or one for each of 4 channels":                func(g *graph) { g.weighted("LeakyReLU", attributes2("act_type", "prelu"), 0, 3) },
+		"is a second input besides \"data\", or weights that are not in the file of the weights": func(g *graph) {
 			g.nodes = append(g.nodes, testNode{op: "null", name: "more"})
 			g.op("elemwise_add", nil, 0, 1)
 		},
-		"its input \"w1\" is constant": func(g *graph) {
+		"its input \"w1\" must be computed, not constant": func(g *graph) {
 			g.param("arg:", 4)
 			g.op("clip", nil, 1)
 		},
-		"its input \"abs2\" is constant": func(g *graph) {
+		"its input \"abs2\" must be computed, not constant": func(g *graph) {
 			g.param("arg:", 4)
 			g.op("abs", nil)
 			g.op("clip", nil)
 		},
-		"weights of [4] beside 5×6×4 are not supported": func(g *graph) {
+		"weights of shape [4] do not fit values of 5×6×4": func(g *graph) {
 			g.param("arg:", 4)
 			g.op("elemwise_add", nil, 0, 1)
 		},
-		"weights of [1 1 4 1 1] beside 5×6×4": func(g *graph) {
+		"weights of shape [1 1 4 1 1] do not fit values of 5×6×4": func(g *graph) {
 			g.op("elemwise_add", nil, 0, g.param("arg:", 1, 1, 4, 1, 1))
 		},
-		"differences of 5×6×4 and 5×6×3 are not": func(g *graph) {
+		"a difference of shapes 5×6×4 and 5×6×3 is not": func(g *graph) {
 			g.op("elemwise_sub", nil, 0, g.op("slice_axis", attributes2("axis", 1, "begin", 1)))
 		},
-		"a mean of weights is supported with axis 0": func(g *graph) { g.op("mean", attributes2("axis", 1), g.param("arg:", 4, 2)) },
-		"a mean of no values": func(g *graph) {
+		"a mean of weights is supported only with axis=0": func(g *graph) { g.op("mean", attributes2("axis", 1), g.param("arg:", 4, 2)) },
+		"a mean of no values is undefined": func(g *graph) {
 			g.op("mean", attributes2("axis", 0, "exclude", 1, "keepdims", 1), g.param("arg:", 4, 0))
 		},
-		"a transpose of weights of [4 2]":             func(g *graph) { g.op("transpose", attributes2("axes", "(1, 0)"), g.param("arg:", 4, 2)) },
-		"want each of 2 once":                         func(g *graph) { g.op("transpose", attributes2("axes", "(1, 1)"), g.param("arg:", 4, 1)) },
-		`pad_width "(0, 1, 0, 0, 1, 1, 1, 1)" is not`: op("Pad", "mode", "edge", "pad_width", "(0, 1, 0, 0, 1, 1, 1, 1)"),
-		`mode "wrap" is not supported`:                op("Pad", "mode", "wrap", "pad_width", "(0, 0, 0, 0, 1, 1, 1, 1)"),
-		"a reflection of 5 and 1 of 5":                op("Pad", "mode", "reflect", "pad_width", "(0, 0, 0, 0, 5, 1, 1, 1)"),
-		"axis 2 is not supported, want 1":             op("slice_axis", "axis", 2),
-		"a slice from channel 3 to 3 of 4":            op("slice_axis", "axis", 1, "begin", -1, "end", 3),
+		"a transpose of weights of shape [4 2]":                          func(g *graph) { g.op("transpose", attributes2("axes", "(1, 0)"), g.param("arg:", 4, 2)) },
+		"want each of the 2 dimensions once":                             func(g *graph) { g.op("transpose", attributes2("axes", "(1, 1)"), g.param("arg:", 4, 1)) },
+		`pad_width "(0, 1, 0, 0, 1, 1, 1, 1)" is not`:                    op("Pad", "mode", "edge", "pad_width", "(0, 1, 0, 0, 1, 1, 1, 1)"),
+		`mode "wrap" is not supported`:                                   op("Pad", "mode", "wrap", "pad_width", "(0, 0, 0, 0, 1, 1, 1, 1)"),
+		"padding of 5 and 1 by reflection does not fit a dimension of 5": op("Pad", "mode", "reflect", "pad_width", "(0, 0, 0, 0, 5, 1, 1, 1)"),
+		"axis 2 is not supported, want 1":                                op("slice_axis", "axis", 2),
+		"a slice from channel 3 to channel 3 of 4 is empty":              op("slice_axis", "axis", 1, "begin", -1, "end", 3),
 		"\"label\" is not in the file of the weights": func(g *graph) {
 			g.nodes = append(g.nodes, testNode{op: "null", name: "label"})
 			g.op("FullyConnected", attributes2("num_hidden", 2), 0, 1)
 		},
-		"input 1, \"clip1\", is computed": func(g *graph) {
+		"input 1, \"clip1\", must be constant weights, but is computed": func(g *graph) {
 			g.op("clip", nil)
 			g.op("FullyConnected", attributes2("num_hidden", 2), 0, 1)
 		},
@@ -192,24 +192,24 @@ func TestErrors(t *testing.T) {
 			g.op("Flatten", nil)
 			g.op("Pooling", attributes2("kernel", "(1, 1)"))
 		},
-		"axis -1 is that of the columns": func(g *graph) {
+		"axis -1 is the columns": func(g *graph) {
 			g.op("Pooling", attributes2("pool_type", "avg", "kernel", "(1, 1)", "global_pool", "True"))
 			g.op("softmax", nil)
 		},
-		"stands behind a softmax": func(g *graph) {
+		"follows a softmax": func(g *graph) {
 			g.op("Flatten", nil)
 			g.op("softmax", nil)
 			g.op("clip", attributes2("a_max", 1))
 		},
-		"sums of 5×6×4 and 3×4×4": func(g *graph) {
+		"a sum of shapes 5×6×4 and 3×4×4": func(g *graph) {
 			g.op("Pooling", attributes2("kernel", "(3, 3)"))
 			g.op("elemwise_add", nil, 0, 1)
 		},
-		"it joins images of 5×6 and 3×4": func(g *graph) {
+		"images of 5×6 and 3×4 cannot be concatenated": func(g *graph) {
 			g.op("Pooling", attributes2("kernel", "(3, 3)"))
 			g.op("Concat", nil, 0, 1)
 		},
-		"products of 5×6×4 and 3×4×4": func(g *graph) {
+		"a product of shapes 5×6×4 and 3×4×4": func(g *graph) {
 			g.op("Pooling", attributes2("kernel", "(3, 3)"))
 			g.op("broadcast_mul", nil, 0, 1)
 		},
@@ -240,18 +240,18 @@ func TestHostileParams(t *testing.T) {
 		return b
 	}
 	for want, data := range map[string][]byte{
-		"not a file of weights":                 {1, 2, 3},
-		"the file ends too early":               list(1 << 60),
-		"array 0: storage type 1: sparse":       list(1, magicV2, 1),
-		"array 0: 33 dimensions":                list(1, 33),
-		"array 0: more than 2147483647 values":  list(1, 2, 1<<30, 2),
-		"array 0: more than 2147483647 values ": list(1, magicV1, 1, 0xffffffff, 0xffffffff),
-		"array 0: element type 12":              list(1, 1, 1, 1, 0, 12),
-		"array 0: element type 7":               list(1, 1, 1, 1, 0, 7),
-		"array 0: the file ends too early":      list(1, 1, 1<<20, 1, 0, 0),
-		"0 names for 1 arrays":                  list(1, 1, 1, 1, 0, 0, 7, 0, 0),
-		"4 bytes behind the last name":          list(0, 0, 0, 1),
-		"two arrays are called \"a\"":           paramsFile(0, []testArray{{name: "arg:a", dims: []int{0}}, {name: "aux:a", dims: []int{0}}}),
+		"not a file of weights":                                 {1, 2, 3},
+		"the file ends too early":                               list(1 << 60),
+		"array 0: storage type 1: sparse":                       list(1, magicV2, 1),
+		"array 0: it has 33 dimensions":                         list(1, 33),
+		"array 0: it has more than 2147483647 values":           list(1, 2, 1<<30, 2),
+		"array 0: it has more than 2147483647 values ":          list(1, magicV1, 1, 0xffffffff, 0xffffffff),
+		"array 0: element type 12":                              list(1, 1, 1, 1, 0, 12),
+		"array 0: element type 7":                               list(1, 1, 1, 1, 0, 7),
+		"array 0: the file ends too early":                      list(1, 1, 1<<20, 1, 0, 0),
+		"0 names for 1 arrays":                                  list(1, 1, 1, 1, 0, 0, 7, 0, 0),
+		"4 bytes follow the last name, where the file must end": list(0, 0, 0, 1),
+		"two arrays are called \"a\"":                           paramsFile(0, []testArray{{name: "arg:a", dims: []int{0}}, {name: "aux:a", dims: []int{0}}}),
 	} {
 		_, _, err := Decode(t.Context(), g.symbol(), data, shape)
 		require.ErrorContains(t, err, strings.TrimSpace(want))
@@ -266,8 +266,8 @@ func TestHostileParams(t *testing.T) {
 		return err
 	}
 	require.NoError(t, packed(func(*testArray) {}))
-	require.ErrorContains(t, packed(func(a *testArray) { a.dims, a.raw = []int{2}, make([]byte, 8) }), "2 packed words of 32 bits, want 32 weights")
-	require.ErrorContains(t, packed(func(a *testArray) { a.dtype, a.dims = uint8s, []int{4} }), "packed weights in elements of type 3")
+	require.ErrorContains(t, packed(func(a *testArray) { a.dims, a.raw = []int{2}, make([]byte, 8) }), "2 packed words of 32 bits do not hold 32 weights")
+	require.ErrorContains(t, packed(func(a *testArray) { a.dtype, a.dims = uint8s, []int{4} }), "packed weights in elements of type 3 are not supported")
 	g = newGraph()
 	g.word = 32
 	g.weighted("QFullyConnected", attributes2("num_hidden", 4), 0, 4, 120)
@@ -301,7 +301,7 @@ func TestElementTypes(t *testing.T) {
 	_, err = decode(float16s, []byte{0, 0, 1, 0x7c, 0, 0, 0, 0})
 	require.ErrorContains(t, err, "slope[1] is NaN")
 	_, err = decode(int8s, []byte{0, 0, 0, 0})
-	require.ErrorContains(t, err, "elements of type 5 where floats are expected")
+	require.ErrorContains(t, err, "elements of type 5 are not supported here, want floating-point numbers")
 }
 
 // Graphs that are none.
@@ -353,19 +353,19 @@ func TestHostileSymbol(t *testing.T) {
 func TestLimits(t *testing.T) {
 	g := leNet()
 	for want, limits := range map[string]bcnn.Limits{
-		"more than the 100 bytes that are allowed":    {FileBytes: 100},
-		"more than the 5 nodes that are allowed":      {Layers: 5},
-		"takes 24576 bytes, at most 1000 are allowed": {TensorBytes: 1000},
-		"a limit is negative":                         {Layers: -1},
+		"more than 100 bytes; Limits.FileBytes allows more": {FileBytes: 100},
+		"more than 5 nodes; Limits.Layers allows more":      {Layers: 5},
+		"takes 24576 bytes, at most 1000 are allowed":       {TensorBytes: 1000},
+		"a limit is negative":                               {Layers: -1},
 	} {
 		opts := Options{InputShape: bcnn.Shape{H: 12, W: 8, C: 2}, Limits: limits}
 		_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		require.ErrorContains(t, err, want)
 	}
 	for want, opts := range map[string]Options{
-		"type of the input is bits":                   {InputType: bcnn.Bits},
-		"input \"data\": 65537×1×1 is too large":      {InputShape: bcnn.Shape{H: 65537, W: 1, C: 1}},
-		"Mean has 2 values, the input has 3 channels": {InputShape: bcnn.Shape{H: 1, W: 1, C: 3}, Mean: []float32{1, 2}},
+		"type of the input is bits":                        {InputType: bcnn.Bits},
+		"input \"data\": its shape 65537×1×1 is too large": {InputShape: bcnn.Shape{H: 65537, W: 1, C: 1}},
+		"Mean has 2 values, the input has 3 channels":      {InputShape: bcnn.Shape{H: 1, W: 1, C: 3}, Mean: []float32{1, 2}},
 	} {
 		_, _, err := Decode(t.Context(), g.symbol(), g.file(), opts)
 		require.ErrorContains(t, err, want)
@@ -375,7 +375,7 @@ func TestLimits(t *testing.T) {
 		require.NoError(t, err)
 	}
 	_, _, err := Decode(t.Context(), make([]byte, maxSymbol+1), nil, Options{})
-	require.ErrorContains(t, err, "at most 8388608 are read")
+	require.ErrorContains(t, err, "at most 8388608 are supported")
 	ctx, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, _, err = Decode(ctx, g.symbol(), g.file(), shape)
@@ -409,7 +409,7 @@ func TestFiles(t *testing.T) {
 		require.ErrorContains(t, err, want)
 		require.ErrorContains(t, err2, want)
 	}
-	requireBoth(`net-symbol.json: there are no weights beside it, "net-0000.params"`, opts, opts)
+	requireBoth(`net-symbol.json: there are no weights beside it, such as "net-0000.params"`, opts, opts)
 	write("net-part-0000.params", nil)
 	write("nettle-0001.params", nil)
 	write("net-0001.params", g.file())
@@ -433,10 +433,10 @@ func TestFiles(t *testing.T) {
 	for i := range 19 {
 		write(fmt.Sprintf("net-%04d.params", 100+i), nil)
 		if i == 17 {
-			requireBoth("net-0117.params; Options.Params", opts, opts)
+			requireBoth("net-0117.params; choose one with Options.Params", opts, opts)
 		}
 	}
-	requireBoth("net-0117.params, …; Options.Params", opts, opts)
+	requireBoth("net-0117.params, …; choose one with Options.Params", opts, opts)
 	_, _, err := Load(t.Context(), filepath.Join(dir, "absent-symbol.json"), opts)
 	require.ErrorIs(t, err, os.ErrNotExist)
 	_, _, err = Read(t.Context(), fstest.MapFS{"a": {Data: []byte("{}")}}, "a", Options{Params: "b"})

@@ -155,7 +155,7 @@ func (im *importer) finish() {
 		try.Failf("the graph has no operators")
 	}
 	if _, ok := im.folded[im.head]; ok {
-		try.Failf("the graph computes nothing")
+		try.Failf("the output of the graph is constant")
 	}
 	v := im.values[im.head]
 	if v.hole {
@@ -166,14 +166,14 @@ func (im *importer) finish() {
 		v = plain
 	}
 	if v.layer == bcnn.NetworkInput {
-		try.Failf("the graph computes nothing")
+		try.Failf("no layer computes the output of the graph, which is its input")
 	}
 }
 
 // node makes the layers of a node.
 func (im *importer) node(n *node) value {
 	if im.softmax {
-		try.Failf("it stands behind a softmax, which is the end of a network")
+		try.Failf("it follows a softmax, which must be the last layer")
 	}
 	operator, ok := operators[n.op]
 	if !ok {
@@ -196,13 +196,13 @@ func (im *importer) obstacle(n *node, err error) {
 func (im *importer) emit(n *node, suffix string, op bcnn.Op, out value, inputs ...value) value {
 	try.Check(im.budget.Charge(layerUnits))
 	if len(im.net.Layers) == im.limits.Layers {
-		try.Failf("the network has more than the %d layers that are allowed", im.limits.Layers)
+		try.Failf("the network has more than %d layers; Limits.Layers allows more", im.limits.Layers)
 	}
 	switch bytes := out.shape.Bytes(bcnn.Float32); {
 	case out.shape.H < 1 || out.shape.W < 1 || out.shape.C < 1:
 		try.Failf("the window is larger than its padded input")
 	case bytes > im.limits.TensorBytes:
-		try.Failf("a feature map of %v takes %d bytes, at most %d are allowed", out.shape, bytes, im.limits.TensorBytes)
+		try.Failf("a feature map of %v takes %d bytes, at most %d are allowed; Limits.TensorBytes allows more", out.shape, bytes, im.limits.TensorBytes)
 	}
 	name := n.name + suffix
 	if n.name == "" || im.names[name] { // a number tells them apart
@@ -224,10 +224,10 @@ func (im *importer) operand(n *node, k int) value {
 	}
 	from := &im.nodes[n.inputs[k][0]]
 	if n.inputs[k][1] != 0 {
-		try.Failf("it reads output %d of %s, only the first is computed", n.inputs[k][1], text.Quote(from.name))
+		try.Failf("it reads output %d of %s, but only the first output is supported", n.inputs[k][1], text.Quote(from.name))
 	}
 	if _, ok := im.folded[from.index]; ok {
-		try.Failf("its input %s is constant", text.Quote(from.name))
+		try.Failf("its input %s must be computed, not constant", text.Quote(from.name))
 	}
 	v := im.values[from.index]
 	if from.op == "null" && v.shape == (bcnn.Shape{}) && !v.hole {
@@ -255,7 +255,7 @@ func (im *importer) parameter(n *node, k int) array {
 	case im.values[from.index].hole:
 		try.Fail(errHole)
 	}
-	panic(try.Errorf("input %d, %s, is computed, weights are expected", k, text.Quote(from.name)))
+	panic(try.Errorf("input %d, %s, must be constant weights, but is computed", k, text.Quote(from.name)))
 }
 
 // floats returns n weights of one dimension that a node reads.
@@ -270,10 +270,10 @@ func (im *importer) floats(n *node, k, want int) []float32 {
 // begin makes the input of the network.
 func (im *importer) begin(n *node) value {
 	if _, ok := im.params[n.name]; ok {
-		try.Failf("its input %s is constant", text.Quote(n.name))
+		try.Failf("its input %s must be computed, not constant", text.Quote(n.name))
 	}
 	if im.input >= 0 {
-		try.Failf("its input %s is a second input besides %s (%w?)", text.Quote(n.name), text.Quote(im.nodes[im.input].name), errNoParams)
+		try.Failf("its input %s is a second input besides %s, or weights that are %w", text.Quote(n.name), text.Quote(im.nodes[im.input].name), errNoParams)
 	}
 	im.input = n.index
 	hole := func(err error, option, advice string) value {
@@ -292,7 +292,7 @@ func (im *importer) begin(n *node) value {
 		return hole(errors.New("the file does not say how large it is"), "InputShape", "give its size with Options.InputShape")
 	}
 	if shape.H > maxSide || shape.W > maxSide || shape.C > maxOut || shape.Bytes(bcnn.Float32) > im.limits.TensorBytes {
-		return hole(fmt.Errorf("%v is too large", shape), "", "")
+		return hole(fmt.Errorf("its shape %v is too large", shape), "", "")
 	}
 	im.net.Inputs = []bcnn.Input{{Shape: shape, DType: bcnn.Float32}}
 	if im.opts.InputType != 0 {

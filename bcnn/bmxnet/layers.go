@@ -66,7 +66,7 @@ func convolution(im *importer, n *node) value {
 	p.weights = p.weights || weights.signs
 	v := im.operand(n, 0)
 	if v.vector || v.shape.C%groups != 0 {
-		try.Failf("its input is %v with %d groups, want an image", v.shape, groups)
+		try.Failf("its input is %v, want an image whose channels %d groups divide", v.shape, groups)
 	}
 	f := &filters{array: weights, out: out, channels: v.shape.C / groups, pixels: w.KH * w.KW, packed: p.packed}
 	f.check(out, f.channels, w.KH, w.KW)
@@ -96,7 +96,7 @@ func fullyConnected(im *importer, n *node) value {
 	p.weights = p.weights || weights.signs
 	v := im.operand(n, 0)
 	if !flatten && !v.vector && v.shape.Pixels() > 1 {
-		try.Failf("flatten is False: a layer for each row of an image is not supported")
+		try.Failf("flatten=False is not supported: it applies the layer to each row of the image")
 	}
 	f := &filters{array: weights, out: out, channels: v.shape.C, pixels: v.shape.Pixels(), packed: p.packed, columns: p.packed}
 	f.check(out, v.shape.Values())
@@ -134,7 +134,7 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 	}
 	taps := f.channels * f.pixels
 	if taps > maxExact {
-		try.Failf("sums of %d products", taps)
+		try.Failf("sums of %d products are not exact in float32", taps)
 	}
 	v = im.sign(&im.nodes[n.inputs[0][0]], v)
 	op, out.shape = make(weights, nil)
@@ -154,7 +154,7 @@ func (im *importer) weighted(n *node, f *filters, p precision, biased, dense boo
 func (im *importer) quantisedLayer(n *node, f *filters, p precision, bias []float32, dense bool, v value,
 	make func(bcnn.Weights, []float32) (bcnn.Op, bcnn.Shape)) value {
 	if f.channels*f.pixels > maxExact/top(max(1, p.act%full))/top(p.weight) {
-		try.Failf("sums of %d products of %d and %d bits", f.channels*f.pixels, p.act, p.weight)
+		try.Failf("sums of %d products of %d and %d bits are not exact in float32", f.channels*f.pixels, p.act, p.weight)
 	}
 	weights, scale, v := im.lowBit(n, f, p, dense, v)
 	out := value{vector: dense}
@@ -221,7 +221,7 @@ func pooling(im *importer, n *node) value {
 		if kind == "avg" && more > 0 {
 			// The rows and columns that only the last windows reach do not count.
 			if padded && counted {
-				try.Failf("an average pool that counts its padding, but not what pooling_convention full adds to it, is not supported")
+				try.Failf("an average pool with count_include_pad=True and pooling_convention full is not supported if its last windows reach beyond the padding")
 			}
 			counted = false
 		}

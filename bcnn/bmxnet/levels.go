@@ -68,7 +68,7 @@ func (f *filters) integers(b *budget.Budget, k int) []int8 {
 		most = max(most, values[i], -values[i])
 	}
 	if !(most > 0) {
-		try.Failf("its weights are all 0, or no numbers")
+		try.Failf("its weights are all 0 or NaN")
 	}
 	list := make([]int8, 0, len(values))
 	f.reorder(b, func(_, _, _, from int) {
@@ -109,8 +109,8 @@ func (p precision) checkBits() {
 	case p.weight < full && p.weight > mostWeightBits:
 		try.Failf("weights of %d bits are not supported, want weight_bit 1 to %d, or %d", p.weight, mostWeightBits, full)
 	case p.weight == full && p.act < full:
-		try.Failf("activations of few bits with real weights are not supported")
+		try.Failf("activations of few bits are not supported with real weights")
 	case p.packed && !p.binary && !(p.weight == 1 && p.act == full):
-		try.Failf("packed weights of several bits, or for activations of several, are not supported")
+		try.Failf("packed weights are supported only with 1 bit, and with activations of 1 bit or of full precision")
 	}
 }

@@ -88,7 +88,7 @@ func TestPackedBits(t *testing.T) {
 			continue
 		}
 		_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
-		require.ErrorContains(t, err, "packed weights of several bits, or for activations of several, are not supported")
+		require.ErrorContains(t, err, "packed weights are supported only with 1 bit, and with activations of 1 bit or of full precision")
 	}
 }
 
@@ -104,7 +104,7 @@ func TestExactSums(t *testing.T) {
 		if c.ok {
 			require.NoError(t, err)
 		} else {
-			require.ErrorContains(t, err, "sums of 260 products of 8 and 7 bits")
+			require.ErrorContains(t, err, "sums of 260 products of 8 and 7 bits are not exact in float32")
 		}
 	}
 }
@@ -121,23 +121,23 @@ func TestMoreErrors(t *testing.T) {
 		want string
 		make func(g *graph)
 	}{
-		{"want numbers for rows and columns", pad("(1, 0, 0, 0, 1, 1, 1, 1)")},
-		{"want numbers for rows and columns", pad("(0, 0, 1, 0, 1, 1, 1, 1)")},
-		{"want numbers for rows and columns", pad("(0, 0, 0, 1, 1, 1, 1, 1)")},
-		{"want numbers for rows and columns", pad("(0, 0, 0, 0, 1, 1)")},
-		{"want each of 2 once", constant("transpose", []int{4, 1}, "axes", "(0, 2)")},
-		{"want each of 2 once", constant("transpose", []int{4, 1}, "axes", "(3, 0)")},
+		{"of which those for batch and channels are 0", pad("(1, 0, 0, 0, 1, 1, 1, 1)")},
+		{"of which those for batch and channels are 0", pad("(0, 0, 1, 0, 1, 1, 1, 1)")},
+		{"of which those for batch and channels are 0", pad("(0, 0, 0, 1, 1, 1, 1, 1)")},
+		{"of which those for batch and channels are 0", pad("(0, 0, 0, 0, 1, 1)")},
+		{"want each of the 2 dimensions once", constant("transpose", []int{4, 1}, "axes", "(0, 2)")},
+		{"want each of the 2 dimensions once", constant("transpose", []int{4, 1}, "axes", "(3, 0)")},
 		{`axis is "x", want numbers`, constant("mean", []int{4, 2}, "axis", "x", "exclude", 1, "keepdims", 1)},
 		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", 1, "exclude", 1, "keepdims", 1)},
 		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", 0, "keepdims", 1)},
 		{"a mean of weights is supported", constant("mean", []int{4, 2}, "axis", 0, "exclude", 1)},
 		{`axis "(2, 3)" is not supported`, func(g *graph) { g.op("mean", attributes2("axis", "(2, 3)", "exclude", "True")) }},
 		{`axis "(1, 2)" is not supported`, func(g *graph) { g.op("mean", attributes2("axis", "(1, 2)")) }},
-		{"products of 5×6×4 and 5×6×3 are not", func(g *graph) {
+		{"a product of shapes 5×6×4 and 5×6×3 is not", func(g *graph) {
 			g.op("broadcast_mul", nil, 0, g.op("slice_axis", attributes2("axis", 1, "begin", 1)))
 		}},
-		{"products of 5×6×4 and 5×1×4 are not", func(g *graph) { g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(1, 6)"))) }},
-		{"products of 5×6×4 and 1×6×4 are not", func(g *graph) { g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(5, 1)"))) }},
+		{"a product of shapes 5×6×4 and 5×1×4 is not", func(g *graph) { g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(1, 6)"))) }},
+		{"a product of shapes 5×6×4 and 1×6×4 is not", func(g *graph) { g.op("broadcast_mul", nil, 0, g.op("Pooling", attributes2("kernel", "(5, 1)"))) }},
 		{"its weights are all 0", func(g *graph) {
 			w := g.weighted("QConvolution", attributes2("kernel", "(1, 1)", "num_filter", 1, "act_bit", 2, "weight_bit", 2), 0, 1, 4, 1, 1)
 			clear(g.array(g.nodes[w].inputs[1]).values)
@@ -187,5 +187,5 @@ func TestLimitsReached(t *testing.T) {
 		require.ErrorContains(t, err, s.String()+" is too large")
 	}
 	_, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{InputShape: bcnn.Shape{H: 1, W: 1, C: 1}, Limits: bcnn.Limits{FileBytes: bytes - 1}})
-	require.ErrorContains(t, err, "bytes that are allowed")
+	require.ErrorContains(t, err, "bytes; Limits.FileBytes allows more")
 }

@@ -11,7 +11,7 @@ func pad(im *importer, n *node) value {
 	a := n.attributes()
 	width, fill, mode := a.list("pad_width", 0, maxSide), a.number("constant_value", 0), a.text("mode", "")
 	if len(width) != 8 || width[0]+width[1]+width[2]+width[3] > 0 {
-		try.Failf("pad_width %s is not supported, want numbers for rows and columns", text.Quote(n.attrs["pad_width"]))
+		try.Failf("pad_width %s is not supported, want 8 numbers, of which those for batch and channels are 0", text.Quote(n.attrs["pad_width"]))
 	}
 	v := im.operand(n, 0)
 	if v.vector {
@@ -32,7 +32,7 @@ func pad(im *importer, n *node) value {
 // padded lists the rows or columns of an image of size, with more before and after it.
 func padded(mode string, size, before, after int) []int32 {
 	if mode == "reflect" && (before >= size || after >= size) {
-		try.Failf("a reflection of %d and %d of %d", before, after, size)
+		try.Failf("padding of %d and %d by reflection does not fit a dimension of %d", before, after, size)
 	}
 	list := make([]int32, 0, before+size+after)
 	for i := -before; i < size+after; i++ {
@@ -75,7 +75,7 @@ func sliceAxis(im *importer, n *node) value {
 	}
 	begin, end = from(begin), from(end)
 	if begin >= end {
-		try.Failf("a slice from channel %d to %d of %d", begin, end, v.shape.C)
+		try.Failf("a slice from channel %d to channel %d of %d is empty", begin, end, v.shape.C)
 	}
 	try.Check(im.budget.Charge(4 * int64(end-begin)))
 	var op bcnn.Channels

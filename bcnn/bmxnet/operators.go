@@ -159,7 +159,7 @@ func leakyReLU(im *importer, n *node) value {
 	case "prelu":
 		v = im.plain(n, v)
 		if gamma.len() != 1 && gamma.len() != v.shape.C {
-			try.Failf("%d slopes for %d channels", gamma.len(), v.shape.C)
+			try.Failf("it has %d slopes, want one, or one for each of %d channels", gamma.len(), v.shape.C)
 		}
 		slope = try.Value(gamma.floats(im.budget))
 	}
@@ -170,7 +170,7 @@ func clip(im *importer, n *node) value {
 	a := n.attributes()
 	op := bcnn.Clip{Min: a.number("a_min", 0), Max: a.number("a_max", 0)}
 	if op.Min > op.Max {
-		try.Failf("clip from %v to %v", op.Min, op.Max)
+		try.Failf("a_min %v is more than a_max %v", op.Min, op.Max)
 	}
 	v := im.operand(n, 0)
 	return im.pointwise(n, "", op, v)
@@ -286,7 +286,7 @@ func concat(im *importer, n *node) value {
 		list[k] = im.plain(n, list[k])
 		s := list[k].shape
 		if k > 0 && (s.H != out.shape.H || s.W != out.shape.W) {
-			try.Failf("it joins images of %d×%d and %d×%d", out.shape.H, out.shape.W, s.H, s.W)
+			try.Failf("images of %d×%d and %d×%d cannot be concatenated", out.shape.H, out.shape.W, s.H, s.W)
 		}
 		out.shape, out.vector = bcnn.Shape{H: s.H, W: s.W, C: out.shape.C + s.C}, list[k].vector
 	}
@@ -309,7 +309,7 @@ func add(im *importer, n *node) value {
 	for k, v := range list[1:] {
 		sum, v = im.same(n, sum, v)
 		if sum.shape != v.shape {
-			try.Failf("sums of %v and %v are not supported", sum.shape, v.shape)
+			try.Failf("a sum of shapes %v and %v is not supported: they must be equal", sum.shape, v.shape)
 		}
 		suffix := ""
 		if k > 0 {
@@ -335,7 +335,7 @@ func sub(im *importer, n *node) value {
 	}
 	a, b := im.two(n)
 	if a.shape != b.shape {
-		try.Failf("differences of %v and %v are not supported", a.shape, b.shape)
+		try.Failf("a difference of shapes %v and %v is not supported: they must be equal", a.shape, b.shape)
 	}
 	b = im.pointwise(n, "/minus", bcnn.Affine{Scale: []float32{-1}}, b)
 	out := a
@@ -353,7 +353,7 @@ func mul(im *importer, n *node) value {
 	}
 	s, f := a.shape, b.shape
 	if f.C != s.C && f.C != 1 || (f.H != s.H || f.W != s.W) && f.Pixels() != 1 {
-		try.Failf("products of %v and %v are not supported", s, f)
+		try.Failf("a product of shapes %v and %v is not supported", s, f)
 	}
 	out := a
 	return im.emit(n, "", bcnn.Mul{}, out, a, b)
@@ -374,7 +374,7 @@ func scalar(im *importer, n *node) value {
 		op.Scale = []float32{x}
 	case "div":
 		if x == 0 {
-			try.Failf("a division by 0")
+			try.Failf("it divides by 0")
 		}
 		op.Scale = []float32{1 / x}
 	}
@@ -404,7 +404,7 @@ func softmax(im *importer, n *node) value {
 	}
 	v := im.operand(n, 0)
 	if !v.vector && axis == -1 && strings.HasSuffix(n.op, "softmax") {
-		try.Failf("axis -1 is that of the columns of its image, want 1 or a vector")
+		try.Failf("axis -1 is the columns of an image, want axis 1, or a vector as its input")
 	}
 	v = im.plain(n, v)
 	if v.shape.Pixels() != 1 {

@@ -135,7 +135,7 @@ func decodeParams(data []byte, b *budget.Budget) (map[string]array, error) {
 		params[key] = a
 	}
 	if r.at != len(data) {
-		return nil, fmt.Errorf("%d bytes behind the last name", len(data)-r.at)
+		return nil, fmt.Errorf("%d bytes follow the last name, where the file must end", len(data)-r.at)
 	}
 	return params, nil
 }
@@ -156,7 +156,7 @@ func (r *reader) array() (array, error) {
 		wide = false
 	}
 	if dims > maxDims {
-		return a, fmt.Errorf("%d dimensions, want at most %d", dims, maxDims)
+		return a, fmt.Errorf("it has %d dimensions, at most %d are supported", dims, maxDims)
 	}
 	if dims == 0 || r.failed {
 		return a, r.err() // an empty one has neither a type nor data
@@ -170,7 +170,7 @@ func (r *reader) array() (array, error) {
 			d = uint64(r.u32())
 		}
 		if d > maxValues || values*d > maxValues {
-			return a, fmt.Errorf("more than %d values", maxValues)
+			return a, fmt.Errorf("it has more than %d values", maxValues)
 		}
 		values *= d
 		a.dims = append(a.dims, int(d))
@@ -212,7 +212,7 @@ func (a array) floats(b *budget.Budget) ([]float32, error) {
 	case float16s:
 		value = func(i int) float32 { return half(binary.LittleEndian.Uint16(a.data[2*i:])) }
 	default:
-		return nil, fmt.Errorf("elements of type %d where floats are expected", a.dtype)
+		return nil, fmt.Errorf("elements of type %d are not supported here, want floating-point numbers", a.dtype)
 	}
 	out := make([]float32, n)
 	err := b.Loop(n, func(lo, hi int) {
@@ -249,7 +249,7 @@ func (a array) wordBits() (int, error) {
 	case float64s, int64s:
 		return 64, nil
 	}
-	return 0, fmt.Errorf("packed weights in elements of type %d", a.dtype)
+	return 0, fmt.Errorf("packed weights in elements of type %d are not supported", a.dtype)
 }
 
 // bit returns bit i of packed weights, the least significant one of every word first.

@@ -142,11 +142,11 @@ func TestHeadsOfArrays(t *testing.T) {
 		{"cut before its storage", words(magicV3), array{}, "the file ends too early"},
 		{"of no dimension", words(0), array{}, ""},
 		{"of 32 dimensions", deep, array{dims: []int{1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}, data: []byte{0, 0, 0x80, 0x3f}}, ""},
-		{"of 33", words(33), array{}, "33 dimensions, want at most 32"},
+		{"of 33", words(33), array{}, "it has 33 dimensions, at most 32 are supported"},
 		{"as many values as there may be", words(1, maxValues, 1, 0, uint8s), array{}, "the file ends too early"},
-		{"one more", words(1, maxValues+1, 1, 0, uint8s), array{}, "more than 2147483647 values"},
+		{"one more", words(1, maxValues+1, 1, 0, uint8s), array{}, "it has more than 2147483647 values"},
 		{"as many in two", words(2, maxValues, 1, 1, 0, uint8s), array{}, "the file ends too early"},
-		{"more in two", words(2, 1<<16, 1<<15, 1, 0, uint8s), array{}, "more than 2147483647 values"},
+		{"more in two", words(2, 1<<16, 1<<15, 1, 0, uint8s), array{}, "it has more than 2147483647 values"},
 		{"of the last type", words(1, 1, 1, 0, int64s, 1, 2), array{dims: []int{1}, dtype: int64s, data: []byte{1, 0, 0, 0, 2, 0, 0, 0}}, ""},
 		{"of a type that there is not", words(1, 1, 1, 0, int64s+1, 1, 2), array{}, "element type 7 is not supported"},
 		{"of type −1", words(1, 1, 1, 0, math.MaxUint32, 1, 2), array{}, "element type -1 is not supported"},
@@ -292,7 +292,7 @@ func TestWeightsBesideTensors(t *testing.T) {
 				continue
 			}
 			_, _, err := Decode(t.Context(), g.symbol(), g.file(), shape)
-			require.ErrorContains(t, err, "are not supported, want one, or one for each channel")
+			require.ErrorContains(t, err, "want one weight, or one for each channel")
 		}
 	}
 }

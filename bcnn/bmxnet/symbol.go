@@ -75,7 +75,7 @@ func decodeSymbol(data []byte, most int, b *budget.Budget) (nodes []node, head i
 	case len(heads) > 1:
 		return nil, 0, fmt.Errorf("the graph has %d outputs, a network has one", len(heads))
 	case heads[0][0] < 0 || heads[0][0] >= len(nodes) || heads[0][1] != 0:
-		return fail(fmt.Errorf("its head is output %d of node %d", heads[0][1], heads[0][0]))
+		return fail(fmt.Errorf("its head is output %d of node %d, want output 0 of a node of the graph", heads[0][1], heads[0][0]))
 	}
 	return nodes, heads[0][0], nil
 }
@@ -100,7 +100,7 @@ func decodeNodes(d *json.Decoder, most int, b *budget.Budget) ([]node, error) {
 	var nodes []node
 	for d.More() {
 		if len(nodes) == most {
-			return nil, &endedError{fmt.Errorf("the graph has more than the %d nodes that are allowed", most)}
+			return nil, &endedError{fmt.Errorf("the graph has more than %d nodes; Limits.Layers allows more", most)}
 		}
 		if err := b.Charge(nodeUnits); err != nil {
 			return nil, &endedError{err}

@@ -26,7 +26,7 @@ func (f *filters) check(dims ...int) {
 	want := f.out * f.channels * f.pixels
 	if !f.packed {
 		if !slices.Equal(f.dims, dims) {
-			try.Failf("weights of %v, want %v", f.dims, dims)
+			try.Failf("its weights have shape %v, want %v", f.dims, dims)
 		}
 		return
 	}
@@ -35,7 +35,7 @@ func (f *filters) check(dims ...int) {
 		try.Failf("%d inputs are no multiple of the %d bits of a word", row, word)
 	}
 	if f.len()*word != want {
-		try.Failf("%d packed words of %d bits, want %d weights", f.len(), word, want)
+		try.Failf("%d packed words of %d bits do not hold %d weights", f.len(), word, want)
 	}
 }
 

@@ -146,7 +146,7 @@ func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 		header.WriteByte(' ')
 	}
 	if header.Len() > maxHeader {
-		return nil, fmt.Errorf("the description takes %d bytes, at most %d are allowed", header.Len(), maxHeader)
+		return nil, fmt.Errorf("the header of the file takes %d bytes, at most %d are allowed", header.Len(), maxHeader)
 	}
 
 	b := make([]byte, 0, 8+int64(header.Len())+size)
@@ -168,7 +168,7 @@ func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 	}
 	// Readers find the checksum's place by its digits.
 	if bytes.Count(header.Bytes(), []byte(unsealed)) != 1 {
-		return nil, fmt.Errorf("a name or label has %d zeros in a row", len(unsealed))
+		return nil, fmt.Errorf("a name or label has %d zeros in a row, which the file format reserves for its checksum", len(unsealed))
 	}
 	sum := sha256.Sum256(b)
 	copy(b[bytes.Index(b, []byte(unsealed)):], hex.EncodeToString(sum[:]))
@@ -301,7 +301,7 @@ func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) (
 		}
 		p := place{&tensor{name: name, dtype: info.DType, shape: info.Shape}, info.Offsets[0], info.Offsets[1]}
 		if p.begin < 0 || p.end < p.begin || p.end > size {
-			return nil, fmt.Errorf("tensor %s: bytes %d to %d of %d: truncated file or wrong offsets", text.Quote(name), p.begin, p.end, size)
+			return nil, fmt.Errorf("tensor %s: bytes %d to %d lie outside of %d bytes of data: truncated file or wrong offsets", text.Quote(name), p.begin, p.end, size)
 		}
 		want, err := p.tensor.checkedSize(size)
 		if err != nil {
@@ -320,7 +320,7 @@ func (d *decoder) parseTensors(members map[string]json.RawMessage, size int64) (
 	tensors := make([]*tensor, len(places))
 	for i, p := range places {
 		if p.begin != at {
-			return nil, fmt.Errorf("tensor %s begins at byte %d, want %d: data must follow each other without holes", text.Quote(p.name), p.begin, at)
+			return nil, fmt.Errorf("tensor %s begins at byte %d, want %d: tensors must follow each other without gaps", text.Quote(p.name), p.begin, at)
 		}
 		at = p.end
 		tensors[i] = p.tensor

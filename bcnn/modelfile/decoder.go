@@ -97,7 +97,7 @@ func (d *decoder) checkMembers(b []byte, t reflect.Type) error {
 		case ',':
 			top.isKey = top.object
 		case 'n': // no other word has one
-			return errors.New("null is no value")
+			return errors.New("null is not allowed as a value")
 		case '"':
 			end := i + 1
 			for ; b[end] != '"'; end++ {

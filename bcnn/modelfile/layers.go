@@ -131,7 +131,7 @@ func init() {
 // decode makes the layer.
 func (r *layerReader) decode() (bcnn.Op, error) {
 	if first := versionOf(r.layer.Kind); r.version < first {
-		return nil, fmt.Errorf("layers of kind %s came with version %d of the format, this is version %d", r.layer.Kind, first, r.version)
+		return nil, fmt.Errorf("layers of kind %s need version %d of the format, this file has version %d", r.layer.Kind, first, r.version)
 	}
 	if op, ok := plain[r.layer.Kind]; ok {
 		return op, nil
@@ -308,7 +308,7 @@ func (r *layerReader) resample() (bcnn.Op, error) {
 		return nil, err
 	}
 	if len(p.Taps) != 2 {
-		return nil, fmt.Errorf("taps %v, want those of a row and of a column", p.Taps)
+		return nil, fmt.Errorf("taps %v, want two numbers: of a row and of a column", p.Taps)
 	}
 	y, err := r.vector(rows, i32)
 	if err != nil {

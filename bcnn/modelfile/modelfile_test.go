@@ -330,7 +330,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{`"shape":[2,1]`, `"shape":[2]`, "want [2] and one more dimension"},
 		{`"data_offsets":[0,16]`, `"data_offsets":[0]`, "1 offsets"},
 		{`"data_offsets":[0,16]`, `"data_offsets":[-16,0]`, "wrong offsets"},
-		{`"data_offsets":[0,16]`, `"data_offsets":[8,24]`, "without holes"},
+		{`"data_offsets":[0,16]`, `"data_offsets":[8,24]`, "without gaps"},
 		{`"data_offsets":[0,16]`, `"data_offsets":[0,9223372036854775807]`, "truncated file or wrong offsets"},
 		{`\"layers\"`, `\"layer\"`, "unknown field"},
 		{`\"shape\":[2,2,1]`, `\"shape\":[2,2]`, "want height, width and channels"},
@@ -338,19 +338,19 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{`\"shape\":[2,2,1]`, `\"shape\":[9,9,1]`, `"dense"`},
 		{`\"dtype\":\"uint8\"`, `\"dtype\":\"int7\"`, `unknown type "int7"`},
 		{`\"kind\":\"dense\"`, `\"kind\":\"tense\"`, `unknown kind of layer "tense"`},
-		{`\"kind\":\"dense\"`, `\"kind\":\"relu\"`, "relu has no params"},
+		{`\"kind\":\"dense\"`, `\"kind\":\"relu\"`, "a layer of kind relu takes no params"},
 		{`\"kind\":\"dense\"`, `\"kind\":\"binarize\"`, "unknown field"},
 		{`\"out\":2`, `\"out\":3`, "want [3] and one more"},
 		{`\"out\":2`, `\"out\":2,\"bits\":1`, "unknown field"},
 		{`\"out\":2`, `\"out\":2,\"out\":2`, "occurs twice"},
 		{`\"out\":2`, `\"out\":1e300`, "params"},
-		{`\"inputs\":[0]`, `\"inputs\":[1]`, "not an earlier one"},
+		{`\"inputs\":[0]`, `\"inputs\":[1]`, "want an earlier layer"},
 		{`\"inputs\":[0]`, `\"inputs\":[0,0]`, "has 2 inputs"},
 		{`\"bias\":\"dense.bias\",`, ``, `no layer uses the tensor "dense.bias"`},
 		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.weight\"`, "dense"},
-		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.b\"`, `no tensor "dense.b"`},
-		{`\"bias\":\"dense.bias\"`, `\"shift\":\"dense.bias\"`, `dense has no tensor "shift"`},
-		{`\"bias\":\"dense.bias\"`, `\"bias\":\"in.thresholds\"`, `no tensor "in.thresholds" that no other layer uses`},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.b\"`, `tensor "dense.b" does not exist`},
+		{`\"bias\":\"dense.bias\"`, `\"shift\":\"dense.bias\"`, `a layer of kind dense takes no tensor "shift"`},
+		{`\"bias\":\"dense.bias\"`, `\"bias\":\"in.thresholds\"`, `tensor "in.thresholds" does not exist, or another layer uses it`},
 		{`\"labels\":[\"a\",\"b\"]`, `\"labels\":[\"a\"]`, "1 labels for 2 outputs"},
 		{`\"labels\":[\"a\",\"b\"]`, `\"labels\":[\"a\",\"b\\u202e\"]`, `label 1: "b\u202e" has the control character U+202E`},
 		{`\"name\":\"dense\"`, `\"name\":\"den\\u001b[2Kse\"`, `the name "den\x1b[2Kse" has the control character U+001B`},
@@ -372,15 +372,15 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 		{`\"resize\"`, `\"Resize\"`, `unknown field "Resize"`},
 		{`\"out\":2`, `\"Out\":2`, `unknown field "Out"`},
 		{`\"out\":2`, `\"out\":2,\"oUt\":3`, `unknown field "oUt"`},
-		{`\"bias\":\"dense.bias\"`, `\"Bias\":\"dense.bias\"`, `dense has no tensor "Bias"`},
+		{`\"bias\":\"dense.bias\"`, `\"Bias\":\"dense.bias\"`, `a layer of kind dense takes no tensor "Bias"`},
 		{`\"bias\":\"dense.bias\"`, `\"bias\":\"dense.bias\",\"bias\":\"dense.bias\"`, `"bias" occurs twice`},
 		{`\"bias\":\"dense.bias\"`, `\"bias\":{\"bias\":\"dense.bias\"}`, "cannot unmarshal object"},
 		{`\"shape\":[2,2,1]`, `\"shape\":{\"H\":1}`, "cannot unmarshal object"},
-		{`\"inputs\":[0]`, `\"inputs\":[null]`, "null is no value"},
-		{`\"out\":2`, `\"out\":null`, "null is no value"},
+		{`\"inputs\":[0]`, `\"inputs\":[null]`, "null is not allowed as a value"},
+		{`\"out\":2`, `\"out\":null`, "null is not allowed as a value"},
 		{`\"out\":2`, `\"out\":` + strings.Repeat("1", 1000), "number 111"},
 		{`\"out\":2`, `\"out\":2,\"` + strings.Repeat("x", 1000) + `\":1`, "unknown field"},
-		{`"dense.bias"`, `"` + strings.Repeat("x", 1000) + `"`, `there is no tensor "dense.bias"`},
+		{`"dense.bias"`, `"` + strings.Repeat("x", 1000) + `"`, `tensor "dense.bias" does not exist`},
 	} {
 		require.Contains(t, header, c.old)
 		err := read(strings.Replace(header, c.old, c.new, 1), data)
@@ -506,11 +506,11 @@ func TestVersions(t *testing.T) {
 	old := bytes.Replace(encode(t, dense), []byte(`"version":"4"`), []byte(`"version":"3"`), 1)
 	seal(old)
 	_, err := Read(t.Context(), old, Options{})
-	require.ErrorContains(t, err, "integers came with version 4 of the format, this is version 3")
+	require.ErrorContains(t, err, "integers need version 4 of the format, this file has version 3")
 	old = bytes.Replace(encode(t, networks()["new in version 6"]), []byte(`"version":"6"`), []byte(`"version":"5"`), 1)
 	seal(old)
 	_, err = Read(t.Context(), old, Options{})
-	require.ErrorContains(t, err, "scales of sources came with version 6 of the format, this is version 5")
+	require.ErrorContains(t, err, "scales of sources need version 6 of the format, this file has version 5")
 	for _, c := range []struct {
 		kind string
 		op   bcnn.Op
@@ -543,7 +543,7 @@ func TestVersions(t *testing.T) {
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)
 		seal(old)
 		_, err = Read(t.Context(), old, Options{})
-		require.ErrorContains(t, err, fmt.Sprintf("layers of kind %s came with version %d of the format, this is version %d", c.kind, version, version-1))
+		require.ErrorContains(t, err, fmt.Sprintf("layers of kind %s need version %d of the format, this file has version %d", c.kind, version, version-1))
 	}
 }
 
@@ -566,7 +566,7 @@ func TestOpenClips(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, c.clip, back.Layers[0].Op)
 		for _, wrong := range []struct{ params, want string }{
-			{`{}`, "clip without a finite bound"}, {`{\"min\":2,\"max\":1}`, "clip from 2 to 1"}, {`{\"min\":null}`, "null is no value"},
+			{`{}`, "clip without a finite bound"}, {`{\"min\":2,\"max\":1}`, "clip from 2 to 1"}, {`{\"min\":null}`, "null is not allowed as a value"},
 			{`{\"max\":1e39}`, "1e39"}, {`{\"Min\":1}`, `unknown field "Min"`},
 		} {
 			text := strings.Replace(strings.TrimRight(string(b[8:]), " "), c.params, wrong.params, 1)

@@ -279,13 +279,13 @@ func (j *sourceJSON) decode(version int) (*bcnn.Source, error) {
 	case j == nil:
 		return nil, nil
 	case version < sourceVersion:
-		return nil, fmt.Errorf("sources came with version %d of the format, this is version %d", sourceVersion, version)
+		return nil, fmt.Errorf("sources need version %d of the format, this file has version %d", sourceVersion, version)
 	case version < spatialVersion && (j.Type == string(bcnn.SourceInt32) || j.Type == string(bcnn.SourceInt64)):
-		return nil, fmt.Errorf("sources of type %s came with version %d of the format, this is version %d", j.Type, spatialVersion, version)
+		return nil, fmt.Errorf("sources of type %s need version %d of the format, this file has version %d", j.Type, spatialVersion, version)
 	case version < scaleVersion && j.Scale != 0:
-		return nil, fmt.Errorf("scales of sources came with version %d of the format, this is version %d", scaleVersion, version)
+		return nil, fmt.Errorf("scales of sources need version %d of the format, this file has version %d", scaleVersion, version)
 	case j.Dims == nil:
-		return nil, errors.New("a source without dims")
+		return nil, errors.New("the source has no dims")
 	}
 	return &bcnn.Source{Name: j.Name, Dims: j.Dims, ChannelsFirst: j.ChannelsFirst, Type: bcnn.SourceType(j.Type), Offset: j.Offset, Scale: j.Scale}, nil
 }
@@ -344,7 +344,7 @@ func (r *layerReader) take(role string) (*tensor, error) {
 	delete(r.layer.Tensors, role)
 	t := r.tensors[name]
 	if t == nil {
-		return nil, fmt.Errorf("%s: there is no tensor %s that no other layer uses", role, text.Quote(name))
+		return nil, fmt.Errorf("%s: tensor %s does not exist, or another layer uses it", role, text.Quote(name))
 	}
 	delete(r.tensors, name)
 	return t, nil
@@ -400,7 +400,7 @@ func (r *layerReader) weights(outer ...int) (bcnn.Weights, error) {
 		return bcnn.Weights{F32: t.f32}, nil
 	case i8:
 		if r.version < integersVersion {
-			return bcnn.Weights{}, fmt.Errorf("weights: integers came with version %d of the format, this is version %d", integersVersion, r.version)
+			return bcnn.Weights{}, fmt.Errorf("weights: integers need version %d of the format, this file has version %d", integersVersion, r.version)
 		}
 		return bcnn.Weights{Int8: t.i8}, nil
 	}
@@ -423,7 +423,7 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		return nil, fmt.Errorf("network %s: input: %w", text.Quote(n.Name), err)
 	}
 	if c.version() < sourceVersion && len(in.MoreInputs)+len(in.Outputs) > 0 {
-		return nil, fmt.Errorf("network %s: several inputs and outputs came with version %d of the format, this is version %d",
+		return nil, fmt.Errorf("network %s: several inputs or outputs need version %d of the format, this file has version %d",
 			text.Quote(n.Name), sourceVersion, c.version())
 	}
 	for i, more := range in.MoreInputs {
@@ -465,11 +465,11 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 // checkUsed refuses what decode did not ask for.
 func (r *layerReader) checkUsed() error {
 	if r.layer.Params != nil {
-		return fmt.Errorf("%s has no params", r.layer.Kind)
+		return fmt.Errorf("a layer of kind %s takes no params", r.layer.Kind)
 	}
 	if len(r.layer.Tensors) > 0 {
 		role := slices.Min(slices.Collect(maps.Keys(r.layer.Tensors))) // one file gives one error
-		return fmt.Errorf("%s has no tensor %s", r.layer.Kind, text.Quote(role))
+		return fmt.Errorf("a layer of kind %s takes no tensor %s", r.layer.Kind, text.Quote(role))
 	}
 	return nil
 }

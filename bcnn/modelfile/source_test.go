@@ -24,11 +24,11 @@ func TestSources(t *testing.T) {
 		header := digits.ReplaceAllString(string(b[8:data]), `"sha256":"`+unsealed+`"`)
 		require.Contains(t, header, `"version":"3"`, name)
 		for _, c := range []struct{ old, new, want string }{
-			{`"version":"3"`, `"version":"2"`, "sources came with version 3 of the format, this is version 2"},
-			{`\"dims\":[4]`, `\"dims\":[2]`, "the dimensions [2] of the source are not those of 2×2×1"},
+			{`"version":"3"`, `"version":"2"`, "sources need version 3 of the format, this file has version 2"},
+			{`\"dims\":[4]`, `\"dims\":[2]`, "the dimensions [2] of the source do not fit 2×2×1"},
 			{`\"dims\":[4]`, `\"dims\":[0]`, "the dimensions [0] of the source"},
 			{`\"dims\":[4]`, `\"dims\":[1,8]`, "the dimensions [1 8] of the source"},
-			{`\"dims\":[4],`, ``, "a source without dims"},
+			{`\"dims\":[4],`, ``, "the source has no dims"},
 			{`\"dims\":[4]`, `\"Dims\":[4]`, `unknown field "Dims"`},
 			{`\"dims\":[4]`, `\"dims\":[4],\"dims\":[4]`, `"dims" occurs twice`},
 			{`\"name\":\"x\"`, `\"name\":\"\\t\"`, "has the control character U+0009"},
@@ -95,5 +95,5 @@ func TestSeveralEnds(t *testing.T) {
 	old := bytes.Replace(encode(t, n), []byte(`"version":"3"`), []byte(`"version":"2"`), 1)
 	seal(old)
 	_, err := Read(t.Context(), old, Options{})
-	require.ErrorContains(t, err, "several inputs and outputs came with version 3 of the format, this is version 2")
+	require.ErrorContains(t, err, "several inputs or outputs need version 3 of the format, this file has version 2")
 }

@@ -23,7 +23,7 @@ func (im *importer) clipNode(n *pb.Node) build.Operand {
 		case t == nil:
 			return float64(f)
 		case t.Len() != 1:
-			try.Failf("a limit is not a single value")
+			try.Failf("min and max must be single numbers")
 		}
 		return t.At(0)
 	}
@@ -110,6 +110,6 @@ func (im *importer) softmax(n *pb.Node) build.Operand {
 	case !op.Log && (channels || size == v.Shape.Values()): // groups, as of the classes of boxes, or whole images
 		return im.shares(n, v, axes)
 	}
-	panic(try.Errorf("it runs over %d of %d values: only the softmax of a vector or of all channels is supported",
+	panic(try.Errorf("its axis covers %d of the %d values of an image: only the softmax of a vector or of all channels is supported",
 		size, v.Shape.Values()))
 }

@@ -73,7 +73,7 @@ func checkRanks(operands ...build.Operand) {
 	}
 	for _, o := range operands {
 		if t := o.Constant; t != nil && rank > 0 && len(t.Dims) > rank {
-			try.Failf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, rank)
+			try.Failf("a constant of shape %v has more dimensions than the computed tensor, which has %d", t.Dims, rank)
 		}
 	}
 }
@@ -137,7 +137,7 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) build.Ope
 		}
 		repeated, err := try.Do(func() *build.Value { return im.build.Repeated(n, both[small], both[large]) })
 		if err != nil {
-			try.Failf("two computed tensors must have the same dimensions, in the same order in memory, or 1 in one of them: %w", err)
+			try.Failf("two computed tensors must have the same shape, or sizes of 1 in one of them, and no different Transpose before them: %w", err)
 		}
 		both[small] = repeated
 		a, b = both[0], both[1]
@@ -263,7 +263,7 @@ func (im *importer) withList(op string, v *build.Value, list []float32, swapped 
 	case op == "Div" && !swapped:
 		return im.quotient(v, list)
 	}
-	panic(try.Errorf("this operator is not supported with a computed operand here"))
+	panic(try.Errorf("this operator is not supported with a computed operand, except Pow with a constant exponent"))
 }
 
 // limits is Max or Min of a value and a constant of several numbers.
@@ -285,7 +285,7 @@ func (im *importer) limits(n *pb.Node, op string, v *build.Value, t *eval.Tensor
 func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Tensor, swapped bool) build.Operand {
 	if op == "Div" {
 		if swapped {
-			try.Failf("this operator is not supported with a computed operand here")
+			try.Failf("this operator is supported only with a constant as its second operand")
 		}
 		inverse := im.computed(eval.Scalar(t.Type, 1), []string{"Div"}, t)
 		op, t = "Mul", inverse
@@ -314,7 +314,7 @@ func (im *importer) quotient(v *build.Value, list []float32) bcnn.Op {
 		}
 	}))
 	if zero {
-		try.Failf("division by 0")
+		try.Failf("division by 0, or by a constant whose reciprocal overflows float32")
 	}
 	if powers || !squares {
 		return bcnn.Affine{Scale: scale}

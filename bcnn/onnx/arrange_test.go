@@ -179,5 +179,5 @@ func TestStrided(t *testing.T) {
 	_, err = ops("batch", all, []int{1, 6, 1, 1}, strided...)
 	require.ErrorContains(t, err, "shape [-1]")
 	_, err = ops(1, []float64{6}, []int{1, 1}, strided...)
-	require.ErrorContains(t, err, "index 6 of 6")
+	require.ErrorContains(t, err, "index 6 lies outside a dimension of 6")
 }

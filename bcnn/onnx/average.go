@@ -24,7 +24,7 @@ func (im *importer) averagePool(n *pb.Node) build.Operand {
 		count = 0 // there is nothing to count
 	}
 	if count != 0 && win.Pad != around {
-		try.Failf("ceil_mode with count_include_pad is not supported where a window reaches beyond the padding: what lies there does not count")
+		try.Failf("ceil_mode with count_include_pad is not supported if a window reaches beyond the padding, since values there are not counted")
 	}
 	return im.average(n, v, bcnn.AvgPool{Window: win, CountPadding: count != 0 && win.Pad != (bcnn.Padding{})}, turned)
 }

@@ -36,7 +36,7 @@ func (im *importer) ofBatch(n *pb.Node) (r build.Operand, ok bool) {
 		}
 	}
 	if sized {
-		try.Failf("it computes with the batch size, which does not cancel")
+		try.Failf("its result depends on the batch size, which does not cancel out: export the model for a fixed batch size")
 	}
 	return r, false
 }

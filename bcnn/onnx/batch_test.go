@@ -37,11 +37,11 @@ func TestBatchCancels(t *testing.T) {
 		{"equal powers", append(count, real, op("Mul", "f two", "g"), op("Sub", "g f", "d"), op("Div", "d f", "e"), op("Abs", "e", "o"), op("Neg", "o", "m"), op("Mul", "x m", "y")),
 			[]testNode{op("Neg", "x", "y")}, ""},
 
-		{"a value", append(count, real, op("Mul", "x f", "y")), nil, "computes with the batch size, which does not cancel"},
+		{"a value", append(count, real, op("Mul", "x f", "y")), nil, "depends on the batch size, which does not cancel"},
 		{"of different powers", append(count, real, op("Mul", "f f", "g"), op("Add", "g f", "h"), op("Div", "h f", "k"), op("Mul", "x k", "y")), nil, "does not cancel"},
 		{"a quotient that is rounded", append(first, op("Div", "b five", "c"), op("Div", "c b", "k"), op("Cast", "k", "f", "to", int(pb.Float)), op("Mul", "x f", "y")), nil, "does not cancel"},
 		{"rows of all images", append(first, op("Mul", "b five", "c"), op("Unsqueeze", "c", "d", "axes", []int{0}), op("Concat", "d rows", "to", "axis", 0), op("Reshape", "x to", "y")), nil,
-			"its first dimension is neither the batch nor the batch times positions"},
+			"its first dimension must be the batch (0 or -1), or the batch times positions"},
 		{"an operator without values", append(count, real, op("Sqrt", "f", "r"), op("Relu", "r", "g"), op("Mul", "x g", "y")), nil, "does not cancel"},
 		{"another one cancels", append(count, real, op("Sub", "s f", "d"), op("Add", "d two", "e"), op("Mul", "x e", "y")), nil, "does not cancel"},
 	}

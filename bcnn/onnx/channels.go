@@ -42,10 +42,10 @@ func (im *importer) sliceValue(n *pb.Node, v *build.Value, starts, steps, dims [
 			continue
 		}
 		if size == 0 {
-			try.Failf("nothing is left")
+			try.Failf("the result would be empty: nothing is left of the tensor")
 		}
 		if view.IsBatch(v.View[i]) {
-			try.Failf("it would take some images of the batch")
+			try.Failf("it would select some images of the batch, but all of them must be processed alike")
 		}
 		x := v.AxisOf(i)
 		if x != view.H && x != view.W {
@@ -94,7 +94,7 @@ func (im *importer) pick(n *pb.Node, v *build.Value, dim int, axis view.Axis, po
 		return im.build.Pick(n, "", v, dim, positions)
 	}
 	if len(positions) == 0 {
-		try.Failf("nothing is left")
+		try.Failf("the result would be empty: nothing is left of the tensor")
 	}
 	list := make([]int32, len(positions))
 	for i, p := range positions {
@@ -155,7 +155,7 @@ func (im *importer) gatherChannels(n *pb.Node, v *build.Value) build.Operand {
 func split(v *build.Value, dim int, dims []int) *build.Value {
 	parts := try.Value(view.View{view.Batch, v.View[dim]}.Reshape(dims))
 	if len(v.View)-1+len(dims) > pb.MaxRank {
-		try.Failf("more than %d dimensions", pb.MaxRank)
+		try.Failf("the result would have more than %d dimensions", pb.MaxRank)
 	}
 	out := v.With(v.Node)
 	out.View = slices.Concat(v.View[:dim], parts[1:], v.View[dim+1:])
@@ -168,7 +168,7 @@ func split(v *build.Value, dim int, dims []int) *build.Value {
 func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor) build.Operand {
 	a := n.Int("axis", 0)
 	if axisIndex(a, 1); len(v.View) != 2 || indices.Len() == 0 {
-		try.Failf("indices of dimensions %v on axis %d", indices.Dims, a)
+		try.Failf("indices of shape %v on axis %d are not supported for a flattened tensor: want at least one index, on axis 0", indices.Dims, a)
 	}
 	positions := im.positions(v, indices.Redim([]int{indices.Len()}), 1)
 	v = im.build.Pick(n, "", v, 1, positions)
@@ -186,7 +186,7 @@ func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor)
 func (im *importer) positions(v *build.Value, indices *eval.Tensor, axis int) []int {
 	list := try.Value(indices.Integers())
 	if view.IsBatch(v.View[axis]) {
-		try.Failf("it would take some images of the batch")
+		try.Failf("it would select some images of the batch, but all of them must be processed alike")
 	}
 	return try.Value(budget.List(im.budget, len(list), func(i int) int { return eval.Position(list[i], v.Size(axis)) }))
 }

@@ -14,14 +14,14 @@ import (
 
 func (im *importer) constantNode(n *pb.Node) build.Operand {
 	if len(n.Attrs) != 1 {
-		try.Failf("%d attributes, want 1", len(n.Attrs))
+		try.Failf("it has %d attributes, want 1", len(n.Attrs))
 	}
 	a := n.Attrs[0]
 	var t *eval.Tensor
 	switch a.Name {
 	case "value":
 		if a.T == nil {
-			try.Failf("it holds no tensor")
+			try.Failf("its attribute value holds no tensor")
 		}
 		t = try.Value(im.eval.Tensor(a.T))
 	case "value_float":
@@ -35,7 +35,7 @@ func (im *importer) constantNode(n *pb.Node) build.Operand {
 		t = im.eval.NewTensor(pb.Int64, []int{len(a.Is)})
 		copy(t.I64, a.Is)
 	default:
-		try.Failf("attribute %s is not supported", text.Quote(a.Name))
+		try.Failf("attribute %s is not supported, want value, value_float, value_floats, value_int or value_ints", text.Quote(a.Name))
 	}
 	return build.Operand{Constant: t}
 }
@@ -45,17 +45,17 @@ func (im *importer) constantNode(n *pb.Node) build.Operand {
 func (im *importer) shapeInput(n *pb.Node, i int) []int {
 	t := im.required(n, i)
 	if len(t.Dims) != 1 || t.I64 == nil || t.Len() > pb.MaxRank {
-		try.Failf("input %d is a tensor of %v %v, want a list of at most %d integers", i, t.Type, t.Dims, pb.MaxRank)
+		try.Failf("input %d is %v of shape %v, want a list of at most %d integers", i, t.Type, t.Dims, pb.MaxRank)
 	}
 	dims := make([]int, t.Len())
 	for i, d := range t.I64 {
 		if d < 0 || d > pb.MaxSize {
-			try.Failf("shape %v", t.I64)
+			try.Failf("shape %v has a size that is negative or too large", t.I64)
 		}
 		dims[i] = int(d)
 		if t.Marked(i) {
 			if d > 1 {
-				try.Failf("shape %v depends on the batch size", t.I64)
+				try.Failf("shape %v has a multiple of the batch size, which is not supported: export the model for a fixed batch size", t.I64)
 			}
 			dims[i] = 1
 		}
@@ -68,11 +68,11 @@ func (im *importer) constantOfShape(n *pb.Node) build.Operand {
 	fill := eval.Scalar(pb.Float, 0)
 	if a := try.Value(n.Attr("value", pb.AttrTensor)); a != nil {
 		if a.T == nil {
-			try.Failf("it holds no tensor")
+			try.Failf("its attribute value holds no tensor")
 		}
 		fill = try.Value(im.eval.Tensor(a.T))
 		if fill.Len() != 1 {
-			try.Failf("its value is not a single one")
+			try.Failf("its attribute value must hold a single number")
 		}
 	}
 	return build.Operand{Constant: im.eval.Expand(fill.Redim([]int{}), dims)}
@@ -102,7 +102,7 @@ func (im *importer) concat(n *pb.Node) build.Operand {
 	}
 	a := n.Int("axis", 0)
 	if len(parts) == 0 || len(parts[0].Dims) == 0 {
-		try.Failf("nothing to join")
+		try.Failf("there is nothing to concatenate: it has no inputs, or the first one has no dimensions")
 	}
 	axis := axisIndex(a, len(parts[0].Dims))
 	return build.Operand{Constant: im.eval.Concat(parts, axis)}

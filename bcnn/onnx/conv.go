@@ -16,7 +16,7 @@ func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 	pads := n.Sizes("pads", 4, 0)
 	for _, v := range [][]int{kernel, strides, dilations} {
 		if v[0] < 1 || v[1] < 1 || max(v[0], v[1]) > 1<<16 {
-			try.Failf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
+			try.Failf("kernel %v, strides %v, dilations %v: each must be from 1 to 65536", kernel, strides, dilations)
 		}
 	}
 	auto := n.Text("auto_pad", "NOTSET")
@@ -33,7 +33,7 @@ func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 			}
 		}
 	default:
-		try.Failf("auto_pad %s", text.Quote(auto))
+		try.Failf("auto_pad %s is not supported, want NOTSET, VALID, SAME_UPPER or SAME_LOWER", text.Quote(auto))
 	}
 	return bcnn.Window{
 		KH: kernel[0], KW: kernel[1], StrideH: strides[0], StrideW: strides[1],
@@ -48,7 +48,7 @@ func window(n *pb.Node, kernel []int, h, w int) bcnn.Window {
 func samePad(auto string, size, window, stride int) int {
 	total := ((size+stride-1)/stride-1)*stride + window - size
 	if total < -1 {
-		try.Failf("auto_pad %s of a window of %d with strides of %d over %d: engines differ in which pixels are left out; pads would say it", auto, window, stride, size)
+		try.Failf("auto_pad %s of a window of %d with strides of %d over %d pixels: engines differ in which pixels are left out, so export with explicit pads", auto, window, stride, size)
 	}
 	return max(total, 0)
 }
@@ -69,7 +69,7 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	try.Check(v.CheckImage())
 	w := im.required(n, 1)
 	if len(w.Dims) != 4 || w.Type != pb.Float {
-		try.Failf("weights of %v %v, want four dimensions of FLOAT: only two-dimensional convolutions are supported", w.Type, w.Dims)
+		try.Failf("its weights are %v of shape %v, want FLOAT with 4 dimensions: only two-dimensional convolutions of images and one-dimensional ones of sequences are supported", w.Type, w.Dims)
 	}
 	groups := n.Int("group", 1)
 	if groups > 1 {
@@ -77,10 +77,10 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	}
 	out, channels, kernel := w.Dims[0], w.Dims[1], w.Dims[2:]
 	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.Shape.C) || out == 0 {
-		try.Failf("weights %v in %d groups for %d channels", w.Dims, groups, v.Shape.C)
+		try.Failf("weights of shape %v in %d groups for %d channels do not fit: each filter must have as many channels as a group of the input", w.Dims, groups, v.Shape.C)
 	}
 	if given := n.Ints("kernel_shape"); given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
-		try.Failf("kernel_shape %v, but weights %v", given[:min(len(given), pb.MaxRank)], w.Dims)
+		try.Failf("kernel_shape is %v, but the weights have shape %v", given[:min(len(given), pb.MaxRank)], w.Dims)
 	}
 	win := window(n, kernel, v.Shape.H, v.Shape.W)
 	bias := im.bias(n, 2, out)
@@ -122,7 +122,7 @@ func (im *importer) bias(n *pb.Node, input, size int) []float32 {
 		return nil
 	}
 	if t.Type != pb.Float || len(t.Dims) != 1 || t.Dims[0] != size {
-		try.Failf("input %d is a constant of %v %v, want %d FLOAT values", input, t.Type, t.Dims, size)
+		try.Failf("input %d is %v of shape %v, want %d FLOAT values", input, t.Type, t.Dims, size)
 	}
 	try.Check(im.budget.Charge(4 * int64(size)))
 	return t.F32

@@ -208,7 +208,7 @@ func kinds() []kind {
 			m := testModel{input: image(2, 2, 2), inits: []testTensor{ints("s", 1<<28, 0)}, output: "y"}
 			m.nodes = []testNode{op("ConstantOfShape", "s", "e"), op("Concat", strings.Repeat("e ", n), "c", "axis", 1), op("Add", "x c", "y")}
 			return m
-		}), "an empty constant"},
+		}), "a constant is empty"},
 		{"Concat of empty tensors and one with values", 50, models(func(n int) testModel {
 			m := testModel{input: image(2, 2, 2), inits: []testTensor{ints("s", many, 0), ints("r", many, 1)}, output: "y"}
 			m.nodes = []testNode{op("ConstantOfShape", "s", "e"), op("ConstantOfShape", "r", "f"), op("Concat", strings.Repeat("e ", n)+"f", "c", "axis", 1), op("Add", "x c", "y")}
@@ -378,7 +378,7 @@ func kinds() []kind {
 		{"empty tensors of one file", 10, func(n int) hostile {
 			m := fan(n, func(i int, to string) []testNode { return []testNode{op("Neg", fmt.Sprint("e", i), to)} })
 			return fromData(m, n, 0)
-		}, "an empty constant"},
+		}, "a constant is empty"},
 	}
 }
 

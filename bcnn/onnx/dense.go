@@ -16,12 +16,12 @@ func (im *importer) gemm(n *pb.Node) build.Operand {
 	alpha := n.Float("alpha", 1)
 	beta := n.Float("beta", 1)
 	if transA != 0 {
-		try.Failf("transA would mix the images of a batch")
+		try.Failf("transA must be 0, since a transposed input would mix the images of the batch")
 	}
 	c := im.constant(n, 2)
 	v := im.value(n, 0)
 	if len(v.View) != 2 {
-		try.Failf("its input has %d dimensions, want 2", len(v.View))
+		try.Failf("its input has %d dimensions, want 2: batch and features", len(v.View))
 	}
 	w := im.required(n, 1)
 	return im.dense(n, v, w, transB != 0, alpha, beta, c)
@@ -39,7 +39,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	v = im.build.Movable(v)
 	try.Check(v.CheckReal())
 	if len(w.Dims) != 2 || w.Type != pb.Float {
-		try.Failf("weights of %v %v, want two dimensions of FLOAT", w.Type, w.Dims)
+		try.Failf("its weights are %v of shape %v, want FLOAT with 2 dimensions", w.Type, w.Dims)
 	}
 	if v.Windows != nil {
 		if c == nil && alpha == 1 {
@@ -59,7 +59,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 		}
 	}
 	if len(v.View) < 2 || view.Product(lastOf(v)) != k || k != v.Shape.Values() || out == 0 {
-		try.Failf("weights %v for a last dimension of %d out of %d values: only vectors can be multiplied",
+		try.Failf("weights of shape %v cannot multiply a last dimension of %d out of the %d values of an image: it must hold all values, or the channels",
 			w.Dims, view.Product(lastOf(v)), v.Shape.Values())
 	}
 	shape := bcnn.Shape{H: 1, W: 1, C: out}
@@ -116,7 +116,7 @@ func (im *importer) denseBias(c *eval.Tensor, out int, beta float32) []float32 {
 	}
 	if n := len(c.Dims); c.Type != pb.Float || n > 2 || n == 2 && c.Dims[0] != 1 ||
 		n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
-		try.Failf("a bias of %v %v, want %d FLOAT values", c.Type, c.Dims, out)
+		try.Failf("its bias is %v of shape %v, want %d FLOAT values", c.Type, c.Dims, out)
 	}
 	bias := im.build.Floats(out)
 	for o := range bias {

@@ -141,44 +141,44 @@ func TestRefused(t *testing.T) {
 		inits []testTensor
 		want  string
 	}{
-		{"squeeze of one image", []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "y")}, nil, "without axes it may drop the batch"},
+		{"squeeze of one image", []testNode{op("GlobalMaxPool", "x", "a"), op("Squeeze", "a", "y")}, nil, "without axes it may drop a batch of 1"},
 		{"scales of more dimensions", []testNode{op("LayerNormalization", "x s", "y", "axis", 1)}, []testTensor{f("s", 3, 1, 1, 1, 1)}, "(LayerNormalization, index 0)"},
-		{"scales of a constant in two dimensions", []testNode{op("InstanceNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 4, 5), f("s", 3, 1), f("b", 3)}, "a constant of dimensions [3 1] for 3 channels"},
-		{"scales of other channels", []testNode{op("InstanceNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 4, 5), f("s", 2), f("b", 3)}, "a constant of dimensions [2] for 3 channels"},
+		{"scales of a constant in two dimensions", []testNode{op("InstanceNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 4, 5), f("s", 3, 1), f("b", 3)}, "a constant of shape [3 1] does not fit 3 channels"},
+		{"scales of other channels", []testNode{op("InstanceNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 4, 5), f("s", 2), f("b", 3)}, "a constant of shape [2] does not fit 3 channels"},
 		{"dropout in training", []testNode{op("Dropout", "x ratio on", "y")}, []testTensor{number("ratio", 0.5), truth("on", 1)}, "it is in training mode"},
 		{"dropout of two modes", []testNode{op("Dropout", "x ratio on", "y")}, []testTensor{number("ratio", 0.5), truth("on", 0, 0)}, "it is in training mode"},
-		{"a choice of −∞", []testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, []testTensor{number("half", 0.5), number("infinite", math.Inf(-1))}, "a choice of -Inf"},
-		{"a choice of ∞ among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, []testTensor{number("half", 0.5), floats("infinite", []int{3, 1, 1}, math.Inf(1), 1, 2)}, "a choice of +Inf"},
-		{"a choice of NaN", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), number("nan", math.NaN())}, "a choice of NaN"},
+		{"a choice of −∞", []testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, []testTensor{number("half", 0.5), number("infinite", math.Inf(-1))}, "an operand holds -Inf"},
+		{"a choice of ∞ among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, []testTensor{number("half", 0.5), floats("infinite", []int{3, 1, 1}, math.Inf(1), 1, 2)}, "an operand holds +Inf"},
+		{"a choice of NaN", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), number("nan", math.NaN())}, "an operand holds NaN"},
 		{"as many columns as windows", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 1, 20), ints("k", 1, 2)}, "only windows of one pixel"},
 		{"more columns", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 4, 20), ints("k", 1, 1)}, "20 windows for 4×20 pixels"},
 		{"more rows", []testNode{op("Reshape", "x i", "a"), op("Col2Im", "a j k", "y")}, []testTensor{ints("i", 0, 3, 20), ints("j", 20, 5), ints("k", 1, 1)}, "20 windows for 20×5 pixels"},
 		{"a threshold below INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int64{0, 1, math.MinInt32 - 1})}, nil, "threshold -2147483649"},
 		{"a threshold above INT32", []testNode{op("bitcnn/Binarize", "x", "y", "scheme", "threshold", "thresholds", []int64{0, 1, math.MaxInt32 + 1})}, nil, "threshold 2147483648"},
-		{"groups of a constant without channels", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 1), op("Add", "x n", "y")}, []testTensor{f("k", 5), f("s", 5), f("b", 5)}, "groups do not divide"},
-		{"no groups of a constant", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 0), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "groups do not divide"},
-		{"a bias of three dimensions", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1, 2)}, "a bias of FLOAT [1 1 2]"},
-		{"a bias of two rows", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 2, 2)}, "a bias of FLOAT [2 2]"},
-		{"a bias of other columns", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 3)}, "a bias of FLOAT [1 3]"},
-		{"columns expanded to more", []testNode{op("Expand", "x s", "y")}, []testTensor{ints("s", 1, 3, 4, 6)}, "dimension 3 has 5 positions, not 6"},
-		{"channels expanded to none", []testNode{op("GlobalMaxPool", "x", "a"), op("Expand", "a s", "y")}, []testTensor{ints("s", 1, 3, 0, 1)}, "dimension 2 has 1 positions, not 0"},
+		{"groups of a constant without channels", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 1), op("Add", "x n", "y")}, []testTensor{f("k", 5), f("s", 5), f("b", 5)}, "num_groups must divide"},
+		{"no groups of a constant", []testNode{op("GroupNormalization", "k s b", "n", "num_groups", 0), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "num_groups must divide"},
+		{"a bias of three dimensions", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 1, 2)}, "its bias is FLOAT of shape [1 1 2]"},
+		{"a bias of two rows", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 2, 2)}, "its bias is FLOAT of shape [2 2]"},
+		{"a bias of other columns", []testNode{op("Flatten", "x", "a"), op("Gemm", "a w b", "y")}, []testTensor{f("w", 60, 2), f("b", 1, 3)}, "its bias is FLOAT of shape [1 3]"},
+		{"columns expanded to more", []testNode{op("Expand", "x s", "y")}, []testTensor{ints("s", 1, 3, 4, 6)}, "dimension 3 has size 5, which cannot be expanded to 6"},
+		{"channels expanded to none", []testNode{op("GlobalMaxPool", "x", "a"), op("Expand", "a s", "y")}, []testTensor{ints("s", 1, 3, 0, 1)}, "dimension 2 has size 1, which cannot be expanded to 0"},
 		{"zero points of channels", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
-			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 0, 1}}}, "a zero point of each channel of a computed tensor is not supported"},
+			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 0, 1}}}, "a computed tensor must have one zero point for all channels"},
 		{"zero points of the last channel", []testNode{op("QuantizeLinear", "x s z", "a", "axis", 1), op("DequantizeLinear", "a s z", "y", "axis", 1)},
-			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 1, 2}}}, "a zero point of each channel of a computed tensor is not supported"},
-		{"a scale of 0", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{number("s", 0), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
-		{"a scale below 0 of a channel", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{floats("s", []int{3, 1, 1}, 1, 2, -1), number("zero", 0), number("four", 4)}, "a scale is not more than 0"},
-		{"a scale of no number", []testNode{op("QuantizeLinear", "x s", "a"), op("DequantizeLinear", "a s", "y")}, []testTensor{number("s", math.NaN())}, "a scale is not more than 0"},
+			[]testTensor{f("s", 3), {name: "z", typ: pb.Uint8, dims: []int{3}, values: []float64{1, 1, 2}}}, "a computed tensor must have one zero point for all channels"},
+		{"a scale of 0", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{number("s", 0), number("zero", 0), number("four", 4)}, "every scale must be above 0"},
+		{"a scale below 0 of a channel", []testNode{op("qonnx.custom_op.general/Quant", "x s zero four", "y")}, []testTensor{floats("s", []int{3, 1, 1}, 1, 2, -1), number("zero", 0), number("four", 4)}, "every scale must be above 0"},
+		{"a scale of no number", []testNode{op("QuantizeLinear", "x s", "a"), op("DequantizeLinear", "a s", "y")}, []testTensor{number("s", math.NaN())}, "every scale must be above 0"},
 		{"indices of six dimensions", []testNode{op("Gather", "x i", "y", "axis", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1, 1, 1, 1, 2}, values: []float64{2, 0}}}, "more than 8 dimensions"},
 		{"nine dimensions", []testNode{op("Unsqueeze", "x five", "y")}, []testTensor{ints("five", 1, 2, 3, 4, 5)}, "more than 8 dimensions"},
 		{"two dimensions that are open", []testNode{op("Reshape", "x s", "y")}, []testTensor{ints("s", 0, -1, -1)}, "shape [0 -1 -1]"},
 		{"two dimensions of a constant that are open", []testNode{op("Reshape", "k s", "a"), op("Add", "x a", "y")}, []testTensor{f("k", 6), ints("s", -1, -1, 1)}, "shape [-1 -1 1]"},
 		{"rows that are wrapped and cropped", []testNode{op("Pad", "x p", "y", "mode", "wrap")}, []testTensor{ints("p", 0, 0, -1, 0, 0, 0, 1, 0)}, "repeat pixels that are cropped"},
-		{"a choice of NaN among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), floats("nan", []int{3, 1, 1}, 1, math.NaN(), 2)}, "a choice of NaN"},
+		{"a choice of NaN among others", []testNode{op("Greater", "x half", "c"), op("Where", "c x nan", "y")}, []testTensor{number("half", 0.5), floats("nan", []int{3, 1, 1}, 1, math.NaN(), 2)}, "an operand holds NaN"},
 		{"indices of each image", []testNode{op("GatherND", "x i", "y", "batch_dims", 1)}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{1, 1}, values: []float64{0}}}, "want a list of positions"},
 		{"indices without dimensions", []testNode{op("GatherND", "x i", "y")}, []testTensor{{name: "i", typ: pb.Int64, dims: []int{}, values: []float64{0}}}, "want a list of positions"},
-		{"an index behind the last column", []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "y")}, []testTensor{ints("at", 1, 9)}, "index 9 of 5"},
-		{"groups of a constant that are not given", []testNode{op("GroupNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "groups do not divide"},
+		{"an index behind the last column", []testNode{op("Transpose", "x", "a", perm(2, 3, 0, 1)...), op("GatherND", "a at", "y")}, []testTensor{ints("at", 1, 9)}, "index 9 lies outside a dimension of 5"},
+		{"groups of a constant that are not given", []testNode{op("GroupNormalization", "k s b", "n"), op("Add", "x n", "y")}, []testTensor{f("k", 1, 3, 1, 1), f("s", 3), f("b", 3)}, "num_groups must divide"},
 		{"a stride beyond all images", []testNode{op("Conv", "x w", "y", "strides", []int{1<<16 + 1, 1})}, []testTensor{f("w", 2, 3, 1, 1)}, "strides [65537 1]"},
 		{"a stride of a transposed convolution beyond all images", []testNode{op("ConvTranspose", "x w", "y", "strides", []int{1, 1<<16 + 1})}, []testTensor{f("w", 3, 2, 1, 1)}, "strides [1 65537]"},
 		{"one value as more channels than there may be", []testNode{op("ReduceMax", "x", "a", "axes", []int{1, 2, 3}), op("Expand", "a s", "y")}, []testTensor{ints("s", 1, 1<<30, 1, 1)}, "(Expand, index 1)"},
@@ -204,13 +204,13 @@ func TestRefused(t *testing.T) {
 	m.nodes = []testNode{op("Clip", "x least most", "c"), op("qonnx.custom_op.general/Trunc", "c scale zero in one out", "y")}
 	m.inits = append(m.inits, number("one", 1))
 	_, _, err := Decode(t.Context(), m.encode(), Options{})
-	require.ErrorContains(t, err, "a scale is not more than 0")
+	require.ErrorContains(t, err, "every scale must be above 0")
 	for _, c := range []struct {
 		scale, zero, in, out float64
 		want                 string
 	}{
-		{0, 0, 8, 4, "a scale is not more than 0"}, {-1, 0, 8, 4, "a scale is not more than 0"}, {math.NaN(), 0, 8, 4, "a scale is not more than 0"},
-		{1, 1, 8, 4, "a zero point is not supported"}, {1, 0, 40, 7, "a division by 2 to the power of 33"}, {1, 0, 7, 40, "a division by 2 to the power of -33"}, {1, 0, 40, 8, ""}, {1, 0, 8, 4, ""},
+		{0, 0, 8, 4, "every scale must be above 0"}, {-1, 0, 8, 4, "every scale must be above 0"}, {math.NaN(), 0, 8, 4, "every scale must be above 0"},
+		{1, 1, 8, 4, "the zero point must be 0"}, {1, 0, 40, 7, "a division by 2 to the power of 33"}, {1, 0, 7, 40, "a division by 2 to the power of -33"}, {1, 0, 40, 8, ""}, {1, 0, 8, 4, ""},
 	} {
 		t.Run(fmt.Sprint("trunc ", c), func(t *testing.T) {
 			m := testModel{input: image(3, 4, 5), output: "y"}

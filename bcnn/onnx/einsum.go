@@ -19,7 +19,7 @@ const mostEquation = 64
 func (im *importer) einsum(n *pb.Node) build.Operand {
 	equation := strings.ReplaceAll(n.Text("equation", ""), " ", "")
 	refuse := func() build.Operand {
-		panic(try.Errorf("the equation %s is supported for two tensors of which one is computed, and two computed matrices, that have at most one dimension in common that the result lacks", text.Quote(equation[:min(len(equation), mostEquation)])))
+		panic(try.Errorf("equation %s is not supported: want a computed tensor and a constant, or two computed matrices, that are summed over at most one dimension in common", text.Quote(equation[:min(len(equation), mostEquation)])))
 	}
 	in, to, explicit := strings.Cut(equation, "->")
 	first, second, two := strings.Cut(in, ",")

@@ -60,7 +60,7 @@ func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.
 		}
 	}))
 	if large || t.HasBatch() {
-		try.Failf("numbers of channels are compared with others than small integers")
+		try.Failf("channel indices, as of ArgMax, can be compared only with integers up to 2²⁴")
 	}
 	t = im.eval.Cast(pb.Float)([]*eval.Tensor{t})
 	v = v.With(n)
@@ -105,7 +105,7 @@ func (im *importer) unaryNode(n *pb.Node) build.Operand {
 		f := eval.UnaryOps[n.OpType]
 		return im.build.Round(n, v, v.Type, 1, func(_ int, x float32) float64 { return f(float64(x)) })
 	}
-	panic(try.Errorf("%w on anything but constants", errUnsupported))
+	panic(try.Errorf("%w on computed tensors, only on constants", errUnsupported))
 }
 
 func (im *importer) castNode(n *pb.Node) build.Operand {
@@ -130,7 +130,7 @@ func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Ope
 	}
 	number := v.Type == pb.Int64 || v.Type == pb.Int32 // a channel index
 	if typ != v.Type && (typ != pb.Float || v.Type != pb.Uint8) && !(number && (typ == pb.Int32 || typ == pb.Int64 || typ == pb.Float)) {
-		try.Failf("conversion of computed %v to %v is not supported", v.Type, typ)
+		try.Failf("Cast of a computed tensor from %v to %v is not supported", v.Type, typ)
 	}
 	out := v.With(n)
 	out.Type = typ
@@ -142,7 +142,7 @@ func (im *importer) identity(n *pb.Node) build.Operand {
 	if n.OpType == "Dropout" {
 		training := im.constant(n, 2)
 		if training != nil && (training.Len() != 1 || training.At(0) != 0) {
-			try.Failf("it is in training mode")
+			try.Failf("it is in training mode: export the model in eval mode")
 		}
 	}
 	return im.operand(n, 0)

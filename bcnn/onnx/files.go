@@ -73,7 +73,7 @@ func (s *source) add(bytes int64) error {
 // model reads the model, of size bytes.
 func (s *source) model(r io.Reader, size int64) ([]byte, error) {
 	if size > maxFile {
-		return nil, fmt.Errorf("%d bytes are more than an ONNX file can have", size)
+		return nil, fmt.Errorf("%d bytes are more than an ONNX file can have: save the weights as external data", size)
 	}
 	if err := s.add(size); err != nil {
 		return nil, err
@@ -84,7 +84,7 @@ func (s *source) model(r io.Reader, size int64) ([]byte, error) {
 // external returns size bytes from offset on of a file beside the model.
 func (s *source) external(location string, offset, size int64) ([]byte, error) {
 	if s.open == nil {
-		return nil, fmt.Errorf("%s: the model does not come from a folder", text.Quote(location))
+		return nil, fmt.Errorf("%s cannot be read, since the model was decoded without its folder: use Load", text.Quote(location))
 	}
 	name := path.Clean(location)
 	if !fs.ValidPath(name) {
@@ -105,7 +105,7 @@ func (s *source) external(location string, offset, size int64) ([]byte, error) {
 // part reads size bytes from offset on of an open file of end bytes.
 func (s *source) part(name string, file io.Reader, end, offset, size int64) ([]byte, error) {
 	if offset > end || size > end-offset {
-		return nil, fmt.Errorf("%d bytes from %d on, but it has %d", size, offset, end)
+		return nil, fmt.Errorf("the tensor takes %d bytes from byte %d on, but the file has %d", size, offset, end)
 	}
 	if !s.known[name] {
 		s.known[name] = true

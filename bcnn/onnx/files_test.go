@@ -36,10 +36,10 @@ func TestExternalData(t *testing.T) {
 		{"sub/w.bin", "", "", ""},
 		{"sub/../w.bin", "8", "24", ""},
 		{"inside.bin", "0", "24", ""},
-		{"w.bin", "9", "24", "but it has 32"},
-		{"w.bin", "0", "20", "length 20, want 24"},
+		{"w.bin", "9", "24", "but the file has 32"},
+		{"w.bin", "0", "20", "length is 20, want 24"},
 		{"w.bin", "-1", "24", `offset is "-1"`},
-		{"w.bin", "9223372036854775807", "24", "but it has 32"},
+		{"w.bin", "9223372036854775807", "24", "but the file has 32"},
 		{"w.bin", "0", "many", `length is "many"`},
 		{"absent.bin", "0", "24", "absent.bin"},
 		{"../w.bin", "0", "24", "outside"},
@@ -47,7 +47,7 @@ func TestExternalData(t *testing.T) {
 		{"link.bin", "0", "24", "escapes"},
 		{"up.bin", "0", "24", "escapes"},
 		{"sub", "0", "24", "sub: is a directory"},
-		{"", "0", "24", "not named"},
+		{"", "0", "24", "whose name is missing"},
 	}
 	for _, test := range tests {
 		t.Run(test.location+" "+test.offset+" "+test.length, func(t *testing.T) {
@@ -116,7 +116,7 @@ func TestRead(t *testing.T) {
 	}
 	memory["a/b/w.bin"].Data = weights[:31]
 	_, _, err = Read(t.Context(), memory, "a/b/model.onnx", Options{})
-	require.ErrorContains(t, err, `tensor "w": external data: w.bin: 24 bytes from 8 on, but it has 31`)
+	require.ErrorContains(t, err, `tensor "w": external data: w.bin: the tensor takes 24 bytes from byte 8 on, but the file has 31`)
 }
 
 // TestDecode imports from memory, where there are no other files.

@@ -83,7 +83,7 @@ func orFolded(op string, other handler) handler {
 		c, constant := im.constants(n)
 		switch {
 		case !constant && other == nil:
-			try.Failf("%w on anything but constants", errUnsupported)
+			try.Failf("%w on computed tensors, only on constants", errUnsupported)
 		case !constant || len(c) == 0:
 			return other(im, n)
 		}
@@ -94,7 +94,7 @@ func orFolded(op string, other handler) handler {
 		}
 		results := f.fold(im, n, c)
 		if len(n.Outputs) > len(results) {
-			try.Failf("%d outputs, want at most %d", len(n.Outputs), len(results))
+			try.Failf("it has %d outputs, want at most %d", len(n.Outputs), len(results))
 		}
 		for i, name := range n.Outputs {
 			if name != "" {
@@ -139,7 +139,7 @@ func integerOf(c []*eval.Tensor, i int, fallback int64) int64 {
 	}
 	list := try.Value(t.Integers())
 	if len(list) != 1 {
-		try.Failf("input %d is a constant of dimensions %v, want one integer", i, t.Dims)
+		try.Failf("input %d has shape %v, want a single integer", i, t.Dims)
 	}
 	return list[0]
 }

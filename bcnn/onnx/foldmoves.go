@@ -49,7 +49,7 @@ func foldReverseSequence(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tenso
 func blocks(n *pb.Node, t *eval.Tensor) (size int, d []int) {
 	b := n.Int("blocksize", 0)
 	if len(t.Dims) != 4 || b < 1 || b > pb.MaxSize {
-		try.Failf("blocks of %d in a constant of dimensions %v", b, t.Dims)
+		try.Failf("blocksize %d is not possible for a constant of shape %v: want at least 1, and 4 dimensions", b, t.Dims)
 	}
 	return int(b), t.Dims
 }
@@ -58,7 +58,7 @@ func foldDepthToSpace(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	b, d := blocks(n, c[0])
 	mode := n.Text("mode", "DCR")
 	if d[1]%(b*b) != 0 || mode != "DCR" && mode != "CRD" {
-		try.Failf("mode %s, blocks of %d in %d channels", text.Quote(mode), b, d[1])
+		try.Failf("mode %s with blocksize %d is not possible for %d channels: want DCR or CRD, and a multiple of blocksize² channels", text.Quote(mode), b, d[1])
 	}
 	t, perm := c[0].Redim([]int{d[0], b, b, d[1] / b / b, d[2], d[3]}), []int{0, 3, 4, 1, 5, 2}
 	if mode == "CRD" {
@@ -70,7 +70,7 @@ func foldDepthToSpace(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 func foldSpaceToDepth(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	b, d := blocks(n, c[0])
 	if d[2]%b != 0 || d[3]%b != 0 {
-		try.Failf("blocks of %d in a constant of dimensions %v", b, d)
+		try.Failf("blocksize %d does not divide the height and width of a constant of shape %v", b, d)
 	}
 	t := im.eval.Transpose(c[0].Redim([]int{d[0], d[1], d[2] / b, b, d[3] / b, b}), []int{0, 3, 5, 1, 2, 4})
 	return t.Redim([]int{d[0], d[1] * b * b, d[2] / b, d[3] / b})
@@ -81,7 +81,7 @@ func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	fill := eval.Scalar(t.Type, float64(n.Float("value", 0)))
 	if given := input(c, 2); given != nil {
 		if fill = given; fill.Len() != 1 || fill.Type != t.Type {
-			try.Failf("its value is a constant of %v %v, want one of %v", fill.Type, fill.Dims, t.Type)
+			try.Failf("the value of the padding is %v of shape %v, want one number of %v", fill.Type, fill.Dims, t.Type)
 		}
 	}
 	pads := n.Ints("pads")
@@ -98,7 +98,7 @@ func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 		}
 	}
 	if len(pads) != 2*len(axes) {
-		try.Failf("%d pads for %d dimensions", len(pads), len(axes))
+		try.Failf("it has %d pads for %d axes, want two for each", len(pads), len(axes))
 	}
 	positions := make([][]int, len(t.Dims))
 	for d, size := range t.Dims {
@@ -107,7 +107,7 @@ func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 			begin, end = pads[i], pads[len(axes)+i]
 		}
 		if max(begin, end) > pb.MaxSize || min(begin, end) < -pb.MaxSize || begin+end < -int64(size) {
-			try.Failf("pads %d and %d of a dimension of %d", begin, end, size)
+			try.Failf("pads %d and %d are not possible for a dimension of %d", begin, end, size)
 		}
 		positions[d] = im.foldPositions(mode, size, int(begin), int(end))
 	}
@@ -141,7 +141,7 @@ func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor 
 		}
 	}
 	if len(list) != len(want) {
-		try.Failf("%d sizes for %d dimensions", len(want), len(list))
+		try.Failf("it has %d sizes for %d axes, want one for each", len(want), len(list))
 	}
 	positions := make([][]int, len(t.Dims))
 	for d, size := range t.Dims {
@@ -151,7 +151,7 @@ func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor 
 		d := axisIndex(a, len(t.Dims))
 		size := t.Dims[d]
 		if want[i] < 0 || want[i] > pb.MaxSize {
-			try.Failf("a size of %d", want[i])
+			try.Failf("a size of %d is negative or too large", want[i])
 		}
 		more := int(want[i]) - size
 		begin := more / 2
@@ -171,7 +171,7 @@ func foldEinsum(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 func foldGemm(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	a, b := c[0], c[1]
 	if len(a.Dims) != 2 || len(b.Dims) != 2 {
-		try.Failf("constants of dimensions %v and %v, want matrices", a.Dims, b.Dims)
+		try.Failf("its operands have shapes %v and %v, want two matrices", a.Dims, b.Dims)
 	}
 	if n.Int("transA", 0) != 0 {
 		a = im.eval.Transpose(a, []int{1, 0})
@@ -191,7 +191,7 @@ func foldGemm(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 		bias = im.computed(bias, []string{"Mul"}, eval.Scalar(t.Type, float64(beta)))
 	}
 	if dims := try.Value(eval.Broadcast(t.Dims, bias.Dims)); !slices.Equal(dims, t.Dims) {
-		try.Failf("C has dimensions %v for a product of %v", bias.Dims, t.Dims)
+		try.Failf("input C has shape %v, which cannot be broadcast to the product of shape %v", bias.Dims, t.Dims)
 	}
 	return im.computed(t, []string{"Add"}, bias)
 }

@@ -15,7 +15,7 @@ import (
 func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 	rank := len(pixels)
 	if rank < 1 || len(size) != rank {
-		try.Failf("a window of %v over %v", size, pixels)
+		try.Failf("a kernel of %v does not have as many dimensions as the pixels, %v", size, pixels)
 	}
 	w := eval.Window{
 		Size: size, Stride: n.Sizes("strides", rank, 1), Dilation: n.Sizes("dilations", rank, 1),
@@ -24,7 +24,7 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 	// So a window spans no more than an image of the largest size.
 	for d := range rank {
 		if w.Stride[d] < 1 || w.Dilation[d] < 1 || size[d] < 1 || int64(size[d])*int64(w.Dilation[d]) > pb.MaxSize {
-			try.Failf("a window of %v with strides %v and dilations %v", size, w.Stride, w.Dilation)
+			try.Failf("a kernel of %v with strides %v and dilations %v is not possible: each must be at least 1, and not too large", size, w.Stride, w.Dilation)
 		}
 	}
 	if n.Int("ceil_mode", 0) != 0 {
@@ -46,7 +46,7 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 			}
 		}
 	default:
-		try.Failf("auto_pad %s", text.Quote(auto))
+		try.Failf("auto_pad %s is not supported, want NOTSET, VALID, SAME_UPPER or SAME_LOWER", text.Quote(auto))
 	}
 	return w
 }
@@ -54,7 +54,7 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 func foldConv(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	x, w := c[0], c[1]
 	if len(x.Dims) < 3 || len(w.Dims) != len(x.Dims) {
-		try.Failf("a convolution of constants of dimensions %v and %v", x.Dims, w.Dims)
+		try.Failf("constants of shapes %v and %v cannot be convolved: both need the same number of dimensions, at least 3", x.Dims, w.Dims)
 	}
 	win := foldWindow(n, x.Dims[2:], w.Dims[2:])
 	groups := n.Int("group", 1)
@@ -64,7 +64,7 @@ func foldConv(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 func foldPool(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	x := c[0]
 	if len(x.Dims) < 3 {
-		try.Failf("a pool of a constant of dimensions %v", x.Dims)
+		try.Failf("a constant of shape %v cannot be pooled: want batch, channels and further dimensions above 0", x.Dims)
 	}
 	size := n.Sizes("kernel_shape", len(x.Dims)-2, 0)
 	if _, err := eval.Count(size); err != nil {
@@ -77,7 +77,7 @@ func foldPool(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 func foldGlobalPool(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	x := c[0]
 	if len(x.Dims) < 3 || slices.Contains(x.Dims[2:], 0) {
-		try.Failf("a pool of a constant of dimensions %v", x.Dims)
+		try.Failf("a constant of shape %v cannot be pooled: want batch, channels and further dimensions above 0", x.Dims)
 	}
 	var axes []int
 	for d := 2; d < len(x.Dims); d++ {

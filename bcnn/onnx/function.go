@@ -44,7 +44,7 @@ func (im *importer) elu(n *pb.Node) build.Operand {
 	alpha := n.Float("alpha", fallback)
 	if n.OpType == "Celu" {
 		if alpha == 0 {
-			try.Failf("alpha is 0")
+			try.Failf("alpha must not be 0")
 		}
 		return im.scaled(n, bcnn.ELU, v, 1/alpha, alpha)
 	}

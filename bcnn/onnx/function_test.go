@@ -106,7 +106,7 @@ func TestFunctionErrors(t *testing.T) {
 		want  string
 	}{
 		"form of GELU":    {[]testNode{op("Gelu", "x", "y", "approximate", "sine")}, `approximate is "sine", want none or tanh`},
-		"Celu of alpha 0": {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha is 0"},
+		"Celu of alpha 0": {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha must not be 0"},
 		"other powers":    {[]testNode{op("Pow", "x ten", "y")}, "multiples of ¼ from −4 to 4"},
 	} {
 		t.Run(name, func(t *testing.T) {

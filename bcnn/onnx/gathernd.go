@@ -26,7 +26,7 @@ func (im *importer) gatherND(n *pb.Node) build.Operand {
 	case d[last] == 2 && len(v.View) == 4 && last+2 <= pb.MaxRank:
 		return build.Operand{Value: im.gatherPixels(n, v, indices)}
 	}
-	panic(try.Errorf("indices of dimensions %v, want a list of positions of the first dimension, or rows and columns of an image", d))
+	panic(try.Errorf("indices of shape %v are not supported: want a list of positions along the first dimension, or pairs of row and column of an image", d))
 }
 
 // gatherPixels picks rows and columns, the first two dimensions of v, by indices [d0]…[dn][2].
@@ -37,12 +37,12 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 	image.View = view.View{v.View[2], v.View[3], v.View[0], v.View[1]}
 	try.Check(image.CheckImage())
 	if !view.IsBatch(v.View[2]) {
-		try.Failf("the third dimension is not the batch")
+		try.Failf("the third dimension of its input must be the batch, behind height and width")
 	}
 	list := try.Value(indices.Integers())
 	dims := indices.Dims[:len(indices.Dims)-1]
 	if len(list) == 0 {
-		try.Failf("nothing is left")
+		try.Failf("the result would be empty: nothing is left of the tensor")
 	}
 	const work = 16 // for each index and dimension
 	try.Check(im.budget.Charge(work * int64(len(list)*len(dims))))
@@ -57,7 +57,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 				continue
 			}
 			if by := 1 + i%2; moves[k] != 0 && moves[k] != by {
-				try.Failf("dimension %d of the indices moves along rows and columns", k)
+				try.Failf("dimension %d of the indices moves along rows and columns at once, but only one of them is supported", k)
 			}
 			moves[k] = 1 + i%2
 		}

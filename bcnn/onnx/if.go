@@ -22,10 +22,10 @@ func (im *importer) ifNode(n *pb.Node) build.Operand {
 	cond := im.operand(n, 0)
 	t := cond.Constant
 	if t == nil {
-		try.Failf("its condition is computed, and a network has one way: export the model with the branch that is meant")
+		try.Failf("its condition is computed from the input, but a network cannot branch: export the model with only the branch that is used")
 	}
 	if t.Type != pb.Bool || t.Len() != 1 {
-		try.Failf("its condition is a constant of %v %v", t.Type, t.Dims)
+		try.Failf("its condition is %v of shape %v, want a single BOOL", t.Type, t.Dims)
 	}
 	name := branches[1-t.I64[0]]
 	g := try.Value(n.Graph(name, im.budget))
@@ -47,7 +47,7 @@ func (im *importer) branch(g *pb.Graph) []build.Operand {
 	initializers := im.model.Graph.Initializers
 	for name := range g.Initializers {
 		if initializers[name] != nil {
-			try.Failf("two initialisers %s", text.Quote(name))
+			try.Failf("two initialisers are called %s", text.Quote(name))
 		}
 	}
 	maps.Copy(initializers, g.Initializers)
@@ -88,7 +88,7 @@ func (im *importer) reads(n *pb.Node) ([]string, error) {
 // within appends to list what an If reads that lies depth others deep.
 func (im *importer) within(n *pb.Node, list []string, depth int) ([]string, error) {
 	if depth == maxNesting {
-		return nil, fmt.Errorf("%v: more than %d If in each other", n, maxNesting)
+		return nil, fmt.Errorf("%v: more than %d If nodes are nested", n, maxNesting)
 	}
 	list = append(list, n.Inputs...)
 	for _, name := range branches {

@@ -144,7 +144,7 @@ func (im *importer) reached(outputs []pb.ValueInfo) ([]bool, error) {
 				continue
 			}
 			if maker[name] != nil {
-				return nil, fmt.Errorf("%v: %v writes %s too", n, maker[name], text.Quote(name))
+				return nil, fmt.Errorf("%v: %v has an output called %s too", n, maker[name], text.Quote(name))
 			}
 			maker[name] = n
 		}
@@ -199,7 +199,7 @@ func (im *importer) operand(n *pb.Node, i int) build.Operand {
 	}
 	r := im.lookup(name)
 	if r.Parts != nil {
-		try.Failf("input %d (%s) is a sequence", i, text.Quote(name))
+		try.Failf("input %d (%s) is a sequence of tensors, want a tensor", i, text.Quote(name))
 	}
 	return r
 }
@@ -207,7 +207,7 @@ func (im *importer) operand(n *pb.Node, i int) build.Operand {
 // operands returns all inputs of a node, which must be k.
 func (im *importer) operands(n *pb.Node, k int) []build.Operand {
 	if len(n.Inputs) != k {
-		try.Failf("%d inputs, want %d", len(n.Inputs), k)
+		try.Failf("it has %d inputs, want %d", len(n.Inputs), k)
 	}
 	list := make([]build.Operand, k)
 	for i := range list {
@@ -223,7 +223,7 @@ func (im *importer) constant(n *pb.Node, i int) *eval.Tensor {
 	}
 	r := im.operand(n, i)
 	if r.Constant == nil {
-		try.Failf("input %d (%s) must be constant", i, text.Quote(n.Input(i)))
+		try.Failf("input %d (%s) must be constant, but is computed from the network's input", i, text.Quote(n.Input(i)))
 	}
 	return r.Constant
 }
@@ -257,10 +257,10 @@ func (im *importer) settled(n *pb.Node, i int) *build.Value {
 // is among others already, it emits a copy.
 func (im *importer) output(name string, r build.Operand, others []int) (layer int) {
 	if r.Parts != nil {
-		try.Failf("it is a sequence of tensors")
+		try.Failf("it is a sequence of tensors, want a tensor")
 	}
 	if r.Value == nil {
-		try.Failf("it is constant")
+		try.Failf("it is constant: it does not depend on the network's input")
 	}
 	if r.Value.View == nil { // a hole
 		return r.Value.Layer
@@ -278,10 +278,10 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	types := map[pb.DataType]bcnn.SourceType{pb.Float: form, pb.Int32: bcnn.SourceInt32, pb.Int64: bcnn.SourceInt64}
 	form, ok := types[v.Type]
 	if !ok || form != bcnn.SourceValues && im.build.Bytes(v.Layer) {
-		try.Failf("it is %v, want FLOAT", v.Type)
+		try.Failf("it is %v, want FLOAT, integers up to 2²⁴ or BOOL", v.Type)
 	}
 	if !view.IsBatch(v.View[0]) {
-		try.Failf("its first dimension is not the batch")
+		try.Failf("its first dimension must be the batch")
 	}
 	// Images stay NHWC however their dimensions are grouped. Anything else becomes a vector.
 	if v.CheckImage() == nil {
@@ -301,7 +301,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		seen = view.View{view.Batch, view.Whole(view.C, v.Shape.C)}
 	}
 	if v.Layer <= bcnn.NetworkInput {
-		try.Failf("no layer computes it")
+		try.Failf("no layer computes it: it is an input of the network")
 	}
 	if slices.Contains(others, v.Layer) { // a copy
 		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)

@@ -55,7 +55,7 @@ func inputLayouts(e *eval.Evaluator, g *pb.Graph, opts Options) ([][]layout, err
 		}
 		list, err := layoutsOf(e, g, in, opts)
 		if err == nil && len(list) == 0 {
-			err = fmt.Errorf("input %s: its dimensions are no image", text.Quote(in.Name))
+			err = fmt.Errorf("input %s: its dimensions are not those of an image, a sequence or a vector", text.Quote(in.Name))
 		}
 		if err != nil {
 			return nil, err
@@ -131,7 +131,7 @@ func (w *ways) fixed(d pb.Dim, option int) int {
 			Option: "InputShape", Advice: "give its size with Options.InputShape",
 		}}}
 	case d.Size < 1 || d.Size > pb.MaxSize || option != 0 && option != int(d.Size):
-		err = fmt.Errorf("a dimension is %d, InputShape says %d", d.Size, option)
+		err = fmt.Errorf("a dimension in the file is %d, InputShape says %d", d.Size, option)
 	default:
 		return int(d.Size)
 	}
@@ -246,7 +246,7 @@ func (im *importer) begin(i int, l layout) error {
 	}
 	if d := l.info.Dims[0]; d.Name == "" && i == 0 {
 		if d.Size < 0 || d.Size > pb.MaxSize {
-			return fmt.Errorf("the batch size is %d", d.Size)
+			return fmt.Errorf("the batch size is %d, which is negative or too large", d.Size)
 		}
 		im.batch = int(d.Size) // 0 if it is not given
 	}

@@ -35,7 +35,7 @@ func (im *importer) topK(n *pb.Node) build.Operand {
 	if !n.Has("k") {
 		t := im.required(n, 1)
 		if t.Type != pb.Int64 || t.Len() != 1 {
-			try.Failf("K is a constant of %v %v", t.Type, t.Dims)
+			try.Failf("K is %v of shape %v, want a single INT64", t.Type, t.Dims)
 		}
 		k = t.I64[0]
 	}
@@ -103,7 +103,7 @@ func (im *importer) argMax(n *pb.Node) build.Operand {
 	size := view.Product(v.View[axis])
 	if last != 0 { // the first of the reversed channels
 		if view.IsBatch(v.View[axis]) {
-			try.Failf("it would compare images of the batch")
+			try.Failf("it would compare the images of the batch with each other")
 		}
 		reversed := try.Value(budget.List(im.budget, size, func(i int) int { return size - 1 - i }))
 		v = im.build.Pick(n, "/reversed", v, axis, reversed)

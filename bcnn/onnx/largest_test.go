@@ -114,5 +114,5 @@ func TestTruthOutputs(t *testing.T) {
 	// Nor are they compared with numbers of channels.
 	m = testModel{input: image(3, 4, 5), output: "y", nodes: []testNode{op("ArgMax", "x", "a", "axis", 1), op("Equal", "a large", "y")}, inits: m.inits}
 	_, _, err = Decode(t.Context(), m.encode(), Options{})
-	require.ErrorContains(t, err, "small integers")
+	require.ErrorContains(t, err, "only with integers up to 2²⁴")
 }

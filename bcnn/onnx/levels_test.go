@@ -183,11 +183,11 @@ func TestMultiThreshold(t *testing.T) {
 	}
 
 	for want, node := range map[string]testNode{
-		"does not fit":                       op(name, "x per", "q"),
-		"want FLOAT values of each channel":  op(name, "x flat", "q"),
-		"a threshold is not a number":        op(name, "x number", "q"),
-		`data layout "NHW" of 4 dimensions`:  op(name, "x first", "q", "data_layout", "NHW"),
-		`data layout "NHWX" of 4 dimensions`: op(name, "x first", "q", "data_layout", "NHWX"),
+		"does not fit":        op(name, "x per", "q"),
+		"want FLOAT of shape": op(name, "x flat", "q"),
+		"a threshold is NaN":  op(name, "x number", "q"),
+		`data_layout "NHW" does not fit a tensor of 4 dimensions`:  op(name, "x first", "q", "data_layout", "NHW"),
+		`data_layout "NHWX" does not fit a tensor of 4 dimensions`: op(name, "x first", "q", "data_layout", "NHWX"),
 	} {
 		m.nodes = []testNode{node, conv}
 		_, _, err := Load(t.Context(), write(t, m.encode()), Options{})

@@ -22,7 +22,7 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 	l.scale = im.required(n, 1)
 	l.zero = im.constant(n, 2)
 	if block := n.Int("block_size", 0); block != 0 {
-		try.Failf("a scale for each block is not supported")
+		try.Failf("block_size is not supported: want one scale, or one for each channel")
 	}
 	dims := slices.Repeat([]int{1}, rankOf(l.x)) // dimensions that scales are broadcast to
 	if l.x.Constant != nil {
@@ -38,7 +38,7 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 		a := n.Int("axis", 1)
 		axis := axisIndex(a, len(dims))
 		if len(t.Dims) != 1 || l.x.Constant != nil && t.Dims[0] != dims[axis] {
-			try.Failf("scales of dimensions %v for %v", t.Dims, dims)
+			try.Failf("a scale or zero point has shape %v, want one number, or a list with one for each position of the axis (%v)", t.Dims, dims)
 		}
 		shape := slices.Repeat([]int{1}, len(dims))
 		shape[axis] = t.Dims[0]
@@ -52,7 +52,7 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 			}
 		}))
 		if !same {
-			try.Failf("a zero point of each channel of a computed tensor is not supported")
+			try.Failf("a computed tensor must have one zero point for all channels")
 		}
 		l.zero = eval.Scalar(l.zero.Type, l.zero.At(0))
 	}
@@ -91,7 +91,7 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	}
 	v := l.x.Value
 	if !v.IsRounded() || v.Type == pb.Float {
-		try.Failf("of computed tensors only those behind QuantizeLinear are supported")
+		try.Failf("a computed input is supported only behind QuantizeLinear")
 	}
 	out := v.With(n)
 	if l.zero != nil {
@@ -104,7 +104,7 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	}
 	scaled, ok := out.Scaled(n, l.scale.At(0))
 	if !ok {
-		try.Failf("a scale of %v", l.scale.At(0))
+		try.Failf("scale %v is not supported: it must be above 0 and finite", l.scale.At(0))
 	}
 	return build.Operand{Value: scaled}
 }
@@ -122,7 +122,7 @@ func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 	case pb.Int8:
 		lo, hi = math.MinInt8, math.MaxInt8
 	default:
-		try.Failf("a result of %v is not supported", typ)
+		try.Failf("quantisation to %v is not supported, want UINT8 or INT8", typ)
 	}
 	if v := l.x.Value; v != nil {
 		v, scales := im.divisors(n, v, l.scale)

@@ -28,7 +28,7 @@ func (im *importer) lrn(n *pb.Node) build.Operand {
 	alpha, beta, bias := parameters[0], parameters[1], parameters[2]
 	size := n.Int("size", 0)
 	if size < 1 || size > pb.MaxSize || size%2 == 0 {
-		try.Failf("a size of %d, which must be odd", size)
+		try.Failf("a size of %d is not supported, want an odd number from 1 on", size)
 	}
 	square := im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v)
 	mean := im.meanAcross(n, square, int(size), int(size-1)/2, int(size)/2, true)
@@ -43,7 +43,7 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	shape := v.Shape
 	shape.C += before + after - k + 1
 	if shape.C < 1 || before >= k || after >= k {
-		try.Failf("%d of %d channels between %d and %d of zeros", k, v.Shape.C, before, after)
+		try.Failf("a window of %d over %d channels with pads of %d and %d does not fit", k, v.Shape.C, before, after)
 	}
 	try.Check(im.build.CheckShape(shape))
 	size := try.Value(eval.Count([]int{shape.C, v.Shape.C}))

@@ -38,7 +38,7 @@ func (im *importer) matMul(n *pb.Node) build.Operand {
 		r := im.multiplied(n, turned.Value, weights)
 		return im.permute(n, r, perm)
 	}
-	panic(try.Errorf("input 0 (%s) is a constant of dimensions %v", text.Quote(n.Input(0)), t.Dims))
+	panic(try.Errorf("input 0 (%s) is a constant of dimensions %v: want a matrix, and an input 1 with more than 2 dimensions", text.Quote(n.Input(0)), t.Dims))
 }
 
 // product returns the product of two computed matrices of each image, as attention has it: of
@@ -47,11 +47,11 @@ func (im *importer) product(n *pb.Node, a, b *build.Value) build.Operand {
 	a, b = im.build.Movable(a), im.build.Movable(b)
 	rank := len(a.View)
 	if rank != len(b.View) || rank != 3 && rank != 4 {
-		try.Failf("the product of two computed tensors of %d and %d dimensions is not supported: both need the batch, perhaps heads, "+
-			"rows and columns", rank, len(b.View))
+		try.Failf("the product of two computed tensors of %d and %d dimensions is not supported: both must have batch, rows and columns, "+
+			"with or without heads behind the batch", rank, len(b.View))
 	}
 	if a.Size(rank-1) != b.Size(rank-2) || rank == 4 && a.Size(1) != b.Size(1) {
-		try.Failf("the product of matrices of dimensions %v and %v behind the batch", dimensions(a)[1:], dimensions(b)[1:])
+		try.Failf("matrices of dimensions %v and %v (without the batch) cannot be multiplied", dimensions(a)[1:], dimensions(b)[1:])
 	}
 	heads := -1
 	if rank == 4 {

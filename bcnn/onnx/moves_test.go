@@ -324,7 +324,7 @@ func TestMovesOfWhatIsPending(t *testing.T) {
 					t.Run(strings.Join([]string{form.name, step.name, move.name, end.name}, ", "), func(t *testing.T) {
 						net, _, err := Decode(t.Context(), m.encode(), Options{})
 						var obstacles *bcnn.ObstaclesError
-						if errors.As(err, &obstacles) || err != nil && strings.Contains(err.Error(), "softmax must stand at the end") {
+						if errors.As(err, &obstacles) || err != nil && strings.Contains(err.Error(), "softmax, which must be the last layer") {
 							refused++
 							return
 						}

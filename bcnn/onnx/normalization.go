@@ -20,19 +20,19 @@ func (im *importer) batchNorm(n *pb.Node) build.Operand {
 		allowed int64
 	}{{"training_mode", 0}, {"spatial", 1}} {
 		if set := n.Int(flag.name, flag.allowed); set != flag.allowed {
-			try.Failf("%s %d is not supported", flag.name, set)
+			try.Failf("%s %d is not supported, want its default: export the model in eval mode", flag.name, set)
 		}
 	}
 	epsilon := n.Float("epsilon", 1e-5)
 	if len(v.View) < 2 || !view.IsBatch(v.View[0]) {
-		try.Failf("its input does not have the dimensions batch and channels first")
+		try.Failf("its input must have the batch and the channels as its first two dimensions")
 	}
 	if !view.Only(v.View[1], view.C) && len(v.View) == 2 {
 		v = im.build.Flattened(v, n)
 	}
 	channels := v.View[1]
 	if !view.Only(channels, view.C) {
-		try.Failf("its second dimension is not that of the channels in memory")
+		try.Failf("the second dimension of its input must be the channels, which a Reshape or Transpose before it has changed")
 	}
 	lists := make([][]float32, 4)
 	for i := range lists {

@@ -16,13 +16,13 @@ import (
 var errUnsupported = errors.New("this operator is not supported")
 
 // errNotFolded is the reason of an operator on constants that is not evaluated.
-var errNotFolded = errors.New("this operator is not evaluated, though all of its inputs are constant")
+var errNotFolded = errors.New("all inputs of this operator are constant, but the importer cannot evaluate it")
 
 // errConstant is the reason of a constant input that must be computed.
-var errConstant = errors.New("is constant")
+var errConstant = errors.New("is constant, but must be computed from the network's input")
 
 // errMissing is the reason of a tensor that nothing computes.
-var errMissing = errors.New("is given by no initialiser and is not the first output of an earlier node")
+var errMissing = errors.New("is neither an initialiser nor the first output of an earlier node")
 
 // last are operators that only postprocess the output of a network.
 var last = []string{"Hardmax"}
@@ -49,9 +49,9 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 			out.Advice = "export the sign as Where(x >= 0, 1, -1) if that is what was trained, or accept the other network with Options.OverrideZeros"
 		}
 	case errors.Is(o.Err, errMissing):
-		out.Advice = "the file is incomplete: PyTorch's newer exporter leaves tensors out at times, and not with optimize=False"
+		out.Advice = "the file is incomplete: if it is from PyTorch's newer exporter, which leaves out tensors at times, export again with optimize=False"
 	case errors.Is(o.Err, errNotFolded):
-		out.Advice = "let another program compute the constant, as ONNX Runtime does where it writes the optimised model " +
+		out.Advice = "let ONNX Runtime compute the constant, by having it write the optimised model " +
 			"(SessionOptions.optimized_model_filepath)"
 	case errors.Is(o.Err, errUnsupported) && slices.Contains(last, out.Op):
 		out.Advice = "export the model without it, and compute it from the output"

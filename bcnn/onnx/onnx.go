@@ -237,7 +237,7 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		return nil, fmt.Errorf("the graph has %d nodes, at most %d are allowed", n, s.limits.Layers)
 	}
 	if m.Opset < 7 {
-		return nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later", m.Opset)
+		return nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later: export with a larger opset_version", m.Opset)
 	}
 	meta, err := describe(m, opts, s.budget)
 	if err != nil {

@@ -40,7 +40,7 @@ func (im *importer) padding(n *pb.Node, v *build.Value) padding {
 	}
 	if t := im.constant(n, 2); t != nil {
 		if t.Len() != 1 || t.Type != v.Type {
-			try.Failf("its value is a constant of %v %v, want one of %v", t.Type, t.Dims, v.Type)
+			try.Failf("the value of the padding is %v of shape %v, want one number of %v", t.Type, t.Dims, v.Type)
 		}
 		p.fill = float32(t.At(0))
 	}
@@ -51,10 +51,10 @@ func (im *importer) padding(n *pb.Node, v *build.Value) padding {
 		}
 	}
 	if len(pads) != 2*len(axes) {
-		try.Failf("%d pads for %d dimensions", len(pads), len(axes))
+		try.Failf("it has %d pads for %d axes, want two for each", len(pads), len(axes))
 	}
 	if len(pads) > 0 && (slices.Min(pads) < -pb.MaxSize || slices.Max(pads) > pb.MaxSize) {
-		try.Failf("pads %v", pads)
+		try.Failf("pads %v are too large", pads)
 	}
 	p.axes, p.begin, p.end = axes, pads[:len(axes)], pads[len(axes):]
 	return p
@@ -80,7 +80,7 @@ func (im *importer) padNode(n *pb.Node) build.Operand {
 		x := v.AxisOf(a)
 		image := x == view.H || x == view.W
 		if !image && (begin < 0 || end < 0 || pad.mode != "constant") {
-			try.Failf("pads of %d and %d of dimension %d, which is not the height or width of an image, mode %s", begin, end, a, text.Quote(pad.mode))
+			try.Failf("pads of %d and %d of dimension %d, which is not the height or width of an image, are not supported in mode %s", begin, end, a, text.Quote(pad.mode))
 		}
 		switch {
 		case image && pad.moves():
@@ -92,7 +92,7 @@ func (im *importer) padNode(n *pb.Node) build.Operand {
 		case x == view.C && pad.fill == 0 && channels < 0:
 			channels, positions = a, im.padded(begin, v.Shape.C, end)
 		default:
-			try.Failf("padding of dimension %d, which is not the height or width of an image, nor with zeros its channels, is not supported", a)
+			try.Failf("padding of dimension %d is not supported, only of the height and width of an image, and of its channels with zeros", a)
 		}
 	}
 	if channels >= 0 {

@@ -71,7 +71,7 @@ func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.V
 			return int32(first + max(from, min(i%k, to))*dilation)
 		}))
 		if empty {
-			try.Failf("a window lies in the padding")
+			try.Failf("a window lies in the padding alone, so that it has no largest value")
 		}
 		return list
 	}

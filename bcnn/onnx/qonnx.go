@@ -52,7 +52,7 @@ func (im *importer) quantNode(n *pb.Node) build.Operand {
 	zero := zeroPoint(c[2])
 	if signed != 0 && c[3].Len() == 1 && c[3].At(0) == 1 {
 		if zero != 0 {
-			try.Failf("a zero point of ±1 is not supported")
+			try.Failf("a quantisation to one signed bit (±1) must have the zero point 0")
 		}
 		return im.bipolar(n, operands[0], c[1])
 	}
@@ -75,7 +75,7 @@ func roundingMode(n *pb.Node, fallback string) func(float64) float64 {
 		"HALF_DOWN": away(func(x float64) float64 { return math.Ceil(x - 0.5) }),
 	}[strings.ToUpper(mode)]
 	if f == nil {
-		try.Failf("rounding mode %s is not supported", text.Quote(mode))
+		try.Failf("rounding mode %s is not supported, want ROUND, CEIL, FLOOR, UP, DOWN, HALF_EVEN, HALF_UP or HALF_DOWN", text.Quote(mode))
 	}
 	return f
 }
@@ -83,11 +83,11 @@ func roundingMode(n *pb.Node, fallback string) func(float64) float64 {
 // zeroPoint returns the zero point of a quantisation, which must be one integer.
 func zeroPoint(t *eval.Tensor) float32 {
 	if t.Len() != 1 {
-		try.Failf("a zero point of each channel is not supported")
+		try.Failf("the zero point must be one number for all channels")
 	}
 	z := t.At(0)
 	if z != math.Trunc(z) || math.Abs(z) > bcnn.MaxLevels {
-		try.Failf("a zero point of %v, which is no whole number up to %d", z, bcnn.MaxLevels)
+		try.Failf("a zero point of %v is not supported, want a whole number of at most ±%d", z, bcnn.MaxLevels)
 	}
 	return float32(z)
 }
@@ -96,7 +96,7 @@ func zeroPoint(t *eval.Tensor) float32 {
 // memory.
 func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*build.Value, []float32) {
 	if scale.Type != pb.Float || scale.Len() == 0 {
-		try.Failf("scales of %v %v, want FLOAT", scale.Type, scale.Dims)
+		try.Failf("its scale is %v of shape %v, want one or more FLOAT numbers", scale.Type, scale.Dims)
 	}
 	scales := scale.F32
 	if scale.Len() > 1 {
@@ -110,7 +110,7 @@ func (im *importer) divisors(n *pb.Node, v *build.Value, scale *eval.Tensor) (*b
 		}
 	}))
 	if !positive {
-		try.Failf("a scale is not more than 0")
+		try.Failf("every scale must be above 0")
 	}
 	return v, scales
 }
@@ -144,7 +144,7 @@ func (im *importer) truncNode(n *pb.Node) build.Operand {
 		c = append(c, t)
 	}
 	if len(c) != 4 && len(c) != 5 {
-		try.Failf("%d inputs", len(n.Inputs))
+		try.Failf("it has %d inputs, want 5 or 6", len(n.Inputs))
 	}
 	signed := n.Int("signed", 1)
 	narrow := n.Int("narrow", 0)
@@ -158,11 +158,11 @@ func (im *importer) truncNode(n *pb.Node) build.Operand {
 	}
 	switch {
 	case !(scale.At(0) > 0) || !(by.At(0) > 0):
-		try.Failf("a scale is not more than 0")
+		try.Failf("every scale must be above 0")
 	case c[1].At(0) != 0:
-		try.Failf("a zero point is not supported")
+		try.Failf("the zero point must be 0")
 	case !(math.Abs(shift) <= 32):
-		try.Failf("a division by 2 to the power of %v", shift)
+		try.Failf("a division by 2 to the power of %v is not supported, want a power from −32 to 32", shift)
 	}
 	power := math.Exp2(math.RoundToEven(shift))
 	return im.quantValue(n, v, scale, by, func(x float32) float64 {
@@ -179,7 +179,7 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 	bias := n.Float("out_bias", 0)
 	layout := n.Text("data_layout", "")
 	if t.Type != pb.Float || len(t.Dims) != 2 || t.Len() == 0 {
-		try.Failf("thresholds of %v %v, want FLOAT values of each channel", t.Type, t.Dims)
+		try.Failf("its thresholds are %v of shape %v, want FLOAT of shape [channels thresholds]", t.Type, t.Dims)
 	}
 	channels, each := t.Dims[0], t.Dims[1]
 	dims := slices.Repeat([]int{1}, len(v.View)) // of a constant with one number per channel
@@ -188,7 +188,7 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 		at = strings.IndexByte(layout, 'C')
 	}
 	if at < 0 || at >= len(dims) || len(layout) > 0 && len(layout) != len(dims) {
-		try.Failf("data layout %s of %d dimensions", text.Quote(layout), len(dims))
+		try.Failf("data_layout %s does not fit a tensor of %d dimensions: want a letter for each, with C for the channels", text.Quote(layout), len(dims))
 	}
 	dims[at] = channels
 	if each == 1 { // two values
@@ -204,7 +204,7 @@ func (im *importer) multiThreshold(n *pb.Node) build.Operand {
 		list := sorted[c*each:][:each]
 		slices.Sort(list)
 		if list[0] != list[0] {
-			try.Failf("a threshold is not a number")
+			try.Failf("a threshold is NaN")
 		}
 		row.F32[c] = float32(c)
 	}

@@ -14,10 +14,10 @@ import (
 func (im *importer) binarize(n *pb.Node) build.Operand {
 	v := im.value(n, 0)
 	if !im.build.Bytes(v.Layer) {
-		try.Failf("it must read the graph's input, as bytes")
+		try.Failf("it must read the graph's input directly, as UINT8")
 	}
 	if v.Func != nil {
-		try.Failf("it must read the graph's input as it is")
+		try.Failf("it must read the graph's input directly, without operators between")
 	}
 	try.Check(v.CheckImage())
 	scheme := n.Text("scheme", "")
@@ -26,7 +26,7 @@ func (im *importer) binarize(n *pb.Node) build.Operand {
 	try.Check(im.budget.Charge(8 * int64(len(list))))
 	for _, t := range list {
 		if t < math.MinInt32 || t > math.MaxInt32 {
-			try.Failf("threshold %d", t)
+			try.Failf("threshold %d does not fit into 32 bits", t)
 		}
 		op.Thresholds = append(op.Thresholds, int32(t))
 	}

@@ -47,7 +47,7 @@ func (im *importer) ratio(n *pb.Node, a, b *build.Value) build.Operand {
 		b = r.of
 	}
 	if c := b.Shape; c.Values() > a.Shape.Values() {
-		try.Failf("a quotient is supported where the divisor has the dimensions of the dividend, or 1 for some of them")
+		try.Failf("a quotient of computed tensors is supported only if the divisor has the dimensions of the dividend, or 1 for some of them")
 	}
 	return im.ofValues(n, "Mul", a, im.reciprocal(n, b))
 }
@@ -74,7 +74,7 @@ func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) bui
 		quarters = math.Round(4 * exponent.At(0))
 	}
 	if quarters == 0 || math.Abs(quarters) > 4*mostPower || !(math.Abs(exponent.At(0)-quarters/4) <= nearQuarter) {
-		try.Failf("a power of a computed tensor is supported for multiples of ¼ from −%d to %d", mostPower, mostPower)
+		try.Failf("the exponent must be a single number, of the multiples of ¼ from −%d to %d except 0", mostPower, mostPower)
 	}
 	k := int(math.Abs(quarters))
 	whole, root := v, func() *build.Value { return im.sqrt(n, v) }
@@ -159,7 +159,7 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 			size = int64(v.Size(1))
 		}
 		if groups < 1 || size%groups != 0 || size == 0 {
-			try.Failf("its groups do not divide its channels")
+			try.Failf("num_groups must divide the number of channels")
 		}
 		rest := v.Shape.Values() / int(groups)
 		v = v.With(n)
@@ -173,7 +173,7 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 		axes = append(axes, a)
 	}
 	if from < 1 || len(axes) == 0 {
-		try.Failf("it would join the images of the batch, or nothing")
+		try.Failf("the axes to normalise over must exist and must not include the batch")
 	}
 	y := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
 	// Scale and shift of a GroupNormalization are one per group (opset 18), and apply before the
@@ -185,7 +185,7 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 			}
 			if n.OpType == "InstanceNormalization" || n.OpType == "GroupNormalization" {
 				if len(t.Dims) != 1 || t.Dims[0] != y.Size(1) {
-					try.Failf("it has other numbers of channels than its input")
+					try.Failf("scale and bias must have one value for each channel (or group) of its input")
 				}
 				dims := make([]int, len(y.View)-1)
 				for k := range dims {
@@ -217,7 +217,7 @@ func (im *importer) meanVariance(n *pb.Node) build.Operand {
 	v := im.settled(n, 0)
 	axes, given := im.axes(n, 1, len(v.View))
 	if !given {
-		try.Failf("without axes it would join the batch")
+		try.Failf("without axes it would join the batch too: give axes that leave out the first dimension")
 	}
 	return build.Operand{Value: im.normed(n, v, axes, math.Pow(1e-9, 2), true)}
 }
@@ -235,7 +235,7 @@ func (im *importer) lpNormalization(n *pb.Node) build.Operand {
 	case 2:
 		sum = im.reduced(n, "ReduceSum", im.build.Emit(n, "/square", bcnn.Mul{}, v.Shape, v, v), []int{axis})
 	default:
-		try.Failf("a norm of this order is not supported")
+		try.Failf("only norms of order p = 1 and p = 2 are supported")
 	}
 	if p == 2 {
 		sum = im.rsqrt(n, sum)

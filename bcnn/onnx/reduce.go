@@ -21,7 +21,7 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) build.Operand {
 	case "ReduceL1", "ReduceL2", "ReduceSumSquare":
 		return im.distance(n, v)
 	}
-	panic(try.Errorf("%w on anything but constants", errUnsupported))
+	panic(try.Errorf("%w on computed tensors, only on constants", errUnsupported))
 }
 
 // reduceOver is reduced over the axes of the node, with its attribute keepdims.
@@ -29,7 +29,7 @@ func (im *importer) reduceOver(n *pb.Node, op string, v *build.Value) *build.Val
 	keep := n.Int("keepdims", 1)
 	axes, _ := im.axes(n, 1, len(v.View))
 	if len(axes) == 0 {
-		try.Failf("without axes it would join the batch")
+		try.Failf("without axes it would join the batch too: give the axes (dim in PyTorch) without the first dimension")
 	}
 	slices.Sort(axes)
 	y := im.reduced(n, op, v, axes)
@@ -55,7 +55,7 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) *
 	for _, a := range axes {
 		for _, atom := range v.View[a] {
 			if size[atom.Axis] == 0 {
-				try.Failf("%s over dimension %d, which is not a height, a width or the channels, is not supported", op, a)
+				try.Failf("%s over dimension %d is not supported, since it is not the height, the width or the channels of an image", op, a)
 			}
 			size[atom.Axis] *= atom.Size
 		}
@@ -67,7 +67,7 @@ func (im *importer) reduced(n *pb.Node, op string, v *build.Value, axes []int) *
 		if slices.Contains(axes, i) {
 			for _, atom := range d {
 				if atom.Axis != view.C && atom.Stride*atom.Size > size[atom.Axis] {
-					try.Failf("the values that it joins are not windows of an image")
+					try.Failf("the values that it reduces to one are not windows of adjacent pixels")
 				}
 			}
 			continue

@@ -27,7 +27,7 @@ func (im *importer) axes(n *pb.Node, input, rank int) (list []int, ok bool) {
 	for _, v := range values {
 		a := axisIndex(v, rank)
 		if slices.Contains(list, a) {
-			try.Failf("axis %d twice", a)
+			try.Failf("axis %d is given twice", a)
 		}
 		list = append(list, a)
 	}
@@ -88,12 +88,12 @@ func (im *importer) transpose(n *pb.Node) build.Operand {
 	list := n.Ints("perm")
 	if n.Has("perm") {
 		if len(list) != rank {
-			try.Failf("a permutation of %d dimensions for %d", len(list), rank)
+			try.Failf("perm has %d entries for %d dimensions", len(list), rank)
 		}
 		seen := make([]bool, rank)
 		for i, v := range list {
 			if v < 0 || v >= int64(rank) || seen[v] {
-				try.Failf("%v is not a permutation", list)
+				try.Failf("perm %v is not a permutation of the dimensions", list)
 			}
 			seen[v] = true
 			perm[i] = int(v)
@@ -125,7 +125,7 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 	shape := im.required(n, 1)
 	allowZero := n.Int("allowzero", 0)
 	if len(shape.Dims) != 1 || shape.I64 == nil || shape.Len() > pb.MaxRank {
-		try.Failf("the shape is a tensor of %v %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
+		try.Failf("the shape is %v with dimensions %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
 	}
 	if r.Constant != nil {
 		return im.reshapeConstant(r.Constant, shape, allowZero != 0)
@@ -139,13 +139,13 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 	total := v.Shape.Values()
 	want := shape.I64
 	if len(want) == 0 {
-		try.Failf("a scalar shape")
+		try.Failf("a computed tensor cannot become a scalar: the batch must stay the first dimension")
 	}
 	if dims := im.rowsOf(total, shape); dims != nil {
 		out := v.With(n)
 		seen, err := v.View.Reshape(dims)
 		if err != nil {
-			try.Failf("shape %v joins the batch with positions of an image of %d values: %w", want, total, err)
+			try.Failf("shape %v joins the batch with positions of images of %d values: %w", want, total, err)
 		}
 		out.View = seen
 		return build.Operand{Value: rolled(out)}
@@ -176,7 +176,7 @@ func copiedSizes(v *build.Value, shape *eval.Tensor, allowZero bool) *eval.Tenso
 		case i == 0 && !slices.Contains(list, -1):
 			list[i] = -1
 		case i == 0 || i >= len(v.View):
-			try.Failf("shape %v of rows of all images", shape.I64)
+			try.Failf("shape %v has a 0 that cannot be copied, since the input's first dimension joins the batch with positions: give sizes instead", shape.I64)
 		default:
 			list[i] = int64(v.Size(i))
 		}
@@ -196,14 +196,14 @@ func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bo
 			try.Failf("the batch must stay the first dimension")
 		case d == 0 && !allowZero:
 			if i+1 >= len(v.View) {
-				try.Failf("it copies a dimension that is not there")
+				try.Failf("a 0 in the shape copies a dimension that the input does not have")
 			}
 			d = int64(view.Product(v.View[i+1]))
 		case d == -1 && free < 0:
 			free, d = i, 1
 		}
 		if d < 1 || d > int64(total) || known > total/int(d) {
-			try.Failf("shape %v for images of %d values", want, total)
+			try.Failf("shape %v does not fit images of %d values", want, total)
 		}
 		dims[i] = int(d)
 		known *= int(d)
@@ -218,7 +218,7 @@ func (im *importer) reshapeDims(v *build.Value, shape *eval.Tensor, allowZero bo
 	isBatch := shape.Batch != nil && shape.Batch[0] && want[0] == 0 || first == 0 && !allowZero ||
 		first == -1 && free < 0 || first == 1 || first > 0 && first == int64(im.batch)
 	if known != total || !isBatch {
-		try.Failf("shape %v for images of %d values: its first dimension is neither the batch nor the batch times positions "+
+		try.Failf("shape %v does not fit images of %d values: its first dimension must be the batch (0 or -1), or the batch times positions "+
 			"of an image", want, total)
 	}
 	return dims
@@ -236,11 +236,11 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) build
 			free, d = i, 1
 		}
 		if d < 0 || d > pb.MaxSize {
-			try.Failf("shape %v", want)
+			try.Failf("shape %v has a size that is negative or too large", want)
 		}
 		dims[i] = int(d)
 		if known *= int(d); known > pb.MaxSize {
-			try.Failf("shape %v", want)
+			try.Failf("shape %v has a size that is negative or too large", want)
 		}
 	}
 	if free >= 0 && known > 0 {
@@ -248,7 +248,7 @@ func (im *importer) reshapeConstant(t, shape *eval.Tensor, allowZero bool) build
 		known *= dims[free]
 	}
 	if known != t.Len() {
-		try.Failf("shape %v for %d values", want, t.Len())
+		try.Failf("shape %v does not fit a constant of %d values", want, t.Len())
 	}
 	return build.Operand{Constant: t.Redim(dims)}
 }
@@ -262,7 +262,7 @@ func (im *importer) flatten(n *pb.Node) build.Operand {
 			a += rank
 		}
 		if a < 0 || a > rank {
-			try.Failf("axis %d of %d dimensions", a, rank)
+			try.Failf("axis %d lies outside the %d dimensions", a, rank)
 		}
 		dims := []int{1, 1}
 		for i, d := range t.Dims {
@@ -279,12 +279,12 @@ func (im *importer) flatten(n *pb.Node) build.Operand {
 		a += int64(len(v.View))
 	}
 	if a < 1 || a > int64(len(v.View)) {
-		try.Failf("axis %d would flatten the batch", a)
+		try.Failf("axis %d would flatten the batch, or does not exist: use 1 (start_dim=1 in PyTorch)", a)
 	}
 	var atoms []view.Atom
 	for i, d := range v.View[1:] {
 		if i+1 < int(a) && len(d) > 0 {
-			try.Failf("axis %d would join other dimensions with the batch", a)
+			try.Failf("axis %d would join other dimensions with the batch: use 1 (start_dim=1 in PyTorch)", a)
 		}
 		atoms = append(atoms, d...)
 	}
@@ -327,15 +327,15 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 			space += t.Len()
 		}
 		if space > pb.MaxRank {
-			try.Failf("more than %d dimensions", pb.MaxRank)
+			try.Failf("the result would have more than %d dimensions", pb.MaxRank)
 		}
 	}
 	list, given := im.axes(n, 1, space)
 	switch {
 	case !given && insert:
-		try.Failf("it has no axes")
+		try.Failf("its axes are missing")
 	case !given && v != nil && im.batch <= 1:
-		try.Failf("without axes it may drop the batch")
+		try.Failf("without axes it may drop a batch of 1: give the axes (dim in PyTorch)")
 	case !given:
 		list = ones
 	}
@@ -343,7 +343,7 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	if !insert {
 		for _, a := range list {
 			if !slices.Contains(ones, a) {
-				try.Failf("dimension %d is not 1, or is the batch", a)
+				try.Failf("dimension %d cannot be removed, since it is not 1 or is the batch", a)
 			}
 		}
 	}

@@ -30,7 +30,7 @@ func (im *importer) resize(n *pb.Node) build.Operand {
 	try.Check(im.budget.Charge(64 * int64(sizes[0]+sizes[1])))
 	if how.mode == "nearest" {
 		if im.model.Opset < 11 && (how.between(v.Shape.H, sizes[0], scales[0]) || how.between(v.Shape.W, sizes[1], scales[1])) {
-			try.Failf("it picks pixels from between others of a larger image: before operator set 11 ONNX does not say which")
+			try.Failf("before operator set 11 ONNX does not define which pixels of a larger image are picked: export with opset_version 11 or later")
 		}
 		out := im.build.Pixels(n, "", v, bcnn.Pixels{
 			Rows: how.positions(v.Shape.H, sizes[0], scales[0]), Cols: how.positions(v.Shape.W, sizes[1], scales[1]),
@@ -76,7 +76,7 @@ func (im *importer) resizing(n *pb.Node) (r resizing) {
 	}
 	antialias := n.Int("antialias", 0)
 	if r.antialias = antialias != 0; r.antialias && r.mode != "nearest" && r.coordinates != "half_pixel" && r.coordinates != "pytorch_half_pixel" {
-		try.Failf("antialias with coordinate_transformation_mode %s is not supported", r.coordinates)
+		try.Failf("antialias with coordinate_transformation_mode %s is not supported, only with half_pixel and pytorch_half_pixel", r.coordinates)
 	}
 	a := n.Float("cubic_coeff_a", -0.75)
 	r.cubic = float64(a)
@@ -89,7 +89,7 @@ func (im *importer) resizing(n *pb.Node) (r resizing) {
 func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2]float32) {
 	policy := n.Text("keep_aspect_ratio_policy", "stretch")
 	if policy != "stretch" {
-		try.Failf("keep_aspect_ratio_policy %s is not supported", text.Quote(policy))
+		try.Failf("keep_aspect_ratio_policy %s is not supported, want stretch", text.Quote(policy))
 	}
 	axes, ok := im.axes(n, len(n.Inputs), len(v.View))
 	in := [2]int{v.Shape.H, v.Shape.W}
@@ -102,13 +102,13 @@ func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2
 		}
 	}
 	if max(len(given), len(wanted)) != len(axes) {
-		try.Failf("%d scales or sizes for %d dimensions", max(len(given), len(wanted)), len(axes))
+		try.Failf("it has %d scales or sizes for %d dimensions, want one for each", max(len(given), len(wanted)), len(axes))
 	}
 	for i, a := range axes {
 		k := a - 2 // of sizes
 		if k < 0 {
 			if given != nil && given[i] != 1 || given == nil && !view.IsBatch(v.View[a]) && wanted[i] != int64(v.Shape.C) {
-				try.Failf("it resizes more than height and width")
+				try.Failf("it resizes more than height and width: batch and channels must keep their sizes")
 			}
 			continue
 		}
@@ -116,13 +116,13 @@ func (im *importer) resized(n *pb.Node, v *build.Value) (sizes [2]int, scales [2
 			scales[k] = given[i]
 			size := math.Floor(float64(float32(in[k]) * given[i]))
 			if !(given[i] > 0) || !(size >= 1) || size > pb.MaxSize {
-				try.Failf("scale %v of a size of %d", given[i], in[k])
+				try.Failf("scale %v of a size of %d gives an empty image, or one that is too large", given[i], in[k])
 			}
 			sizes[k] = int(size)
 			continue
 		}
 		if wanted[i] < 1 || wanted[i] > pb.MaxSize {
-			try.Failf("sizes %v", wanted)
+			try.Failf("sizes %v of height and width must be at least 1, and not too large", wanted)
 		}
 		sizes[k] = int(wanted[i])
 		scales[k] = float32(sizes[k]) / float32(in[k])
@@ -142,17 +142,17 @@ func (im *importer) scales(n *pb.Node) (scales []float32, sizes []int64) {
 	t := im.constant(n, at)
 	if t != nil && t.Len() > 0 {
 		if t.Type != pb.Float {
-			try.Failf("scales of %v, want FLOAT", t.Type)
+			try.Failf("its scales are %v, want FLOAT", t.Type)
 		}
 		return t.F32, nil
 	}
 	t = im.required(n, 3)
 	if t.Type != pb.Int64 {
-		try.Failf("sizes of %v, want INT64", t.Type)
+		try.Failf("its sizes are %v, want INT64", t.Type)
 	}
 	for i, batch := range t.Batch {
 		if batch && (i > 0 || t.I64[i] > 0) {
-			try.Failf("its size depends on the number of images")
+			try.Failf("its sizes of height and width depend on the batch size")
 		}
 	}
 	return nil, t.I64

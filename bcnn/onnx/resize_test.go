@@ -156,6 +156,6 @@ func TestResizeOfOldModels(t *testing.T) {
 			require.NoError(t, err, "%v", c.scales)
 			continue
 		}
-		require.ErrorContains(t, err, "it picks pixels from between others of a larger image", "%v", c.scales)
+		require.ErrorContains(t, err, "which pixels of a larger image are picked", "%v", c.scales)
 	}
 }

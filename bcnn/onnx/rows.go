@@ -29,7 +29,7 @@ func unrolled(v *build.Value) *build.Value {
 // rolled joins the first two dimensions, batch and positions. It is the inverse of unrolled.
 func rolled(v *build.Value) *build.Value {
 	if len(v.View) < 2 || !view.IsBatch(v.View[0]) {
-		try.Failf("its first dimension does not stay the batch joined with others")
+		try.Failf("its first dimension must stay the batch joined with positions")
 	}
 	out := v.With(v.Node)
 	out.View = slices.Concat(view.View{slices.Concat(view.Batch, v.View[1])}, v.View[2:])
@@ -60,8 +60,8 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 		each = rows(n.Input(0))
 	}
 	if !each {
-		try.Failf("its first dimension joins the batch with positions, for which this operator is not supported: " +
-			"view it as batch, positions and channels before")
+		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
+			"Reshape it to batch, positions and channels before")
 	}
 	for i, name := range n.Inputs {
 		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
@@ -73,9 +73,9 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 			im.env[name] = build.Operand{Value: unrolled(was.Value)}
 			defer func() { im.env[name] = was }()
 		case t == nil:
-			try.Failf("it joins rows of all images with a tensor that has the batch as a dimension")
+			try.Failf("one input has the batch joined with positions, another one has it as a dimension of its own: Reshape them alike")
 		case len(t.Dims) > 2 || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
-			try.Failf("a constant of dimensions %v for rows of all images", t.Dims)
+			try.Failf("a constant of shape %v does not fit an input whose first dimension joins the batch with positions: want one number, or one per channel", t.Dims)
 		}
 	}
 	switch n.OpType {
@@ -97,7 +97,7 @@ func (im *importer) rowsGemm(n *pb.Node) build.Operand {
 	w := im.required(n, 1)
 	c := im.constant(n, 2)
 	if transA != 0 || len(w.Dims) != 2 || w.Type != pb.Float {
-		try.Failf("weights of %v %v with transA %d, want two dimensions of FLOAT and 0", w.Type, w.Dims, transA)
+		try.Failf("its weights are %v of shape %v and transA is %d, want FLOAT with 2 dimensions and transA 0", w.Type, w.Dims, transA)
 	}
 	if transB := n.Int("transB", 0); transB != 0 {
 		w = im.eval.Transpose(w, []int{1, 0})
@@ -110,7 +110,7 @@ func (im *importer) rowsGemm(n *pb.Node) build.Operand {
 	k, out := w.Dims[0], w.Dims[1]
 	v = im.channelled(n, v, k)
 	if last := lastOf(v); k != v.Shape.C || !view.Only(last, view.C) || view.Product(last) != k || out == 0 {
-		try.Failf("weights of %d inputs for rows of %d values (%v in memory): the last dimension must be the channels",
+		try.Failf("weights of %d inputs do not fit rows of %d values (stored as %v, height×width×channels): the last dimension must be the channels",
 			k, view.Product(last), v.Shape)
 	}
 	return im.pixelDense(n, v, w, im.denseBias(c, out, n.Float("beta", 1)))
@@ -121,7 +121,7 @@ func (im *importer) rowsNorm(n *pb.Node) build.Operand {
 	swap := []int{0, 2, 1}
 	r := im.operand(n, 0)
 	if rankOf(r) != 3 {
-		try.Failf("rows of %d dimensions, want one behind the rows", rankOf(r)-2)
+		try.Failf("its input has %d dimensions behind the rows, want 1", rankOf(r)-2)
 	}
 	v := im.build.Movable(r.Value)
 	r.Value = im.channelled(n, v, v.Size(2))

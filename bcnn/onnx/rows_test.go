@@ -44,15 +44,15 @@ func TestRows(t *testing.T) {
 		{"a product of sizes", ten, []testNode{op("Shape", "x", "shape"), op("Gather", "shape first", "b1"), op("Mul", "b1 ten", "n1"), op("Concat", "n1 open", "s", "axis", 0), op("Reshape", "x s", "a"),
 			op("Gemm", "a w bias", "b"), op("Concat", "b1 ten open", "s2", "axis", 0), op("Reshape", "b s2", "y")}, ""},
 
-		{"an output of rows", ten, rows, "its first dimension is not the batch"},
+		{"an output of rows", ten, rows, "its first dimension must be the batch"},
 		{"another product of sizes", ten, []testNode{op("Shape", "x", "shape"), op("Gather", "shape first", "b1"), op("Mul", "b1 three", "n1"), op("Concat", "n1 open", "s", "axis", 0), op("Reshape", "x s", "y")},
 			"does not cancel"},
-		{"no number of rows", ten, []testNode{op("Reshape", "x odd", "y")}, "shape [-1 7] for images of 30 values: its first dimension is neither the batch nor the batch times positions"},
-		{"another number of images", ten, []testNode{op("Reshape", "x three", "y")}, "shape [3 10 1] for images of 30 values: its first dimension is neither the batch nor the batch times positions"},
+		{"no number of rows", ten, []testNode{op("Reshape", "x odd", "y")}, "shape [-1 7] does not fit images of 30 values: its first dimension must be the batch (0 or -1), or the batch times positions"},
+		{"another number of images", ten, []testNode{op("Reshape", "x three", "y")}, "shape [3 10 1] does not fit images of 30 values: its first dimension must be the batch (0 or -1), or the batch times positions"},
 		{"a convolution of rows", ten, append(rows, op("Reshape", "b keep", "c"), op("MaxPool", "c", "y", "kernel_shape", []int{2})), "joins the batch with positions"},
-		{"constants of each row", ten, append(rows, op("Add", "b many", "c"), op("Reshape", "c back", "y")), "a constant of dimensions [10 4] for rows of all images"},
+		{"constants of each row", ten, append(rows, op("Add", "b many", "c"), op("Reshape", "c back", "y")), "a constant of shape [10 4] does not fit an input whose first dimension joins the batch"},
 		{"a sum over rows", ten, append(rows, op("ReduceSum", "b", "y", "axes", []int{0})), "joins the batch with positions"},
-		{"other weights", ten, []testNode{op("Reshape", "x rows", "a"), op("Gemm", "a v64", "y")}, "weights of 64 inputs for rows of 3 values"},
+		{"other weights", ten, []testNode{op("Reshape", "x rows", "a"), op("Gemm", "a v64", "y")}, "weights of 64 inputs do not fit rows of 3 values"},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {

@@ -14,7 +14,7 @@ func (im *importer) allConstant(n *pb.Node, count int) []*eval.Tensor {
 	list := make([]*eval.Tensor, count)
 	for i, o := range operands {
 		if list[i] = o.Constant; o.Constant == nil {
-			try.Failf("%w on anything but constants", errUnsupported)
+			try.Failf("%w on computed tensors, only on constants", errUnsupported)
 		}
 	}
 	return list
@@ -48,7 +48,7 @@ func (im *importer) cumSum(n *pb.Node) build.Operand {
 	c := im.allConstant(n, 2)
 	list := try.Value(c[1].Integers())
 	if len(list) != 1 {
-		try.Failf("its axis is not one number")
+		try.Failf("its axis must be a single integer")
 	}
 	axis := axisIndex(list[0], len(c[0].Dims))
 	exclusive := n.Int("exclusive", 0)

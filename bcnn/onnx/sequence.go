@@ -23,7 +23,7 @@ func (im *importer) sequence(n *pb.Node, i int) []build.Operand {
 	name := n.Input(i)
 	r, ok := im.env[name]
 	if !ok || r.Parts == nil {
-		try.Failf("input %d (%s) is no sequence", i, text.Quote(name))
+		try.Failf("input %d (%s) is not a sequence of tensors", i, text.Quote(name))
 	}
 	try.Check(im.budget.Charge(partUnits * int64(1+len(r.Parts))))
 	return r.Parts
@@ -38,7 +38,7 @@ func (im *importer) place(n *pb.Node, i, size, end int) int {
 	}
 	list := try.Value(t.Integers())
 	if len(list) != 1 || list[0] < -int64(size) || list[0] > int64(end) {
-		try.Failf("position %v of %d tensors", list[:min(len(list), pb.MaxRank)], size)
+		try.Failf("position %v is not one that exists in a sequence of %d tensors", list[:min(len(list), pb.MaxRank)], size)
 	}
 	if list[0] < 0 {
 		list[0] += int64(size)
@@ -62,7 +62,7 @@ func (im *importer) sequenceConstruct(n *pb.Node) build.Operand {
 func (im *importer) sequenceAt(n *pb.Node) build.Operand {
 	parts := im.sequence(n, 0)
 	if len(parts) == 0 || n.Input(1) == "" {
-		try.Failf("no position, or none of %d tensors", len(parts))
+		try.Failf("the position is missing, or the sequence is empty (%d tensors)", len(parts))
 	}
 	i := im.place(n, 1, len(parts), len(parts)-1)
 	return parts[i]
@@ -106,7 +106,7 @@ func (im *importer) splitToSequence(n *pb.Node) build.Operand {
 	}
 	if sizes == nil {
 		if each < 1 {
-			try.Failf("parts of %d", each)
+			try.Failf("parts of size %d are not possible, want at least 1", each)
 		}
 		count := (int64(whole[axis]) + each - 1) / each
 		try.Check(im.budget.Charge(partUnits * count))
@@ -141,7 +141,7 @@ func (im *importer) concatFromSequence(n *pb.Node) build.Operand {
 		try.Failf("the sequence is empty")
 	}
 	if !n.Has("axis") {
-		try.Failf("it has no axis")
+		try.Failf("its axis is missing")
 	}
 	axis := n.Int("axis", 0)
 	added := n.Int("new_axis", 0)

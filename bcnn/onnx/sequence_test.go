@@ -116,14 +116,14 @@ func TestLists(t *testing.T) {
 		nodes []testNode
 		want  string
 	}{
-		"a position that is not there": {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("SequenceAt", "l three", "y")}, "position [3] of 3 tensors"},
-		"a position before the first":  {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("SequenceAt", "l fourth", "y")}, "position [-4] of 3 tensors"},
-		"no list":                      {[]testNode{op("SequenceAt", "x three", "y")}, "is no sequence"},
+		"a position that is not there": {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("SequenceAt", "l three", "y")}, "position [3] is not one that exists in a sequence of 3 tensors"},
+		"a position before the first":  {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("SequenceAt", "l fourth", "y")}, "position [-4] is not one that exists in a sequence of 3 tensors"},
+		"no list":                      {[]testNode{op("SequenceAt", "x three", "y")}, "is not a sequence"},
 		"a list as a tensor":           {[]testNode{op("SplitToSequence", "x", "l", "axis", 1), op("Relu", "l", "y")}, "is a sequence"},
 		"a list as the output":         {[]testNode{op("SplitToSequence", "x", "y", "axis", 1)}, "a sequence of tensors"},
 		"an empty list":                {[]testNode{op("SequenceEmpty", "", "l"), op("ConcatFromSequence", "l", "y", "axis", 1)}, "empty"},
-		"parts of nothing":             {[]testNode{op("SplitToSequence", "x none", "l", "axis", 1), op("SequenceAt", "l three", "y")}, "parts of 0"},
-		"parts that do not fit":        {[]testNode{op("SplitToSequence", "x sizes", "l", "axis", 1), op("SequenceAt", "l none", "y")}, "parts [2 2] of a dimension of 3"},
+		"parts of nothing":             {[]testNode{op("SplitToSequence", "x none", "l", "axis", 1), op("SequenceAt", "l three", "y")}, "parts of size 0"},
+		"parts that do not fit":        {[]testNode{op("SplitToSequence", "x sizes", "l", "axis", 1), op("SequenceAt", "l none", "y")}, "parts [2 2] do not add up to a dimension of 3"},
 		"images of the batch":          {[]testNode{op("SplitToSequence", "x", "l"), op("SequenceAt", "l none", "y")}, ""},
 		"behind an obstacle":           {[]testNode{op("Twist", "x", "a"), op("SplitToSequence", "a", "l", "axis", 1), op("SequenceAt", "l none", "y")}, "(Twist, index 0)"},
 	} {

@@ -37,7 +37,7 @@ func (im *importer) slice(n *pb.Node) build.Operand {
 		}
 	}
 	if len(begins) != len(ends) || len(axes) != len(begins) || given != nil && len(given) != len(begins) {
-		try.Failf("%d starts, %d ends, %d steps, %d axes", len(begins), len(ends), len(given), len(axes))
+		try.Failf("it has %d starts, %d ends, %d steps and %d axes, want as many of each", len(begins), len(ends), len(given), len(axes))
 	}
 	starts, steps, dims := make([]int, len(sizes)), make([]int, len(sizes)), slices.Clone(sizes)
 	for i := range steps {
@@ -49,7 +49,7 @@ func (im *importer) slice(n *pb.Node) build.Operand {
 			step = given[i]
 		}
 		if step == 0 {
-			try.Failf("a step of 0")
+			try.Failf("a step must not be 0")
 		}
 		starts[axis], steps[axis], dims[axis] = stretch(begins[i], ends[i], step, int64(sizes[axis]))
 	}
@@ -114,7 +114,7 @@ func (im *importer) split(n *pb.Node) build.Operand {
 		}
 	}
 	if len(sizes) != len(n.Outputs) {
-		try.Failf("%d parts for %d outputs", len(sizes), len(n.Outputs))
+		try.Failf("it has %d parts for %d outputs", len(sizes), len(n.Outputs))
 	}
 	parts := im.parts(n, r, axis, sizes)
 	for i, part := range parts[1:] {
@@ -138,7 +138,7 @@ func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) 
 	var parts []build.Operand
 	for _, size := range sizes {
 		if size < 0 || size > int64(whole[axis]-starts[axis]) {
-			try.Failf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+			try.Failf("parts %v do not add up to a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 		}
 		try.Check(im.budget.Charge(partUnits))
 		dims := slices.Clone(whole)
@@ -153,7 +153,7 @@ func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) 
 		parts = append(parts, part)
 	}
 	if starts[axis] != whole[axis] || len(parts) == 0 {
-		try.Failf("parts %v of a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+		try.Failf("parts %v do not add up to a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
 	}
 	return parts
 }
@@ -166,7 +166,7 @@ func (im *importer) tile(n *pb.Node) build.Operand {
 	}
 	t := r.Constant
 	if len(repeats) != len(t.Dims) {
-		try.Failf("%d repeats for %d dimensions", len(repeats), len(t.Dims))
+		try.Failf("it has %d repeats for %d dimensions, want one for each", len(repeats), len(t.Dims))
 	}
 	return build.Operand{Constant: im.eval.Tile(t, repeats)}
 }
@@ -179,7 +179,7 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) build.O
 		sizes = sizes[1:]
 	}
 	if len(sizes) > len(v.View) {
-		try.Failf("%d dimensions for %d", len(sizes), len(v.View))
+		try.Failf("a shape of %d dimensions is not supported, since its input has only %d: put an Unsqueeze in front", len(sizes), len(v.View))
 	}
 	lead, small := len(v.View)-len(sizes), v
 	for k, size := range sizes {
@@ -188,7 +188,7 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) build.O
 			continue
 		}
 		if len(v.View[i]) != 0 || size < 1 {
-			try.Failf("dimension %d has %d positions, not %d", i, view.Product(v.View[i]), size)
+			try.Failf("dimension %d has size %d, which cannot be expanded to %d", i, view.Product(v.View[i]), size)
 		}
 		v = im.stretched(n, v, i, size)
 	}
@@ -202,13 +202,13 @@ func (im *importer) expandValue(n *pb.Node, v *build.Value, sizes []int) build.O
 func (im *importer) tileValue(n *pb.Node, v *build.Value, repeats []int) build.Operand {
 	v = im.settledValue(v)
 	if len(repeats) != len(v.View) {
-		try.Failf("%d repeats for %d dimensions", len(repeats), len(v.View))
+		try.Failf("it has %d repeats for %d dimensions, want one for each", len(repeats), len(v.View))
 	}
 	for i, k := range repeats {
 		switch {
 		case k == 1:
 		case k < 1 || view.IsBatch(v.View[i]):
-			try.Failf("repeats %v", repeats)
+			try.Failf("repeats %v are not supported: want 1 for the batch, and at least 1 for the rest", repeats)
 		case len(v.View[i]) == 0:
 			v = im.stretched(n, v, i, k)
 		default:
@@ -281,5 +281,5 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) *build.
 		out.View[dim] = []view.Atom{{Axis: view.C, Stride: 1, Size: size}}
 		return out
 	}
-	panic(try.Errorf("dimension %d cannot be repeated (%v in memory)", dim, v.Shape))
+	panic(try.Errorf("dimension %d cannot be repeated (stored as %v, height×width×channels)", dim, v.Shape))
 }

@@ -128,7 +128,7 @@ func (im *importer) padPositions(mode string, size, begin, end int) []int32 {
 		}
 	}
 	if !slices.Equal(list, cropped) {
-		try.Failf("pads of %d and %d of a size of %d repeat pixels that are cropped, mode %s", begin, end, size, text.Quote(mode))
+		try.Failf("pads of %d and %d of a size of %d repeat pixels that are cropped, mode %s: crop with a Slice in front", begin, end, size, text.Quote(mode))
 	}
 	return list
 }
@@ -137,7 +137,7 @@ func (im *importer) padPositions(mode string, size, begin, end int) []int32 {
 func (im *importer) paddedPositions(mode string, size, begin, end int) []int32 {
 	n := begin + size + end
 	if n < 1 {
-		try.Failf("pads of %d and %d leave nothing of %d", begin, end, size)
+		try.Failf("pads of %d and %d leave nothing of %d pixels", begin, end, size)
 	}
 	at := map[string]func(p int) int{
 		"constant": func(p int) int {
@@ -159,7 +159,7 @@ func (im *importer) paddedPositions(mode string, size, begin, end int) []int32 {
 	case at == nil:
 		try.Failf("mode %s is not supported, want constant, edge, reflect or wrap", text.Quote(mode))
 	case mode == "reflect" && max(begin, end) >= size:
-		try.Failf("pads of %d and %d reflect a size of %d more than once", begin, end, size)
+		try.Failf("pads of %d and %d reflect a size of %d more than once: they must be smaller than it", begin, end, size)
 	}
 	return try.Value(budget.List(im.budget, n, func(i int) int32 { return int32(at(i - begin)) }))
 }
@@ -178,7 +178,7 @@ func (im *importer) depthToSpace(n *pb.Node) build.Operand {
 	b := n.Int("blocksize", 0)
 	mode := n.Text("mode", "DCR")
 	if b < 1 || b > pb.MaxSize || int64(v.Shape.C)%(b*b) != 0 || mode != "DCR" && mode != "CRD" {
-		try.Failf("blocks of %d, mode %s, for %d channels", b, text.Quote(mode), v.Shape.C)
+		try.Failf("blocksize %d, mode %s, is not possible for %d channels: want DCR or CRD, and a multiple of blocksize² channels", b, text.Quote(mode), v.Shape.C)
 	}
 	block := int(b)
 	try.Check(im.budget.Charge(16 * int64(v.Shape.C+block*(v.Shape.H+v.Shape.W))))
@@ -196,7 +196,7 @@ func (im *importer) spaceToDepth(n *pb.Node) build.Operand {
 	b := n.Int("blocksize", 0)
 	block := int(max(-1, min(b, pb.MaxSize)))
 	if block < 1 || v.Shape.H%block != 0 || v.Shape.W%block != 0 {
-		try.Failf("blocks of %d pixels for %v", b, v.Shape)
+		try.Failf("blocksize %d does not divide the height and width of %v (height×width×channels)", b, v.Shape)
 	}
 	every := func(first, size int) []int32 {
 		return try.Value(budget.List(im.budget, size/block, func(i int) int32 { return int32(first + i*block) }))

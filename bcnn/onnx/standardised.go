@@ -36,7 +36,7 @@ func (im *importer) standardised(n *pb.Node, t *eval.Tensor) build.Operand {
 			return p
 		}
 		if len(p.Dims) != 1 || p.Len() != dims[1] {
-			try.Failf("a constant of dimensions %v for %d channels", p.Dims, dims[1])
+			try.Failf("a constant of shape %v does not fit %d channels", p.Dims, dims[1])
 		}
 		each := slices.Repeat([]int{1}, len(dims))
 		each[1] = dims[1]
@@ -84,7 +84,7 @@ func (im *importer) normalisedOver(n *pb.Node, t *eval.Tensor, c *[4]*eval.Tenso
 	case "GroupNormalization":
 		groups := n.Int("num_groups", 0)
 		if len(dims) < 2 || groups < 1 || int64(dims[1])%groups != 0 || t.Len() == 0 {
-			try.Failf("its groups do not divide its channels")
+			try.Failf("num_groups must divide the number of channels")
 		}
 		t = t.Redim([]int{dims[0], int(groups), t.Len() / dims[0] / int(groups)})
 	default: // LayerNormalization, RMSNormalization
@@ -94,7 +94,7 @@ func (im *importer) normalisedOver(n *pb.Node, t *eval.Tensor, c *[4]*eval.Tenso
 		return t, axes, false
 	}
 	if len(dims) < 2 {
-		try.Failf("a constant of dimensions %v has no channels", dims)
+		try.Failf("its input has shape %v, which has no dimension of channels", dims)
 	}
 	for a := 2; a < len(t.Dims); a++ {
 		axes = append(axes, a)

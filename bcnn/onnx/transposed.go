@@ -28,14 +28,14 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 	cut, wanted = make([]int, 2), make([]int, 2)
 	for i, size := range in {
 		if min(kernel[i], strides[i], dilations[i]) < 1 || max(kernel[i], strides[i], dilations[i]) > 1<<16 {
-			try.Failf("kernel %v, strides %v, dilations %v", kernel, strides, dilations)
+			try.Failf("kernel %v, strides %v, dilations %v: each must be from 1 to 65536", kernel, strides, dilations)
 		}
 		if more[i] >= max(strides[i], dilations[i]) {
-			try.Failf("output_padding %v, which must be less than strides %v or dilations %v", more, strides, dilations)
+			try.Failf("output_padding %v must be less than strides %v or dilations %v", more, strides, dilations)
 		}
 		whole := strides[i]*(size-1) + (kernel[i]-1)*dilations[i] + 1 + more[i]
 		if whole > pb.MaxSize {
-			try.Failf("%d rows or columns", whole)
+			try.Failf("the result would have %d rows or columns, which is too large", whole)
 		}
 		cut[i], wanted[i] = pads[i], whole-pads[i]-pads[2+i]
 		switch {
@@ -50,10 +50,10 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 				cut[i] = total / 2
 			}
 		case auto != "NOTSET" && auto != "":
-			try.Failf("auto_pad %s", text.Quote(auto))
+			try.Failf("auto_pad %s is not supported, want NOTSET, VALID, SAME_UPPER or SAME_LOWER", text.Quote(auto))
 		}
 		if wanted[i] < 1 {
-			try.Failf("pads %v leave nothing", pads)
+			try.Failf("pads %v leave nothing of the result", pads)
 		}
 	}
 	return strides, dilations, cut, wanted
@@ -63,11 +63,11 @@ func (im *importer) convTranspose(n *pb.Node) build.Operand {
 	v := im.settledImage(n)
 	w := im.required(n, 1)
 	if len(w.Dims) != 4 || w.Type != pb.Float || w.Len() == 0 {
-		try.Failf("weights of %v %v, want four dimensions of FLOAT", w.Type, w.Dims)
+		try.Failf("its weights are %v of shape %v, want FLOAT with 4 dimensions", w.Type, w.Dims)
 	}
 	g := n.Int("group", 1)
 	if g < 1 || g > pb.MaxSize || w.Dims[0] != v.Shape.C || v.Shape.C%int(g) != 0 {
-		try.Failf("weights %v in %d groups for %d channels", w.Dims, g, v.Shape.C)
+		try.Failf("weights of shape %v in %d groups for %d channels do not fit: the first size must be the channels, a multiple of the groups", w.Dims, g, v.Shape.C)
 	}
 	groups, each, kernel := int(g), w.Dims[1], w.Dims[2:]
 	strides, dilations, cut, wanted := transposedWindow(n, kernel, [2]int{v.Shape.H, v.Shape.W})

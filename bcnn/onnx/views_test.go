@@ -90,7 +90,7 @@ func TestConstantsOfMoreDimensions(t *testing.T) {
 					continue
 				}
 				_, _, err := Decode(t.Context(), s.m.encode(), Options{})
-				require.ErrorContains(t, err, "has more than the 2 of the tensor")
+				require.ErrorContains(t, err, "more dimensions than the computed tensor, which has 2")
 			}
 		})
 	}

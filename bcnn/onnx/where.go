@@ -25,7 +25,7 @@ func (im *importer) whereNode(n *pb.Node) build.Operand {
 		return im.choose(n, operands)
 	}
 	if cond == nil || !cond.IsStep() || cond.Type != pb.Bool {
-		try.Failf("only a choice by a comparison is supported")
+		try.Failf("its condition must be a comparison, or made of comparisons")
 	}
 	if r, ok := im.eluOf(n, cond, operands[1], operands[2]); ok {
 		return r
@@ -78,7 +78,7 @@ func (im *importer) choose(n *pb.Node, operands []build.Operand) build.Operand {
 	none := true
 	for i, o := range operands[1:] {
 		if o.Type() != pb.Float {
-			try.Failf("a choice between values of %v is not supported", o.Type())
+			try.Failf("a choice between values of %v is not supported, only of FLOAT", o.Type())
 		}
 		if o.Constant != nil && o.Constant.Len() == 1 && o.Constant.At(0) == 0 {
 			continue
@@ -87,12 +87,12 @@ func (im *importer) choose(n *pb.Node, operands []build.Operand) build.Operand {
 			try.Check(im.budget.Loop(o.Constant.Len(), func(lo, hi int) {
 				for k := lo; k < hi; k++ {
 					if x := o.Constant.At(k); math.IsInf(x, 0) || math.IsNaN(x) {
-						try.Failf("a choice of %v is not supported", x)
+						try.Failf("an operand holds %v: replace it by a finite number, such as -1e9 in a mask", x)
 					}
 				}
 			}))
 		} else if im.build.Overflows(o.Value) {
-			try.Failf("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")
+			try.Failf("an operand may overflow, since it is the exponential of an unbounded input: put a Clip in front of the exponential")
 		}
 		c := operands[0]
 		if i == 1 {

@@ -120,10 +120,10 @@ func TestChoiceErrors(t *testing.T) {
 		nodes []testNode
 		want  string
 	}{
-		"of a value that is no comparison": {[]testNode{op("Cast", "x", "c", "to", 9), op("Where", "c x half", "y")}, "conversion of computed FLOAT"},
-		"of an exponential":                {[]testNode{op("Greater", "x half", "c"), op("Exp", "x", "e"), op("Where", "c half e", "y")}, "may be infinite"},
-		"of infinity":                      {[]testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, "a choice of +Inf"},
-		"joined with no comparison":        {[]testNode{op("Greater", "x half", "a"), op("Cast", "x", "b", "to", 9), op("And", "a b", "d"), op("Where", "d x half", "y")}, "conversion of computed FLOAT"},
+		"of a value that is no comparison": {[]testNode{op("Cast", "x", "c", "to", 9), op("Where", "c x half", "y")}, "Cast of a computed tensor from FLOAT"},
+		"of an exponential":                {[]testNode{op("Greater", "x half", "c"), op("Exp", "x", "e"), op("Where", "c half e", "y")}, "may overflow"},
+		"of infinity":                      {[]testNode{op("Greater", "x half", "c"), op("Where", "c x infinite", "y")}, "an operand holds +Inf"},
+		"joined with no comparison":        {[]testNode{op("Greater", "x half", "a"), op("Cast", "x", "b", "to", 9), op("And", "a b", "d"), op("Where", "d x half", "y")}, "Cast of a computed tensor from FLOAT"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			m := testModel{input: image(3, 5, 4), output: "y", nodes: c.nodes, inits: []testTensor{number("half", 0.5), number("one", 1), number("infinite", math.Inf(1))}}

@@ -84,7 +84,7 @@ func (im *importer) im2col(n *pb.Node) build.Operand {
 	for i, size := range []int{v.Size(2), v.Size(3)} {
 		t := build.Taps{Taps: pairs["kernel_size"][i], Stride: pairs["stride"][i], Dilation: pairs["dilations"][i]}
 		if t.Taps < 1 || t.Stride < 1 || t.Dilation < 1 {
-			try.Failf("windows %v, stride %v, dilations %v", pairs["kernel_size"], pairs["stride"], pairs["dilations"])
+			try.Failf("kernel_size %v, stride %v and dilations %v must be at least 1", pairs["kernel_size"], pairs["stride"], pairs["dilations"])
 		}
 		if t.N = outputSize(size, 0, t.Taps, t.Dilation, t.Stride); t.N < 1 {
 			try.Failf("the window is larger than its padded input")
@@ -181,11 +181,11 @@ func (im *importer) col2im(n *pb.Node) build.Operand {
 		one = one && !slices.ContainsFunc(list, func(k int64) bool { return k != want })
 	}
 	if !one {
-		try.Failf("only windows of one pixel are supported, not sums of overlapping ones: a ConvTranspose with ones is that")
+		try.Failf("only windows of one pixel are supported, not sums of overlapping ones: write those as a ConvTranspose with weights of 1")
 	}
 	v = im.build.Movable(v)
 	if view.Product(v.View[2]) != sizes[0][0]*sizes[0][1] {
-		try.Failf("%d windows for %d×%d pixels", view.Product(v.View[2]), sizes[0][0], sizes[0][1])
+		try.Failf("it has %d windows for %d×%d pixels, want one for each", view.Product(v.View[2]), sizes[0][0], sizes[0][1])
 	}
 	return build.Operand{Value: split(v.With(n), 2, sizes[0])}
 }

@@ -29,7 +29,7 @@ func newSum8(v, w, q *value, sign int64, limits clamp, blocks bool) *sum8 {
 	s := &sum8{zero: int64(q.zero), limits: limits}
 	s.out = newFactor(twice / (float64(int64(1)<<shiftBits) * float64(q.scale)))
 	if s.out.exponent > 0 {
-		try.Failf("its output has a scale of almost 0")
+		try.Failf("the scale of its output is too small for the scales of its inputs")
 	}
 	for k, in := range []*value{v, w} {
 		f := newFactor(float64(in.scale) / twice)
@@ -60,7 +60,7 @@ func (s *sum8) level(i, j int) int64 {
 // whose thresholds all pairs of integers tell.
 func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) *value {
 	if w.typ != schema.Int8 || w.shape != v.shape {
-		try.Failf("sums of %v %v and %v %v are not supported", v.typ, v.shape, w.typ, w.shape)
+		try.Failf("a sum of %v %v and %v %v is not supported: types and shapes must be equal", v.typ, v.shape, w.typ, w.shape)
 	}
 	q := im.output8(o.Outputs[0])
 	limits := q.activationRange(act)
@@ -71,7 +71,7 @@ func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) *
 		other := newSum8(v, w, q, sign, limits, false)
 		pairs, most := im.differences(s.level, other.level)
 		if pairs > 0 {
-			im.deviates(o, "the last %d of %d values by at most %d, for %d of the %d pairs of inputs", rest, n, most, pairs, pairs8)
+			im.deviates(o, "the last %d of %d values may differ by at most %d, for %d of the %d pairs of inputs", rest, n, most, pairs, pairs8)
 		}
 	}
 	a, b, thresholds := im.separate(s, v, w, sign)
@@ -85,7 +85,7 @@ func (im *importer) add8(o *schema.Operator, v, w *value, sign int64, act int) *
 		return int64(k + math.MinInt8)
 	})
 	if pairs > 0 {
-		im.deviates(o, "by at most %d, for %d of the %d pairs of inputs", most, pairs, pairs8)
+		im.deviates(o, "results may differ by at most %d, for %d of the %d pairs of inputs", most, pairs, pairs8)
 	}
 	v = im.multiple(o, "/first", v, a)
 	w = im.multiple(o, "/second", w, b)

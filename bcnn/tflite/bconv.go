@@ -47,14 +47,14 @@ func (im *importer) bconv(o *schema.Operator) *value {
 	shape.C = out
 	taps := g.kh * g.kw * (channels / groups)
 	if taps > maxTaps {
-		try.Failf("%d taps, at most %d are supported", taps, maxTaps)
+		try.Failf("its kernel has %d taps, at most %d are supported", taps, maxTaps)
 	}
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	if window.Pad == (bcnn.Padding{}) {
 		padValue = 0
 	} else if padValue == 0 && channels/groups%2 != 0 && (t.Type != schema.Float32 || act != actNone) {
 		// LCE would count half of the channels of a padded tap as −1.
-		try.Failf("zero padding of %d channels, an odd number, needs an output of FLOAT32 without activation", channels/groups)
+		try.Failf("zero padding of %d channels, an odd number, is supported only with an output of FLOAT32 without activation", channels/groups)
 	}
 	conv := bcnn.Conv2D{Window: window, Out: out, Groups: groups, PadValue: padValue, Weights: bcnn.Weights{Bits: w}}
 	switch t.Type {
@@ -80,13 +80,13 @@ func (im *importer) packedFilter(filter *constant, channels int) (w []uint64, ou
 	out, per := filter.dims[0], filter.dims[3]
 	switch total := wordsOf(channels); {
 	case total%per != 0 || channels%(total/per) != 0 || out%(total/per) != 0:
-		try.Failf("filters %v do not fit %d channels", filter.dims, channels)
+		try.Failf("filters of shape %v do not fit an input of %d channels", filter.dims, channels)
 	default:
 		groups = total / per
 	}
 	row := channels / groups
 	if wordsOf(row) != per || groups > 1 && row%wordBits != 0 {
-		try.Failf("filters %v do not fit %d channels", filter.dims, channels)
+		try.Failf("filters of shape %v do not fit an input of %d channels", filter.dims, channels)
 	}
 	rows, size := words.Len()/per, bits.Words(row)
 	try.Check(im.budget.Charge(8 * int64(rows) * int64(size)))
@@ -110,7 +110,7 @@ func (im *importer) bconvBits(o *schema.Operator, y *value, taps int) *value {
 	c := im.required(o, bconvThresholds)
 	thresholds := c.words()
 	if thresholds.Len() != y.shape.C {
-		try.Failf("%d thresholds for %d channels", thresholds.Len(), y.shape.C)
+		try.Failf("it has %d thresholds, want one for each of %d channels", thresholds.Len(), y.shape.C)
 	}
 	bias := im.numbers(y.shape.C)
 	for i := range bias {
@@ -135,7 +135,7 @@ func (im *importer) bconvFactors(o *schema.Operator, channels int) (multiplier, 
 	multiplier = im.floats(o, bconvMultiplier)
 	bias = im.floats(o, bconvBias)
 	if len(multiplier) != channels || len(bias) != channels {
-		try.Failf("%d multipliers and %d biases for %d channels", len(multiplier), len(bias), channels)
+		try.Failf("it has %d multipliers and %d biases, want one of each for each of %d channels", len(multiplier), len(bias), channels)
 	}
 	return multiplier, bias
 }

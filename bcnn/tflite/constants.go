@@ -21,7 +21,7 @@ type constant struct {
 // floats returns the numbers of a constant.
 func (c *constant) floats(b *budget.Budget) []float32 {
 	if c.packed {
-		try.Failf("a constant is packed bits")
+		try.Failf("a constant of packed bits is not supported here")
 	}
 	if c.list == nil {
 		c.list = try.Value(c.tensor.Floats(b))
@@ -32,7 +32,7 @@ func (c *constant) floats(b *budget.Budget) []float32 {
 // weights is floats of the weights of a float layer.
 func (c *constant) weights(b *budget.Budget) []float32 {
 	if c.tensor != nil && (c.tensor.Type == schema.Int8 || c.tensor.Type == schema.Uint8) {
-		try.Failf("8-bit weights, for which TensorFlow Lite rounds the input to 8 bits, are not supported: convert the model without quantising it")
+		try.Failf("8-bit weights with a float input are not supported, since TensorFlow Lite rounds that input to 8 bits: convert the model without quantising it")
 	}
 	return c.floats(b)
 }
@@ -40,7 +40,7 @@ func (c *constant) weights(b *budget.Budget) []float32 {
 // words returns the packed bits of a constant of the file.
 func (c *constant) words() flat.Int32s {
 	if c.tensor == nil {
-		try.Failf("packed bits that are computed are not supported here")
+		try.Failf("packed bits must be stored in the file here, not computed from other constants")
 	}
 	return try.Value(c.tensor.Int32s())
 }
@@ -51,10 +51,10 @@ const maxIntegers = 64
 // integers returns the numbers of a constant of a few integers.
 func (c *constant) integers() []int64 {
 	if c.tensor == nil {
-		try.Failf("integers that are computed are not supported")
+		try.Failf("integers must be stored in the file, not computed from other constants")
 	}
 	if n := c.tensor.Values(); n > maxIntegers {
-		try.Failf("%d integers, at most %d are supported", n, maxIntegers)
+		try.Failf("a list of %d integers is too long, at most %d are supported", n, maxIntegers)
 	}
 	return try.Value(c.tensor.Integers())
 }
@@ -109,7 +109,7 @@ func init() {
 // room makes a constant of n zeros.
 func (im *importer) room(dims []int, n int) *constant {
 	if bytes := 4 * int64(n); bytes > im.limits.TensorBytes {
-		try.Failf("a constant of %d bytes, at most %d are allowed", bytes, im.limits.TensorBytes)
+		try.Failf("a constant of %d bytes, at most %d are allowed; Limits.TensorBytes allows more", bytes, im.limits.TensorBytes)
 	}
 	try.Check(im.budget.Charge(4 * int64(n)))
 	return &constant{dims: dims, list: make([]float32, n)}
@@ -151,7 +151,7 @@ func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) {
 
 func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) *constant {
 	if act := int(o.Options.Uint8(0, 0)); act != actNone && o.Name != "DEQUANTIZE" {
-		try.Failf("its options are not supported on constants")
+		try.Failf("its options are not supported on a constant input")
 	}
 	x := im.required(o, 0)
 	list := x.floats(im.budget)
@@ -160,10 +160,10 @@ func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) *co
 
 func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32) *constant {
 	if o.Options.Uint8(0, 0) != actNone {
-		try.Failf("a fused activation is not supported on constants")
+		try.Failf("a fused activation is not supported if both inputs are constant")
 	}
 	if len(o.Inputs) != 2 {
-		try.Failf("%d inputs, want 2", len(o.Inputs))
+		try.Failf("it has %d inputs, want 2", len(o.Inputs))
 	}
 	var c [2]*constant
 	var lists [2][]float32
@@ -175,7 +175,7 @@ func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32)
 	n := 1
 	for _, d := range dims {
 		if n > schema.MaxSize/d {
-			try.Failf("a constant of %v", dims)
+			try.Failf("a constant of shape %v is too large", dims)
 		}
 		n *= d
 	}
@@ -199,7 +199,7 @@ func broadcast(x, y []int) []int {
 		}
 		a, b := at(x), at(y)
 		if a != b && a != 1 && b != 1 {
-			try.Failf("constants of %v and %v", x, y)
+			try.Failf("constants of shapes %v and %v cannot be combined", x, y)
 		}
 		out[k] = max(a, b)
 	}
@@ -225,7 +225,7 @@ func (im *importer) foldReshape(o *schema.Operator) *constant {
 	list := x.floats(im.budget)
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	if t.Values() != len(list) {
-		try.Failf("%d values as %v", len(list), t.Dims)
+		try.Failf("%d values cannot be reshaped to %v", len(list), t.Dims)
 	}
 	return &constant{dims: t.Dims, list: list}
 }
@@ -235,13 +235,13 @@ func (im *importer) foldTranspose(o *schema.Operator) *constant {
 	list := x.floats(im.budget)
 	perm := im.integers(o, 1)
 	if len(perm) != len(x.dims) {
-		try.Failf("a permutation of %d of %d dimensions", len(perm), len(x.dims))
+		try.Failf("a permutation of %d dimensions for an input of %d dimensions", len(perm), len(x.dims))
 	}
 	from := strides(x.dims, x.dims)
 	dims, steps := make([]int, len(perm)), make([]int, len(perm))
 	for i, p := range perm {
 		if p < 0 || p >= int64(len(perm)) || slices.Contains(perm[:i], p) {
-			try.Failf("dimensions %v", perm)
+			try.Failf("the permutation %v must have each dimension once", perm)
 		}
 		dims[i], steps[i] = x.dims[p], from[p]
 	}
@@ -261,7 +261,7 @@ func (im *importer) foldMean(o *schema.Operator) *constant {
 			a += int64(len(over))
 		}
 		if a < 0 || a >= int64(len(over)) {
-			try.Failf("there is no dimension %d among %d", a, len(over))
+			try.Failf("there is no dimension %d, its input has %d dimensions", a, len(over))
 		}
 		over[a] = true
 	}
@@ -310,7 +310,7 @@ func (im *importer) foldDequantize(o *schema.Operator) *constant {
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	d := t.Dims
 	if len(d) == 0 || len(d) != len(x.dims) || !slices.Equal(d[:len(d)-1], x.dims[:len(d)-1]) || wordsOf(d[len(d)-1]) != x.dims[len(d)-1] {
-		try.Failf("words %v of channels %v", x.dims, d)
+		try.Failf("packed words of shape %v do not hold values of shape %v", x.dims, d)
 	}
 	channels := d[len(d)-1]
 	return im.each(d, t.Values(), func(i int) float32 {

@@ -152,43 +152,43 @@ func TestHostileConstants(t *testing.T) {
 		of   func(g *testGraph) int32
 		want string
 	}{
-		"an activation":           {binary("MUL", relu, three, three), "(MUL, index 0): a fused activation is not supported on constants"},
-		"an option":               {binary("RELU", relu, three), "its options are not supported on constants"},
-		"one input":               {binary("ADD", nil, three), "1 inputs, want 2"},
-		"three inputs":            {binary("ADD", nil, three, three, three), "3 inputs, want 2"},
-		"unlike dimensions":       {binary("ADD", nil, three, func(g *testGraph) int32 { return g.floats([]int32{2}, 1, 2) }), "constants of [3] and [2]"},
+		"an activation":           {binary("MUL", relu, three, three), "(MUL, index 0): a fused activation is not supported if both inputs are constant"},
+		"an option":               {binary("RELU", relu, three), "its options are not supported on a constant input"},
+		"one input":               {binary("ADD", nil, three), "it has 1 inputs, want 2"},
+		"three inputs":            {binary("ADD", nil, three, three, three), "it has 3 inputs, want 2"},
+		"unlike dimensions":       {binary("ADD", nil, three, func(g *testGraph) int32 { return g.floats([]int32{2}, 1, 2) }), "constants of shapes [3] and [2] cannot be combined"},
 		"integers":                {binary("ADD", nil, three, func(g *testGraph) int32 { return g.ints(1) }), "constants of INT32 are not supported here"},
 		"an unknown operator":     {binary("COS", nil, three), "(COS, index 0): this operator is not supported"},
-		"another size":            {func(g *testGraph) int32 { return g.add("RESHAPE", nil, []int32{2, 2}, three(g)) }, "3 values as [2 2]"},
-		"a short permutation":     {binary("TRANSPOSE", nil, of23, ints(1)), "a permutation of 1 of 2 dimensions"},
-		"a permutation of -1":     {binary("TRANSPOSE", nil, of23, ints(-1, 0)), "dimensions [-1 0]"},
-		"a permutation beyond":    {binary("TRANSPOSE", nil, of23, ints(0, 2)), "dimensions [0 2]"},
-		"a permutation twice":     {binary("TRANSPOSE", nil, of23, ints(1, 1)), "dimensions [1 1]"},
-		"a mean beyond":           {binary("MEAN", nil, of23, ints(2)), "there is no dimension 2 among 2"},
-		"a mean of -3":            {binary("MEAN", nil, of23, ints(-3)), "there is no dimension -1 among 2"},
-		"words as what is none":   {unpack(nil, nil), "words [] of channels []"},
-		"words of more":           {unpack([]int32{2, 40}, []int32{2}), "words [2] of channels [2 40]"},
-		"words of fewer":          {unpack([]int32{40}, []int32{2, 2}), "words [2 2] of channels [40]"},
-		"words of other rows":     {unpack([]int32{2, 40}, []int32{3, 2}), "words [3 2] of channels [2 40]"},
-		"words of other channels": {unpack([]int32{2, 65}, []int32{2, 2}), "words [2 2] of channels [2 65]"},
+		"another size":            {func(g *testGraph) int32 { return g.add("RESHAPE", nil, []int32{2, 2}, three(g)) }, "3 values cannot be reshaped to [2 2]"},
+		"a short permutation":     {binary("TRANSPOSE", nil, of23, ints(1)), "a permutation of 1 dimensions for an input of 2 dimensions"},
+		"a permutation of -1":     {binary("TRANSPOSE", nil, of23, ints(-1, 0)), "the permutation [-1 0] must have each dimension once"},
+		"a permutation beyond":    {binary("TRANSPOSE", nil, of23, ints(0, 2)), "the permutation [0 2] must have each dimension once"},
+		"a permutation twice":     {binary("TRANSPOSE", nil, of23, ints(1, 1)), "the permutation [1 1] must have each dimension once"},
+		"a mean beyond":           {binary("MEAN", nil, of23, ints(2)), "there is no dimension 2, its input has 2 dimensions"},
+		"a mean of -3":            {binary("MEAN", nil, of23, ints(-3)), "there is no dimension -1, its input has 2 dimensions"},
+		"words as what is none":   {unpack(nil, nil), "packed words of shape [] do not hold values of shape []"},
+		"words of more":           {unpack([]int32{2, 40}, []int32{2}), "packed words of shape [2] do not hold values of shape [2 40]"},
+		"words of fewer":          {unpack([]int32{40}, []int32{2, 2}), "packed words of shape [2 2] do not hold values of shape [40]"},
+		"words of other rows":     {unpack([]int32{2, 40}, []int32{3, 2}), "packed words of shape [3 2] do not hold values of shape [2 40]"},
+		"words of other channels": {unpack([]int32{2, 65}, []int32{2, 2}), "packed words of shape [2 2] do not hold values of shape [2 65]"},
 		"bits as numbers": {func(g *testGraph) int32 {
 			return g.add("NEG", nil, []int32{3}, g.add("LceQuantize", nil, []int32{3}, three(g)))
-		}, "a constant is packed bits"},
+		}, "a constant of packed bits is not supported here"},
 		"computed integers": {func(g *testGraph) int32 {
 			return g.add("TRANSPOSE", nil, []int32{2, 3}, of23(g), g.add("NEG", nil, []int32{2}, g.floats([]int32{2}, 0, -1)))
-		}, "integers that are computed are not supported"},
+		}, "integers must be stored in the file, not computed from other constants"},
 		"a computed filter of bits": {func(g *testGraph) int32 {
 			g.tensors[0].typ = schema.Int32
 			filter := g.add("LceQuantize", nil, []int32{1, 1, 1, 1}, g.floats([]int32{1, 1, 1, 1}, 1))
 			y := g.add("LceBconv2d", nil, nil, 0, filter, g.floats([]int32{1}, 1), g.floats([]int32{1}, 1), -1)
 			g.operators[1].custom = bconvOptions(96, 1)
 			return y
-		}, "packed bits that are computed are not supported here"},
+		}, "packed bits must be stored in the file here, not computed from other constants"},
 		"too many values": {func(g *testGraph) int32 {
 			n := int32(1 << 15)
 			column, row := g.floats([]int32{n, 1}, make([]float32, n)...), g.floats([]int32{1, n}, make([]float32, n)...)
 			return g.add("ADD", nil, nil, column, row)
-		}, "a constant of [32768 32768]"},
+		}, "a constant of shape [32768 32768] is too large"},
 	} {
 		t.Run(name, func(t *testing.T) { refused(t, folded(3, c.of).encode(), c.want) })
 	}

@@ -14,7 +14,7 @@ func (im *importer) conv(o *schema.Operator) *value {
 	d := filter.dims
 	groups := v.shape.C / d[3]
 	if groups == 0 || v.shape.C%d[3] != 0 || d[0]%groups != 0 {
-		try.Failf("filters %v do not fit %d channels", d, v.shape.C)
+		try.Failf("filters of shape %v do not fit an input of %d channels", d, v.shape.C)
 	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
@@ -34,7 +34,7 @@ func (im *importer) depthwise(o *schema.Operator) *value {
 	filter := im.filter(o)
 	d := filter.dims
 	if d[0] != 1 || d[3]%v.shape.C != 0 {
-		try.Failf("filters %v do not fit %d channels", d, v.shape.C)
+		try.Failf("filters of shape %v do not fit an input of %d channels", d, v.shape.C)
 	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
@@ -88,7 +88,7 @@ func (im *importer) bias(o *schema.Operator, i, out int) []float32 {
 	}
 	bias := im.floats(o, i)
 	if len(bias) != out {
-		try.Failf("%d biases for %d channels", len(bias), out)
+		try.Failf("it has %d biases, want one for each of %d channels", len(bias), out)
 	}
 	return bias
 }
@@ -122,7 +122,7 @@ func (im *importer) dense(o *schema.Operator) *value {
 			return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: w, Bias: bias}
 		}
 	case v.shape.Values() != size:
-		try.Failf("weights %v do not fit %d values", c.dims, v.shape.Values())
+		try.Failf("weights of shape %v do not fit an input of %d values", c.dims, v.shape.Values())
 	}
 	act := int(o.Options.Uint8(0, 0))
 	if v.typ == schema.Int8 {

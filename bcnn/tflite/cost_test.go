@@ -132,7 +132,7 @@ func kinds() []struct {
 			c := g.add("ADD", nil, []int32{int32(n), int32(n)}, row, column)
 			g.outputs[0] = g.add("ADD", nil, []int32{1, 2, 2, 1}, 0, c)
 			return g
-		}, "a constant of [2000 2000] for 2×2×1"},
+		}, "a constant of shape [2000 2000] does not fit values of 2×2×1"},
 		{"many means", 20, func(n int) *testGraph {
 			g := newGraph(1, 2, 2, 1)
 			axis := g.ints(0)
@@ -143,7 +143,7 @@ func kinds() []struct {
 				g.outputs[0] = g.add("ADD", nil, []int32{1, 2, 2, 1}, 0, m)
 			}
 			return g
-		}, "a constant of [2000 1] for 2×2×1"},
+		}, "a constant of shape [2000 1] does not fit values of 2×2×1"},
 		{"8-bit sums", 1, func(n int) *testGraph { return eightBits(n) }, ""},
 		{"functions of 8-bit values", 1, func(n int) *testGraph {
 			const channels = 200

@@ -54,9 +54,9 @@ func TestOptionsLeftOut(t *testing.T) {
 		})
 	}
 	for want, name := range map[string]string{
-		"a concatenation of batches":    "CONCATENATION",
-		"blocks of 0":                   "DEPTH_TO_SPACE",
-		"kernel 0×0, stride 0×0, dilat": "AVERAGE_POOL_2D",
+		"a concatenation along the batch": "CONCATENATION",
+		"a block size of 0":               "DEPTH_TO_SPACE",
+		"kernel 0×0, stride 0×0, dilat":   "AVERAGE_POOL_2D",
 	} {
 		refused(t, with(name, nil, []int32{1, 4, 4, 2}, func(_ *testGraph, o *testOperator) {
 			if name == "CONCATENATION" {

@@ -172,7 +172,7 @@ func (im *importer) channelled(o *schema.Operator, like *value, list []float32) 
 // the constant one, or −1 if both are computed.
 func (im *importer) withConstant(o *schema.Operator) (*value, int) {
 	if len(o.Inputs) != 2 {
-		try.Failf("%d inputs, want 2", len(o.Inputs))
+		try.Failf("it has %d inputs, want 2", len(o.Inputs))
 	}
 	for i := range 2 {
 		r := im.operand(o, i)
@@ -202,11 +202,11 @@ func perChannel[T comparable](im *importer, dims []int, list []T, v *value) []T 
 		d = d[1:]
 	}
 	if len(d) > v.rank {
-		try.Failf("a constant of %v for %v", dims, v.shape)
+		try.Failf("a constant of shape %v does not fit values of %v", dims, v.shape)
 	}
 	for k := range d {
 		if n := d[len(d)-1-k]; n != 1 && n != image[len(image)-1-k] {
-			try.Failf("a constant of %v for %v", dims, v.shape)
+			try.Failf("a constant of shape %v does not fit values of %v", dims, v.shape)
 		}
 	}
 	if len(d) <= 1 {
@@ -221,7 +221,7 @@ func perChannel[T comparable](im *importer, dims []int, list []T, v *value) []T 
 		}
 	}))
 	if varies {
-		try.Failf("a constant of %v, which differs by pixel, is not supported", dims)
+		try.Failf("a constant of shape %v with different values per pixel is not supported, only per channel", dims)
 	}
 	return list[:n]
 }
@@ -242,7 +242,7 @@ func (im *importer) sum(o *schema.Operator, sign float32) *value {
 	if k < 0 {
 		w := im.real(o, 1)
 		if w.shape != v.shape {
-			try.Failf("sums of %v and %v are not supported", v.shape, w.shape)
+			try.Failf("a sum of shapes %v and %v is not supported: they must be equal", v.shape, w.shape)
 		}
 		if sign < 0 {
 			w = im.affine(o, "/minus", w, []float32{-1}, nil)
@@ -293,7 +293,7 @@ func (im *importer) mul(o *schema.Operator) *value {
 func (im *importer) softmax(o *schema.Operator) *value {
 	v := im.moved(o, 0)
 	if !im.isOutput(o) && !(v.typ == schema.Int8 && im.onlyDequantized(o)) {
-		try.Failf("a softmax that is not the output is not supported")
+		try.Failf("a softmax is supported only as an output of the model")
 	}
 	beta := float32(1)
 	if o.Name == "SOFTMAX" {

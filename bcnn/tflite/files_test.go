@@ -197,5 +197,5 @@ func TestSeveralEnds(t *testing.T) {
 	}
 	g.inputs, g.outputs = []int32{0, second}, []int32{sum}
 	_, _, err = Decode(t.Context(), g.encode(), Options{Mean: []float32{1}})
-	require.ErrorContains(t, err, "are for files of one input; this one has 2")
+	require.ErrorContains(t, err, "are for files with one input; this one has 2")
 }

@@ -93,7 +93,7 @@ func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) *valu
 				k, step = 1, -step
 			}
 			if steps[k]+step > steps8 {
-				try.Failf("a function that rises and falls by more than 255 in all")
+				try.Failf("a function of an 8-bit value that rises or falls by more than 255 in all is not supported")
 			}
 			for range step {
 				lists[k][c*steps8+steps[k]] = float32(v.integer8(i))
@@ -149,7 +149,7 @@ func (im *importer) function8(o *schema.Operator, v *value) *value {
 		}
 	}
 	if uncertain > 0 {
-		im.deviates(o, "by at most 1, for at most %d of the %d integers: these are in the middle between two", uncertain, steps8+1)
+		im.deviates(o, "results may differ by at most 1, for at most %d of the %d integers: these results are halfway between two integers", uncertain, steps8+1)
 	}
 	return im.table8(o, v, q, 1, func(_ int, x int64) int64 {
 		y := math.Round(min(max(at(x), -4*steps8), 4*steps8))
@@ -183,7 +183,7 @@ func (im *importer) hardSwish8(o *schema.Operator, v, q *value) *value {
 	output := newFactor(float64(fine / q.scale))
 	gate := newFactor(float64(fine / (3.0 / 32768.0)))
 	if output.exponent > 0 || output.exponent < -15 {
-		try.Failf("scales of %v and %v", v.scale, q.scale)
+		try.Failf("an input scale of %v and an output scale of %v differ too much", v.scale, q.scale)
 	}
 	short := func(f factor) int64 { // the fraction with 15 bits
 		return min((f.fraction+1<<15)>>16, math.MaxInt16)
@@ -251,7 +251,7 @@ type constant8 struct {
 func (im *importer) constant8(o *schema.Operator, i int, v *value) *constant8 {
 	k := im.required(o, i)
 	if k.tensor == nil || k.tensor.Type != schema.Int8 {
-		try.Failf("its constant is not INT8, as its input is")
+		try.Failf("its constant must be INT8, like its input")
 	}
 	c := &constant8{size: len(k.tensor.Data)}
 	try.Check(c.quantized(k.tensor))
@@ -328,7 +328,7 @@ func (im *importer) addConstant8(o *schema.Operator, v *value, k int, sign int64
 			}
 		}
 		if rest > 0 && different {
-			im.deviates(o, "the last %d of %d values by at most 1, where they are next to a half", rest, run)
+			im.deviates(o, "the last %d of %d values may differ by at most 1, if they are almost halfway between two integers", rest, run)
 		}
 	}
 	return im.table8(o, v, q, channels, func(channel int, x int64) int64 {

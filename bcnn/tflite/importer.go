@@ -131,7 +131,7 @@ func (im *importer) reach(outputs []int) error {
 		}
 		for _, t := range o.Outputs {
 			if maker[t] != nil {
-				return fmt.Errorf("operator %d (%s): operator %d writes tensor %d too", i, o.Name, maker[t].Index, t)
+				return fmt.Errorf("operator %d (%s) and operator %d both write tensor %d", i, o.Name, maker[t].Index, t)
 			}
 			maker[t] = o
 		}
@@ -205,9 +205,9 @@ func (im *importer) value(o *schema.Operator, i int) *value {
 func checked(r operand, i int) *value {
 	switch {
 	case r.value == nil:
-		try.Failf("input %d is constant", i)
+		try.Failf("input %d must be computed, not constant", i)
 	case r.value.numbers:
-		try.Failf("numbers of channels are only supported as an output")
+		try.Failf("channel indices, as of ARG_MAX, are supported only as an output of the model")
 	}
 	return r.value
 }
@@ -228,7 +228,7 @@ func (v *value) checkReal() error {
 	case schema.Int8, schema.Uint8:
 		return errQuantized
 	case schema.Int32:
-		return errors.New("its input is packed bits")
+		return errors.New("its input is packed bits, which this operator does not support")
 	}
 	return fmt.Errorf("values of %v are not supported", v.typ)
 }
@@ -264,10 +264,10 @@ func (im *importer) floats(o *schema.Operator, i int) []float32 {
 func (im *importer) emit(o *schema.Operator, suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...*value) *value {
 	try.Check(im.budget.Charge(layerUnits))
 	if len(im.net.Layers) == im.limits.Layers {
-		try.Failf("the network has more than the %d layers that are allowed", im.limits.Layers)
+		try.Failf("the network has more than %d layers; Limits.Layers allows more", im.limits.Layers)
 	}
 	if bytes := shape.Bytes(bcnn.Float32); bytes > im.limits.TensorBytes {
-		try.Failf("a feature map of %v takes %d bytes, at most %d are allowed", shape, bytes, im.limits.TensorBytes)
+		try.Failf("a feature map of %v takes %d bytes, at most %d are allowed; Limits.TensorBytes allows more", shape, bytes, im.limits.TensorBytes)
 	}
 	list := make([]int, len(inputs))
 	for i, in := range inputs {

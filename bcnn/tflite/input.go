@@ -19,7 +19,7 @@ func (im *importer) begin() error {
 		return errors.New("it has no input")
 	}
 	if n := len(g.Inputs); n > 1 && (im.opts.InputType != 0 || len(im.opts.Mean)+len(im.opts.Scale) > 0) {
-		return fmt.Errorf("InputType, Mean and Scale are for files of one input; this one has %d", n)
+		return fmt.Errorf("InputType, Mean and Scale are for files with one input; this one has %d", n)
 	}
 	if err := im.findPacked(); err != nil {
 		return err
@@ -93,7 +93,7 @@ func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) *value {
 // quantized takes what 8-bit values stand for from a tensor.
 func (v *value) quantized(t *schema.Tensor) error {
 	if len(t.Scale) != 1 {
-		return fmt.Errorf("it has %d scales, want 1", len(t.Scale))
+		return fmt.Errorf("its quantisation has %d scales, want 1", len(t.Scale))
 	}
 	v.scale, v.zero = t.Scale[0], int(t.Zero[0])
 	lo, hi := int64(0), int64(255)
@@ -102,7 +102,7 @@ func (v *value) quantized(t *schema.Tensor) error {
 	}
 	const least, most = 1e-37, 1e37 // whose reciprocals are no less exact
 	if t.Zero[0] < lo || t.Zero[0] > hi || !(least < v.scale && v.scale < most) {
-		return fmt.Errorf("its scale is %v and its zero point %d", v.scale, t.Zero[0])
+		return fmt.Errorf("its scale, %v, or its zero point, %d, is out of range", v.scale, t.Zero[0])
 	}
 	return nil
 }
@@ -142,7 +142,7 @@ func (im *importer) finish(index int) error {
 		case v == nil:
 			err = errors.New("it is constant")
 		case v.layer <= bcnn.NetworkInput:
-			err = errors.New("no layer computes it")
+			err = errors.New("no layer computes it: it is an input of the model")
 		case slices.Contains(im.net.Outputs, v.layer):
 			err = errors.New("another output is the same")
 		default:

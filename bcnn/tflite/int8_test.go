@@ -153,8 +153,8 @@ func TestInt8Sums(t *testing.T) {
 		return int8Graph("FULLY_CONNECTED", []int32{1, int32(n)}, []int32{1, 1}, scale, weights).encode()
 	}
 	refused(t, dense(70000, 1, 0), "sums of 8-bit products may reach 2266950000 in channel 0")
-	refused(t, dense(1200, 40, 0), "the output of channel 0 changes between sums of 0 and 38862000, of which float32 holds all integers only up to 16777216")
-	refused(t, dense(1200, 1, 1), "weights of scale 0.01 and zero point 1")
+	refused(t, dense(1200, 40, 0), "the output of channel 0 changes between sums of 0 and 38862000, but float32 holds all integers only up to 16777216")
+	refused(t, dense(1200, 1, 1), "its weights have scale 0.01 and zero point 1, want a finite scale and zero point 0")
 	_, _, err := Decode(t.Context(), dense(1200, 25, 0), Options{})
 	require.NoError(t, err)
 }
@@ -165,7 +165,7 @@ func TestInt8Deviations(t *testing.T) {
 	_, report, err := Decode(t.Context(), int8Graph("ADD", []int32{1, 17}, []int32{1, 17}, 0.04, second).encode(), Options{})
 	require.NoError(t, err)
 	require.NotEmpty(t, report.Deviations)
-	require.Contains(t, report.Deviations[0], "operator 0 (ADD): the last 1 of 17 values by at most 1, for ")
+	require.Contains(t, report.Deviations[0], "operator 0 (ADD): the last 1 of 17 values may differ by at most 1, for ")
 	require.Contains(t, report.Deviations[0], " of the 65536 pairs of inputs")
 }
 
@@ -177,13 +177,13 @@ func TestInt8Constants(t *testing.T) {
 		change   func(g *testGraph, second *testTensor)
 		want     string
 	}{
-		{"of two scales", "ADD", func(_ *testGraph, s *testTensor) { s.scale, s.zero = []float32{1, 2, 3}, []int64{0, 0, 0} }, "it has 3 scales, want 1"},
-		{"without a scale", "MUL", func(_ *testGraph, s *testTensor) { s.scale, s.zero = nil, nil }, "it has 0 scales, want 1"},
+		{"of two scales", "ADD", func(_ *testGraph, s *testTensor) { s.scale, s.zero = []float32{1, 2, 3}, []int64{0, 0, 0} }, "its quantisation has 3 scales, want 1"},
+		{"without a scale", "MUL", func(_ *testGraph, s *testTensor) { s.scale, s.zero = nil, nil }, "its quantisation has 0 scales, want 1"},
 		{"of floats", "SUB", func(g *testGraph, s *testTensor) {
 			g.tensors[2] = testTensor{name: "second", typ: schema.Float32, dims: []int32{3}, data: make([]byte, 12)}
-		}, "its constant is not INT8, as its input is"},
-		{"that differs by pixel", "ADD", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{1, 1, 2, 3}, []byte{1, 2, 3, 1, 2, 4} }, "which differs by pixel"},
-		{"of another size", "PRELU", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{2}, []byte{1, 2} }, "a constant of [2] for"},
+		}, "its constant must be INT8, like its input"},
+		{"that differs by pixel", "ADD", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{1, 1, 2, 3}, []byte{1, 2, 3, 1, 2, 4} }, "with different values per pixel"},
+		{"of another size", "PRELU", func(g *testGraph, s *testTensor) { s.dims, s.data = []int32{2}, []byte{1, 2} }, "a constant of shape [2] does not fit values of"},
 		{"of another scale, in MAXIMUM", "MAXIMUM", func(_ *testGraph, s *testTensor) { s.scale = []float32{0.03} }, "its inputs and its output have different scales or zero points"},
 		{"of a scale that leaves 32 bits", "MUL", func(_ *testGraph, s *testTensor) { s.scale = []float32{1e9} }, "exceed 32 bits"},
 		{"of a scale that leaves 32 bits, in slopes", "PRELU", func(_ *testGraph, s *testTensor) { s.scale = []float32{1e9} }, "exceed 32 bits"},
@@ -218,7 +218,7 @@ func TestInt8Functions(t *testing.T) {
 	_, report, err := Decode(t.Context(), one("ELU", 0.5, 1, 0), Options{})
 	require.NoError(t, err)
 	require.Len(t, report.Deviations, 1)
-	require.Contains(t, report.Deviations[0], "(ELU): by at most 1, for at most 64 of the 256 integers")
-	refused(t, one("HARD_SWISH", 0.5, 1e-6, 0), "scales of 0.5 and 1e-06")
-	refused(t, one("HARD_SWISH", 1e-3, 1, 0), "scales of 0.001 and 1")
+	require.Contains(t, report.Deviations[0], "(ELU): results may differ by at most 1, for at most 64 of the 256 integers")
+	refused(t, one("HARD_SWISH", 0.5, 1e-6, 0), "an input scale of 0.5 and an output scale of 1e-06 differ too much")
+	refused(t, one("HARD_SWISH", 1e-3, 1, 0), "an input scale of 0.001 and an output scale of 1 differ too much")
 }

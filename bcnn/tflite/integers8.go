@@ -84,7 +84,7 @@ func (im *importer) requantize(o *schema.Operator, v *value) *value {
 	} else if whole != n && whole > 0 { // without a block, all round as the rest does
 		for x := int64(-most); x <= most; x++ {
 			if level(x, halvesUp) != level(x, halvesAway) {
-				im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)
+				im.deviates(o, "the last %d of %d values may differ by at most 1, if they are halfway between two integers", n-whole, n)
 				break
 			}
 		}
@@ -116,7 +116,7 @@ func (im *importer) activated8(o *schema.Operator, v *value, kind int) *value {
 		return v
 	}
 	if limits.lo > limits.hi {
-		try.Failf("the fused activation leaves no integer of zero point %d and scale %v", v.zero, v.scale)
+		try.Failf("the fused activation leaves no 8-bit integer, with zero point %d and scale %v", v.zero, v.scale)
 	}
 	y := im.emit(o, "/activation", bcnn.Clip{Min: float32(limits.lo) - float32(v.offset), Max: float32(limits.hi) - float32(v.offset)}, v.shape, v)
 	return as(v, y)
@@ -131,7 +131,7 @@ const maxMean = 1 << 12
 func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Window, shape bcnn.Shape) *value {
 	q := im.output8(o.Outputs[0])
 	if window.KH*window.KW > maxMean {
-		try.Failf("means of %d×%d values of 8 bits, at most %d values are supported", window.KH, window.KW, maxMean)
+		try.Failf("a mean of %d×%d 8-bit values is not supported, only of at most %d values", window.KH, window.KW, maxMean)
 	}
 	if q.scale != v.scale || q.zero != v.zero {
 		try.Failf("its output has another scale or zero point than its input")
@@ -169,7 +169,7 @@ func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shap
 	q := im.output8(o.Outputs[0])
 	n := int64(window.KH) * int64(window.KW)
 	if n > maxMean {
-		try.Failf("means of %d values of 8 bits, at most %d are supported", n, maxMean)
+		try.Failf("a mean of %d 8-bit values is not supported, only of at most %d", n, maxMean)
 	}
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	// Two kernels do this; of images to images of one pixel it is the faster one, unless the

@@ -84,7 +84,7 @@ func TestAveragePoolOfInt8(t *testing.T) {
 		zero   int64
 		want   string
 	}{
-		{64, 0.5, 1, ""}, {65, 0.5, 1, "means of 65×64 values of 8 bits, at most 4096 values are supported"},
+		{64, 0.5, 1, ""}, {65, 0.5, 1, "a mean of 65×64 8-bit values is not supported, only of at most 4096 values"},
 		{2, 0.25, 1, "its output has another scale or zero point than its input"}, {2, 0.5, 2, "its output has another scale or zero point than its input"},
 	} {
 		g := newGraph(1, 65, 64, 1)
@@ -215,7 +215,7 @@ func TestDequantizeTypes(t *testing.T) {
 			g.tensors[g.outputs[0]].typ = schema.Int32
 			return g
 		},
-		"an output of FLOAT32 of INT8 is not supported": func() *testGraph {
+		"an output of FLOAT32 for an input of INT8 is not supported": func() *testGraph {
 			g := newGraph(1, 3)
 			g.quantised(0, 1, 0)
 			g.outputs[0] = g.add("RELU", nil, []int32{1, 3}, 0)

@@ -20,7 +20,7 @@ func TestRequantizeInBlocks(t *testing.T) {
 		deviation string
 	}{
 		{[]int32{1, 10}, 0, ""}, {[]int32{1, 16}, 16, ""}, {[]int32{1, 19}, 16, ""}, {[]int32{1, 32}, 32, ""}, {[]int32{1, 2, 2, 2}, 0, ""}, {[]int32{1, 4, 4, 2}, 32, ""},
-		{[]int32{1, 4, 5, 1}, 20, "operator 0 (QUANTIZE): the last 4 of 20 values by at most 1, where they are halves"},
+		{[]int32{1, 4, 5, 1}, 20, "operator 0 (QUANTIZE): the last 4 of 20 values may differ by at most 1, if they are halfway between two integers"},
 		{[]int32{1, 1, 1, 17}, 16, ""},
 	} {
 		g := newGraph(c.dims...)
@@ -79,7 +79,7 @@ func TestKernelsOfMean(t *testing.T) {
 		_, y := runInt8(t, g, q...)
 		require.Equal(t, of(c.want), y, "%+v", c)
 	}
-	for h, want := range map[int32]string{64: "", 65: "means of 4160 values of 8 bits, at most 4096 are supported"} {
+	for h, want := range map[int32]string{64: "", 65: "a mean of 4160 8-bit values is not supported, only of at most 4096"} {
 		g := newGraph(1, h, 64, 1)
 		g.quantised(0, 0.2, -82)
 		g.outputs[0] = g.add("MEAN", map[int]any{0: uint8(1)}, []int32{1, 1, 1, 1}, 0, g.ints(1, 2))
@@ -168,7 +168,7 @@ func TestUncertainIntegers(t *testing.T) {
 			require.Empty(t, report.Deviations)
 			continue
 		}
-		require.Equal(t, []string{fmt.Sprintf("operator 0 (%s): by at most 1, for at most %d of the 256 integers: these are in the middle between two", c.name, c.want)}, report.Deviations)
+		require.Equal(t, []string{fmt.Sprintf("operator 0 (%s): results may differ by at most 1, for at most %d of the 256 integers: these results are halfway between two integers", c.name, c.want)}, report.Deviations)
 	}
 }
 
@@ -197,17 +197,17 @@ func TestScalesOfWeights(t *testing.T) {
 	}{
 		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5), []int64{0}, 0, ""},
 		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1), []int64{0, 0}, 0, ""},
-		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1), []int64{0, 0}, 1, "2 scales of dimension 1 for 2 outputs"},
-		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1, 2), []int64{0, 0, 0}, 0, "3 scales of dimension 0 for 2 outputs"},
-		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1), []int64{0, 1}, 0, "weights of scale 1 and zero point 1"},
-		{"FULLY_CONNECTED", []int32{2, 2}, of(-0.5, 1), []int64{0, 0}, 0, "weights of scale -0.5 and zero point 0"},
-		{"FULLY_CONNECTED", []int32{2, 2}, of(float32(math.Inf(1))), []int64{0}, 0, "weights of scale +Inf and zero point 0"},
-		{"FULLY_CONNECTED", []int32{2, 2}, of(float32(math.NaN())), []int64{0}, 0, "weights of scale NaN and zero point 0"},
+		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1), []int64{0, 0}, 1, "its weights have 2 scales along dimension 1, want one, or one for each of 2 outputs"},
+		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1, 2), []int64{0, 0, 0}, 0, "its weights have 3 scales along dimension 0, want one, or one for each of 2 outputs"},
+		{"FULLY_CONNECTED", []int32{2, 2}, of(0.5, 1), []int64{0, 1}, 0, "its weights have scale 1 and zero point 1, want a finite scale and zero point 0"},
+		{"FULLY_CONNECTED", []int32{2, 2}, of(-0.5, 1), []int64{0, 0}, 0, "its weights have scale -0.5 and zero point 0, want a finite scale and zero point 0"},
+		{"FULLY_CONNECTED", []int32{2, 2}, of(float32(math.Inf(1))), []int64{0}, 0, "its weights have scale +Inf and zero point 0, want a finite scale and zero point 0"},
+		{"FULLY_CONNECTED", []int32{2, 2}, of(float32(math.NaN())), []int64{0}, 0, "its weights have scale NaN and zero point 0, want a finite scale and zero point 0"},
 		{"FULLY_CONNECTED", []int32{2, 2}, of(0, 1), []int64{0, 0}, 0, ""},
 		{"CONV_2D", []int32{2, 1, 1, 2}, of(0.5, 1), []int64{0, 0}, 0, ""},
-		{"CONV_2D", []int32{2, 1, 1, 2}, of(0.5, 1), []int64{0, 0}, 3, "2 scales of dimension 3 for 2 outputs"},
+		{"CONV_2D", []int32{2, 1, 1, 2}, of(0.5, 1), []int64{0, 0}, 3, "its weights have 2 scales along dimension 3, want one, or one for each of 2 outputs"},
 		{"DEPTHWISE_CONV_2D", []int32{1, 1, 1, 2}, of(0.5, 1), []int64{0, 0}, 3, ""},
-		{"DEPTHWISE_CONV_2D", []int32{1, 1, 1, 2}, of(0.5, 1), []int64{0, 0}, 0, "2 scales of dimension 0 for 2 outputs"},
+		{"DEPTHWISE_CONV_2D", []int32{1, 1, 1, 2}, of(0.5, 1), []int64{0, 0}, 0, "its weights have 2 scales along dimension 0, want one, or one for each of 2 outputs"},
 	} {
 		g := newGraph(1, 1, 1, 2)
 		g.quantised(0, 0.5, 1)
@@ -251,8 +251,8 @@ func TestScalesOfWeights(t *testing.T) {
 		g.quantised(g.outputs[0], 1, 2)
 		return g
 	}
-	refused(t, w(2, 1, 2, 3).encode(), "3 biases for 2 channels")
-	refused(t, w(2, 1).encode(), "1 biases for 2 channels")
+	refused(t, w(2, 1, 2, 3).encode(), "it has 3 biases, want one for each of 2 channels")
+	refused(t, w(2, 1).encode(), "it has 1 biases, want one for each of 2 channels")
 	g := w(2, 1, 2)
 	g.tensors[3].typ = schema.Int64
 	g.tensors[3].data = append(g.tensors[3].data, g.tensors[3].data...)
@@ -315,7 +315,7 @@ func TestAddOfInt8(t *testing.T) {
 	for _, c := range []struct {
 		scale float32 // of the output of a sum of scales of 1
 		want  string
-	}{{0x1p-18, ""}, {0x1p-19, "its output has a scale of almost 0"}} {
+	}{{0x1p-18, ""}, {0x1p-19, "the scale of its output is too small for the scales of its inputs"}} {
 		g := newGraph(1, 3)
 		g.quantised(0, 1, 0)
 		g.outputs[0] = g.add("ADD", nil, []int32{1, 3}, 0, 0)
@@ -411,9 +411,9 @@ func TestIntegersOfBinaryConvolutions(t *testing.T) {
 		require.Equal(t, want, runInputs(t, g, in)[0])
 	}
 	g.operators[1].inputs[4] = g.ints(1, 2, 3)
-	refused(t, g.encode(), "3 thresholds for 6 channels")
+	refused(t, g.encode(), "it has 3 thresholds, want one for each of 6 channels")
 	for _, n := range []int{out - 1, out + 1} {
-		for k, want := range []string{fmt.Sprintf("%d multipliers and 6 biases for 6 channels", n), fmt.Sprintf("6 multipliers and %d biases for 6 channels", n)} {
+		for k, want := range []string{fmt.Sprintf("it has %d multipliers and 6 biases, want one of each for each of 6 channels", n), fmt.Sprintf("it has 6 multipliers and %d biases, want one of each for each of 6 channels", n)} {
 			g, _ := build(0)
 			right, wrong := g.floats([]int32{out}, multiplier...), g.floats([]int32{int32(n)}, make([]float32, n)...)
 			inputs := []int32{right, right}

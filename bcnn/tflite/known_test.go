@@ -133,9 +133,9 @@ func TestPackedInputs(t *testing.T) {
 		err      string
 	}{
 		{dequantized(40), 40, ""}, {dequantized(64), 64, ""}, {dequantized(33), 33, ""},
-		{dequantized(32), 0, "the file says that its output is 1×1×32, it is 1×1×64"}, {dequantized(65), 0, "the file says that its output is 1×1×65, it is 1×1×64"},
+		{dequantized(32), 0, "its output has shape 1×1×32 in the file, but its inputs give 1×1×64"}, {dequantized(65), 0, "its output has shape 1×1×65 in the file, but its inputs give 1×1×64"},
 		{convolved(33, false), 33, ""}, {convolved(33, true), 33, ""}, {convolved(32, true), 32, ""}, {convolved(64, false), 64, ""},
-		{alone, 0, "its input is packed bits"},
+		{alone, 0, "its input is packed bits, which this operator does not support"},
 	} {
 		if c.err != "" {
 			refused(t, c.g.encode(), c.err)
@@ -237,12 +237,12 @@ func TestConstantsOfChannels(t *testing.T) {
 		{[]int32{1, 2, 2, 3}, []int32{2, 1, 3}, of(1, 2, 3, 1, 2, 3), ""},
 		{[]int32{1, 2, 2, 3}, []int32{2, 1}, of(4, 4), ""},
 		{[]int32{1, 12}, []int32{12}, counted(12), ""},
-		{[]int32{1, 2, 2, 3}, []int32{2, 3}, of(1, 2, 3, 1, 2, 4), "a constant of [2 3], which differs by pixel"},
-		{[]int32{1, 2, 2, 3}, []int32{2, 1}, of(4, 5), "a constant of [2 1], which differs by pixel"},
-		{[]int32{1, 2, 2, 3}, []int32{2}, of(1, 2), "a constant of [2] for 2×2×3"},
-		{[]int32{1, 2, 2, 3}, []int32{3, 3}, counted(9), "a constant of [3 3] for 2×2×3"},
-		{[]int32{1, 12}, []int32{2, 12}, counted(24), "a constant of [2 12] for 1×1×12"},
-		{[]int32{1, 12}, []int32{2, 1, 12}, counted(24), "a constant of [2 1 12] for 1×1×12"},
+		{[]int32{1, 2, 2, 3}, []int32{2, 3}, of(1, 2, 3, 1, 2, 4), "a constant of shape [2 3] with different values per pixel"},
+		{[]int32{1, 2, 2, 3}, []int32{2, 1}, of(4, 5), "a constant of shape [2 1] with different values per pixel"},
+		{[]int32{1, 2, 2, 3}, []int32{2}, of(1, 2), "a constant of shape [2] does not fit values of 2×2×3"},
+		{[]int32{1, 2, 2, 3}, []int32{3, 3}, counted(9), "a constant of shape [3 3] does not fit values of 2×2×3"},
+		{[]int32{1, 12}, []int32{2, 12}, counted(24), "a constant of shape [2 12] does not fit values of 1×1×12"},
+		{[]int32{1, 12}, []int32{2, 1, 12}, counted(24), "a constant of shape [2 1 12] does not fit values of 1×1×12"},
 	} {
 		for _, name := range []string{"ADD", "SUB", "MUL", "MAXIMUM", "MINIMUM", "PRELU"} {
 			for _, swapped := range []bool{false, true} {

@@ -20,6 +20,6 @@ func TestLargestSizes(t *testing.T) {
 		_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 		require.NoError(t, err)
 	}
-	refused(t, resize(maxSide+1).encode(), "a size of [65537 1]")
+	refused(t, resize(maxSide+1).encode(), "the new size [65537 1] is not a valid height and width")
 	refused(t, stride(maxSide+1).encode(), "stride 65537×1")
 }

@@ -11,11 +11,11 @@ func (im *importer) argMax(o *schema.Operator) *value {
 	v := im.real(o, 0)
 	axes := im.axes(o, 1, v.rank)
 	if len(axes) != 1 || axes[0] != dimC {
-		try.Failf("the largest of what is not channels is not supported")
+		try.Failf("an arg-max or arg-min is supported only over the channels")
 	}
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	if t.Type != schema.Int32 && t.Type != schema.Int64 {
-		try.Failf("numbers of channels of type %v", t.Type)
+		try.Failf("channel indices of type %v are not supported, want INT32 or INT64", t.Type)
 	}
 	if o.Name == "ARG_MIN" {
 		v = im.affine(o, "/minus", v, []float32{-1}, nil)

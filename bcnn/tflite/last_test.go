@@ -50,11 +50,11 @@ func TestNumbersOfChannels(t *testing.T) {
 		require.Equal(t, &c.source, net.Layers[len(net.Layers)-1].Source)
 	}
 	for want, change := range map[string]func(g *testGraph){
-		"what is not channels":                          func(g *testGraph) { g.operators[0].inputs[1] = g.ints(2) },
-		"numbers of channels of type FLOAT32":           func(g *testGraph) { g.tensors[1].typ = schema.Float32 },
-		"its output is [1 2 3], of 1 images of 2×2×1":   func(g *testGraph) { g.tensors[1].dims = []int32{1, 2, 3} },
-		"its output is [1 4 4 4], of 1 images of 2×2×1": func(g *testGraph) { g.tensors[1].dims = []int32{1, 4, 4, 4} },
-		"only supported as an output": func(g *testGraph) {
+		"supported only over the channels":                                                 func(g *testGraph) { g.operators[0].inputs[1] = g.ints(2) },
+		"channel indices of type FLOAT32 are not supported, want INT32 or INT64":           func(g *testGraph) { g.tensors[1].typ = schema.Float32 },
+		"its output has shape [1 2 3] in the file, which does not fit 1 images of 2×2×1":   func(g *testGraph) { g.tensors[1].dims = []int32{1, 2, 3} },
+		"its output has shape [1 4 4 4] in the file, which does not fit 1 images of 2×2×1": func(g *testGraph) { g.tensors[1].dims = []int32{1, 4, 4, 4} },
+		"supported only as an output": func(g *testGraph) {
 			g.outputs[0] = g.add("RELU", nil, []int32{1, 2, 2}, 1)
 		},
 	} {

@@ -151,7 +151,7 @@ func (im *importer) quantize8(o *schema.Operator) *value {
 	case im.vector(v):
 		channels = n
 	default:
-		im.deviates(o, "the last %d of %d values by at most 1, where they are halves", n-whole, n)
+		im.deviates(o, "the last %d of %d values may differ by at most 1, if they are halfway between two integers", n-whole, n)
 	}
 	thresholds := im.numbers(channels * steps8)
 	for c := range channels {

@@ -116,7 +116,7 @@ func (v *value) checkBounded() error {
 	if v.stairs == nil {
 		return nil
 	}
-	return fmt.Errorf("operator %d (%s) gives whole numbers from %v to %v, of which at most %d levels are supported: a RELU6, MINIMUM or MAXIMUM must stand before or behind it",
+	return fmt.Errorf("operator %d (%s) gives integers from %v to %v, but at most %d levels are supported: put a RELU6, MINIMUM or MAXIMUM in front of it or behind it",
 		v.by.Index, v.by.Name, v.stairs.lo, v.stairs.hi, bcnn.MaxLevels)
 }
 

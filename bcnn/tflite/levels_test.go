@@ -118,13 +118,13 @@ func TestRoundingsRefused(t *testing.T) {
 		want  string
 		steps []step
 	}{
-		{"operator 0 (ROUND) gives whole numbers from -Inf to +Inf, of which at most 256 levels are supported", []step{{"ROUND", nil}}},
-		{"operator 1 (FLOOR) gives whole numbers from 0 to +Inf", []step{{"RELU", nil}, {"FLOOR", nil}, {"ADD", of(1)}}},
+		{"operator 0 (ROUND) gives integers from -Inf to +Inf, but at most 256 levels are supported", []step{{"ROUND", nil}}},
+		{"operator 1 (FLOOR) gives integers from 0 to +Inf", []step{{"RELU", nil}, {"FLOOR", nil}, {"ADD", of(1)}}},
 		{"from -Inf to 3", []step{{"ROUND", nil}, {"MINIMUM", of(3)}, {"MUL", of(2)}}},
 		{"from -Inf to +Inf", []step{{"ROUND", nil}, {"MINIMUM", of(1.5)}, {"RELU", nil}}},
 		{"from 0 to 256", []step{{"ROUND", nil}, {"MINIMUM", of(256)}, {"RELU", nil}}},
 		{"from 0 to +Inf", []step{{"RELU6", nil}, {"EXP", nil}, {"ROUND", nil}, {"NEG", nil}}},
-		{"operator 0 (ROUND) gives whole numbers from -Inf to +Inf", []step{{"ROUND", nil}, {"conv", nil}}},
+		{"operator 0 (ROUND) gives integers from -Inf to +Inf", []step{{"ROUND", nil}, {"conv", nil}}},
 		{"from -257 to -2", []step{{"ROUND", nil}, {"MAXIMUM", of(-257)}, {"MINIMUM", of(-2)}}},
 		{"from -256 to 0", []step{{"ROUND", nil}, {"MAXIMUM", of(-256)}, {"MINIMUM", of(0)}, {"NEG", nil}}},
 		{"from -Inf to 0", []step{{"RELU", nil}, {"NEG", nil}, {"FLOOR", nil}, {"NEG", nil}}},

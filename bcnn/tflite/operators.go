@@ -162,10 +162,10 @@ func (im *importer) agree(index int, v *value) error {
 		return err
 	}
 	if t.Type != v.typ {
-		return fmt.Errorf("its output is %v, want %v", t.Type, v.typ)
+		return fmt.Errorf("its output has type %v, want %v", t.Type, v.typ)
 	}
 	if v.typ == schema.Int8 && (len(t.Scale) != 1 || t.Scale[0] != v.scale || t.Zero[0] != int64(v.zero)) {
-		return fmt.Errorf("the file says that its output has scales %v and zero points %v, it has %v and %d", t.Scale, t.Zero, v.scale, v.zero)
+		return fmt.Errorf("its output has scales %v and zero points %v in the file, want %v and %d", t.Scale, t.Zero, v.scale, v.zero)
 	}
 	if len(t.Dims) == 0 { // not said
 		v.rank = 4
@@ -179,7 +179,7 @@ func (im *importer) agree(index int, v *value) error {
 			}
 		}
 		if n != most {
-			return fmt.Errorf("the file says that its output is %v, of %d images of %v", t.Dims, im.batch, v.shape)
+			return fmt.Errorf("its output has shape %v in the file, which does not fit %d images of %v", t.Dims, im.batch, v.shape)
 		}
 		v.rank = len(t.Dims)
 		return nil
@@ -193,7 +193,7 @@ func (im *importer) agree(index int, v *value) error {
 		want.C = wordsOf(want.C)
 	}
 	if s != want {
-		return fmt.Errorf("the file says that its output is %v, it is %v", s, want)
+		return fmt.Errorf("its output has shape %v in the file, but its inputs give %v", s, want)
 	}
 	v.rank = len(t.Dims)
 	return nil
@@ -266,7 +266,7 @@ func describeEnd(t *schema.Tensor, v *value) *bcnn.Source {
 // shape returns the shape of images that a tensor of these dimensions holds.
 func (im *importer) shape(dims []int) (bcnn.Shape, error) {
 	if len(dims) > 0 && dims[0] != im.batch {
-		return bcnn.Shape{}, fmt.Errorf("the first of its dimensions %v is not the batch of %d", dims, im.batch)
+		return bcnn.Shape{}, fmt.Errorf("its dimensions %v do not begin with the batch size, %d", dims, im.batch)
 	}
 	switch len(dims) {
 	case 1:
@@ -278,7 +278,7 @@ func (im *importer) shape(dims []int) (bcnn.Shape, error) {
 	case 4:
 		return bcnn.Shape{H: dims[1], W: dims[2], C: dims[3]}, nil
 	}
-	return bcnn.Shape{}, fmt.Errorf("%d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(dims))
+	return bcnn.Shape{}, fmt.Errorf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(dims))
 }
 
 // obstacle notes an operator that no layer can be made of, and goes on with what the

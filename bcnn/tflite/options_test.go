@@ -75,7 +75,7 @@ func TestMeanAndScale(t *testing.T) {
 		two.inputs = append(two.inputs, two.tensor(testTensor{name: "second", dims: []int32{1, 1, 2, 3}}))
 		two.outputs[0] = two.add("ADD", nil, []int32{1, 1, 2, 3}, 0, two.inputs[1])
 		_, _, err = Decode(t.Context(), two.encode(), opts)
-		require.ErrorContains(t, err, "are for files of one input; this one has 2")
+		require.ErrorContains(t, err, "are for files with one input; this one has 2")
 	}
 	// FLOAT32 may be asked for of any.
 	q := newGraph(1, 3)
@@ -157,11 +157,11 @@ func TestLimits(t *testing.T) {
 		want   string
 	}{
 		{chained(), bcnn.Limits{TensorBytes: 120}, ""},
-		{chained(), bcnn.Limits{TensorBytes: 119}, "a feature map of 2×5×3 takes 120 bytes, at most 119 are allowed"},
+		{chained(), bcnn.Limits{TensorBytes: 119}, "a feature map of 2×5×3 takes 120 bytes, at most 119 are allowed; Limits.TensorBytes allows more"},
 		{chained(), bcnn.Limits{Layers: 3}, ""},
 		{chained(), bcnn.Limits{Layers: 2}, "3"},
 		{grown(), bcnn.Limits{TensorBytes: 120}, ""},
-		{grown(), bcnn.Limits{TensorBytes: 119}, "a constant of 120 bytes, at most 119 are allowed"},
+		{grown(), bcnn.Limits{TensorBytes: 119}, "a constant of 120 bytes, at most 119 are allowed; Limits.TensorBytes allows more"},
 	} {
 		_, _, err := Decode(t.Context(), c.g.encode(), Options{Name: "net", Limits: c.limits})
 		if c.want == "" {
@@ -174,7 +174,7 @@ func TestLimits(t *testing.T) {
 	g := newGraph(1, 4, 4, 1)
 	g.outputs[0] = g.add("RESHAPE", nil, []int32{1, 2, 8, 1}, 0)
 	_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net", Limits: bcnn.Limits{Layers: 1}})
-	require.ErrorContains(t, err, "the network has more than the 1 layers that are allowed")
+	require.ErrorContains(t, err, "the network has more than 1 layers; Limits.Layers allows more")
 	_, _, err = Decode(t.Context(), g.encode(), Options{Name: "net", Limits: bcnn.Limits{Layers: 2}})
 	require.NoError(t, err)
 }

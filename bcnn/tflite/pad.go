@@ -39,29 +39,29 @@ func (im *importer) padNode(o *schema.Operator) *value {
 		}
 		list := im.floats(o, 2)
 		if len(list) != 1 || math.IsInf(float64(list[0]), 0) || math.IsNaN(float64(list[0])) {
-			try.Failf("padding with what is not one number is not supported")
+			try.Failf("the padding value must be one finite number")
 		}
 		fill = list[0]
 	}
 	list := im.integers(o, 1)
 	if len(list) != 2*v.rank {
-		try.Failf("%d sizes for %d dimensions", len(list), v.rank)
+		try.Failf("%d amounts of padding for %d dimensions, want two for each", len(list), v.rank)
 	}
 	var pads [4][2]int
 	for i, n := range list {
 		d := dim(int64(i/2), v.rank)
 		if n < 0 || n > maxSide {
-			try.Failf("padding of %d", n)
+			try.Failf("padding of %d is negative or too large", n)
 		}
 		pads[d][i%2] = int(n)
 	}
 	if pads[dimBatch] != [2]int{} {
-		try.Failf("padding of the batch is not supported")
+		try.Failf("padding of the batch dimension is not supported")
 	}
 	out := *v
 	if c := pads[dimC]; c != [2]int{} {
 		if fill != 0 {
-			try.Failf("channels of what is not 0 are not supported")
+			try.Failf("padding of the channels is supported only with 0")
 		}
 		shape := v.shape
 		shape.C += c[0] + c[1]

@@ -178,7 +178,7 @@ func TestSoftmax(t *testing.T) {
 		}
 		require.Equal(t, c.want, got)
 		g.outputs[0] = g.add("NEG", nil, []int32{1, 3}, g.outputs[0])
-		refused(t, g.encode(), "a softmax that is not the output is not supported")
+		refused(t, g.encode(), "a softmax is supported only as an output of the model")
 	}
 	for _, c := range []struct {
 		name    string
@@ -209,7 +209,7 @@ func TestSoftmax(t *testing.T) {
 			}
 			g.outputs = append(g.outputs, d)
 			if c.err {
-				refused(t, g.encode(), "a softmax that is not the output is not supported")
+				refused(t, g.encode(), "a softmax is supported only as an output of the model")
 				return
 			}
 			_, net, report := layersOf(t, g)

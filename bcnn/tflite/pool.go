@@ -19,7 +19,7 @@ func pooled(o *schema.Operator) geometry {
 func (im *importer) maxPool(o *schema.Operator) *value {
 	v := im.value(o, 0)
 	if v.typ == schema.Int32 {
-		try.Failf("its input is packed bits")
+		try.Failf("its input is packed bits, which this operator does not support")
 	}
 	window, shape := pooled(o).window(v)
 	y := im.emit(o, "", bcnn.MaxPool{Window: window}, shape, v)
@@ -77,7 +77,7 @@ func (im *importer) reduce(o *schema.Operator) *value {
 			window.KW, shape.W = size, 1
 		case a == dimC && v.shape.C == 1:
 		default:
-			try.Failf("a reduction over dimensions %v of %v is not supported, only over heights and widths", axes, v.shape)
+			try.Failf("a reduction over dimensions %v of %v is not supported, only over height and width", axes, v.shape)
 		}
 	}
 	window.StrideH, window.StrideW = window.KH, window.KW
@@ -108,7 +108,7 @@ func dim(axis int64, rank int) int {
 		axis += int64(rank)
 	}
 	if axis < 0 || axis >= int64(rank) {
-		try.Failf("there is no dimension %d among %d", axis, rank)
+		try.Failf("there is no dimension %d, its input has %d dimensions", axis, rank)
 	}
 	if axis == 0 {
 		return dimBatch

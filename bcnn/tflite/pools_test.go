@@ -113,8 +113,8 @@ func TestPoolsRefused(t *testing.T) {
 	}{
 		{with("MAX_POOL_2D", activation, []int32{1, 3, 3, 2}, nil), "the fused activation 4 is not supported"},
 		{with("AVERAGE_POOL_2D", activation, []int32{1, 3, 3, 2}, nil), "the fused activation 4 is not supported"},
-		{packed, "its input is packed bits"},
-		{numbers, "numbers of channels are only supported as an output"},
+		{packed, "its input is packed bits, which this operator does not support"},
+		{numbers, "channel indices, as of ARG_MAX, are supported only as an output of the model"},
 		{unsigned, "8-bit values are not supported here"},
 		{with("MAX_POOL_2D", pool(1, 1, 5), []int32{1, 1, 1, 2}, nil), "the window is larger than its padded input"},
 	} {
@@ -155,8 +155,8 @@ func TestReductions(t *testing.T) {
 		{[]int32{1, 3, 4}, []int32{1, 4}, []int32{1}, [3]bool{false, true, false}, ""},
 		{[]int32{1, 2, 3, 4}, []int32{1, 1, 1, 1}, []int32{1, 2, 3}, [3]bool{}, "a reduction over dimensions [1 2 3] of 2×3×4"},
 		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{0}, [3]bool{}, "a reduction over dimensions [0] of 2×3×4"},
-		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{4}, [3]bool{}, "there is no dimension 4 among 4"},
-		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{-5}, [3]bool{}, "there is no dimension -1 among 4"},
+		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{4}, [3]bool{}, "there is no dimension 4, its input has 4 dimensions"},
+		{[]int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, []int32{-5}, [3]bool{}, "there is no dimension -1, its input has 4 dimensions"},
 	} {
 		for _, name := range []string{"MEAN", "REDUCE_MAX"} {
 			g := newGraph(c.dims...)
@@ -251,7 +251,7 @@ func TestPaddings(t *testing.T) {
 	three.outputs[0] = three.add("PAD", nil, []int32{1, 4, 3}, 0, three.ints(0, 0, 0, 0, 0, 1))
 	require.Equal(t, of(0, 1, 0, 2, 3, 0, 4, 5, 0, 6, 7, 0), runInputs(t, three, counted(8))[0])
 	for want, pads := range map[string][]int32{
-		"7 sizes for 4 dimensions": {0, 0, 0, 0, 0, 0, 0}, "padding of -1": {0, 0, -1, 0, 0, 0, 0, 0}, "padding of 65537": {0, 0, 0, 65537, 0, 0, 0, 0},
+		"7 amounts of padding for 4 dimensions, want two for each": {0, 0, 0, 0, 0, 0, 0}, "padding of -1": {0, 0, -1, 0, 0, 0, 0, 0}, "padding of 65537": {0, 0, 0, 65537, 0, 0, 0, 0},
 		"padding of the batch": {1, 0, 0, 0, 0, 0, 0, 0}, "shape 65537×1×1 is larger": {0, 0, 0, 65536, 0, 0, 0, 0},
 	} {
 		g := newGraph(1, 1, 1, 1)
@@ -266,6 +266,6 @@ func TestPaddings(t *testing.T) {
 	for _, fill := range [][]float32{of(1, 2), of(float32(math.NaN())), of(float32(math.Inf(-1)))} {
 		g := newGraph(1, 1, 1, 1)
 		g.outputs[0] = g.add("PADV2", nil, []int32{1, 1, 1, 1}, 0, g.ints(0, 0, 0, 0, 0, 0, 0, 0), g.floats([]int32{int32(len(fill))}, fill...))
-		refused(t, g.encode(), "padding with what is not one number is not supported")
+		refused(t, g.encode(), "the padding value must be one finite number")
 	}
 }

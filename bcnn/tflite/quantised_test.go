@@ -110,7 +110,7 @@ func TestQuantizeRoundsTheRestOtherwise(t *testing.T) {
 	g.quantised(g.outputs[0], 0.04, 0)
 	_, report, err := Decode(t.Context(), g.encode(), Options{})
 	require.NoError(t, err)
-	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 3 of 11 values by at most 1, where they are halves"}, report.Deviations)
+	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 3 of 11 values may differ by at most 1, if they are halfway between two integers"}, report.Deviations)
 }
 
 // The interpreter takes the values of all images of a batch at once: what is left behind its blocks is left of them all.
@@ -126,7 +126,7 @@ func TestBlocksOfBatches(t *testing.T) {
 	g.outputs[0] = g.add("QUANTIZE", nil, []int32{2, 17}, 0)
 	g.quantised(g.outputs[0], 256, 86)
 	report, _ := runInt8(t, g, make([]int8, 17)...)
-	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 2 of 34 values by at most 1, where they are halves"}, report.Deviations)
+	require.Equal(t, []string{"operator 0 (QUANTIZE): the last 2 of 34 values may differ by at most 1, if they are halfway between two integers"}, report.Deviations)
 }
 
 // What LCE's interpreter gave for −27.5 and a zero point of −100: −128 in a block, −127 behind.
@@ -142,7 +142,7 @@ func TestSumsWithConstantsOfInt8InBlocks(t *testing.T) {
 		{[]int32{1, 2, 2, 2}, []int32{1}, 8, ""},
 		{[]int32{1, 2, 2, 4}, []int32{1}, 16, ""},
 		{[]int32{1, 3, 2, 1}, []int32{1}, 0, ""},
-		{[]int32{1, 5, 5, 1}, []int32{1}, 25, "operator 0 (ADD): the last 1 of 25 values by at most 1, where they are next to a half"},
+		{[]int32{1, 5, 5, 1}, []int32{1}, 25, "operator 0 (ADD): the last 1 of 25 values may differ by at most 1, if they are almost halfway between two integers"},
 		{[]int32{1, 1, 1, 24}, []int32{24}, 16, ""},
 		{[]int32{1, 2, 3, 8}, []int32{8}, 0, ""},
 		{[]int32{1, 2, 3, 8}, []int32{1, 2, 3, 8}, 48, ""},
@@ -193,8 +193,8 @@ func TestObstacleOfInt8(t *testing.T) {
 	var obstacles *bcnn.ObstaclesError
 	require.ErrorAs(t, err, &obstacles)
 	require.Len(t, obstacles.Obstacles, 2, "%v", err)
-	require.ErrorContains(t, obstacles.Obstacles[0].Err, "a softmax that is not the output")
-	require.ErrorContains(t, obstacles.Obstacles[1].Err, "a concatenation of batches")
+	require.ErrorContains(t, obstacles.Obstacles[0].Err, "a softmax is supported only as an output")
+	require.ErrorContains(t, obstacles.Obstacles[1].Err, "a concatenation along the batch")
 }
 
 // Packed bits that the file takes have the dimensions of the file.

@@ -31,7 +31,7 @@ const maxSum = 1 << 24
 
 func newFactor(scale float64) factor {
 	if !(scale >= 0) || math.IsInf(scale, 0) {
-		try.Failf("a factor of %v", scale)
+		try.Failf("the ratio of its scales is %v, want a finite number of at least 0", scale)
 	}
 	part, exponent := math.Frexp(scale)
 	fraction := int64(math.Round(part * (1 << 31)))
@@ -42,7 +42,7 @@ func newFactor(scale float64) factor {
 		return factor{}
 	}
 	if exponent > 30 {
-		try.Failf("a factor of %v", scale)
+		try.Failf("the ratio of its scales, %v, is too large", scale)
 	}
 	return factor{fraction, exponent}
 }
@@ -128,7 +128,7 @@ func (im *importer) steps8Of(thresholds []float32, lo, hi int64, q func(x int64)
 func (im *importer) output8(index int) *value {
 	t := try.Value(im.model.Tensor(index))
 	if t.Type != schema.Int8 {
-		try.Failf("an output of %v of INT8 is not supported", t.Type)
+		try.Failf("an output of %v for an input of INT8 is not supported", t.Type)
 	}
 	q := &value{typ: schema.Int8}
 	try.Check(q.quantized(t))
@@ -140,14 +140,14 @@ func (im *importer) output8(index int) *value {
 func (c *constant) scales(out, axis int) []float32 {
 	t := c.tensor
 	if t == nil || t.Type != schema.Int8 {
-		try.Failf("its weights are not INT8, as its input is")
+		try.Failf("its weights must be INT8, like its input")
 	}
 	if n := len(t.Scale); n != 1 && (n != out || t.Axis != axis) {
-		try.Failf("%d scales of dimension %d for %d outputs", n, t.Axis, out)
+		try.Failf("its weights have %d scales along dimension %d, want one, or one for each of %d outputs", n, t.Axis, out)
 	}
 	for i, s := range t.Scale {
 		if t.Zero[i] != 0 || !(s >= 0) || math.IsInf(float64(s), 0) {
-			try.Failf("weights of scale %v and zero point %d", s, t.Zero[i])
+			try.Failf("its weights have scale %v and zero point %d, want a finite scale and zero point 0", s, t.Zero[i])
 		}
 	}
 	return t.Scale

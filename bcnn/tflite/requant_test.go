@@ -22,7 +22,7 @@ func TestNewFactor(t *testing.T) {
 	}
 	for _, scale := range []float64{-1, -1e-300, math.NaN(), math.Inf(1), 0x1p30, 1e30} {
 		_, err := try.Do(func() factor { return newFactor(scale) })
-		require.ErrorContains(t, err, "a factor of", "%v", scale)
+		require.ErrorContains(t, err, "the ratio of its scales", "%v", scale)
 	}
 }
 

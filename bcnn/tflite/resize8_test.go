@@ -77,7 +77,7 @@ func TestResizeInt8(t *testing.T) {
 					if len(report.Deviations) == 0 {
 						require.Equal(t, want, y)
 					} else {
-						require.Equal(t, []string{"operator 0 (RESIZE_BILINEAR): by at most 1, where a pixel is next to the middle of two integers"}, report.Deviations)
+						require.Equal(t, []string{"operator 0 (RESIZE_BILINEAR): pixels may differ by at most 1, if they are almost halfway between two integers"}, report.Deviations)
 						require.InDeltaSlice(t, want, y, 1)
 					}
 					if !corners && !half {

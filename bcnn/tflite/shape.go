@@ -25,7 +25,7 @@ func (im *importer) reshape(o *schema.Operator) *value {
 	if v.typ == schema.Int32 {
 		s.C *= wordBits
 		if v.shape.C%wordBits != 0 {
-			try.Failf("its input is packed bits")
+			try.Failf("packed bits are supported only if their channels fill whole words of 32 bits")
 		}
 	}
 	return im.reshaped(o, v, s)
@@ -38,7 +38,7 @@ func (im *importer) reshaped(o *schema.Operator, v *value, s bcnn.Shape) *value 
 	case s == v.shape:
 		return &out
 	case s.Values() != v.shape.Values():
-		try.Failf("%v has other values than %v", s, v.shape)
+		try.Failf("shape %v does not have as many values as its input, %v", s, v.shape)
 	}
 	if s.Pixels() == 1 {
 		y := im.emit(o, "", bcnn.Flatten{}, s, v)
@@ -58,7 +58,7 @@ func (im *importer) transpose(o *schema.Operator) *value {
 	v := im.moved(o, 0)
 	perm := im.integers(o, 1)
 	if len(perm) != v.rank {
-		try.Failf("a permutation of %d of %d dimensions", len(perm), v.rank)
+		try.Failf("a permutation of %d dimensions for an input of %d dimensions", len(perm), v.rank)
 	}
 	image := [...]int{im.batch, v.shape.H, v.shape.W, v.shape.C}
 	before := image[len(image)-v.rank:]
@@ -66,13 +66,13 @@ func (im *importer) transpose(o *schema.Operator) *value {
 	after := make([]int, len(perm))
 	for i, p := range perm {
 		if p < 0 || p >= int64(len(perm)) || slices.Contains(perm[:i], p) {
-			try.Failf("dimensions %v", perm)
+			try.Failf("the permutation %v must have each dimension once", perm)
 		}
 		if after[i] = before[p]; after[i] == 1 {
 			continue
 		}
 		if p < last {
-			try.Failf("a transposition of %v by %v is not supported", before, perm)
+			try.Failf("a transposition of %v by %v is not supported: only dimensions of size 1 may move", before, perm)
 		}
 		last = p
 	}
@@ -85,7 +85,7 @@ func (im *importer) concat(o *schema.Operator) *value {
 	first := im.value(o, 0)
 	d := dim(int64(o.Options.Int32(0, 0)), first.rank)
 	if d == dimBatch {
-		try.Failf("a concatenation of batches is not supported")
+		try.Failf("a concatenation along the batch is not supported")
 	}
 	try.Check(im.budget.Charge(tensorUnits * int64(len(o.Inputs))))
 	list := make([]*value, len(o.Inputs))
@@ -95,19 +95,19 @@ func (im *importer) concat(o *schema.Operator) *value {
 		v := im.value(o, i)
 		switch {
 		case v.typ != first.typ:
-			try.Failf("inputs of %v and %v are not supported", first.typ, v.typ)
+			try.Failf("inputs of different types, %v and %v, are not supported", first.typ, v.typ)
 		case v.typ == schema.Int8 && (v.scale != first.scale || v.zero != first.zero):
-			try.Failf("8-bit inputs of several scales or zero points")
+			try.Failf("8-bit inputs with different scales or zero points are not supported")
 		case v.typ == schema.Int8:
 			v = im.centred(o, v)
 		case v.typ != schema.Int32:
 			try.Check(v.checkReal())
 		case d == dimC && shape.C%wordBits != 0:
-			try.Failf("packed bits of channels that do not fill their words")
+			try.Failf("packed bits are supported only if the channels of all inputs but the last fill whole words of 32 bits")
 		}
 		for _, other := range []int{dimH, dimW, dimC} {
 			if other != d && v.size(other) != first.size(other) {
-				try.Failf("inputs of %v and %v are not supported", first.shape, v.shape)
+				try.Failf("inputs of %v and %v cannot be concatenated: only the size along the axis may differ", first.shape, v.shape)
 			}
 		}
 		shape.C += v.shape.C
@@ -115,7 +115,7 @@ func (im *importer) concat(o *schema.Operator) *value {
 	}
 	act := int(o.Options.Uint8(1, 0))
 	if first.typ != schema.Float32 && act != actNone {
-		try.Failf("an activation of %v is not supported", first.typ)
+		try.Failf("a fused activation is supported only on FLOAT32, not on %v", first.typ)
 	}
 	if len(list) == 1 {
 		y := *first
@@ -197,7 +197,7 @@ func (im *importer) split(o *schema.Operator) []operand {
 	axes := im.axes(o, axis, v.rank)
 	n := len(o.Outputs)
 	if len(axes) != 1 || axes[0] != dimC {
-		try.Failf("a split of what is not channels is not supported")
+		try.Failf("a split is supported only along the channels")
 	}
 	try.Check(im.budget.Charge(tensorUnits * int64(n)))
 	sizes := make([]int64, n)
@@ -211,12 +211,12 @@ func (im *importer) split(o *schema.Operator) []operand {
 	rest := int64(v.shape.C)
 	for _, s := range sizes {
 		if s < 1 || s > rest {
-			try.Failf("parts of %v of %d channels", sizes[:min(len(sizes), maxIntegers)], v.shape.C)
+			try.Failf("a split into sizes %v does not fit %d channels", sizes[:min(len(sizes), maxIntegers)], v.shape.C)
 		}
 		rest -= s
 	}
 	if rest != 0 || len(sizes) != n {
-		try.Failf("%d parts of %d channels", n, v.shape.C)
+		try.Failf("a split into %d outputs does not cover %d channels exactly", n, v.shape.C)
 	}
 	out := make([]operand, n)
 	from := 0
@@ -260,7 +260,7 @@ func (im *importer) slice(o *schema.Operator) *value {
 		case d == dimC:
 			out = im.pick(o, "", out, int(s.from), int(s.step), int(s.count))
 		case d == dimBatch:
-			try.Failf("it would take some images of the batch")
+			try.Failf("a slice of the batch is not supported")
 		default:
 			out = im.lines(o, out, d, s)
 		}
@@ -294,12 +294,12 @@ func (im *importer) spans(o *schema.Operator, v *value) []span {
 			break
 		}
 		if lists[i] = im.integers(o, 1+i); len(lists[i]) != v.rank {
-			try.Failf("%d positions for %d dimensions", len(lists[i]), v.rank)
+			try.Failf("a list of %d positions for %d dimensions, want one for each", len(lists[i]), v.rank)
 		}
 	}
 	masks := o.Options
 	if strided && (masks.Int32(2, 0) != 0 || masks.Int32(3, 0) != 0 || masks.Int32(4, 0) != 0) {
-		try.Failf("an ellipsis, or dimensions that come or go, are not supported")
+		try.Failf("ellipsis_mask, new_axis_mask and shrink_axis_mask are not supported")
 	}
 	spans := make([]span, v.rank)
 	for i := range spans {
@@ -312,7 +312,7 @@ func (im *importer) spans(o *schema.Operator, v *value) []span {
 		switch {
 		case strided:
 			if s.step = lists[2][i]; s.step < 1 || s.step > s.size {
-				try.Failf("a step of %d", s.step)
+				try.Failf("a step of %d is not supported, want 1 up to the size of the dimension", s.step)
 			}
 			bound := func(at int64, mask int32, open int64) int64 {
 				switch {
@@ -328,7 +328,7 @@ func (im *importer) spans(o *schema.Operator, v *value) []span {
 			to = s.size
 		}
 		if s.from < 0 || to > s.size || s.from >= to {
-			try.Failf("positions %d to %d of %d", s.from, to, s.size)
+			try.Failf("positions %d to %d are not a slice of a dimension of %d", s.from, to, s.size)
 		}
 		s.count = (to - s.from + s.step - 1) / s.step
 		spans[i] = s

@@ -88,24 +88,24 @@ func TestSlices(t *testing.T) {
 		g    *testGraph
 		want string
 	}{
-		{strided(zero, end, []int32{1, 1, 5, 1}, nil), "a step of 5"},
-		{strided(zero, end, []int32{1, 1, 0, 1}, nil), "a step of 0"},
-		{strided(zero, end, ones, map[int]any{2: 1}), "an ellipsis, or dimensions that come or go"},
-		{strided(zero, end, ones, map[int]any{3: 1}), "an ellipsis, or dimensions that come or go"},
-		{strided(zero, end, ones, map[int]any{4: 1}), "an ellipsis, or dimensions that come or go"},
-		{strided(zero, []int32{1, 0, 4, 2}, ones, nil), "positions 0 to 0 of 4"},
-		{strided([]int32{0, 0, 0, 2}, end, ones, nil), "positions 2 to 2 of 2"},
-		{strided(zero[1:], end, ones, nil), "3 positions for 4 dimensions"},
-		{strided(zero, end, ones[1:], nil), "3 positions for 4 dimensions"},
+		{strided(zero, end, []int32{1, 1, 5, 1}, nil), "a step of 5 is not supported, want 1 up to the size of the dimension"},
+		{strided(zero, end, []int32{1, 1, 0, 1}, nil), "a step of 0 is not supported, want 1 up to the size of the dimension"},
+		{strided(zero, end, ones, map[int]any{2: 1}), "ellipsis_mask, new_axis_mask and shrink_axis_mask"},
+		{strided(zero, end, ones, map[int]any{3: 1}), "ellipsis_mask, new_axis_mask and shrink_axis_mask"},
+		{strided(zero, end, ones, map[int]any{4: 1}), "ellipsis_mask, new_axis_mask and shrink_axis_mask"},
+		{strided(zero, []int32{1, 0, 4, 2}, ones, nil), "positions 0 to 0 are not a slice of a dimension of 4"},
+		{strided([]int32{0, 0, 0, 2}, end, ones, nil), "positions 2 to 2 are not a slice of a dimension of 2"},
+		{strided(zero[1:], end, ones, nil), "a list of 3 positions for 4 dimensions, want one for each"},
+		{strided(zero, end, ones[1:], nil), "a list of 3 positions for 4 dimensions, want one for each"},
 	} {
 		refused(t, c.g.encode(), c.want)
 	}
 	g := newGraph(2, 1, 1, 3)
 	g.outputs[0] = g.add("SLICE", nil, []int32{1, 1, 1, 3}, 0, g.ints(1, 0, 0, 0), g.ints(1, 1, 1, 3))
-	refused(t, g.encode(), "it would take some images of the batch")
+	refused(t, g.encode(), "a slice of the batch is not supported")
 	g = newGraph(1, 3)
 	g.outputs[0] = g.add("SLICE", nil, []int32{1, 3}, g.floats([]int32{1, 3}, 1, 2, 3), g.ints(0, 0), 0)
-	refused(t, g.encode(), "input 0 is constant")
+	refused(t, g.encode(), "input 0 must be computed, not constant")
 }
 
 // Concatenations join values, and what is known of all parts is known of them.
@@ -190,11 +190,11 @@ func TestConcatenationsRefused(t *testing.T) {
 		g.outputs[0] = g.add("LceDequantize", nil, []int32{1, 1, 1, 2 * channels}, y)
 		return g
 	}
-	refused(t, quantised(0.5, 4, 3, 0).encode(), "8-bit inputs of several scales or zero points")
-	refused(t, quantised(0.25, 3, 3, 0).encode(), "8-bit inputs of several scales or zero points")
-	refused(t, quantised(0.5, 3, 3, 1).encode(), "an activation of INT8 is not supported")
-	refused(t, types().encode(), "inputs of INT8 and FLOAT32 are not supported")
-	refused(t, packed(40).encode(), "packed bits of channels that do not fill their words")
+	refused(t, quantised(0.5, 4, 3, 0).encode(), "8-bit inputs with different scales or zero points are not supported")
+	refused(t, quantised(0.25, 3, 3, 0).encode(), "8-bit inputs with different scales or zero points are not supported")
+	refused(t, quantised(0.5, 3, 3, 1).encode(), "a fused activation is supported only on FLOAT32, not on INT8")
+	refused(t, types().encode(), "inputs of different types, INT8 and FLOAT32, are not supported")
+	refused(t, packed(40).encode(), "packed bits are supported only if the channels of all inputs but the last fill whole words of 32 bits")
 	for _, g := range []*testGraph{quantised(0.5, 3, 3, 0), packed(32), packed(64)} {
 		_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 		require.NoError(t, err)
@@ -217,14 +217,14 @@ func TestSplits(t *testing.T) {
 		{"SPLIT", nil, 6, 3, []int{5, 0}, ""},
 		{"SPLIT_V", []int32{1, 3, 2}, 3, 3, []int{0, 1, 2}, ""},
 		{"SPLIT_V", []int32{4, 2}, 2, 3, []int{1}, ""},
-		{"SPLIT", nil, 4, 3, []int{0}, "4 parts of 6 channels"},
-		{"SPLIT", nil, 7, 3, []int{0}, "parts of [0 0 0 0 0 0 0] of 6 channels"},
-		{"SPLIT_V", []int32{3, 2}, 2, 3, []int{0}, "2 parts of 6 channels"},
-		{"SPLIT_V", []int32{3, 3}, 3, 3, []int{0}, "3 parts of 6 channels"},
-		{"SPLIT_V", []int32{0, 6}, 2, 3, []int{0}, "parts of [0 6] of 6 channels"},
-		{"SPLIT_V", []int32{5, 2}, 2, 3, []int{0}, "parts of [5 2] of 6 channels"},
-		{"SPLIT", nil, 2, 2, []int{0}, "a split of what is not channels"},
-		{"SPLIT", nil, 2, 4, []int{0}, "there is no dimension 4 among 4"},
+		{"SPLIT", nil, 4, 3, []int{0}, "a split into 4 outputs does not cover 6 channels exactly"},
+		{"SPLIT", nil, 7, 3, []int{0}, "a split into sizes [0 0 0 0 0 0 0] does not fit 6 channels"},
+		{"SPLIT_V", []int32{3, 2}, 2, 3, []int{0}, "a split into 2 outputs does not cover 6 channels exactly"},
+		{"SPLIT_V", []int32{3, 3}, 3, 3, []int{0}, "a split into 3 outputs does not cover 6 channels exactly"},
+		{"SPLIT_V", []int32{0, 6}, 2, 3, []int{0}, "a split into sizes [0 6] does not fit 6 channels"},
+		{"SPLIT_V", []int32{5, 2}, 2, 3, []int{0}, "a split into sizes [5 2] does not fit 6 channels"},
+		{"SPLIT", nil, 2, 2, []int{0}, "a split is supported only along the channels"},
+		{"SPLIT", nil, 2, 4, []int{0}, "there is no dimension 4, its input has 4 dimensions"},
 	} {
 		g := newGraph(1, 2, 2, 6)
 		sizes := slices.Repeat([]int32{int32(6 / c.parts)}, c.parts)
@@ -279,11 +279,11 @@ func TestReshapes(t *testing.T) {
 		{"TRANSPOSE", []int32{1, 3, 1}, []int32{1, 1, 3}, []int32{0, 2, 1}, ""},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1, 2}, ""},
 		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 4, 3}, []int32{0, 2, 1}, "a transposition of [1 3 4] by [0 2 1]"},
-		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1}, "a permutation of 2 of 3 dimensions"},
-		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1, 3}, "dimensions [0 1 3]"},
-		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, -1, 2}, "dimensions [0 -1 2]"},
-		{"TRANSPOSE", []int32{1, 3, 4}, []int32{3, 1, 4}, []int32{1, 0, 2}, "the first of its dimensions [3 1 4] is not the batch of 1"},
-		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{2, 12}, nil, "the first of its dimensions [2 12] is not the batch of 1"},
+		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1}, "a permutation of 2 dimensions for an input of 3 dimensions"},
+		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, 1, 3}, "the permutation [0 1 3] must have each dimension once"},
+		{"TRANSPOSE", []int32{1, 3, 4}, []int32{1, 3, 4}, []int32{0, -1, 2}, "the permutation [0 -1 2] must have each dimension once"},
+		{"TRANSPOSE", []int32{1, 3, 4}, []int32{3, 1, 4}, []int32{1, 0, 2}, "its dimensions [3 1 4] do not begin with the batch size, 1"},
+		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{2, 12}, nil, "its dimensions [2 12] do not begin with the batch size, 1"},
 	} {
 		g := newGraph(c.in...)
 		inputs := []int32{g.add("SIGN", nil, c.in, 0)}
@@ -322,5 +322,5 @@ func TestReshapes(t *testing.T) {
 		}
 	}
 	require.Equal(t, want, runInputs(t, packed(64), x)[0])
-	refused(t, packed(40).encode(), "its input is packed bits")
+	refused(t, packed(40).encode(), "packed bits are supported only if their channels fill whole words")
 }

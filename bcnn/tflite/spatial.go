@@ -16,7 +16,7 @@ func (im *importer) resize(o *schema.Operator) *value {
 	v := im.moved(o, 0)
 	size := im.integers(o, 1)
 	if len(size) != 2 || min(size[0], size[1]) < 1 || max(size[0], size[1]) > maxSide {
-		try.Failf("a size of %v", size)
+		try.Failf("the new size %v is not a valid height and width", size)
 	}
 	first := 0 // option
 	if bilinear {
@@ -92,7 +92,7 @@ func (im *importer) bilinear8(o *schema.Operator, v *value, shape bcnn.Shape, co
 	cols, colUnit := linear8(v.shape.W, shape.W, corners, half)
 	// float32 holds multiples of 2^−16 below 256.
 	if unit := rowUnit * colUnit; unit < unit8*unit8>>16 {
-		im.deviates(o, "by at most 1, where a pixel is next to the middle of two integers")
+		im.deviates(o, "pixels may differ by at most 1, if they are almost halfway between two integers")
 	}
 	thresholds := im.numbers(steps8)
 	v.nearest8(thresholds)
@@ -136,7 +136,7 @@ func (im *importer) mirrorPad(o *schema.Operator) *value {
 	v := im.moved(o, 0)
 	list := im.integers(o, 1)
 	if len(list) != 2*v.rank {
-		try.Failf("%d sizes for %d dimensions", len(list), v.rank)
+		try.Failf("%d amounts of padding for %d dimensions, want two for each", len(list), v.rank)
 	}
 	edge := int(o.Options.Uint8(0, 0)) // 1: the pixel at the edge is repeated, too
 	moved := map[int][]int32{}
@@ -146,11 +146,11 @@ func (im *importer) mirrorPad(o *schema.Operator) *value {
 		before, after := list[i], list[i+1]
 		switch most := int64(size - 1 + edge); {
 		case size == 0 && (before != 0 || after != 0):
-			try.Failf("padding of dimension %d, which is not the height or width of an image, by reflection", i/2)
+			try.Failf("mirror padding of dimension %d is not supported, only of the height and width of an image", i/2)
 		case size == 0:
 			continue
 		case edge > 1 || min(before, after) < 0 || max(before, after) > most:
-			try.Failf("padding of %d and %d around %d by reflection", before, after, size)
+			try.Failf("mirror padding of %d before and %d after does not fit a dimension of %d", before, after, size)
 		}
 		try.Check(im.budget.Charge(16 * int64(3*size)))
 		for k := -int(before); k < size+int(after); k++ {
@@ -184,11 +184,11 @@ func (im *importer) depthToSpace(o *schema.Operator) *value {
 	v := im.moved(o, 0)
 	b := int(o.Options.Int32(0, 0))
 	if b < 1 || b > maxSide || v.shape.C%b != 0 || v.shape.C/b%b != 0 {
-		try.Failf("blocks of %d for %d channels", b, v.shape.C)
+		try.Failf("a block size of %d does not fit %d channels: its square must divide them", b, v.shape.C)
 	}
 	shape := bcnn.Shape{H: v.shape.H * b, W: v.shape.W * b, C: v.shape.C / b / b}
 	if max(shape.H, shape.W) > maxSide {
-		try.Failf("a feature map of %v", shape)
+		try.Failf("a feature map of %v is too large", shape)
 	}
 	try.Check(im.budget.Charge(8 * int64(shape.H+shape.W)))
 	all := func(n int) []int32 {

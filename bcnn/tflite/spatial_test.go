@@ -70,12 +70,12 @@ func TestPixels(t *testing.T) {
 func TestSizesRefused(t *testing.T) {
 	for name, sizes := range map[string][][]int32{"RESIZE_BILINEAR": {{4}, {4, 4, 1}, {0, 4}, {4, 0}, {-1, 4}, {65537, 4}, {4, 65537}}} {
 		for _, size := range sizes {
-			refused(t, with(name, nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(size...)) }).encode(), "a size of [")
+			refused(t, with(name, nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(size...)) }).encode(), "the new size [")
 		}
 	}
 	for pads, want := range map[[8]int32]string{
-		{0, 0, 3, 3, 3, 3, 0, 0}: "", {0, 0, 0, 0, 0, 0, 0, 0}: "", {0, 0, 4, 0, 0, 0, 0, 0}: "padding of 4 and 0 around 4", {0, 0, 0, 4, 0, 0, 0, 0}: "padding of 0 and 4 around 4",
-		{0, 0, -1, 0, 0, 0, 0, 0}: "padding of -1 and 0", {0, 0, 0, 0, 0, -1, 0, 0}: "padding of 0 and -1", {1, 0, 0, 0, 0, 0, 0, 0}: "padding of dimension 0", {0, 1, 0, 0, 0, 0, 0, 0}: "padding of dimension 0",
+		{0, 0, 3, 3, 3, 3, 0, 0}: "", {0, 0, 0, 0, 0, 0, 0, 0}: "", {0, 0, 4, 0, 0, 0, 0, 0}: "padding of 4 before and 0 after does not fit a dimension of 4", {0, 0, 0, 4, 0, 0, 0, 0}: "padding of 0 before and 4 after does not fit a dimension of 4",
+		{0, 0, -1, 0, 0, 0, 0, 0}: "padding of -1 before and 0 after", {0, 0, 0, 0, 0, -1, 0, 0}: "padding of 0 before and -1 after", {1, 0, 0, 0, 0, 0, 0, 0}: "padding of dimension 0", {0, 1, 0, 0, 0, 0, 0, 0}: "padding of dimension 0",
 		{0, 0, 0, 0, 0, 0, 1, 0}: "padding of dimension 3", {0, 0, 0, 0, 0, 0, 0, 1}: "padding of dimension 3",
 	} {
 		g := with("MIRROR_PAD", nil, []int32{1, 4 + pads[2] + pads[3], max(4+pads[4]+pads[5], 1), 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(pads[:]...)) })
@@ -86,8 +86,8 @@ func TestSizesRefused(t *testing.T) {
 			refused(t, g.encode(), want)
 		}
 	}
-	refused(t, with("MIRROR_PAD", nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0)) }).encode(), "3 sizes for 4 dimensions")
-	for edge, want := range map[uint8]string{1: "", 2: "padding of 4 and 4 around 4"} {
+	refused(t, with("MIRROR_PAD", nil, []int32{1, 4, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 0)) }).encode(), "3 amounts of padding for 4 dimensions, want two for each")
+	for edge, want := range map[uint8]string{1: "", 2: "padding of 4 before and 4 after does not fit a dimension of 4"} {
 		g := with("MIRROR_PAD", map[int]any{0: edge}, []int32{1, 12, 4, 2}, func(g *testGraph, o *testOperator) { o.inputs = append(o.inputs, g.ints(0, 0, 4, 4, 0, 0, 0, 0)) })
 		if want == "" {
 			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
@@ -102,7 +102,7 @@ func TestSizesRefused(t *testing.T) {
 			_, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 			require.NoError(t, err)
 		} else {
-			refused(t, g.encode(), "blocks of")
+			refused(t, g.encode(), "a block size of")
 		}
 	}
 }

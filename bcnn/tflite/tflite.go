@@ -152,7 +152,7 @@ func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.
 		return nil, nil, err
 	}
 	if int64(len(data)) > limits.FileBytes {
-		return nil, nil, fmt.Errorf("%d bytes, at most %d are allowed", len(data), limits.FileBytes)
+		return nil, nil, fmt.Errorf("the file has %d bytes, at most %d are allowed; Limits.FileBytes allows more", len(data), limits.FileBytes)
 	}
 	b := budget.New(ctx, base)
 	b.Grow(perByte * int64(len(data)))

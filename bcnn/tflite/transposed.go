@@ -17,7 +17,7 @@ func (im *importer) transposeConv(o *schema.Operator) *value {
 	size := im.integers(o, 0)
 	d := filter.dims
 	if len(size) != 4 || d[3] != v.shape.C || size[3] != int64(d[0]) || min(size[1], size[2]) < 1 || max(size[1], size[2]) > maxSide {
-		try.Failf("filters %v of %v for an output of %v", d, v.shape, size)
+		try.Failf("filters of shape %v and an input of %v do not fit an output of %v", d, v.shape, size)
 	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
@@ -60,7 +60,7 @@ func (im *importer) phases(size, out, kernel, stride int, valid bool) *transpose
 		cut, _ = same(out, kernel, stride, 1)
 	}
 	if rows != size || valid && out < kernel {
-		try.Failf("%d rows or columns cannot become %d", size, out)
+		try.Failf("%d rows or columns of the input cannot become %d of the output", size, out)
 	}
 	return try.Value(transposed.New(im.budget, size, kernel, stride, 1, cut, out))
 }
@@ -69,7 +69,7 @@ func (im *importer) phases(size, out, kernel, stride int, valid bool) *transpose
 func phased[T any](b *budget.Budget, filter []T, d []int, y, x *transposed.Phases) []T {
 	n := num.Product(d[0], d[3], y.Window, x.Window, y.Stride, x.Stride)
 	if n > schema.MaxSize {
-		try.Failf("its filters, taken apart by the stride, are too large")
+		try.Failf("its filters are too large once they are split by the stride")
 	}
 	try.Check(b.Charge(4 * int64(n)))
 	rows := make([]T, n)

@@ -101,7 +101,7 @@ func (im *importer) bias8(o *schema.Operator, i, out int) func(c int) int64 {
 		try.Failf("its biases: %w", err)
 	}
 	if n := list.Len(); n != out {
-		try.Failf("%d biases for %d channels", n, out)
+		try.Failf("it has %d biases, want one for each of %d channels", n, out)
 	}
 	return func(c int) int64 { return int64(flat.Int32s(list).At(c % out)) }
 }
@@ -121,7 +121,7 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 		most := max(-lo, hi)
 		if most >= maxSum {
 			if size > maxTaps8 || conv.Groups > 1 {
-				try.Failf("sums of 8-bit products may reach %d in channel %d, of which float32 holds all integers only below %d: "+
+				try.Failf("sums of 8-bit products may reach %d in channel %d, but float32 holds all integers only below %d: "+
 					"convert this layer without quantising it", most, c, maxSum)
 			}
 			large = true
@@ -136,7 +136,7 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 		f.fits(hi + shift)
 		level := func(x int64) int64 { return limits.of(f.of(x+shift, rounds) + int64(q.zero)) }
 		if level(min(hi, maxSum)) < level(hi) || level(max(lo, -maxSum)) > level(lo) {
-			try.Failf("the output of channel %d changes between sums of %d and %d, of which float32 holds all integers only up to %d: "+
+			try.Failf("the output of channel %d changes between sums of %d and %d, but float32 holds all integers only up to %d: "+
 				"convert this layer without quantising it", c, lo, hi, maxSum)
 		}
 		list := thresholds[c*steps8:][:steps8]

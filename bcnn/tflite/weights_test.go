@@ -156,8 +156,8 @@ func TestKeepNumDims(t *testing.T) {
 		{"all values", nil, 12, all, []int32{1, 2}, dot(x, all, of(1, -1), same), ""},
 		{"all values, with an activation", map[int]any{0: uint8(1)}, 12, all, []int32{1, 2}, dot(x, all, of(1, -1), relu), ""},
 		{"kept, of all values", keep, 12, all, []int32{1, 2}, dot(x, all, of(1, -1), same), ""},
-		{"not kept", nil, 3, perPixel, []int32{1, 2, 2, 2}, nil, "weights [2 3] do not fit 12 values"},
-		{"a part", keep, 4, make([]float32, 8), []int32{1, 2}, nil, "weights [2 4] do not fit 12 values"},
+		{"not kept", nil, 3, perPixel, []int32{1, 2, 2, 2}, nil, "weights of shape [2 3] do not fit an input of 12 values"},
+		{"a part", keep, 4, make([]float32, 8), []int32{1, 2}, nil, "weights of shape [2 4] do not fit an input of 12 values"},
 		{"in blocks", map[int]any{1: uint8(1)}, 12, all, []int32{1, 2}, nil, "the format 1 of its weights is not supported"},
 		{"an activation that there is not", map[int]any{0: uint8(7)}, 12, all, []int32{1, 2}, nil, "the fused activation 7"},
 	} {
@@ -256,10 +256,10 @@ func TestFiltersThatDoNotFit(t *testing.T) {
 		filter []int32
 		want   string
 	}{
-		{"CONV_2D", []int32{2, 1, 1, 4}, "filters [2 1 1 4] do not fit 2 channels"},
-		{"CONV_2D", []int32{3, 1, 1, 1}, "filters [3 1 1 1] do not fit 2 channels"},
-		{"DEPTHWISE_CONV_2D", []int32{2, 1, 1, 2}, "filters [2 1 1 2] do not fit 2 channels"},
-		{"DEPTHWISE_CONV_2D", []int32{1, 1, 1, 3}, "filters [1 1 1 3] do not fit 2 channels"},
+		{"CONV_2D", []int32{2, 1, 1, 4}, "filters of shape [2 1 1 4] do not fit an input of 2 channels"},
+		{"CONV_2D", []int32{3, 1, 1, 1}, "filters of shape [3 1 1 1] do not fit an input of 2 channels"},
+		{"DEPTHWISE_CONV_2D", []int32{2, 1, 1, 2}, "filters of shape [2 1 1 2] do not fit an input of 2 channels"},
+		{"DEPTHWISE_CONV_2D", []int32{1, 1, 1, 3}, "filters of shape [1 1 1 3] do not fit an input of 2 channels"},
 		{"DEPTHWISE_CONV_2D", []int32{1, 1, 2}, "its filters have 3 dimensions, want 4"},
 		{"FULLY_CONNECTED", []int32{1, 1, 32}, "its weights have 3 dimensions, want 2"},
 	} {

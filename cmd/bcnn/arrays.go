@@ -123,7 +123,7 @@ func (a *imageArrays) checkImages(p arrays.Port, shape []int, flat bool) error {
 	case a.images == 0:
 		a.images = have
 	case have != a.images:
-		err = fmt.Errorf("%s: %d images, and the input has %d", text.Quote(p.Name), have, a.images)
+		err = fmt.Errorf("%s: it has %d images, but the input has %d", text.Quote(p.Name), have, a.images)
 	}
 	return err
 }

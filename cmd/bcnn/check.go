@@ -97,7 +97,7 @@ not_compared, and of these unknown.`,
 			} else {
 				for _, p := range r.ports.Inputs {
 					if !slices.Contains(f.Names(), p.Name) {
-						return files.Name(f.name, fmt.Errorf("no array %s, which is an input; --input X.npz gives it", text.Quote(p.Name)))
+						return files.Name(f.name, fmt.Errorf("there is no array of the input %s; give it with --input X.npz", text.Quote(p.Name)))
 					}
 				}
 			}

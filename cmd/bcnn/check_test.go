@@ -149,7 +149,7 @@ func TestCheckErrors(t *testing.T) {
 	for _, c := range []struct{ reference, want string }{
 		{saveArray(t, array("y", []int{1, 2}, 1, 2), array("z", []int{1}, 1)), `no array "output"`},
 		{saveArray(t, array("output", []int{1, 3}, 1, 2, 3)), `"output": an array of 1×3, want N×2`},
-		{saveArray(t, array("output", []int{2, 2}, 1, 2, 3, 4)), `"output": 2 images, and the input has 1`},
+		{saveArray(t, array("output", []int{2, 2}, 1, 2, 3, 4)), `"output": it has 2 images, but the input has 1`},
 		{saveArray(t, array("output", []int{1, 2}, 1, 2), array("grey", []int{1, 16}, grey16()...)), `"grey": an array of 1×16, want N×4×4×1`},
 	} {
 		require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", c.reference), c.reference+": "+c.want)
@@ -157,9 +157,9 @@ func TestCheckErrors(t *testing.T) {
 	// Names of another program's: nothing inside would be compared.
 	inside := saveArray(t, array("output", []int{1, 2}, 1, 2), array("conv1", []int{1, 2}, 1, 2), array("bn1", []int{1}, 1))
 	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-i", x, "-r", inside),
-		`no array but those of inputs and outputs has the name of a tensor of the model, which has "grey"`)
+		`besides inputs and outputs, no array has the name of a tensor of the model, which has "grey"`)
 	y := saveArray(t, array("output", []int{1, 2}, 1, 2))
-	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `no array "input", which is an input; --input`)
+	require.Contains(t, fail(t, exitJob, "check", "-m", model, "-r", y), `there is no array of the input "input"; give it with --input`)
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model), "check needs --reference")
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", "-", "-i", "-"), "only once")
 	require.Contains(t, fail(t, exitUsage, "check", "-m", model, "-r", y, "--tolerance", "2"), "fraction")

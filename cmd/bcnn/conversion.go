@@ -90,9 +90,9 @@ func (c *conversion) print(out *output) {
 	for _, z := range c.Zeros {
 		often := ""
 		if z.Frequent {
-			often = ", which its input often is: another network"
+			often = ", which is frequent in its input: another network"
 		}
-		out.printf("%s: --sign-zero changes what it gives for 0%s\n", z.Node, often)
+		out.printf("%s: --sign-zero changes its result for 0%s\n", z.Node, often)
 	}
 	for _, often := range []bool{false, true} {
 		var signs []string
@@ -106,7 +106,7 @@ func (c *conversion) print(out *output) {
 			options += " with --override-zeros"
 		}
 		if n := len(signs); n > 0 {
-			out.printf("%s of three values, for which layers behind take two products of bits for one, unless it is Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
+			out.printf("%s of three values (-1, 0, +1), which cost the next layers twice the products of bits; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
 				text.Count(n, "sign"), options, strings.Join(signs, ", "))
 		}
 	}

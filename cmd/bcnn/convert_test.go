@@ -195,7 +195,7 @@ func TestConversion(t *testing.T) {
 	args := convert("sign_detach.old", "--sign-zero", "plus")
 	text := succeed(t, args...)
 	require.Contains(t, text, "1 sum with parts that cancel")
-	require.Contains(t, text, "1: --sign-zero changes what it gives for 0\n")
+	require.Contains(t, text, "1: --sign-zero changes its result for 0\n")
 	require.True(t, strings.HasSuffix(text, "WARNING: only 36.0 % of the multiplications are binary\n"), text)
 	require.NoError(t, os.Remove(out))
 	require.Contains(t, fail(t, exitJob, append(args, "--require-binary")...), "only 36.0 % of the multiplications are binary")

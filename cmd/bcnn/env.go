@@ -50,7 +50,7 @@ this. On Windows the line is for cmd.exe, and the cache is in %LocalAppData%.`,
 			switch runtime.GOOS + "/" + runtime.GOARCH {
 			case "linux/amd64", "linux/arm64", "windows/amd64":
 			default:
-				return errors.New("CUDA and OpenCL exist on Linux on amd64 and arm64, and on Windows on amd64, only; the CPU backend is built without any settings")
+				return errors.New("CUDA and OpenCL are supported only on Linux (amd64, arm64) and Windows (amd64); the CPU backend needs no settings")
 			}
 			cache, err := os.UserCacheDir()
 			if err != nil {
@@ -150,7 +150,7 @@ func writeHeaders(dir string, headers []fs.FS) (string, error) {
 func quoteFlag(word string) (string, error) {
 	switch {
 	case text.Escape(word) != word:
-		return "", fmt.Errorf("%q: a name that does not print; $XDG_CACHE_HOME sets another folder", word)
+		return "", fmt.Errorf("%q: this name does not print; choose another folder with $XDG_CACHE_HOME", word)
 	case !strings.ContainsAny(word, " '\""):
 		return word, nil
 	case !strings.Contains(word, "'"):
@@ -158,7 +158,7 @@ func quoteFlag(word string) (string, error) {
 	case !strings.Contains(word, `"`):
 		return `"` + word + `"`, nil
 	}
-	return "", fmt.Errorf("%s: the go command takes no names with quotes of both kinds; $XDG_CACHE_HOME sets another folder", word)
+	return "", fmt.Errorf("%s: the go command takes no names with quotes of both kinds; choose another folder with $XDG_CACHE_HOME", word)
 }
 
 // quoteShell quotes a word for a POSIX shell.

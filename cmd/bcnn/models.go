@@ -64,9 +64,9 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 		if near := text.Closest(name, builtIn()); near != "" {
 			hint = fmt.Sprintf("did you mean %s? ", near)
 		}
-		return nil, files.Name(name, fmt.Errorf("no such model file, and no built-in model; %s'bcnn zoo' and 'bcnn help' list those", hint))
+		return nil, files.Name(name, fmt.Errorf("no such file or built-in model; %s'bcnn zoo' and 'bcnn help' list the built-in models", hint))
 	case format == recognize.BinCNN:
-		return nil, files.Name(name, errors.New("a folder of weights of BinCNN; 'bcnn convert --mode thresh|norm|int' makes a model file of it"))
+		return nil, files.Name(name, errors.New("this is a folder of weights of BinCNN; make a model file of it with 'bcnn convert --mode thresh|norm|int'"))
 	}
 	return bitcnn.Load(ctx, name, bitcnn.LoadOptions{})
 }
@@ -125,7 +125,7 @@ func optionsFor(name string, dev *backend.Device, opts backend.Options) backend.
 func checkImages(model string, net *bcnn.Network) error {
 	in := net.Inputs[0]
 	if ins, outs := len(net.Inputs), len(net.OutputLayers()); ins != 1 || outs != 1 {
-		return files.Name(model, fmt.Errorf("the model has %d inputs and %d outputs, not one of each; 'bcnn run' takes it", ins, outs))
+		return files.Name(model, fmt.Errorf("the model has %d inputs and %d outputs, not one of each; use 'bcnn run'", ins, outs))
 	}
 	if in.DType == bcnn.Uint8 && (in.Shape.C == 1 || in.Shape.C == 3) {
 		return nil

@@ -82,8 +82,8 @@ func TestJobErrors(t *testing.T) {
 	require.NoError(t, os.Mkdir("empty", 0o755))
 	for _, c := range []struct{ args, want string }{
 		{"classify --model vehiclenet-rbg x.png", "did you mean vehiclenet-rgb?"},
-		{"classify --model absent.bcnn x.png", "absent.bcnn: no such model file, and no built-in model; "},
-		{"classify --model absent.onnx x.png", "absent.onnx: no such model file"},
+		{"classify --model absent.bcnn x.png", "absent.bcnn: no such file or built-in model; "},
+		{"classify --model absent.onnx x.png", "absent.onnx: no such file or built-in model"},
 		{"classify --model broken.bcnn x.png", "broken.bcnn"},
 		{"classify --model broken.onnx x.png", "broken.onnx"},
 		{"classify --model . x.png", "."},
@@ -99,10 +99,10 @@ func TestJobErrors(t *testing.T) {
 		{"convert broken.onnx -o out.bcnn", "broken.onnx"},
 		{"convert empty --from bincnn --mode int -o out.bcnn", "empty"},
 		{"convert broken.onnx --from onnx -o out.bcnn --labels absent.txt", "absent.txt"},
-		{"inspect absent", "absent: no such model file"},
+		{"inspect absent", "absent: no such file or built-in model"},
 		{"inspect broken.onnx", "broken.onnx"},
 		{"parity --device cuda:7", "cuda:7"},
-		{"parity --model absent", "absent: no such model file"},
+		{"parity --model absent", "absent: no such file or built-in model"},
 		{"bench --device cuda:7", "cuda:7"},
 		{"bench --model digits --isa 8080", "8080"},
 	} {

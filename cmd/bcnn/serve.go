@@ -220,7 +220,7 @@ func (s *server) listen(ctx context.Context, log *slog.Logger, l *serve.Listener
 		open = append(open, o)
 		log.Info("listening", "protocol", what, "address", o.Addr().String(), "tls", l.TLS != nil && what != "pprof")
 		if host, _, _ := net.SplitHostPort(o.Addr().String()); !net.ParseIP(host).IsLoopback() && len(s.opts.Tokens) == 0 {
-			log.Warn("others than this machine may ask without a token", "protocol", what)
+			log.Warn("other machines may send requests without a token", "protocol", what)
 		}
 		return o
 	}

@@ -113,12 +113,12 @@ func TestServeUsage(t *testing.T) {
 		require.Contains(t, fail(t, exitUsage, append([]string{"serve", model}, args...)...), words)
 	}
 	for words, args := range map[string][]string{
-		"there is no token in it":     {"--token-file", empty},
-		"tokens.none: no such file":   {"--token-file", "tokens.none"},
-		"failed to find any PEM data": {"--tls-cert", key, "--tls-key", key},
-		"--http 127.0.0.1:http:":      {"--http", "127.0.0.1:http:"},
-		"no model of " + folder:       {"--models", folder},
-		"no such model file":          {"nosuch"},
+		"there is no token in it":        {"--token-file", empty},
+		"tokens.none: no such file":      {"--token-file", "tokens.none"},
+		"failed to find any PEM data":    {"--tls-cert", key, "--tls-key", key},
+		"--http 127.0.0.1:http:":         {"--http", "127.0.0.1:http:"},
+		"no model of " + folder:          {"--models", folder},
+		"no such file or built-in model": {"nosuch"},
 	} {
 		models := []string{model}
 		if args[0] == "--models" || len(args) == 1 {
@@ -163,7 +163,7 @@ func TestServeNames(t *testing.T) {
 	}{
 		{exitJob, []string{"x=" + folder}, `there are 2, such as "as it was called=.bcnn" and "other.onnx"`},
 		{exitJob, []string{"x=" + t.TempDir()}, "a file that ends in .bcnn, .onnx, .tflite, and there is none"},
-		{exitJob, []string{"x=nosuch"}, "nosuch: no such model file"},
+		{exitJob, []string{"x=nosuch"}, "nosuch: no such file or built-in model"},
 		{exitJob, []string{"x=digits", "x=" + model}, `two models are called "x": digits and ` + model},
 		{exitUsage, []string{"=digits"}, "=digits: want NAME=MODEL"},
 		{exitUsage, []string{"x="}, "x=: want NAME=MODEL"},

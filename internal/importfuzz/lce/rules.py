@@ -82,13 +82,14 @@ def weights_deviation(report):
 
 # Why bcnn may refuse what the interpreter runs. Another reason is a fault: of the importer, or of this fuzzer.
 REFUSALS = re.compile("|".join((
-    "this operator is not supported", "a softmax that is not the output", "softmax must stand at the end", "a fused activation is not supported on constants",
-    r"a constant of \[[\d ]*\] for", "padding of a (pool|convolution) on padding", "float32 holds all integers only",
+    "this operator is not supported", "a softmax is supported only as an output", "it reads a softmax, which must be the last layer", "a fused activation is not supported if both",
+    r"a constant of shape \[[\d ]*\] does not fit", "padding of a (pool|convolution) on padding", "float32 holds all integers only",
     "lies wholly in the padding", r"it takes \d+ channels, its input has \d+",
-    "a step of", "which differs by pixel, is not supported", "channels of what is not 0", "the padding of operator", "of which at most 256 levels",
-    "another output is the same", "it is constant", "no layer computes it", "the file says that its output", "different scales or zero points",
-    "another scale or zero point", "several scales or zero points", "is not supported", "are not supported", "exceed 32 bits", "may leave",
-    "rises and falls by more than", "a scale of almost 0", "leaves no integer", "channels that do not fill their words", "may reach", "beyond 2")))
+    "a step of", "with different values per pixel is not supported", "padding of the channels is supported only with 0", "the padding of operator", "but at most 256 levels",
+    "another output is the same", "it is constant", "no layer computes it", "in the file, but its inputs give", r"its output has .* in the file", "different scales or zero points",
+    "another scale or zero point", "is not supported", "are not supported", "supported only", "cannot be concatenated", "must be stored in the file",
+    "exceed 32 bits", "may leave",
+    "rises or falls by more than", "the scale of its output is too small", "leaves no 8-bit integer", "fill whole words of 32 bits", "may reach", "beyond 2")))
 
 
 # Functions that are differences of larger numbers, which is 0 where the difference is small.

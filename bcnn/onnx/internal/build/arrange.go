@@ -34,7 +34,7 @@ func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) *Valu
 func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View) *Value {
 	if !b.Rearranges {
 		b.Refused = true
-		try.Failf("its values are in an order that would need a transposition")
+		try.Failf("a Reshape or Transpose before it has left the values in an order that this operator cannot use")
 	}
 	v = b.Settle(v)
 	v = b.Movable(v)
@@ -43,12 +43,12 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 	total := 1
 	for i, d := range v.View[1:] {
 		if view.Product(d) != view.Product(seen[i+1]) {
-			try.Failf("%d positions for %d", view.Product(seen[i+1]), view.Product(d))
+			try.Failf("dimensions of %d and %d positions do not match", view.Product(seen[i+1]), view.Product(d))
 		}
 		total *= view.Product(d)
 	}
 	if total != v.Shape.Values() || total != shape.Values() {
-		try.Failf("its dimensions do not run over all of its values")
+		try.Failf("its values cannot be reordered, since its dimensions do not cover all of them")
 	}
 	if out := b.turned(n, v, shape, seen); out != nil {
 		return out

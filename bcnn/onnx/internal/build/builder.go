@@ -207,7 +207,7 @@ func (b *Builder) Movable(v *Value) *Value {
 		v = b.Settle(v)
 	}
 	if !view.IsBatch(v.View[0]) {
-		try.Failf("the first dimension of its input is not the batch")
+		try.Failf("the first dimension of its input must be the batch")
 	}
 	return v
 }

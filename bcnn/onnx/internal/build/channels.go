@@ -13,7 +13,7 @@ import (
 func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []float32) {
 	v, list, ok := b.PerChannel(v, t, n)
 	if !ok {
-		try.Failf("a constant that varies over the height or width of an image is not supported")
+		try.Failf("a constant that varies over the height or width of an image is not supported: want one number, or one per channel")
 	}
 	return v, list
 }
@@ -41,16 +41,16 @@ func (b *Builder) OverPixels(v *Value, t *eval.Tensor) bool {
 // no float32.
 func (b *Builder) uniform(t *eval.Tensor) bool {
 	if t.Len() == 0 {
-		try.Failf("an empty constant")
+		try.Failf("a constant is empty")
 	}
 	uniform := true
 	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			x := t.At(i)
 			if x-x != 0 {
-				try.Failf("the constant holds %v", x)
+				try.Failf("the constant holds %v, want finite numbers", x)
 			} else if t.F64 != nil && float64(float32(x)) != x {
-				try.Failf("the DOUBLE constant %v has no exact float32 value", x)
+				try.Failf("the DOUBLE constant %v has no exact float32 value: export the model in float32", x)
 			}
 			uniform = uniform && x == t.At(0)
 		}
@@ -63,7 +63,7 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool)
 	uniform := b.uniform(t)
 	lead := len(v.View) - len(t.Dims)
 	if lead < 0 {
-		try.Failf("a constant of dimensions %v has more than the %d of the tensor", t.Dims, len(v.View))
+		try.Failf("a constant of shape %v has more dimensions than the computed tensor, which has %d", t.Dims, len(v.View))
 	}
 	// Exporters expand constants to all dimensions. Those along which a constant does not vary
 	// become 1 again.
@@ -82,7 +82,7 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool)
 		batch := view.IsBatch(v.View[lead+i])
 		switch {
 		case batch && t.Dims[i] != 1 || !batch && n != 1 && v.Size(lead+i) != n:
-			try.Failf("a constant of dimensions %v does not fit", given)
+			try.Failf("a constant of shape %v does not fit the shape of the computed tensor", given)
 		case t.Dims[i] != 1:
 			varies[i] = v.View[lead+i]
 		}

@@ -137,7 +137,7 @@ func (b *Builder) pending(n *pb.Node, typ pb.DataType, f *Func) *Value {
 // Threshold returns lo where v < t, at where v = t, and hi where v > t.
 func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Operand {
 	if t.Type != v.Type {
-		try.Failf("operands of %v and %v", v.Type, t.Type)
+		try.Failf("its operands are %v and %v, which must be of one type", v.Type, t.Type)
 	}
 	f := b.funcOf(v)
 	var out *Func

@@ -22,7 +22,7 @@ func (b *Builder) channelled(v *Value, dim int, n *pb.Node) *Value {
 		v = b.Flattened(v, n)
 	}
 	if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
-		try.Failf("dimension %d of its input does not run over the channels (%v in memory)", dim, v.Shape)
+		try.Failf("dimension %d of its input must be the channels (stored as %v, height×width×channels)", dim, v.Shape)
 	}
 	return v
 }
@@ -41,7 +41,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 	}
 	v = b.channelled(v, dim, n)
 	if len(positions) == 0 {
-		try.Failf("it has no channels")
+		try.Failf("the result would have no channels")
 	}
 	order := b.Channels(v, v.View[dim])
 	try.Check(b.budget.Charge(4 * int64(len(positions))))
@@ -74,7 +74,7 @@ func (b *Builder) pickGroups(n *pb.Node, suffix string, v *Value, dim int, posit
 	try.Check(v.CheckReal())
 	rest, seen := b.Inner(v.View, view.C, func(i int) bool { return i != dim })
 	if size := view.Product(rest) * view.Product(v.View[dim]); size != v.Shape.C || len(positions) == 0 {
-		try.Failf("dimension %d of its input does not run over groups of the channels (%v in memory)", dim, v.Shape)
+		try.Failf("dimension %d of its input must be the channels, or groups of them (stored as %v, height×width×channels)", dim, v.Shape)
 	}
 	group := b.Offsets(rest, view.ChannelStride)
 	of := b.Offsets(v.View[dim], view.ChannelStride)
@@ -172,11 +172,11 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 	for _, p := range parts {
 		for d := range p.View {
 			if d != dim && !slices.Equal(p.View[d], first.View[d]) {
-				try.Failf("the tensors must have the same height and width, in the same order in memory")
+				try.Failf("the tensors must have the same height and width, and no different Reshape or Transpose before them")
 			}
 		}
 		if p.Shape.H != shape.H || p.Shape.W != shape.W {
-			try.Failf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
+			try.Failf("tensors of %v and %v (height×width×channels) cannot be joined", first.Shape, p.Shape)
 		}
 		shape.C += p.Shape.C
 		try.Check(b.CheckShape(shape))
@@ -245,7 +245,7 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) *Value {
 			same = same && (d == dim || i == 0 || slices.Equal(p.View[d], parts[0].View[d]))
 		}
 		if !same {
-			try.Failf("the tensors must have the same dimensions, in the same order in memory")
+			try.Failf("the tensors must have the same dimensions but for the axis, and no different Reshape or Transpose before them")
 		}
 		parts[i] = p
 	}
@@ -304,7 +304,7 @@ func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) *Value {
 	if !fits || !pixels || y.Shape.C != x.Shape.C && y.Shape.C != 1 {
 		repeated, err := try.Do(func() *Value { return b.Repeated(n, y, x) })
 		if err != nil {
-			try.Failf("the %s of %v and %v (in memory) is not supported: "+
+			try.Failf("the %s of tensors of %v and %v (height×width×channels) is not supported: "+
 				"the second must have the dimensions of the first, or 1 for some of them", pairNames[op.Kind()], x.Shape, y.Shape)
 		}
 		y = repeated

@@ -107,7 +107,7 @@ const mostWhole = 1 << 20
 // since opset 13.
 func (b *Builder) Clip(n *pb.Node, v *Value, lo, hi float64) Operand {
 	if math.IsNaN(lo) || math.IsNaN(hi) {
-		try.Failf("limits %v and %v", lo, hi)
+		try.Failf("limits %v and %v must not be NaN", lo, hi)
 	}
 	lo = min(lo, hi)
 	f := b.funcOf(v)

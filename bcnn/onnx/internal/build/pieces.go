@@ -312,7 +312,7 @@ func (b *Builder) valueOf(v *Value, p *pieces, k int) *Value {
 	}
 	x := b.pending(v.Node, pb.Float, (&Func{base: p.in}).with(l))
 	if b.Overflows(x) { // 0 times infinity is no number
-		try.Failf("a value that is chosen may be infinite: it is an exponential of an input without bounds; a Clip in front of that")
+		try.Failf("an operand may overflow, since it is the exponential of an unbounded input: put a Clip in front of the exponential")
 	}
 	return b.Settle(x)
 }

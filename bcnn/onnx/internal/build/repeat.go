@@ -36,7 +36,7 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) *Value {
 	}
 	s, to := v.Shape, like.Shape
 	if !fits || s.C != to.C && s.C != 1 || s.H != to.H && s.H != 1 || s.W != to.W && s.W != 1 {
-		try.Failf("%v cannot be repeated to %v (in memory)", s, to)
+		try.Failf("%v cannot be broadcast to %v (height×width×channels)", s, to)
 	}
 	if s.C != to.C {
 		index := b.indices(to.C)
@@ -144,7 +144,7 @@ func (b *Builder) inMemory(t *eval.Tensor, seen view.View, shape bcnn.Shape, val
 		}
 		x := t.At(from)
 		if x-x != 0 {
-			try.Failf("the constant holds %v", x)
+			try.Failf("the constant holds %v, want finite numbers", x)
 		}
 		list[i] = float32(x)
 		zeros = zeros && x == 0
@@ -158,17 +158,17 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 	shape, seen := like.Shape, slices.Clone(like.View)
 	lead := len(seen) - len(t.Dims)
 	if lead < 0 || t.Type != pb.Float {
-		try.Failf("a constant of %v %v for %v", t.Type, t.Dims, like.Shape)
+		try.Failf("a constant of %v and shape %v does not fit a FLOAT tensor of %v (height×width×channels)", t.Type, t.Dims, like.Shape)
 	}
 	if dim >= 0 {
 		if dim < lead {
-			try.Failf("a constant of dimensions %v", t.Dims)
+			try.Failf("a constant of shape %v does not have enough dimensions", t.Dims)
 		}
 		shape.C = t.Dims[dim-lead]
 		seen[dim] = view.Whole(view.C, shape.C)
 	}
 	if shape.C < 1 {
-		try.Failf("an empty constant")
+		try.Failf("a constant is empty")
 	}
 	try.Check(b.CheckShape(shape))
 	across := make([]bool, len(t.Dims)) // the batch and pixels: it seldom varies along them
@@ -176,7 +176,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 		d := seen[lead+i]
 		across[i] = view.IsBatch(d) || !view.Only(d, view.C)
 		if !view.IsBatch(d) && size != 1 && size != view.Product(d) {
-			try.Failf("a constant of dimensions %v does not fit", t.Dims)
+			try.Failf("a constant of shape %v does not fit the shape of the computed tensor", t.Dims)
 		}
 	}
 	given := t.Dims
@@ -184,7 +184,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 	pixels := false
 	for i, size := range t.Dims {
 		if size != 1 && view.IsBatch(seen[lead+i]) {
-			try.Failf("a constant of dimensions %v, which differs by image", given)
+			try.Failf("a constant of shape %v would differ between the images of the batch", given)
 		}
 		pixels = pixels || size != 1 && across[i]
 	}

@@ -170,7 +170,7 @@ func (b *Builder) binaryOf(lists stepLists, falls bool, zeros values.Frequency) 
 			r = bcnn.ZeroIsPlus
 		}
 		if rule != 0 && r != rule {
-			try.Failf("its channels differ in the rule for 0")
+			try.Failf("its channels differ at the threshold: all must take the value above it there, or all the value below it")
 		}
 		rule = r
 		g.scale[c], g.shift[c] = b.halves(lo, mid, hi)
@@ -257,7 +257,7 @@ func (b *Builder) zeroRule(lo, mid, hi float64, zeros values.Frequency) (above b
 	case mid == lo && lo != hi:
 		return false
 	case lo == hi:
-		try.Failf("it is %v at its threshold and %v elsewhere", mid, lo)
+		try.Failf("it is %v at a single input value and %v elsewhere, which no layer computes", mid, lo)
 	case zeros == values.Never:
 		return true
 	}

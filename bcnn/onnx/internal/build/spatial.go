@@ -51,7 +51,7 @@ func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions
 	size := [2]int{v.Shape.H, v.Shape.W}
 	along := int(x - view.H)
 	if view.Product(rest)*view.Product(v.View[dim]) != size[along] || len(positions) == 0 {
-		try.Failf("dimension %d of its input does not run over windows of the image (%v in memory)", dim, v.Shape)
+		try.Failf("dimension %d of its input must run over windows of the image (stored as %v, height×width×channels)", dim, v.Shape)
 	}
 	flat := func(a view.Atom) int { return a.Stride }
 	group := b.Offsets(rest, flat)
@@ -104,10 +104,10 @@ func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) *Value {
 func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.TopK) *Value {
 	if v.Layer >= 0 && b.Net.Layers[v.Layer].Op == bcnn.Op(bcnn.Softmax{}) {
 		if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
-			try.Failf("the largest values of a softmax over other dimensions are not supported")
+			try.Failf("the largest values of a softmax over other dimensions than the channels are not supported")
 		}
 		if op.Values {
-			try.Failf("the values of a softmax are not computed by the network")
+			try.Failf("the largest values of a softmax are not supported, only their indices: export TopK of the logits")
 		}
 		v = v.With(v.Node)
 		v.Layer = b.Net.Layers[v.Layer].Inputs[0]
@@ -116,7 +116,7 @@ func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.Top
 	v = b.Ordered(n, v)
 	v = b.Settle(v)
 	if op.K < 1 || op.K > v.Shape.C {
-		try.Failf("the %d largest of %d values", op.K, v.Shape.C)
+		try.Failf("the %d largest of %d values do not exist", op.K, v.Shape.C)
 	}
 	shape := v.Shape
 	shape.C = op.K

@@ -27,7 +27,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 	for _, p := range parts {
 		other := [2]int{p.Shape.H, p.Shape.W}
 		if other[3-dim] != sides[3-dim] || p.Shape.C != first.Shape.C {
-			try.Failf("%v and %v in memory cannot be joined", first.Shape, p.Shape)
+			try.Failf("tensors of %v and %v (height×width×channels) cannot be joined", first.Shape, p.Shape)
 		}
 	}
 	positions := b.indices(total)
@@ -78,12 +78,12 @@ func (b *Builder) joinLines(n *pb.Node, values []*Value) *Value {
 		if i == 0 {
 			dims = slices.Clone(size)
 		} else if len(size) != len(dims) || !slices.Equal(size[1:], dims[1:]) {
-			try.Failf("dimensions %v and %v cannot be joined", size, dims)
+			try.Failf("tensors of dimensions %v and %v (without the batch) cannot be joined", size, dims)
 		} else {
 			dims[0] += size[0]
 		}
 		if !view.IsBatch(v.View[0]) {
-			try.Failf("its first dimension is not the batch")
+			try.Failf("the first dimension of its inputs must be the batch")
 		}
 		line := v.With(n)
 		line.View = try.Value(v.View.Reshape([]int{v.Shape.Values()}))

@@ -240,7 +240,7 @@ func (b *Builder) Joined(n *pb.Node, op string, operands []Operand) Operand {
 	signs := make([]*Value, len(operands))
 	for i, o := range operands {
 		if o.Value == nil || !o.Value.IsStep() || o.Value.Type != pb.Bool {
-			try.Failf("only truth values that are made of comparisons can be joined")
+			try.Failf("its operands must be comparisons, or made of comparisons")
 		}
 		r, _ := b.Pointwise(n, []Operand{o, {Constant: eval.Scalar(pb.Float, 1)}, {Constant: eval.Scalar(pb.Float, -1)}}, b.eval.Where)
 		signs[i] = b.Settle(r.Value)

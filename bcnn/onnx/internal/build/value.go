@@ -91,7 +91,7 @@ func (v *Value) CheckImage() error {
 	}
 	if !view.IsBatch(v.View[0]) || !view.Only(v.View[1], view.C) || view.Product(v.View[1]) != v.Shape.C ||
 		!slices.Equal(v.View[2], view.Whole(view.H, v.Shape.H)) || !slices.Equal(v.View[3], view.Whole(view.W, v.Shape.W)) {
-		return fmt.Errorf("its input is not an image of batch, channels, height, width (%v in memory): "+
+		return fmt.Errorf("its input is not an image of batch, channels, height, width (stored as %v, height×width×channels): "+
 			"a Reshape or Transpose before it cannot be represented", v.Shape)
 	}
 	return nil

@@ -14,7 +14,7 @@ import (
 func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
 	rank := len(t.Dims)
 	if rank < 2 {
-		try.Failf("a tensor of dimensions %v is no matrix", t.Dims)
+		try.Failf("its input has shape %v, want at least 2 dimensions", t.Dims)
 	}
 	out := e.clone(t)
 	rows, cols := t.Dims[rank-2], t.Dims[rank-1]
@@ -33,7 +33,7 @@ func (e *Evaluator) Trilu(t *Tensor, k int64, upper bool) *Tensor {
 // EyeLike returns a matrix of the given dimensions with ones on diagonal k, and zeros elsewhere.
 func (e *Evaluator) EyeLike(typ pb.DataType, dims []int, k int64) *Tensor {
 	if len(dims) != 2 || typ.Size() == 0 {
-		try.Failf("dimensions %v of %v, want a matrix", dims, typ)
+		try.Failf("the result would have shape %v and elements of %v, want a matrix of a supported type", dims, typ)
 	}
 	out := e.NewTensor(typ, slices.Clone(dims))
 	for row := range dims[0] {
@@ -50,12 +50,12 @@ func (e *Evaluator) EyeLike(typ pb.DataType, dims []int, k int64) *Tensor {
 func (e *Evaluator) ReverseSequence(t, lengths *Tensor, batch, time int) *Tensor {
 	list := try.Value(lengths.Integers())
 	if batch == time || len(lengths.Dims) != 1 || len(list) != t.Dims[batch] {
-		try.Failf("%v lengths of %v along %d and %d", lengths.Dims, t.Dims, batch, time)
+		try.Failf("sequence_lens of shape %v do not fit an input of shape %v with batch_axis %d and time_axis %d", lengths.Dims, t.Dims, batch, time)
 	}
 	for _, n := range list {
 		try.Check(e.Budget.Charge(1))
 		if n < 0 || n > int64(t.Dims[time]) {
-			try.Failf("a sequence of %d in a dimension of %d", n, t.Dims[time])
+			try.Failf("a sequence length of %d does not fit a dimension of %d", n, t.Dims[time])
 		}
 	}
 	out := e.clone(t)

@@ -26,14 +26,14 @@ func (e *Evaluator) Bitwise(op string) PointFunc {
 		case a.HasBatch() || b.HasBatch():
 			try.Fail(errBatch)
 		case f == nil:
-			try.Failf("the direction of the shift is neither LEFT nor RIGHT")
+			try.Failf("direction must be LEFT or RIGHT")
 		case a.Type != b.Type || a.Type.Real() || a.Type == pb.Bool:
-			try.Failf("operands of %v and %v", a.Type, b.Type)
+			try.Failf("its operands are %v and %v, want integers of one type", a.Type, b.Type)
 		}
 		return e.pointwise(a.Type, args, func(out *Tensor, i int, at []int) {
 			x, y := uint64(a.I64[at[0]]), uint64(b.I64[at[1]])
 			if shift && y >= width {
-				try.Failf("a shift by %d bits of %v", y, a.Type)
+				try.Failf("a shift by %d bits is not possible for %v", y, a.Type)
 			}
 			out.I64[i] = wrapped(a.Type, f(x, y))
 		})
@@ -43,7 +43,7 @@ func (e *Evaluator) Bitwise(op string) PointFunc {
 // BitwiseNot inverts every bit of integers.
 func (e *Evaluator) BitwiseNot(t *Tensor) *Tensor {
 	if t.Type.Real() || t.Type == pb.Bool || t.HasBatch() {
-		try.Failf("BitwiseNot of %v", t.Type)
+		try.Failf("BitwiseNot of %v is not supported, only of integers", t.Type)
 	}
 	out := e.NewTensor(t.Type, t.Dims)
 	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {

@@ -15,7 +15,7 @@ func (e *Evaluator) Einsum(equation string, args []*Tensor) *Tensor {
 	in, to, explicit := strings.Cut(strings.ReplaceAll(equation, " ", ""), "->")
 	terms := strings.Split(in, ",")
 	if len(terms) != len(args) || len(args) == 0 {
-		try.Failf("the equation has %d operands, the operator %d", len(terms), len(args))
+		try.Failf("the equation has %d operands, but the node has %d inputs", len(terms), len(args))
 	}
 	typ := args[0].Type
 	ellipsis := 0 // the most dimensions that one stands for
@@ -24,7 +24,7 @@ func (e *Evaluator) Einsum(equation string, args []*Tensor) *Tensor {
 			try.Fail(errBatch)
 		}
 		if t.Type != typ || !typ.Real() && typ != pb.Int64 && typ != pb.Int32 {
-			try.Failf("operands of %v and %v", typ, t.Type)
+			try.Failf("its operands are %v and %v, want numbers of one type", typ, t.Type)
 		}
 		if before, after, dots := strings.Cut(terms[i], "..."); dots {
 			ellipsis = max(ellipsis, len(t.Dims)-len(before)-len(after))
@@ -35,13 +35,13 @@ func (e *Evaluator) Einsum(equation string, args []*Tensor) *Tensor {
 	for i, t := range args {
 		l := expanded(terms[i], len(t.Dims), ellipsis)
 		if len(l) != len(t.Dims) {
-			try.Failf("%d labels for the %d dimensions of operand %d", len(l), len(t.Dims), i)
+			try.Failf("the equation has %d labels for the %d dimensions of operand %d", len(l), len(t.Dims), i)
 		}
 		for d, c := range l {
 			if old, ok := sizes[c]; !ok || old == 1 {
 				sizes[c] = t.Dims[d]
 			} else if t.Dims[d] != old && t.Dims[d] != 1 {
-				try.Failf("a label has sizes %d and %d", old, t.Dims[d])
+				try.Failf("a label of the equation stands for sizes %d and %d", old, t.Dims[d])
 			}
 		}
 		labels = append(labels, l)
@@ -61,7 +61,7 @@ func expanded(term string, rank, ellipsis int) []byte {
 	before, after, dots := strings.Cut(term, "...")
 	for _, c := range before + after {
 		if !(c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z') {
-			try.Failf("the equation has a label that is no letter")
+			try.Failf("the equation has a label that is not a letter")
 		}
 	}
 	out := []byte(before)
@@ -100,7 +100,7 @@ func (e *Evaluator) contract(
 	typ pb.DataType, args []*Tensor, labels [][]byte, result []byte, sizes map[byte]int,
 ) *Tensor {
 	if len(result) > pb.MaxRank {
-		try.Failf("more than %d dimensions", pb.MaxRank)
+		try.Failf("the result would have more than %d dimensions", pb.MaxRank)
 	}
 	try.Check(e.Budget.Charge(8 * int64(len(args)) * int64(len(sizes))))
 	order := slices.Clone(result)

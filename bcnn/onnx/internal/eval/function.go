@@ -35,7 +35,7 @@ func (e *Evaluator) Map(t *Tensor, typ pb.DataType, f func(x float64) float64) *
 func (e *Evaluator) PRelu(t, slope *Tensor) *Tensor {
 	dims := try.Value(Broadcast(t.Dims, slope.Dims))
 	if t.Type != slope.Type || t.HasBatch() || slope.HasBatch() || !slices.Equal(dims, t.Dims) {
-		try.Failf("a slope of %v %v for %v %v", slope.Type, slope.Dims, t.Type, t.Dims)
+		try.Failf("a slope of %v and shape %v does not fit %v and shape %v", slope.Type, slope.Dims, t.Type, t.Dims)
 	}
 	return e.pointwise(t.Type, []*Tensor{t, slope}, func(out *Tensor, i int, at []int) {
 		x := t.At(at[0])
@@ -53,7 +53,7 @@ func (e *Evaluator) PRelu(t, slope *Tensor) *Tensor {
 // elsewhere.
 func (e *Evaluator) Softmax(t *Tensor, axis int, op string) *Tensor {
 	if !t.Type.Real() || t.HasBatch() {
-		try.Failf("%s of %v", op, t.Type)
+		try.Failf("%s of %v is not supported, only of floating-point numbers", op, t.Type)
 	}
 	out := e.NewTensor(t.Type, t.Dims)
 	size, inner := t.Dims[axis], strides(t.Dims)[axis]
@@ -96,7 +96,7 @@ func (e *Evaluator) Softmax(t *Tensor, axis int, op string) *Tensor {
 func (e *Evaluator) LpNormalization(t *Tensor, axis int, p int64) *Tensor {
 	op := map[int64]string{1: "ReduceL1", 2: "ReduceL2"}[p]
 	if op == "" || !t.Type.Real() {
-		try.Failf("the norm of order %d of %v is not supported", p, t.Type)
+		try.Failf("the norm of order %d of %v is not supported, only p = 1 and p = 2 of floating-point numbers", p, t.Type)
 	}
 	norm := e.Reduce(op, t, []int{axis})
 	return e.pointwise(t.Type, []*Tensor{t, norm}, func(out *Tensor, i int, at []int) {

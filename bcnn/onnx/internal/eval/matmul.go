@@ -13,7 +13,7 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	na, nb := len(a.Dims), len(b.Dims)
 	typ := a.Type.Real() || a.Type == pb.Int64 || a.Type == pb.Int32
 	if na == 0 || nb == 0 || max(na, nb) > pb.MaxRank-2 || a.Type != b.Type || !typ {
-		try.Failf("the product of constants of %v %v and %v %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
+		try.Failf("the product of constants of %v and shape %v and of %v and shape %v is not supported", a.Type, a.Dims, b.Type, b.Dims)
 	}
 	if a.HasBatch() || b.HasBatch() {
 		try.Fail(errBatch)
@@ -28,7 +28,7 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	la, lb := len(left.Dims), len(right.Dims)
 	rows, k, cols := left.Dims[la-2], left.Dims[la-1], right.Dims[lb-1]
 	if right.Dims[lb-2] != k {
-		try.Failf("the product of constants of dimensions %v and %v", a.Dims, b.Dims)
+		try.Failf("constants of shapes %v and %v cannot be multiplied as matrices", a.Dims, b.Dims)
 	}
 	outer := try.Value(Broadcast(left.Dims[:la-2], right.Dims[:lb-2]))
 	out := e.NewTensor(a.Type, slices.Concat(outer, []int{rows, cols}))

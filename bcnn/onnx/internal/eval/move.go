@@ -22,7 +22,7 @@ func Broadcast(a, b []int) ([]int, error) {
 		case *o == 1:
 			*o = n
 		case n != 1 && n != *o:
-			return nil, fmt.Errorf("dimensions %v and %v do not fit together", a, b)
+			return nil, fmt.Errorf("shapes %v and %v cannot be broadcast together", a, b)
 		}
 	}
 	return out, nil
@@ -127,7 +127,7 @@ func join(dims []int, operands [][]int) (fewer []int, strides [][]int) {
 // like allocates a tensor of the type of t. If marked is set, it has marks for the batch size.
 func (e *Evaluator) like(t *Tensor, marked bool, dims []int) *Tensor {
 	if len(dims) > pb.MaxRank {
-		try.Failf("more than %d dimensions", pb.MaxRank)
+		try.Failf("the result would have more than %d dimensions", pb.MaxRank)
 	}
 	if t.Sized() {
 		try.Fail(errBatch)
@@ -213,7 +213,7 @@ func (e *Evaluator) Tile(t *Tensor, repeats []int) *Tensor {
 	var each, steps []int // two dimensions for each: the copy, and the position in it
 	for i, n := range t.Dims {
 		if dims[i] = n * repeats[i]; dims[i] > pb.MaxSize { // of two numbers up to MaxSize
-			try.Failf("more than %d values along dimension %d", pb.MaxSize, i)
+			try.Failf("the result would have more than %d values along dimension %d", pb.MaxSize, i)
 		}
 		each, steps = append(each, repeats[i], n), append(steps, 0, from[i])
 	}
@@ -232,15 +232,15 @@ func (e *Evaluator) Concat(parts []*Tensor, axis int) *Tensor {
 	var filled []*Tensor // those with values
 	for _, t := range parts {
 		if t.Type != first.Type || len(t.Dims) != len(dims) {
-			try.Failf("tensors of different types or numbers of dimensions")
+			try.Failf("the tensors must have the same type and number of dimensions")
 		}
 		for i, d := range t.Dims {
 			if i != axis && d != dims[i] {
-				try.Failf("dimensions %v and %v", t.Dims, first.Dims)
+				try.Failf("tensors of shapes %v and %v cannot be joined", t.Dims, first.Dims)
 			}
 		}
 		if dims[axis] += t.Dims[axis]; dims[axis] > pb.MaxSize {
-			try.Failf("more than %d values along dimension %d", pb.MaxSize, axis)
+			try.Failf("the result would have more than %d values along dimension %d", pb.MaxSize, axis)
 		}
 		marked = marked || t.HasBatch()
 		if t.Len() > 0 {
@@ -273,7 +273,7 @@ func (e *Evaluator) Gather(t, indices *Tensor, axis int) *Tensor {
 		}
 	}))
 	if wrong >= 0 {
-		try.Failf("index %d of %d", list[wrong], size)
+		try.Failf("index %d lies outside a dimension of %d", list[wrong], size)
 	}
 	dims := slices.Concat(t.Dims[:axis], indices.Dims, t.Dims[axis+1:])
 	out := e.like(t, t.HasBatch(), dims)

@@ -92,7 +92,7 @@ var BinaryOps = map[string]func(x, y float64) float64{
 	},
 }
 
-var errBatch = errors.New("it computes with the batch size")
+var errBatch = errors.New("its result depends on the batch size, which is not supported here")
 
 func truth(b bool) float64 {
 	if b {
@@ -142,7 +142,7 @@ func (e *Evaluator) Unary(op string) PointFunc {
 		case a.HasBatch():
 			try.Fail(errBatch)
 		case (op == "Not") != (a.Type == pb.Bool):
-			try.Failf("%s of %v", op, a.Type)
+			try.Failf("%s of %v is not supported", op, a.Type)
 		}
 		out := e.NewTensor(a.Type, a.Dims)
 		e.chargeOp(op, out.Len())
@@ -165,7 +165,7 @@ func (e *Evaluator) Binary(op string) PointFunc {
 		case (a.HasBatch() || b.HasBatch()) && op != "Equal":
 			try.Fail(errBatch)
 		case a.Type != b.Type && op != "Pow":
-			try.Failf("operands of %v and %v", a.Type, b.Type)
+			try.Failf("its operands are %v and %v, which must be of one type", a.Type, b.Type)
 		case Logical(op):
 			typ = pb.Bool
 		case !typ.Real() && typ != pb.Int64 && typ != pb.Int32 && op != "Max" && op != "Min":
@@ -226,7 +226,7 @@ func (e *Evaluator) pointwise(typ pb.DataType, args []*Tensor, f func(out *Tenso
 func (e *Evaluator) Where(args []*Tensor) *Tensor {
 	c, a, b := args[0], args[1], args[2]
 	if c.Type != pb.Bool || a.Type != b.Type {
-		try.Failf("operands of %v, %v and %v", c.Type, a.Type, b.Type)
+		try.Failf("its inputs are %v, %v and %v, want a BOOL and two of one type", c.Type, a.Type, b.Type)
 	}
 	marked := a.HasBatch() || b.HasBatch()
 	out := e.pointwise(a.Type, args, func(out *Tensor, i int, at []int) {
@@ -258,7 +258,7 @@ func (e *Evaluator) Cast(to pb.DataType) PointFunc {
 		case pb.Float, pb.Double, pb.Float16, pb.BFloat16, pb.Bool,
 			pb.Int64, pb.Int32, pb.Int16, pb.Int8, pb.Uint32, pb.Uint16, pb.Uint8:
 		default:
-			try.Failf("conversion to %v is not supported", to)
+			try.Failf("Cast to %v is not supported", to)
 		}
 		integers := !to.Real() && to != pb.Bool
 		if a.HasBatch() && (!integers || to.Size() < 4) {

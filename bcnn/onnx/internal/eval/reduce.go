@@ -54,7 +54,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	}
 	extreme := op == "ReduceMax" || op == "ReduceMin"
 	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 && !extreme {
-		try.Failf("%s of %v", op, t.Type)
+		try.Failf("%s of %v is not supported", op, t.Type)
 	}
 	if op == "ReduceLogSumExp" {
 		return e.logSumExp(t, axes)
@@ -67,7 +67,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 	}
 	out := e.NewTensor(t.Type, dims)
 	if n == 0 && out.Len() > 0 && op != "ReduceSum" && op != "ReduceProd" && op != "ReduceL1" && op != "ReduceL2" && op != "ReduceSumSquare" {
-		try.Failf("it reduces no values")
+		try.Failf("there are no values to reduce")
 	}
 	try.Check(e.Budget.Charge(8*int64(out.Len()) + lookUnits*int64(t.Len())))
 	sums := make([]float64, out.Len())
@@ -101,7 +101,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 // logSumExp returns log Σ e^x. It subtracts the largest x first, since e^x may be infinite.
 func (e *Evaluator) logSumExp(t *Tensor, axes []int) *Tensor {
 	if !t.Type.Real() {
-		try.Failf("ReduceLogSumExp of %v", t.Type)
+		try.Failf("ReduceLogSumExp of %v is not supported, only of floating-point numbers", t.Type)
 	}
 	most := e.Reduce("ReduceMax", t, axes)
 	try.Check(e.Budget.Loop(most.Len(), func(lo, hi int) {
@@ -126,7 +126,7 @@ func (e *Evaluator) Range(start, limit, delta *Tensor) *Tensor {
 	first, step := start.At(0), delta.At(0)
 	n := math.Ceil((limit.At(0) - first) / step)
 	if !(math.Abs(n) <= pb.MaxSize) || step == 0 {
-		try.Failf("%v values", n)
+		try.Failf("it would have %v values: delta must not be 0, and the range not too large", n)
 	}
 	out := e.NewTensor(start.Type, []int{int(max(n, 0))})
 	try.Check(e.Budget.Loop(out.Len(), func(lo, hi int) {

@@ -11,7 +11,7 @@ import (
 // Position returns an index into a dimension. Negative ones count from the end.
 func Position(v int64, size int) int {
 	if v < int64(-size) || v >= int64(size) {
-		try.Failf("index %d of %d", v, size)
+		try.Failf("index %d lies outside a dimension of %d", v, size)
 	}
 	if v < 0 {
 		v += int64(size)
@@ -58,7 +58,7 @@ func checkReduction(how string, typ pb.DataType) {
 	case "none":
 	case "add", "mul", "max", "min":
 		if typ == pb.Bool {
-			try.Failf("reduction %s of %v", how, typ)
+			try.Failf("reduction %s of %v is not supported", how, typ)
 		}
 	default:
 		try.Failf("reduction %s is not supported", text.Quote(how))
@@ -71,12 +71,12 @@ func (e *Evaluator) ScatterND(t, indices, updates *Tensor, how string) *Tensor {
 	checkReduction(how, t.Type)
 	list := try.Value(indices.Integers())
 	if len(indices.Dims) == 0 || updates.Type != t.Type || updates.HasBatch() {
-		try.Failf("indices without dimensions, or updates of another type")
+		try.Failf("the indices must have dimensions, and the updates the type of the data")
 	}
 	last := len(indices.Dims) - 1
 	k := indices.Dims[last]
 	if k < 1 || k > len(t.Dims) || !slices.Equal(updates.Dims, slices.Concat(indices.Dims[:last], t.Dims[k:])) {
-		try.Failf("updates %v at indices %v of %v", updates.Dims, indices.Dims, t.Dims)
+		try.Failf("updates of shape %v and indices of shape %v do not fit data of shape %v", updates.Dims, indices.Dims, t.Dims)
 	}
 	try.Check(e.Budget.Charge(lookUnits * int64(len(list))))
 	out := e.clone(t)
@@ -105,11 +105,11 @@ func (e *Evaluator) ScatterND(t, indices, updates *Tensor, how string) *Tensor {
 func (e *Evaluator) alongAxis(t, indices *Tensor, axis int, f func(i, at int)) {
 	list := try.Value(indices.Integers())
 	if len(indices.Dims) != len(t.Dims) {
-		try.Failf("indices %v of %v", indices.Dims, t.Dims)
+		try.Failf("indices of shape %v do not fit data of shape %v", indices.Dims, t.Dims)
 	}
 	for d, size := range indices.Dims {
 		if d != axis && size > t.Dims[d] {
-			try.Failf("indices %v of %v", indices.Dims, t.Dims)
+			try.Failf("indices of shape %v do not fit data of shape %v", indices.Dims, t.Dims)
 		}
 	}
 	steps := strides(t.Dims)
@@ -135,7 +135,7 @@ func (e *Evaluator) GatherElements(t, indices *Tensor, axis int) *Tensor {
 func (e *Evaluator) ScatterElements(t, indices, updates *Tensor, axis int, how string) *Tensor {
 	checkReduction(how, t.Type)
 	if updates.Type != t.Type || updates.HasBatch() || !slices.Equal(updates.Dims, indices.Dims) {
-		try.Failf("updates %v at indices %v of %v", updates.Dims, indices.Dims, t.Dims)
+		try.Failf("updates of shape %v and indices of shape %v do not fit data of shape %v", updates.Dims, indices.Dims, t.Dims)
 	}
 	out := e.clone(t)
 	e.alongAxis(t, indices, axis, func(i, at int) { out.combine(how, at, updates, i) })
@@ -161,7 +161,7 @@ func (e *Evaluator) CumSum(t *Tensor, axis int, exclusive, reverse bool) *Tensor
 		try.Fail(errBatch)
 	}
 	if !t.Type.Real() && t.Type != pb.Int64 && t.Type != pb.Int32 {
-		try.Failf("CumSum of %v", t.Type)
+		try.Failf("CumSum of %v is not supported", t.Type)
 	}
 	out := e.NewTensor(t.Type, t.Dims)
 	if out.Len() == 0 {

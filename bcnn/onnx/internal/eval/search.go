@@ -52,7 +52,7 @@ func (e *Evaluator) NonZero(t *Tensor) *Tensor {
 // than the axis.
 func (e *Evaluator) Compress(t, condition *Tensor, axis int) *Tensor {
 	if len(condition.Dims) != 1 || condition.Type != pb.Bool || condition.Len() > t.Dims[axis] {
-		try.Failf("a condition of %v %v for a dimension of %d", condition.Type, condition.Dims, t.Dims[axis])
+		try.Failf("its condition is %v of shape %v, want a list of at most %d BOOL", condition.Type, condition.Dims, t.Dims[axis])
 	}
 	at := e.truths(condition)
 	indices := e.NewTensor(pb.Int64, []int{len(at)})
@@ -148,11 +148,11 @@ func (e *Evaluator) GatherND(t, indices *Tensor, batch int) *Tensor {
 	}
 	if rank == 0 || batch < 0 || batch >= rank || batch > len(t.Dims) ||
 		!slices.Equal(t.Dims[:batch], indices.Dims[:batch]) {
-		try.Failf("indices %v of %v with batch_dims %d", indices.Dims, t.Dims, batch)
+		try.Failf("indices of shape %v do not fit data of shape %v with batch_dims %d", indices.Dims, t.Dims, batch)
 	}
 	k := indices.Dims[rank-1]
 	if k < 1 || batch+k > len(t.Dims) {
-		try.Failf("indices %v of %v with batch_dims %d", indices.Dims, t.Dims, batch)
+		try.Failf("indices of shape %v do not fit data of shape %v with batch_dims %d", indices.Dims, t.Dims, batch)
 	}
 	out := e.like(t, false, slices.Concat(indices.Dims[:rank-1], t.Dims[batch+k:]))
 	each := strides(t.Dims)

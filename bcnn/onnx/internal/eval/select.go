@@ -17,7 +17,7 @@ func (e *Evaluator) TopK(t *Tensor, axis, k int, smallest, last bool) (values, p
 	}
 	size := t.Dims[axis]
 	if k < 0 || k > size {
-		try.Failf("the %d largest of %d values", k, size)
+		try.Failf("the %d largest of %d values do not exist", k, size)
 	}
 	dims := slices.Clone(t.Dims)
 	dims[axis] = k
@@ -61,7 +61,7 @@ func (e *Evaluator) OneHot(indices, depth, values *Tensor, axis int) *Tensor {
 	case depth.Len() != 1 || !(depth.At(0) >= 1 && depth.At(0) <= pb.MaxSize):
 		try.Failf("the depth must be one positive number")
 	case values.Len() != 2:
-		try.Failf("%d values, want 2", values.Len())
+		try.Failf("values has %d numbers, want 2: off and on", values.Len())
 	}
 	size := int(depth.At(0))
 	out := e.NewTensor(values.Type, slices.Insert(slices.Clone(indices.Dims), axis, size))

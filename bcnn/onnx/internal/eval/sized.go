@@ -83,7 +83,7 @@ func (e *Evaluator) SizedBinary(op string, a, b *Tensor) *Tensor {
 		known = known && a.Power == b.Power
 	}
 	if a.Type != b.Type && op != "Pow" {
-		try.Failf("operands of %v and %v", a.Type, b.Type)
+		try.Failf("its operands are %v and %v, which must be of one type", a.Type, b.Type)
 	}
 	f := BinaryOps[op]
 	out := e.pointwise(a.Type, []*Tensor{a, b}, func(out *Tensor, i int, at []int) {

@@ -90,7 +90,7 @@ func (t *Tensor) HasBatch() bool { return t.Batch != nil || t.Sized() }
 // Integers returns the values of an integer tensor. It fails if they depend on the batch size.
 func (t *Tensor) Integers() ([]int64, error) {
 	if t.Type.Real() || t.HasBatch() {
-		return nil, fmt.Errorf("a constant of %v, want integers that do not depend on the batch size", t.Type)
+		return nil, fmt.Errorf("a constant is %v, want integers that do not depend on the batch size", t.Type)
 	}
 	return t.I64, nil
 }
@@ -141,7 +141,7 @@ func Count(dims []int) (int, error) {
 	n := int64(1)
 	for _, d := range dims {
 		if d < 0 || d > pb.MaxSize {
-			return 0, fmt.Errorf("dimensions %v", dims)
+			return 0, fmt.Errorf("dimensions %v are negative or too large", dims)
 		}
 		if n *= int64(d); n > pb.MaxSize {
 			return 0, fmt.Errorf("dimensions %v have more than %d values", dims, pb.MaxSize)

@@ -31,7 +31,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	dims := make([]int, len(p.Dims))
 	for i, d := range p.Dims {
 		if d < 0 || d > pb.MaxSize {
-			return nil, fmt.Errorf("dimensions %v", p.Dims)
+			return nil, fmt.Errorf("dimensions %v are negative or too large", p.Dims)
 		}
 		dims[i] = int(d)
 	}
@@ -62,7 +62,7 @@ func (e *Evaluator) unpack(p *pb.Tensor) (*Tensor, error) {
 	} else if count, err := e.countVarints(p.Varints); err != nil {
 		return nil, err
 	} else if count != n {
-		return nil, fmt.Errorf("%d values for dimensions %v", count, dims)
+		return nil, fmt.Errorf("it has %d values for dimensions %v", count, dims)
 	}
 	t, err := try.Do(func() *Tensor { return e.NewTensor(p.Type, dims) })
 	if err != nil {
@@ -180,7 +180,7 @@ func float16(h uint16) float32 {
 // externalData reads the data of a tensor from another file.
 func (e *Evaluator) externalData(where *pb.External, size int64) ([]byte, error) {
 	if where.Location == "" {
-		return nil, errors.New("its data is in another file, which is not named")
+		return nil, errors.New("its data is in another file, whose name is missing")
 	}
 	number := func(key, s string, fallback int64) (int64, error) {
 		if s == "" {
@@ -188,7 +188,7 @@ func (e *Evaluator) externalData(where *pb.External, size int64) ([]byte, error)
 		}
 		v, err := strconv.ParseInt(s, 10, 64)
 		if err != nil || v < 0 {
-			return 0, fmt.Errorf("external data: %s is %s", key, text.Quote(s))
+			return 0, fmt.Errorf("external data: %s is %s, want a number of bytes", key, text.Quote(s))
 		}
 		return v, nil
 	}
@@ -201,7 +201,7 @@ func (e *Evaluator) externalData(where *pb.External, size int64) ([]byte, error)
 		return nil, err
 	}
 	if length != size {
-		return nil, fmt.Errorf("external data: length %d, want %d", length, size)
+		return nil, fmt.Errorf("external data: length is %d, want %d", length, size)
 	}
 	data, err := e.External(where.Location, offset, size)
 	if err != nil {

@@ -20,7 +20,7 @@ func (w Window) out(dims []int) []int {
 	for d, size := range dims {
 		room := size + w.Begin[d] + w.End[d] - (w.Size[d]-1)*w.Dilation[d] - 1
 		if room < 0 || size == 0 {
-			try.Failf("a window of %v does not fit into %v", w.Size, dims)
+			try.Failf("a window of %v is larger than its padded input, %v without the padding", w.Size, dims)
 		}
 		out[d] = room/w.Stride[d] + 1
 	}
@@ -63,12 +63,12 @@ func product(dims []int) int {
 func (e *Evaluator) Conv(x, w, bias *Tensor, groups int, win Window) *Tensor {
 	if x.HasBatch() || w.HasBatch() || x.Type != w.Type || !x.Type.Real() ||
 		len(x.Dims) != len(w.Dims) || len(x.Dims) < 3 {
-		try.Failf("a convolution of constants of %v %v and %v %v", x.Type, x.Dims, w.Type, w.Dims)
+		try.Failf("constants of %v and shape %v and of %v and shape %v cannot be convolved", x.Type, x.Dims, w.Type, w.Dims)
 	}
 	channels, filters, each := x.Dims[1], w.Dims[0], w.Dims[1]
 	if groups < 1 || each*groups != channels || filters%groups != 0 ||
 		bias != nil && (bias.Type != x.Type || bias.Len() != filters) {
-		try.Failf("%d groups of %d channels and %d filters", groups, channels, filters)
+		try.Failf("%d groups do not fit %d channels and %d filters, or the bias does not fit", groups, channels, filters)
 	}
 	pixels := x.Dims[2:]
 	to := win.out(pixels)
@@ -109,7 +109,7 @@ func (e *Evaluator) Conv(x, w, bias *Tensor, groups int, win Window) *Tensor {
 // inside or, if all is set, with the zeros of the padding.
 func (e *Evaluator) Pool(x *Tensor, win Window, largest, all bool) *Tensor {
 	if x.HasBatch() || !x.Type.Real() && !largest || len(x.Dims) < 3 {
-		try.Failf("a pool of a constant of %v %v", x.Type, x.Dims)
+		try.Failf("a constant of %v and shape %v cannot be pooled", x.Type, x.Dims)
 	}
 	pixels := x.Dims[2:]
 	to := win.out(pixels)
@@ -132,7 +132,7 @@ func (e *Evaluator) Pool(x *Tensor, win Window, largest, all bool) *Tensor {
 			})
 			switch {
 			case largest && n == 0:
-				try.Failf("a window without values")
+				try.Failf("a window lies in the padding alone, so that it has no largest value")
 			case !largest && all:
 				sum /= float64(size)
 			case !largest && n > 0:

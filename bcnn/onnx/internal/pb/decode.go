@@ -25,7 +25,7 @@ func Decode(data []byte, b *budget.Budget) (*Model, error) {
 			return f.text(&m.Producer)
 		case 7:
 			if m.Graph != nil {
-				return errors.New("two graphs")
+				return errors.New("it has two graphs")
 			}
 			m.Graph = &Graph{Initializers: map[string]*Tensor{}}
 			return f.message(func(f field) error { return d.graphField(m.Graph, f) })
@@ -95,7 +95,7 @@ func (d *decoder) graphField(g *Graph, f field) error {
 			return err
 		}
 		if g.Initializers[t.Name] != nil {
-			return fmt.Errorf("two initialisers %s", text.Quote(t.Name))
+			return fmt.Errorf("two initialisers are called %s", text.Quote(t.Name))
 		}
 		g.Initializers[t.Name] = t
 	case 11, 12:
@@ -143,7 +143,7 @@ func (d *decoder) valueInfo(f field) (ValueInfo, error) {
 			return nil
 		}
 		if len(v.Dims) == MaxRank {
-			return fmt.Errorf("more than %d dimensions", MaxRank)
+			return fmt.Errorf("it has more than %d dimensions", MaxRank)
 		}
 		if err := d.budget.Charge(dimUnits); err != nil {
 			return err
@@ -269,10 +269,10 @@ func (d *decoder) tensor(f field) (*Tensor, error) {
 		switch f.num {
 		case 1:
 			if len(f.data) > 10*MaxRank {
-				return fmt.Errorf("more than %d dimensions", MaxRank)
+				return fmt.Errorf("it has more than %d dimensions", MaxRank)
 			}
 			if err = f.integers(&t.Dims); err == nil && len(t.Dims) > MaxRank {
-				return fmt.Errorf("more than %d dimensions", MaxRank)
+				return fmt.Errorf("it has more than %d dimensions", MaxRank)
 			}
 		case 2:
 			var typ int64
@@ -311,7 +311,7 @@ func (d *decoder) tensor(f field) (*Tensor, error) {
 func (d *decoder) external(to *External, f field) error {
 	key, value, err := d.entry(f)
 	if err == nil && len(value) > maxName {
-		err = fmt.Errorf("external data: an entry of %d bytes", len(value))
+		err = fmt.Errorf("external data: an entry has %d bytes, which is too long", len(value))
 	}
 	if err != nil {
 		return err

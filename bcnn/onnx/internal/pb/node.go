@@ -54,7 +54,7 @@ func (n *Node) Attr(name string, typ int64) (*Attribute, error) {
 	for _, a := range n.Attrs {
 		if a.Name == name {
 			if a.Type != 0 && a.Type != typ {
-				return nil, fmt.Errorf("attribute %q has type %d, want %d", name, a.Type, typ)
+				return nil, fmt.Errorf("attribute %q has type %d of AttributeProto, want %d", name, a.Type, typ)
 			}
 			return a, nil
 		}
@@ -134,7 +134,7 @@ func (n *Node) Sizes(name string, want int, fallback int) []int {
 	}
 	for i, v := range list {
 		if v < 0 || v > MaxSize {
-			try.Failf("attribute %q is %v", name, list)
+			try.Failf("attribute %q has a number that is negative or too large: %v", name, list)
 		}
 		out[i] = int(v)
 	}

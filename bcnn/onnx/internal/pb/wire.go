@@ -154,7 +154,7 @@ func fields(work *budget.Budget, b []byte, f func(field) error) error {
 		case protowire.BytesType:
 			v.data, n = protowire.ConsumeBytes(b)
 		default: // the only ones whose end must be searched for
-			return errors.New("ONNX has no groups")
+			return errors.New("it has protobuf groups, which ONNX does not use")
 		}
 		if n < 0 {
 			return protowire.ParseError(n)

@@ -206,7 +206,7 @@ func (v View) Reshape(dims []int) (View, error) {
 		var atoms []Atom
 		for need > 1 {
 			if len(queue) == 0 {
-				return nil, errors.New("the number of values changes")
+				return nil, errors.New("the new shape has another number of values")
 			}
 			a := queue[0]
 			switch {
@@ -220,7 +220,7 @@ func (v View) Reshape(dims []int) (View, error) {
 				queue = append([]Atom{{a.Axis, a.Stride, rest}}, queue[1:]...)
 				need = 1
 			default:
-				return nil, errors.New("it cuts through rows, columns or channels")
+				return nil, errors.New("the new shape splits the height, the width or the channels at a place that is no factor of their size")
 			}
 		}
 		out = append(out, Merge(atoms))

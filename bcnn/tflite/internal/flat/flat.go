@@ -23,7 +23,7 @@ func New(data []byte, name string) (*Buffer, Table) {
 	b := &Buffer{data: data[:min(len(data), math.MaxInt32)]}
 	root := Table{b: b, name: name, index: -1}
 	if len(b.data) < 2*flatbuffers.SizeUOffsetT {
-		root.fail("it has %d bytes", len(data))
+		root.fail("it has only %d bytes", len(data))
 		return b, root
 	}
 	return b, root.at(int64(flatbuffers.GetUOffsetT(b.data)))
@@ -169,7 +169,7 @@ func (t Table) vector(slot int, size int64) []byte {
 	n := int64(flatbuffers.GetUOffsetT(t.b.data[pos:]))
 	pos += flatbuffers.SizeUOffsetT
 	if !t.b.inside(pos, n*size) {
-		t.fail("the vector of field %d has %d elements, more than the file", slot, n)
+		t.fail("the vector of field %d has %d elements, more than fit into the file", slot, n)
 		return nil
 	}
 	return t.b.data[pos : pos+n*size]

@@ -24,7 +24,7 @@ const (
 	flexBool         = 26
 )
 
-var errFlex = errors.New("the FlexBuffer contradicts itself")
+var errFlex = errors.New("the custom options are not a valid FlexBuffer")
 
 // flex is a FlexBuffer: values of 1, 2, 4 or 8 bytes that refer backwards to others.
 type flex []byte
@@ -62,12 +62,12 @@ func (f flex) length(pos, width int) (int, error) {
 func ReadMap(data []byte) (Map, error) {
 	f := flex(data)
 	if len(f) < 3 {
-		return nil, fmt.Errorf("a FlexBuffer of %d bytes", len(f))
+		return nil, fmt.Errorf("the custom options have %d bytes, too few for a FlexBuffer", len(f))
 	}
 	// The end: the value of the root, its type, and its width.
 	width := int(f[len(f)-1])
 	if f[len(f)-2]>>2 != flexMap {
-		return nil, errors.New("the FlexBuffer is not a map")
+		return nil, errors.New("the custom options are a FlexBuffer, but not a map")
 	}
 	values, err := f.back(len(f)-2-width, width)
 	if err != nil {
@@ -92,7 +92,7 @@ func ReadMap(data []byte) (Map, error) {
 		return nil, errFlex
 	}
 	if n > maxKeys {
-		return nil, fmt.Errorf("a map of %d entries, at most %d are expected", n, maxKeys)
+		return nil, fmt.Errorf("the custom options have %d entries, at most %d are expected", n, maxKeys)
 	}
 	out := make(Map, n)
 	for i := range n {
@@ -130,7 +130,7 @@ func ReadMap(data []byte) (Map, error) {
 			out[string(key)] = int64(v<<shift) >> shift
 		default:
 			if int64(v) < 0 {
-				return nil, fmt.Errorf("%q is %d", key, v)
+				return nil, fmt.Errorf("option %q is %d, which is too large", key, v)
 			}
 			out[string(key)] = int64(v)
 		}

@@ -163,7 +163,7 @@ func (m *Model) graph(t flat.Table, most int) (*Graph, error) {
 	g.Tensors = g.tensors.Len()
 	operators := t.Tables(3, "operator")
 	if operators.Len() > most {
-		return nil, fmt.Errorf("it has %d operators, at most %d are allowed", operators.Len(), most)
+		return nil, fmt.Errorf("it has %d operators, at most %d are allowed; Limits.Layers allows more", operators.Len(), most)
 	}
 	var err error
 	if g.Inputs, err = m.indices(t.Int32s(1), g.Tensors, false); err != nil {
@@ -198,7 +198,7 @@ func (m *Model) indices(list flat.Int32s, tensors int, optional bool) ([]int, er
 	for i := range out {
 		k := int(list.At(i))
 		if k >= tensors || k < -1 || k < 0 && !optional {
-			return nil, fmt.Errorf("there is no tensor %d among %d", k, tensors)
+			return nil, fmt.Errorf("there is no tensor %d, the sub-graph has %d tensors", k, tensors)
 		}
 		out[i] = k
 	}
@@ -269,7 +269,7 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 	}
 	t := &Tensor{Index: index, Name: text.Escape(string(name)), Type: Type(table.Uint8(1, 0))}
 	if shape.Len() > maxRank {
-		return nil, fmt.Errorf("it has %d dimensions, at most %d are known", shape.Len(), maxRank)
+		return nil, fmt.Errorf("it has %d dimensions, at most %d are supported", shape.Len(), maxRank)
 	}
 	values := 1
 	for i := range shape.Len() {
@@ -277,7 +277,7 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 		open := signature.Len() == shape.Len() && signature.At(i) < 0
 		switch {
 		case d < 1 || d > MaxSize || values > MaxSize/d:
-			return nil, fmt.Errorf("a dimension of %d", d)
+			return nil, fmt.Errorf("it has a dimension of %d, which is not positive, or too large", d)
 		}
 		values *= d
 		t.Dims, t.Dynamic = append(t.Dims, d), append(t.Dynamic, open)
@@ -293,7 +293,7 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 		return t, err
 	}
 	if size := t.Type.bytes(); size > 0 && len(t.Data) != values*size {
-		return nil, fmt.Errorf("%d bytes of data for %d values of %v", len(t.Data), values, t.Type)
+		return nil, fmt.Errorf("it has %d bytes of data, which do not fit %d values of %v", len(t.Data), values, t.Type)
 	}
 	return t, nil
 }
@@ -301,7 +301,7 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 func (m *Model) quantization(t *Tensor, q flat.Table) error {
 	scale, zero := q.Float32s(2), q.Int64s(3)
 	if zero.Len() != scale.Len() && zero.Len() != 0 {
-		return fmt.Errorf("it has %d scales and %d zero points", scale.Len(), zero.Len())
+		return fmt.Errorf("it has %d scales and %d zero points, want as many of both", scale.Len(), zero.Len())
 	}
 	t.Axis = int(q.Int32(6, 0))
 	if err := m.budget.Charge(2 * elementUnits * int64(scale.Len())); err != nil {
@@ -382,7 +382,7 @@ func (t *Tensor) dequantize() (func(i int) float32, error) {
 	per := 1 // values with one scale in a row
 	if n := len(t.Scale); n > 1 {
 		if t.Axis < 0 || t.Axis >= len(t.Dims) || t.Dims[t.Axis] != n {
-			return nil, fmt.Errorf("%d scales for dimension %d of %v", n, t.Axis, t.Dims)
+			return nil, fmt.Errorf("its %d scales do not fit dimension %d of %v", n, t.Axis, t.Dims)
 		}
 		for _, d := range t.Dims[t.Axis+1:] {
 			per *= d
