@@ -56,7 +56,7 @@ func TestTiny(t *testing.T) {
 		})
 	}
 	// Kernels of few cases, and those that only other capabilities take.
-	for kind, n := range map[string]int{"wide+gelu/float/": 3, "gelu/float/": 3, "levels/planes/": 3, "levels/from/": 10, "conv/float/": 9, "topk/": 9, "pixels/": 3, "pixels/blocks ": 9, "resample/": 3} {
+	for kind, n := range map[string]int{"wide+gelu/float/": 3, "gelu/float/": 3, "levels/planes/": 3, "levels/from/": 10, "conv/float/": 9, "topk/": 9, "pixels/": 3, "pixels/blocks ": 9, "resample/": 3, "matmul/": 6, "transpose/": 4} {
 		t.Run(strings.TrimRight(kind, "/ "), func(t *testing.T) {
 			some := named(kind, n)
 			require.NotEmpty(t, some)

@@ -312,6 +312,7 @@ func tinyCases(t *testing.T) []parity.Case {
 		"conv/bytes/5x6x3/k3x3/pad2.0.1.3=0/out34/z1/norm", "sigmoid/float/7x3x5", "pixels/padded, spread/bits/5x4x3", "pixels/padded, spread/float/5x4x", "pixels/blocks 1x3/0/bits/3x4x3",
 		"resample/3x6/", "topk/5/false/float/2x3x10", "levels/planes/u2/ternary/pool=overlapping/float/3x5x65", "levels/from/u2/bytes/4x3x65", "levels/u2/ternary/k1/float/6x5x5",
 		"bytes/maxpool2x2/", "bytes/k3/s8/", "bytes/dense/", "table/float/bytes/5x5x3", "table/bits/bytes/6x5x16", "table/bytes/bytes/6x5x16", "min/channels/float/5x4x3",
+		"matmul/3x5/bits/", "matmul/3x5/float/", "transpose/bits/2x33x", "transpose/float/2x33x",
 	} {
 		for _, c := range parity.Cases() {
 			if strings.HasPrefix(c.Name, prefix) {
@@ -328,8 +329,8 @@ func tinyCases(t *testing.T) []parity.Case {
 			}
 		}
 	}
-	if len(cases) != 47 {
-		t.Fatalf("%d cases, want 47", len(cases))
+	if len(cases) != 51 {
+		t.Fatalf("%d cases, want 51", len(cases))
 	}
 	return cases
 }
