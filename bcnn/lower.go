@@ -308,7 +308,7 @@ func (lo *lowering) several(i int, op Op, in []value) (value, error) {
 	case Concat:
 		return lo.move(i, &ConcatStep{}, in, true)
 	case MatMul:
-		return lo.join(i, &MatMulStep{}, in, lo.packed(in) && in[0].levels == nil && in[1].levels == nil, Float32)
+		return lo.join(i, &MatMulStep{}, in, lo.packed(in), Float32)
 	}
 	kind, ok := pairs[op.Kind()]
 	if !ok {

@@ -58,10 +58,7 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		}
 	case *bcnn.AvgPoolStep:
 		e.G.setWindow(op.Window)
-		e.Name, e.Args = "avg_pool_float", []any{s.X, s.Y, s.divisors(op)}
-		if s.In.DType == bcnn.Bits {
-			e.Name = "avg_pool_bits"
-		}
+		e.Name, e.Args = s.named("avg_pool"), []any{s.X, s.Y, s.divisors(op)}
 	case *bcnn.AffineStep:
 		e.G.Scaled, e.G.Activation = flag(op.Scale != nil), int32(op.Activation.Kind)
 		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift, Slope(op.Activation)}
@@ -104,10 +101,7 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		return []Elementwise{s.gather(e, Operand{s.In, s.X}, 0, op.Index)}, nil
 	case *bcnn.PixelsStep:
 		e.G.Kh, e.G.Kw = int32(op.BlockH), int32(op.BlockW)
-		e.Name, e.Args = "pixels_float", []any{s.X, s.Y, slices.Concat(op.Rows, op.Cols, []int32{int32(math.Float32bits(op.Fill))})}
-		if s.In.DType == bcnn.Bits {
-			e.Name = "pixels_bits"
-		}
+		e.Name, e.Args = s.named("pixels"), []any{s.X, s.Y, slices.Concat(op.Rows, op.Cols, []int32{int32(math.Float32bits(op.Fill))})}
 	case *bcnn.ResampleStep:
 		e.G.Kh, e.G.Kw = int32(op.Rows.N), int32(op.Cols.N)
 		e.Name, e.Args = "resample", []any{s.X, s.Y, slices.Concat(op.Rows.Index, op.Cols.Index), slices.Concat(op.Rows.Weight, op.Cols.Weight)}
@@ -115,25 +109,24 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 		e.G.Flip = flag(op.Values)
 		e.Name, e.Args, e.Items = "top_k", []any{s.X, s.Y}, s.Out.Shape.Pixels()
 	case *bcnn.MatMulStep:
-		e.File, e.Name, e.Args = "matmul", "matmul_float", []any{s.X, s.More[0].At, s.Y}
-		if s.In.DType == bcnn.Bits {
-			e.Name = "matmul_bits"
-		}
+		e.File, e.Name, e.Args = "matmul", s.named("matmul"), []any{s.X, s.More[0].At, s.Y}
 		e.Items = num.Product(s.Out.Shape.H, num.CeilDiv(s.Out.Shape.W, MatMulPart), s.Out.Shape.C)
 	case *bcnn.TransposeStep:
-		e.File, e.Name, e.Args = "matmul", "transpose_float", []any{s.X, s.Y}
-		if s.In.DType == bcnn.Bits {
-			e.Name = "transpose_bits"
-		}
+		e.File, e.Name, e.Args = "matmul", s.named("transpose"), []any{s.X, s.Y}
 	case *bcnn.FlattenStep:
-		e.Name, e.Args = "flatten_float", []any{s.X, s.Y}
-		if s.In.DType == bcnn.Bits {
-			e.Name = "flatten_bits"
-		}
+		e.Name, e.Args = s.named("flatten"), []any{s.X, s.Y}
 	default:
 		return nil, bcnn.Unsupported(fmt.Sprintf("operation %T", op))
 	}
 	return []Elementwise{e}, nil
+}
+
+// named is the name of a kernel that there is for bits and for float32 values.
+func (s Step) named(kernel string) string {
+	if s.In.DType == bcnn.Bits {
+		return kernel + "_bits"
+	}
+	return kernel + "_float"
 }
 
 // vectors lets an item make four bytes where n of them are whole words.

@@ -105,11 +105,7 @@ func sums(w bcnn.Weights, taps int, zeros bool, in Set) Set {
 	} else {
 		m.Odd, m.Even = taps%2 == 1, taps%2 == 0
 	}
-	most := m.Most
-	if m.Rounded {
-		most *= 1 + roundings
-	}
-	return Set{Min: -most, Max: most, Often: m, Only: true}
+	return only(m)
 }
 
 // matMul returns the sums of k products of values of two tensors, where all are multiples.
@@ -123,6 +119,11 @@ func matMul(k int, in []Set) Set {
 	if m.Odd, m.Even = k%2 == 1, k%2 == 0; a.Even || b.Even {
 		m.Odd, m.Even = true, true
 	}
+	return only(m)
+}
+
+// only returns sums that are multiples and nothing else, up to the roundings of a sum.
+func only(m Multiples) Set {
 	most := m.Most
 	if m.Rounded {
 		most *= 1 + roundings
