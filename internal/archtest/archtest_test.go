@@ -104,7 +104,7 @@ var allowed = map[string][]string{
 	"cmd":                 {"front", "models", "serve", "vision", "dataset", "pages", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
 	"capi":                {"front", "vision", "arrays", "summary", "bcnn", "reader"},
 	"examples":            {"front", "vision"}, // nothing internal: they are copied
-	"bench":               {"measure", "backend", "backend/all", "bcnn", "bits", "reader"},
+	"bench":               {"internal", "measure", "backend", "backend/all", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"answers":             {"arrays", "bcnn", "reader", "internal"}, // for tests
 	"importfuzz":          {"front", "arrays", "bcnn", "reader", "internal"},

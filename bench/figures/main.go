@@ -1,0 +1,163 @@
+// The command figures writes what engines.json says about the speed of bcnn beside that of
+// other engines: the table of docs/performance.md, and charts. Figures stand in the file by
+// hand, as docs/performance.md tells how they were measured.
+//
+//	go run ./bench/figures
+package main
+
+import (
+	"bytes"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/internal/chart"
+	"github.com/bitcnn/bitcnn/internal/files"
+)
+
+const page = "docs/performance.md"
+
+//go:embed engines.json
+var engines []byte
+
+func main() {
+	written, err := generate(engines, func(name string) ([]byte, error) { return files.ReadAll(name, 1<<20) })
+	for _, name := range slices.Sorted(maps.Keys(written)) {
+		if err == nil {
+			err = files.Replace(name, func(w io.Writer) error {
+				_, err := w.Write(written[name])
+				return err
+			})
+		}
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "figures:", err)
+		os.Exit(1)
+	}
+}
+
+// figures is what the file has.
+type figures struct {
+	Engines []string // columns of the table
+	Rows    []row
+	Notes   []string // each begins with its mark
+	Charts  []struct {
+		File, Title, Machine string
+		Networks             []string
+	}
+}
+
+// row is a network on a machine.
+type row struct {
+	Network, Machine string
+	Ms               map[string]string // milliseconds by engine, with the mark of a note behind a space
+}
+
+// generate returns the files that the figures are in, by name.
+func generate(data []byte, read func(string) ([]byte, error)) (map[string][]byte, error) {
+	var f figures
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(&f); err != nil {
+		return nil, fmt.Errorf("engines.json: %w", err)
+	}
+	text, err := read(page)
+	if err != nil {
+		return nil, err
+	}
+	written := map[string][]byte{}
+	if written[page], err = between(text, f.table()); err != nil {
+		return nil, err
+	}
+	for _, c := range f.Charts {
+		drawn := chart.Chart{Title: c.Title, Axis: "ms"}
+		marks := map[string]bool{}
+		for _, network := range c.Networks {
+			i := slices.IndexFunc(f.Rows, func(r row) bool { return r.Network == network && r.Machine == c.Machine })
+			if i < 0 {
+				return nil, fmt.Errorf("engines.json: no row has %s on %s", network, c.Machine)
+			}
+			panel, err := f.panel(f.Rows[i], marks)
+			if err != nil {
+				return nil, err
+			}
+			drawn.Panels = append(drawn.Panels, panel)
+		}
+		for _, note := range f.Notes {
+			if mark, _, _ := strings.Cut(note, " "); marks[mark] {
+				drawn.Footer = append(drawn.Footer, note)
+			}
+		}
+		var b bytes.Buffer
+		if err := chart.WriteSVG(&b, []chart.Chart{drawn}); err != nil {
+			return nil, err
+		}
+		written[c.File] = b.Bytes()
+	}
+	return written, nil
+}
+
+// panel returns the bars of a row, and adds the marks of its notes.
+func (f *figures) panel(r row, marks map[string]bool) (chart.Panel, error) {
+	panel := chart.Panel{Title: strings.Trim(r.Network, "`")}
+	for _, engine := range f.Engines {
+		figure, ok := r.Ms[engine]
+		if !ok {
+			continue
+		}
+		number, mark, _ := strings.Cut(figure, " ")
+		ms, err := strconv.ParseFloat(number, 64)
+		if err != nil {
+			return panel, fmt.Errorf("engines.json: %s, %s: %q is no number that a bar can show", r.Network, engine, figure)
+		}
+		if mark != "" {
+			marks[mark] = true
+		}
+		kind := "others"
+		if engine == "bcnn" {
+			kind = engine
+		}
+		panel.Bars = append(panel.Bars, chart.Bar{Label: engine, Note: figure, Parts: []chart.Part{{Length: ms, Kind: kind}}})
+	}
+	return panel, nil
+}
+
+// table returns the table in Markdown, with its notes.
+func (f *figures) table() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "| network or layer | machine | %s |\n|---|---%s|\n", strings.Join(f.Engines, " | "), strings.Repeat("|---", len(f.Engines)))
+	for _, r := range f.Rows {
+		fmt.Fprintf(&b, "| %s | %s |", r.Network, r.Machine)
+		for _, engine := range f.Engines {
+			figure := r.Ms[engine]
+			if figure == "" {
+				figure = "–"
+			}
+			fmt.Fprintf(&b, " %s |", figure)
+		}
+		b.WriteByte('\n')
+	}
+	fmt.Fprintf(&b, "\n%s\n", strings.Join(f.Notes, " "))
+	return b.String()
+}
+
+// Lines of the page that the table is between.
+const (
+	first = "<!-- bench/figures/engines.json, by go run ./bench/figures -->\n"
+	last  = "<!-- end -->\n"
+)
+
+func between(text []byte, table string) ([]byte, error) {
+	before, rest, ok := strings.Cut(string(text), first)
+	_, after, ended := strings.Cut(rest, last)
+	if !ok || !ended {
+		return nil, fmt.Errorf("%s has no table between %q and %q", page, first, last)
+	}
+	return []byte(before + first + "\n" + table + "\n" + last + after), nil
+}
