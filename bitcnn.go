@@ -16,6 +16,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // These are the types of package bcnn under their own names, so that most programs
@@ -35,7 +36,7 @@ type (
 	Limits = bcnn.Limits
 
 	// UnsupportedError lists the steps of a model that a device has no kernels for.
-	UnsupportedError = bcnn.UnsupportedError
+	UnsupportedError = plan.UnsupportedError
 
 	// Device describes a device.
 	Device = backend.Info

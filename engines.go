@@ -8,7 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all" // a Session runs on any of them
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
@@ -36,7 +36,7 @@ type engine struct {
 // A device that is no processor has engines of one kind.
 type engines struct {
 	device   *backend.Device
-	plan     *bcnn.Plan
+	plan     *plan.Plan
 	opts     backend.Options
 	levels   []int // threads of the engines of a level; 0 where the device has none
 	observed bool  // run says how long it took
@@ -53,7 +53,7 @@ type engines struct {
 }
 
 // newEngines opens a device and compiles the engine for one caller.
-func newEngines(ctx context.Context, plan *bcnn.Plan, opts Options) (*engines, error) {
+func newEngines(ctx context.Context, plan *plan.Plan, opts Options) (*engines, error) {
 	device, err := backend.Open(opts.Device)
 	if err != nil {
 		return nil, err

@@ -11,9 +11,9 @@ import (
 	"path"
 	"syscall"
 
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
@@ -40,7 +40,7 @@ type LoadOptions struct {
 	// folder of weights leaves open.
 	BinCNN bincnn.Mode
 	// FirstWeights rounds the real weights of layers that read the bytes of an input to
-	// so many bits, 2 to 16, which makes another, faster network: see bcnn.RoundFirst,
+	// so many bits, 2 to 16, which makes another, faster network: see lower.RoundFirst,
 	// which also tells what it changes. 0 keeps them.
 	FirstWeights int
 }
@@ -208,7 +208,7 @@ func (o LoadOptions) finish(ctx context.Context, model *Model) (*Model, error) {
 	if err != nil || o.FirstWeights == 0 {
 		return model, err
 	}
-	rounded, _, err := bcnn.RoundFirst(ctx, model, o.FirstWeights, bcnn.LowerOptions{Limits: o.Limits})
+	rounded, _, err := lower.RoundFirst(ctx, model, o.FirstWeights, lower.Options{Limits: o.Limits})
 	return rounded, err
 }
 

@@ -20,8 +20,10 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 )
 
@@ -273,8 +275,8 @@ func TestNetworkByHand(t *testing.T) {
 	read, err := Read(t.Context(), bytes.NewReader(data), LoadOptions{})
 	require.NoError(t, err)
 	for _, m := range []*Model{read, net} {
-		plan, err := bcnn.Lower(t.Context(), m, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), m, lower.Options{})
 		require.NoError(t, err)
-		require.Equal(t, m == read, bcnn.Summarize(m, plan)[0].Binary)
+		require.Equal(t, m == read, plan.Summarize(m, p)[0].Binary)
 	}
 }

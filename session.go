@@ -8,7 +8,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 )
 
@@ -118,7 +118,7 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	plan, err := bcnn.Lower(ctx, model, bcnn.LowerOptions{Limits: opts.Limits})
+	plan, err := lower.Network(ctx, model, lower.Options{Limits: opts.Limits})
 	if err != nil {
 		return nil, err
 	}

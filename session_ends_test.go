@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -29,7 +30,7 @@ func endsNet() *Model {
 // batches with others.
 func TestSeveralEnds(t *testing.T) {
 	model := endsNet()
-	plan, err := bcnn.Lower(t.Context(), model, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), model, lower.Options{})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(1, 2))
 	type question struct{ in, want []Tensor }

@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -53,7 +54,7 @@ func binaryNet() *Model {
 type question struct{ in, want Tensor }
 
 func questions(t testing.TB, model *Model, batches ...int) []question {
-	plan, err := bcnn.Lower(t.Context(), model, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), model, lower.Options{})
 	require.NoError(t, err)
 	rng := rand.New(rand.NewPCG(3, 4))
 	var list []question

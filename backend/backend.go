@@ -13,6 +13,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 type (
@@ -100,7 +101,7 @@ func Compile(ctx context.Context, dev *Device, net *bcnn.Network, opts Options) 
 	case net == nil:
 		return nil, errors.New("no network")
 	}
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{Limits: opts.Limits})
+	plan, err := lower.Network(ctx, net, lower.Options{Limits: opts.Limits})
 	if err != nil {
 		return nil, err
 	}

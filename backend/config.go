@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
@@ -35,7 +35,7 @@ func (o Options) config(info Info) (driver.Config, error) {
 		return c, err
 	}
 	if c.Threads != 0 && info.MaxThreads == 0 {
-		return c, bcnn.Unsupported(fmt.Sprintf("%d threads: the device offers no choice", o.Threads))
+		return c, plan.Unsupported(fmt.Sprintf("%d threads: the device offers no choice", o.Threads))
 	}
 	if c.Threads == 0 {
 		c.Threads = min(host.Threads(), info.MaxThreads)
@@ -86,7 +86,7 @@ func oneOf(what, value string, all []string) error {
 	case value == "" || slices.Contains(all, value):
 		return nil
 	case len(all) == 0:
-		return bcnn.Unsupported(fmt.Sprintf("%s %q: the device offers no choice", what, value))
+		return plan.Unsupported(fmt.Sprintf("%s %q: the device offers no choice", what, value))
 	}
-	return bcnn.Unsupported(fmt.Sprintf("%s %q; the device has %s", what, value, strings.Join(all, ", ")))
+	return plan.Unsupported(fmt.Sprintf("%s %q; the device has %s", what, value, strings.Join(all, ", ")))
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
@@ -23,13 +23,13 @@ func (d *Device) Driver() driver.Device { return d.driver }
 // Info describes the device.
 func (d *Device) Info() Info { return d.driver.Info() }
 
-// Compile uploads the weights and reserves all memory. A *bcnn.UnsupportedError,
+// Compile uploads the weights and reserves all memory. A *plan.UnsupportedError,
 // which matches errors.ErrUnsupported, lists every step that has no kernel; the error
 // wraps ErrTooLarge where the plan needs more memory than opts.Limits or the
 // device allow. When ctx ends, its error is returned as soon as what is in hand is
 // done: the layout of the weights of a step, the compilation of a program, the
 // measurement of a kernel. All errors are *Error.
-func (d *Device) Compile(ctx context.Context, plan *bcnn.Plan, opts Options) (*Executable, error) {
+func (d *Device) Compile(ctx context.Context, plan *plan.Plan, opts Options) (*Executable, error) {
 	if d == nil || d.driver == nil {
 		return nil, errNoDevice
 	}
@@ -41,7 +41,7 @@ func (d *Device) Compile(ctx context.Context, plan *bcnn.Plan, opts Options) (*E
 	return e, nil
 }
 
-func (d *Device) compile(ctx context.Context, info Info, plan *bcnn.Plan, opts Options) (*Executable, error) {
+func (d *Device) compile(ctx context.Context, info Info, plan *plan.Plan, opts Options) (*Executable, error) {
 	defer fpmode.Enter().Leave()
 	if ctx == nil {
 		return nil, errNoContext

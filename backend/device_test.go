@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
@@ -102,16 +103,16 @@ func TestCompileChecksItsArguments(t *testing.T) {
 	end()
 	r := newRecorder(t)
 	broken := twoSteps()
-	broken.Steps[0].Op, broken.Steps[1].Op = nil, (*bcnn.AffineStep)(nil)
+	broken.Steps[0].Op, broken.Steps[1].Op = nil, (*plan.Affine)(nil)
 	for _, c := range []struct {
 		ctx  context.Context
-		plan *bcnn.Plan
+		plan *plan.Plan
 		want string
 	}{
 		{nil, twoSteps(), "fake:3: compile: no context"},
 		{ended, twoSteps(), "fake:3: compile: context canceled"},
 		{t.Context(), nil, "fake:3: compile: no plan"},
-		{t.Context(), &bcnn.Plan{}, `fake:3: compile: plan "": it has no tensors`},
+		{t.Context(), &plan.Plan{}, `fake:3: compile: plan "": it has no tensors`},
 		{t.Context(), broken, `fake:3: compile: plan "two": not supported: step 0 (binarize): no operation; step 1 (affine): no operation`},
 	} {
 		_, err := NewDevice(r).Compile(c.ctx, c.plan, Options{})
@@ -119,9 +120,9 @@ func TestCompileChecksItsArguments(t *testing.T) {
 	}
 	_, err := NewDevice(r).Compile(t.Context(), broken, Options{})
 	require.ErrorIs(t, err, errors.ErrUnsupported)
-	var unsupported *bcnn.UnsupportedError
+	var unsupported *plan.UnsupportedError
 	require.ErrorAs(t, err, &unsupported)
-	require.Equal(t, []bcnn.UnsupportedStep{
+	require.Equal(t, []plan.UnsupportedStep{
 		{Step: 0, Name: "binarize", Reason: "no operation"}, {Step: 1, Name: "affine", Reason: "no operation"},
 	}, unsupported.Steps)
 	require.Empty(t, r.configs)
@@ -136,7 +137,7 @@ func TestCompileChecksItsArguments(t *testing.T) {
 
 func TestCompileNamesTheErrorOfTheDriver(t *testing.T) {
 	r := newRecorder(t)
-	r.compileErr = &bcnn.UnsupportedError{Steps: []bcnn.UnsupportedStep{{Step: 1, Name: "affine", Kind: "affine", Reason: "no kernel"}}}
+	r.compileErr = &plan.UnsupportedError{Steps: []plan.UnsupportedStep{{Step: 1, Name: "affine", Kind: "affine", Reason: "no kernel"}}}
 	_, err := NewDevice(r).Compile(t.Context(), twoSteps(), Options{})
 	require.EqualError(t, err, "fake:3: compile: not supported: step 1 (affine): no kernel")
 	require.ErrorIs(t, err, errors.ErrUnsupported)

@@ -9,7 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // streams is a recorder whose engines have streams.
@@ -25,7 +25,7 @@ type streamEngine struct {
 	calls *[][]uintptr
 }
 
-func (s streams) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (s streams) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	e, err := s.recorder.Compile(ctx, plan, c)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
@@ -19,8 +20,8 @@ import (
 type Executable struct {
 	device          string
 	engine          driver.Engine
-	plan            *bcnn.Plan
-	inputs, outputs []bcnn.PlanTensor
+	plan            *plan.Plan
+	inputs, outputs []plan.Tensor
 	choices         []Choice
 	maxBatch        int
 	timed           func(step int, name string, d time.Duration)
@@ -38,7 +39,7 @@ type Executable struct {
 	floats []float32
 }
 
-func newExecutable(device string, plan *bcnn.Plan, maxBatch int, opts Options) *Executable {
+func newExecutable(device string, plan *plan.Plan, maxBatch int, opts Options) *Executable {
 	e := &Executable{
 		device: device, plan: plan, maxBatch: maxBatch, timed: opts.Timed, tap: opts.Tap,
 		inputs: plan.InputTensors(), turn: make(chan struct{}, 1),
@@ -82,10 +83,10 @@ func (e *Executable) makeTaps(c driver.Config) (int64, error) {
 
 // Inputs returns the names, types and shapes of the tensors that Run takes, in their
 // order; N is up to MaxBatch.
-func (e *Executable) Inputs() []bcnn.PlanTensor { return slices.Clone(e.inputs) }
+func (e *Executable) Inputs() []plan.Tensor { return slices.Clone(e.inputs) }
 
 // Outputs returns the names, types and shapes of the tensors that Run fills.
-func (e *Executable) Outputs() []bcnn.PlanTensor { return slices.Clone(e.outputs) }
+func (e *Executable) Outputs() []plan.Tensor { return slices.Clone(e.outputs) }
 
 // MaxBatch is the largest number of images that Run takes.
 func (e *Executable) MaxBatch() int { return e.maxBatch }
@@ -232,7 +233,7 @@ func (e *Executable) check(out, in []bcnn.Tensor) error {
 }
 
 // checkTensor makes sure that a tensor holds n images.
-func checkTensor(t bcnn.Tensor, want bcnn.PlanTensor, n int) error {
+func checkTensor(t bcnn.Tensor, want plan.Tensor, n int) error {
 	if t.N != n {
 		return fmt.Errorf("%d images, and the first input has %d", t.N, n)
 	}
@@ -256,7 +257,7 @@ func (e *Executable) afterStep(step int, took time.Duration) error {
 }
 
 // tapOf is what Tap gets of a tensor, its values yet to be read.
-func (e *Executable) tapOf(of bcnn.PlanTensor, n int) bcnn.Tensor {
+func (e *Executable) tapOf(of plan.Tensor, n int) bcnn.Tensor {
 	t := bcnn.Tensor{DType: of.DType, N: n, Shape: of.Shape}
 	switch size := n * of.Shape.Elements(of.DType); of.DType {
 	case bcnn.Uint8:

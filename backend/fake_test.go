@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // recorder is a device that notes what it is asked for. Its engines do what driver says
@@ -22,7 +23,7 @@ type recorder struct {
 	during                                func() // Run, and each step of RunSteps
 	// What it was asked for.
 	configs      []driver.Config
-	plans        []*bcnn.Plan
+	plans        []*plan.Plan
 	runs, closes int
 	reads        []int
 	batches      []int
@@ -31,7 +32,7 @@ type recorder struct {
 
 func (r *recorder) Info() driver.Info { return r.info }
 
-func (r *recorder) Compile(_ context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (r *recorder) Compile(_ context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	r.configs, r.plans = append(r.configs, c), append(r.plans, plan)
 	if r.compileErr != nil {
 		return nil, r.compileErr
@@ -41,7 +42,7 @@ func (r *recorder) Compile(_ context.Context, plan *bcnn.Plan, c driver.Config) 
 
 type recordedEngine struct {
 	*recorder
-	plan   *bcnn.Plan
+	plan   *plan.Plan
 	config driver.Config
 	closed bool
 	n      int // images of the run in progress
@@ -139,17 +140,17 @@ func newRecorder(t testing.TB) *recorder {
 }
 
 // twoSteps makes bits of bytes, and float32 values of these.
-func twoSteps() *bcnn.Plan {
+func twoSteps() *plan.Plan {
 	s := bcnn.Shape{H: 2, W: 3, C: 70}
-	return &bcnn.Plan{
+	return &plan.Plan{
 		Name:   "two",
 		Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: s}},
-		Tensors: []bcnn.PlanTensor{
+		Tensors: []plan.Tensor{
 			{Name: "image", DType: bcnn.Uint8, Shape: s}, {Name: "bits", DType: bcnn.Bits, Shape: s}, {Name: "values", DType: bcnn.Float32, Shape: s},
 		},
-		Steps: []bcnn.Step{
-			{Name: "binarize", In: []int{0}, Out: 1, Op: &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: make([]int32, s.C)}}},
-			{Name: "affine", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}},
+		Steps: []plan.Step{
+			{Name: "binarize", In: []int{0}, Out: 1, Op: &plan.Binarize{Scheme: bcnn.SchemeThreshold, Threshold: &plan.Threshold{I32: make([]int32, s.C)}}},
+			{Name: "affine", In: []int{1}, Out: 2, Op: &plan.Affine{}},
 		},
 		Outputs: []int{2},
 	}
@@ -173,7 +174,7 @@ func tensors(n int) (out, in []bcnn.Tensor) {
 // counted.
 type quiet struct{ *recorder }
 
-func (q quiet) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (q quiet) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	e, err := q.recorder.Compile(ctx, plan, c)
 	return quietEngine{e, len(plan.Steps)}, err
 }

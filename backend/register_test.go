@@ -9,14 +9,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 type fakeDevice struct{ info Info }
 
 func (d fakeDevice) Info() Info { return d.info }
 
-func (d fakeDevice) Compile(context.Context, *bcnn.Plan, driver.Config) (driver.Engine, error) {
+func (d fakeDevice) Compile(context.Context, *plan.Plan, driver.Config) (driver.Engine, error) {
 	return nil, errors.ErrUnsupported
 }
 

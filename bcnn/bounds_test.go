@@ -12,6 +12,20 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
 
+// fed returns a network without layers.
+func fed(d bcnn.DType, h, w, c int) *bcnn.Network {
+	return &bcnn.Network{Name: "bounds", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: h, W: w, C: c}, DType: d}}}
+}
+
+// plus adds a layer under a name of its own.
+func plus(n *bcnn.Network, op bcnn.Op, inputs ...int) int {
+	return n.Append(fmt.Sprintf("layer%07d", len(n.Layers)), op, inputs...)
+}
+
+func kernel(in, out int, w bcnn.Window) bcnn.Conv2D {
+	return bcnn.Conv2D{Window: w, Out: out, Weights: bcnn.Weights{Bits: make([]uint64, out*w.KH*w.KW*bits.Words(in))}}
+}
+
 // one returns a network of one layer.
 func one(d bcnn.DType, h, w, c int, op bcnn.Op) *bcnn.Network {
 	n := fed(d, h, w, c)
@@ -244,8 +258,6 @@ func TestWindowOutput(t *testing.T) {
 func TestStrings(t *testing.T) {
 	require.Equal(t, "uint8 bits float32 DType(9)", bcnn.Uint8.String()+" "+bcnn.Bits.String()+" "+bcnn.Float32.String()+" "+bcnn.DType(9).String())
 	require.Equal(t, "x ≥ 0, x > 0, ZeroRule(3)", bcnn.ZeroIsPlus.String()+", "+bcnn.ZeroIsMinus.String()+", "+bcnn.ZeroRule(3).String())
-	require.Equal(t, "none relu prelu clip function ActivationKind(9)", fmt.Sprint(bcnn.ActivationNone, " ", bcnn.ActivationReLU, " ", bcnn.ActivationPReLU, " ",
-		bcnn.ActivationClip, " ", bcnn.ActivationFunction, " ", bcnn.ActivationKind(9)))
 	require.Equal(t, "1×2×3", bcnn.Shape{H: 1, W: 2, C: 3}.String())
 	for kind, op := range map[string]bcnn.Op{
 		"binarize": bcnn.Binarize{}, "conv2d": bcnn.Conv2D{}, "dense": bcnn.Dense{}, "batchnorm": bcnn.BatchNorm{},
@@ -255,14 +267,6 @@ func TestStrings(t *testing.T) {
 		"pixels": bcnn.Pixels{}, "resample": bcnn.Resample{}, "topk": bcnn.TopK{}, "matmul": bcnn.MatMul{}, "transpose": bcnn.Transpose{},
 	} {
 		require.Equal(t, kind, op.Kind())
-	}
-	for kind, op := range map[string]bcnn.StepOp{
-		"binarize": &bcnn.BinarizeStep{}, "conv": &bcnn.ConvStep{}, "dense": &bcnn.ConvStep{Dense: true}, "maxpool": &bcnn.MaxPoolStep{},
-		"affine": &bcnn.AffineStep{}, "sign": &bcnn.SignStep{}, "add": &bcnn.AddStep{}, "flatten": &bcnn.FlattenStep{},
-		"avgpool": &bcnn.AvgPoolStep{}, "mul": &bcnn.PairStep{}, "min": &bcnn.PairStep{Kind: bcnn.PairMin}, "max": &bcnn.PairStep{Kind: bcnn.PairMax}, "concat": &bcnn.ConcatStep{}, "channels": &bcnn.ChannelsStep{}, "quantize": &bcnn.QuantizeStep{}, "table": &bcnn.TableStep{},
-		"pixels": &bcnn.PixelsStep{}, "resample": &bcnn.ResampleStep{}, "topk": &bcnn.TopKStep{}, "matmul": &bcnn.MatMulStep{}, "transpose": &bcnn.TransposeStep{},
-	} {
-		require.Equal(t, kind, bcnn.Step{Op: op}.Kind())
 	}
 }
 
@@ -280,25 +284,6 @@ func TestTensorSizes(t *testing.T) {
 }
 
 // The reports of all layers with weights, alone and fused.
-func TestSummarize(t *testing.T) {
-	n := fed(bcnn.Uint8, 6, 5, 3)
-	plus(n, bcnn.Binarize{Scheme: bcnn.SchemeLBP})
-	plus(n, bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, Pad: bcnn.Padding{Top: 1}}, Out: 4, Weights: bcnn.Weights{Bits: make([]uint64, 24)}, Bias: make([]float32, 4)})
-	plus(n, bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 6, Groups: 2, Weights: bcnn.Weights{F32: make([]float32, 12)}})
-	plus(n, bcnn.ReLU{})
-	plus(n, bcnn.Dense{Out: 10, Weights: bcnn.Weights{Bits: make([]uint64, 10*bits.Words(3*4*6))}})
-	p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
-	require.NoError(t, err)
-	require.Equal(t, []bcnn.LayerReport{
-		{Layer: "layer0000001", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 4}, Params: 3*2*3*4 + 4, Binary: true,
-			Planes: 1, BytesFloat: 4 * 76, BytesStored: 8*24 + 16, MACs: 3 * 2 * 3 * 4 * 12},
-		{Layer: "layer0000002", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 6}, Params: 2 * 6,
-			Planes: 1, BytesFloat: 48, BytesStored: 48, MACs: 12 * 12, WhyFloat: "its weights are real"},
-		{Layer: "layer0000004", Kind: "dense", Output: bcnn.Shape{H: 1, W: 1, C: 10}, Params: 720,
-			Planes: 1, BytesFloat: 2880, BytesStored: 160, MACs: 720, WhyFloat: "its input is real: no sign in front of it"},
-	}, bcnn.Summarize(n, p))
-}
-
 // The second of two layers is as large as the first, or repeated over pixels or channels.
 func TestShapesOfPairs(t *testing.T) {
 	for _, c := range []struct {

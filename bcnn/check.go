@@ -21,18 +21,19 @@ const (
 	maxName     = 256
 )
 
-type valueKind uint8
+// ValueKind says what the values of a layer's output are.
+type ValueKind uint8
 
 const (
-	byteValue valueKind = iota // the network's uint8 input itself
-	signValue                  // ±1
-	realValue
+	ByteValue ValueKind = iota // the network's uint8 input itself
+	SignValue                  // ±1
+	RealValue                  // anything else
 )
 
-// valueType is the type of a layer's output.
-type valueType struct {
-	shape Shape
-	kind  valueKind
+// ValueType is the type of a layer's output.
+type ValueType struct {
+	Shape Shape
+	Kind  ValueKind
 }
 
 // Check reports whether the network is well formed: the graph is in order and
@@ -41,26 +42,26 @@ type valueType struct {
 // of lines and characters that set the direction of writing. The error names
 // the layer.
 func (n *Network) Check() error {
-	_, err := n.infer(budget.New(context.Background(), 0))
+	_, err := n.Types(budget.New(context.Background(), 0))
 	return err
 }
 
 // Shapes returns the output shape of every layer.
 func (n *Network) Shapes() ([]Shape, error) {
-	types, err := n.infer(budget.New(context.Background(), 0))
+	types, err := n.Types(budget.New(context.Background(), 0))
 	if err != nil {
 		return nil, err
 	}
 	shapes := make([]Shape, len(types))
 	for i, t := range types {
-		shapes[i] = t.shape
+		shapes[i] = t.Shape
 	}
 	return shapes, nil
 }
 
-// infer checks the network and returns the type of every layer's output. The
+// Types checks the network and returns the type of every layer's output. The
 // budget grows by what the network's size allows, and is charged for the check.
-func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
+func (n *Network) Types(b *budget.Budget) ([]ValueType, error) {
 	if n == nil {
 		return nil, errors.New("no network")
 	}
@@ -83,7 +84,7 @@ func (n *Network) infer(b *budget.Budget) ([]valueType, error) {
 type checker struct {
 	n       *Network
 	budget  *budget.Budget
-	types   []valueType // of the layers
+	types   []ValueType // of the layers
 	names   map[string]bool
 	used    []bool // by other layers, or as outputs
 	largest int64  // the sides of the largest shape, see Shape.sides
@@ -91,7 +92,7 @@ type checker struct {
 
 // spend charges the check of so many bytes of the network.
 func (c *checker) spend(size int64) error {
-	c.budget.Grow(workPerByte * size)
+	c.budget.Grow(WorkPerByte * size)
 	return c.budget.Charge(size)
 }
 
@@ -101,11 +102,11 @@ func (c *checker) inputs() error {
 	}
 	values := 0
 	for i, in := range c.n.Inputs {
-		if err := c.spend(int64(min(i, 1))*bytesOfLayer + in.Source.size()); err != nil {
+		if err := c.spend(int64(min(i, 1))*LayerBytes + in.Source.size()); err != nil {
 			return err
 		}
 		if err := in.check(); err != nil {
-			return fmt.Errorf("%s: %w", inputName(i), err)
+			return fmt.Errorf("%s: %w", InputName(i), err)
 		}
 		c.largest = max(c.largest, in.Shape.sides())
 		if values += in.Shape.Values(); values > maxValues {
@@ -119,7 +120,7 @@ func (c *checker) layers() error {
 	if len(c.n.Layers) == 0 {
 		return errors.New("it has no layers")
 	}
-	c.types, c.used = make([]valueType, len(c.n.Layers)), make([]bool, len(c.n.Layers))
+	c.types, c.used = make([]ValueType, len(c.n.Layers)), make([]bool, len(c.n.Layers))
 	c.names = make(map[string]bool, len(c.n.Layers))
 	for i, l := range c.n.Layers {
 		if err := c.spend(l.size()); err != nil {
@@ -133,53 +134,53 @@ func (c *checker) layers() error {
 			return fmt.Errorf("layer %d %s: %w", i, text.Quote(l.Name), err)
 		}
 		c.names[l.Name], c.types[i] = true, t
-		c.largest = max(c.largest, t.shape.sides())
+		c.largest = max(c.largest, t.Shape.sides())
 	}
 	return c.spend(c.largest)
 }
 
 // layer returns the type of a layer's output.
-func (c *checker) layer(i int, l Layer) (valueType, error) {
+func (c *checker) layer(i int, l Layer) (ValueType, error) {
 	switch {
 	case l.Name == "" || len(l.Name) > maxName:
-		return valueType{}, fmt.Errorf("the name must have 1 to %d bytes", maxName)
+		return ValueType{}, fmt.Errorf("the name must have 1 to %d bytes", maxName)
 	case c.names[l.Name]:
-		return valueType{}, errors.New("another layer has this name")
+		return ValueType{}, errors.New("another layer has this name")
 	case l.Op == nil:
-		return valueType{}, errors.New("it has no operation")
+		return ValueType{}, errors.New("it has no operation")
 	case reflect.TypeOf(l.Op).Kind() == reflect.Pointer: // perhaps a nil one
-		return valueType{}, fmt.Errorf("the operation is a pointer, %T, want a value", l.Op)
+		return ValueType{}, fmt.Errorf("the operation is a pointer, %T, want a value", l.Op)
 	}
-	in := make([]valueType, len(l.Inputs))
+	in := make([]ValueType, len(l.Inputs))
 	for k, source := range l.Inputs {
 		var err error
 		if in[k], err = c.source(i, k, source); err != nil {
-			return valueType{}, err
+			return ValueType{}, err
 		}
 	}
 	if least, most := operands(l.Op); len(in) < least || len(in) > most {
-		return valueType{}, fmt.Errorf("%s has %d inputs, want %s", l.Op.Kind(), len(in), counted(least, most))
+		return ValueType{}, fmt.Errorf("%s has %d inputs, want %s", l.Op.Kind(), len(in), counted(least, most))
 	}
 	t, err := l.Op.output(in)
 	if err == nil {
-		err = t.shape.check()
+		err = t.Shape.Check()
 	}
 	if err == nil {
-		err = l.Source.check(t.shape)
+		err = l.Source.check(t.Shape)
 	}
 	return t, err
 }
 
 // source returns the type of what layer i reads as its input k.
-func (c *checker) source(i, k, source int) (valueType, error) {
+func (c *checker) source(i, k, source int) (ValueType, error) {
 	switch {
 	case source <= NetworkInput && NetworkInput-source < len(c.n.Inputs):
 		return c.n.Inputs[NetworkInput-source].valueType(), nil
 	case source < 0 || source >= i:
-		return valueType{}, fmt.Errorf("input %d is layer %d, want an earlier layer or an input of the network", k, source)
+		return ValueType{}, fmt.Errorf("input %d is layer %d, want an earlier layer or an input of the network", k, source)
 	}
 	if _, softmax := c.n.Layers[source].Op.(Softmax); softmax {
-		return valueType{}, errors.New("it reads a softmax, which must be the last layer")
+		return ValueType{}, errors.New("it reads a softmax, which must be the last layer")
 	}
 	c.used[source] = true
 	return c.types[source], nil
@@ -196,7 +197,7 @@ func (c *checker) outputs() error {
 			return fmt.Errorf("output %d is layer %d, which does not exist or is an output already", i, l)
 		}
 		isOutput[l], c.used[l] = true, true
-		if values += c.types[l].shape.Values(); values > maxValues {
+		if values += c.types[l].Shape.Values(); values > maxValues {
 			return fmt.Errorf("the outputs have more than %d values together", maxValues)
 		}
 	}
@@ -208,7 +209,7 @@ func (c *checker) outputs() error {
 
 // texts checks the labels and the names of absorbed tensors.
 func (c *checker) texts() error {
-	out := c.types[c.n.OutputLayers()[0]].shape
+	out := c.types[c.n.OutputLayers()[0]].Shape
 	if len(c.n.Labels) != 0 && len(c.n.Labels) != out.Values() {
 		return fmt.Errorf("it has %d labels for %d outputs", len(c.n.Labels), out.Values())
 	}
@@ -252,19 +253,19 @@ func counted(least, most int) string {
 	return fmt.Sprint(least)
 }
 
-// inputName is what input number k is called: the first "input", then "input 2".
-func inputName(k int) string {
+// InputName is what input number k is called: the first "input", then "input 2".
+func InputName(k int) string {
 	if k == 0 {
 		return "input"
 	}
 	return fmt.Sprintf("input %d", k+1)
 }
 
-func (in Input) valueType() valueType {
+func (in Input) valueType() ValueType {
 	if in.DType == Uint8 {
-		return valueType{in.Shape, byteValue}
+		return ValueType{in.Shape, ByteValue}
 	}
-	return valueType{in.Shape, realValue}
+	return ValueType{in.Shape, RealValue}
 }
 
 func (in Input) check() error {
@@ -274,13 +275,13 @@ func (in Input) check() error {
 	if in.Resize != 0 && (in.Resize < max(in.Shape.H, in.Shape.W) || in.Resize > maxSide) {
 		return fmt.Errorf("resize %d is less than a side of the input, %v, or too large", in.Resize, in.Shape)
 	}
-	if err := in.Shape.check(); err != nil {
+	if err := in.Shape.Check(); err != nil {
 		return err
 	}
 	return in.Source.check(in.Shape)
 }
 
-func (s Shape) check() error {
+func (s Shape) Check() error {
 	if s.H < 1 || s.W < 1 || s.C < 1 {
 		return fmt.Errorf("shape %v is empty", s)
 	}

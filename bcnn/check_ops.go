@@ -7,12 +7,13 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// check tests a window over images of a shape. Each number is at most most, so that
+// Check tests a window over images of a shape. Each number is at most most, so that
 // computing with some of them cannot overflow.
-func (w Window) check(in Shape, most int) error {
+func (w Window) Check(in Shape, most int) error {
 	for _, v := range []int{w.KH, w.KW, w.StrideH, w.StrideW, w.DilationH, w.DilationW} {
 		if v < 1 || v > most {
 			return fmt.Errorf("kernel %d×%d, stride %d×%d, dilation %d×%d: want values from 1 to %d",
@@ -31,13 +32,13 @@ func (w Window) check(in Shape, most int) error {
 	return nil
 }
 
-// checkPool also demands that every position of the window sees the image: the
+// CheckPool also demands that every position of the window sees the image: the
 // maximum and the mean of nothing are undefined.
-func (w Window) checkPool(in Shape, most int) error {
+func (w Window) CheckPool(in Shape, most int) error {
 	if w.DilationH != 1 || w.DilationW != 1 {
 		return errors.New("a pool with dilation is not supported")
 	}
-	if err := w.check(in, most); err != nil {
+	if err := w.Check(in, most); err != nil {
 		return err
 	}
 	out := w.Output(in, in.C)
@@ -48,17 +49,20 @@ func (w Window) checkPool(in Shape, most int) error {
 	return nil
 }
 
-// checkTaps bounds the taps of an average pool.
-func (w Window) checkTaps() error {
+// MaxPoolTaps is the largest number of taps of an average pool.
+const MaxPoolTaps = 1 << 22
+
+// CheckTaps bounds the taps of an average pool.
+func (w Window) CheckTaps() error {
 	if taps := int64(w.KH) * int64(w.KW); taps > MaxPoolTaps {
 		return fmt.Errorf("an average pool of %d taps, want at most %d", taps, MaxPoolTaps)
 	}
 	return nil
 }
 
-// checkPair tests whether values can be combined with others: they are as many, or
+// CheckPair tests whether values can be combined with others: they are as many, or
 // repeated over channels or pixels or both.
-func checkPair(values, others Shape) error {
+func CheckPair(values, others Shape) error {
 	pixels := others.H == values.H && others.W == values.W
 	if !pixels && (others.H != 1 || others.W != 1) || others.C != values.C && others.C != 1 {
 		return fmt.Errorf("shapes %v and %v cannot be combined: the second must be equal to the first, or 1 in channels or pixels", values, others)
@@ -66,9 +70,9 @@ func checkPair(values, others Shape) error {
 	return nil
 }
 
-// checkIndex tests which of so many channels are picked.
-func checkIndex(index []int32, channels int) error {
-	for c, from := range index {
+// Check tests which of so many channels are picked.
+func (c Channels) Check(channels int) error {
+	for c, from := range c.Index {
 		if from < -1 || int(from) >= channels {
 			return fmt.Errorf("channel %d of the output is channel %d of an input with %d channels", c, from, channels)
 		}
@@ -126,24 +130,24 @@ func (w Weights) check(rows, n int) error {
 	return nil
 }
 
-func (b Binarize) output(in []valueType) (valueType, error) {
+func (b Binarize) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	if t.kind != byteValue {
+	if t.Kind != ByteValue {
 		return t, errors.New("binarize must follow the network's uint8 input")
 	}
 	thresholds := 0
 	switch b.Scheme {
 	case SchemeThreshold:
-		thresholds = t.shape.C
+		thresholds = t.Shape.C
 	case SchemeGrey, SchemeLBP:
-		if t.shape.C != 1 && t.shape.C != 3 {
-			return t, fmt.Errorf("scheme %s needs 1 or 3 channels, the input has %d", b.Scheme, t.shape.C)
+		if t.Shape.C != 1 && t.Shape.C != 3 {
+			return t, fmt.Errorf("scheme %s needs 1 or 3 channels, the input has %d", b.Scheme, t.Shape.C)
 		}
 		if b.Scheme == SchemeGrey {
 			thresholds = 1
-			t.shape.C = 1
+			t.Shape.C = 1
 		} else {
-			t.shape.C = 3
+			t.Shape.C = 3
 		}
 	case SchemeMinMax:
 	default:
@@ -152,32 +156,32 @@ func (b Binarize) output(in []valueType) (valueType, error) {
 	if len(b.Thresholds) != thresholds {
 		return t, fmt.Errorf("scheme %s has %d thresholds, want %d", b.Scheme, len(b.Thresholds), thresholds)
 	}
-	t.kind = signValue
+	t.Kind = SignValue
 	return t, nil
 }
 
-func (c Conv2D) output(in []valueType) (valueType, error) {
+func (c Conv2D) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	c.Window = c.Window.normal()
+	c.Window = c.Window.Normal()
 	groups := max(c.Groups, 1)
-	err := c.Window.check(t.shape, maxSide)
+	err := c.Window.Check(t.Shape, maxSide)
 	switch {
 	case err != nil:
 		return t, err
 	case c.Out < 1 || c.Out > maxChannels:
 		return t, fmt.Errorf("%d output channels are too few or too many", c.Out)
-	case c.Groups < 0 || c.Out%groups != 0 || t.shape.C%groups != 0:
-		return t, fmt.Errorf("%d groups do not divide %d input and %d output channels", c.Groups, t.shape.C, c.Out)
+	case c.Groups < 0 || c.Out%groups != 0 || t.Shape.C%groups != 0:
+		return t, fmt.Errorf("%d groups do not divide %d input and %d output channels", c.Groups, t.Shape.C, c.Out)
 	case c.PadValue < -1 || c.PadValue > 1:
 		return t, fmt.Errorf("padding value %d, want −1, 0 or +1", c.PadValue)
-	case c.PadValue != 0 && c.Pad != (Padding{}) && (t.kind != signValue || c.Weights.real()):
+	case c.PadValue != 0 && c.Pad != (Padding{}) && (t.Kind != SignValue || c.Weights.Real()):
 		return t, fmt.Errorf("padding value %+d needs binary or integer weights, and a binary input", c.PadValue)
 	}
-	if taps := int64(c.KH) * int64(c.KW) * int64(t.shape.C/groups); taps > maxValues {
+	if taps := int64(c.KH) * int64(c.KW) * int64(t.Shape.C/groups); taps > maxValues {
 		return t, fmt.Errorf("%d taps, want at most %d", taps, maxValues)
 	}
 	// Binary rows are one tap each, real ones run over all taps.
-	rows, n := c.Out*c.KH*c.KW, t.shape.C/groups
+	rows, n := c.Out*c.KH*c.KW, t.Shape.C/groups
 	if int64(c.Out)*int64(c.KH)*int64(c.KW) > maxValues {
 		return t, fmt.Errorf("weights have more than %d rows of output channels × kernel height × kernel width", maxValues)
 	}
@@ -187,30 +191,30 @@ func (c Conv2D) output(in []valueType) (valueType, error) {
 	if err := perChannel("bias", c.Bias, c.Out, true); err != nil {
 		return t, err
 	}
-	return valueType{c.Window.Output(t.shape, c.Out), realValue}, nil
+	return ValueType{c.Window.Output(t.Shape, c.Out), RealValue}, nil
 }
 
-func (d Dense) output(in []valueType) (valueType, error) {
+func (d Dense) output(in []ValueType) (ValueType, error) {
 	t := in[0]
 	if d.Out < 1 || d.Out > maxChannels {
 		return t, fmt.Errorf("%d outputs are too few or too many", d.Out)
 	}
-	if err := d.Weights.check(d.Out, t.shape.Values()); err != nil {
+	if err := d.Weights.check(d.Out, t.Shape.Values()); err != nil {
 		return t, err
 	}
 	if err := perChannel("bias", d.Bias, d.Out, true); err != nil {
 		return t, err
 	}
-	return valueType{Shape{1, 1, d.Out}, realValue}, nil
+	return ValueType{Shape{1, 1, d.Out}, RealValue}, nil
 }
 
-func (b BatchNorm) output(in []valueType) (valueType, error) {
+func (b BatchNorm) output(in []ValueType) (ValueType, error) {
 	t := in[0]
 	for _, p := range []struct {
 		name   string
 		values []float32
 	}{{"gamma", b.Gamma}, {"beta", b.Beta}, {"mean", b.Mean}, {"variance", b.Var}, {"epsilon", []float32{b.Epsilon}}} {
-		n := t.shape.C
+		n := t.Shape.C
 		if p.name == "epsilon" {
 			n = 1
 		}
@@ -223,16 +227,16 @@ func (b BatchNorm) output(in []valueType) (valueType, error) {
 			return t, fmt.Errorf("variance[%d] + epsilon is %v, want more than 0", c, float64(v)+float64(b.Epsilon))
 		}
 	}
-	return valueType{t.shape, realValue}, nil
+	return ValueType{t.Shape, RealValue}, nil
 }
 
-func (a Affine) output(in []valueType) (valueType, error) {
+func (a Affine) output(in []ValueType) (ValueType, error) {
 	t := in[0]
 	for _, p := range []struct {
 		name   string
 		values []float32
 	}{{"scale", a.Scale}, {"bias", a.Bias}} {
-		n := t.shape.C
+		n := t.Shape.C
 		if len(p.values) == 1 {
 			n = 1
 		}
@@ -240,26 +244,27 @@ func (a Affine) output(in []valueType) (valueType, error) {
 			return t, err
 		}
 	}
-	return valueType{t.shape, realValue}, nil
+	return ValueType{t.Shape, RealValue}, nil
 }
 
-func (s Sign) output(in []valueType) (valueType, error) {
+func (s Sign) output(in []ValueType) (ValueType, error) {
 	if s.Zero != ZeroIsPlus && s.Zero != ZeroIsMinus {
 		return in[0], errors.New("sign has no rule for 0: want ZeroIsPlus or ZeroIsMinus")
 	}
-	return valueType{in[0].shape, signValue}, nil
+	return ValueType{in[0].Shape, SignValue}, nil
 }
 
-func (q Quantize) output(in []valueType) (valueType, error) {
-	t := valueType{in[0].shape, realValue}
+func (q Quantize) output(in []ValueType) (ValueType, error) {
+	t := ValueType{in[0].Shape, RealValue}
 	if err := finite("threshold", q.Thresholds); err != nil {
 		return t, err
 	}
-	return t, checkLevels(q.Low, q.Levels, q.Thresholds, t.shape.C)
+	return t, q.Check(t.Shape.C)
 }
 
-// checkLevels tests levels and their thresholds, one list for all channels or one each.
-func checkLevels(low, levels int, thresholds []float32, channels int) error {
+// Check tests levels and their thresholds, one list for all channels or one each.
+func (q Quantize) Check(channels int) error {
+	low, levels, thresholds := q.Low, q.Levels, q.Thresholds
 	if levels < 2 || levels > MaxLevels || low < -MaxLevels || low > MaxLevels+1-levels {
 		return fmt.Errorf("%d levels from %d on, want 2 to %d levels of magnitudes up to %d", levels, low, MaxLevels, MaxLevels)
 	}
@@ -275,100 +280,120 @@ func checkLevels(low, levels int, thresholds []float32, channels int) error {
 	return nil
 }
 
-func (ReLU) output(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, nil
+func (ReLU) output(in []ValueType) (ValueType, error) {
+	return ValueType{in[0].Shape, RealValue}, nil
 }
 
-func (p MaxPool) output(in []valueType) (valueType, error) {
+func (p MaxPool) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	w := p.Window.normal()
-	if err := w.checkPool(t.shape, maxSide); err != nil {
+	w := p.Window.Normal()
+	if err := w.CheckPool(t.Shape, maxSide); err != nil {
 		return t, err
 	}
-	t.shape = w.Output(t.shape, t.shape.C)
-	if t.kind == byteValue {
-		t.kind = realValue
+	t.Shape = w.Output(t.Shape, t.Shape.C)
+	if t.Kind == ByteValue {
+		t.Kind = RealValue
 	}
 	return t, nil
 }
 
-func (p AvgPool) output(in []valueType) (valueType, error) {
+func (p AvgPool) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	w := p.Window.normal()
-	if err := w.checkPool(t.shape, maxSide); err != nil {
+	w := p.Window.Normal()
+	if err := w.CheckPool(t.Shape, maxSide); err != nil {
 		return t, err
 	}
-	return valueType{w.Output(t.shape, t.shape.C), realValue}, w.checkTaps()
+	return ValueType{w.Output(t.Shape, t.Shape.C), RealValue}, w.CheckTaps()
 }
 
-func (p PReLU) output(in []valueType) (valueType, error) {
+func (p PReLU) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	n := t.shape.C
+	n := t.Shape.C
 	if len(p.Slope) == 1 {
 		n = 1
 	}
-	return valueType{t.shape, realValue}, perChannel("slope", p.Slope, n, false)
+	return ValueType{t.Shape, RealValue}, perChannel("slope", p.Slope, n, false)
 }
 
-func (c Clip) output(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, checkClip(c.Min, c.Max)
+func (c Clip) output(in []ValueType) (ValueType, error) {
+	return ValueType{in[0].Shape, RealValue}, c.Check()
 }
 
-func (f Function) output(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, f.Name.check()
+func (f Function) output(in []ValueType) (ValueType, error) {
+	return ValueType{in[0].Shape, RealValue}, f.Name.Check()
 }
 
-func (Mul) output(in []valueType) (valueType, error) { return pairOutput(in) }
-func (Min) output(in []valueType) (valueType, error) { return pairOutput(in) }
-func (Max) output(in []valueType) (valueType, error) { return pairOutput(in) }
+func (Mul) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
+func (Min) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
+func (Max) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
 
-func pairOutput(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, checkPair(in[0].shape, in[1].shape)
+func pairOutput(in []ValueType) (ValueType, error) {
+	return ValueType{in[0].Shape, RealValue}, CheckPair(in[0].Shape, in[1].Shape)
 }
 
-func (Concat) output(in []valueType) (valueType, error) {
+func (Concat) output(in []ValueType) (ValueType, error) {
 	out := in[0]
 	channels := int64(0)
 	for _, t := range in {
-		if t.shape.H != out.shape.H || t.shape.W != out.shape.W {
-			return out, fmt.Errorf("heights or widths of %v and %v differ", out.shape, t.shape)
+		if t.Shape.H != out.Shape.H || t.Shape.W != out.Shape.W {
+			return out, fmt.Errorf("heights or widths of %v and %v differ", out.Shape, t.Shape)
 		}
-		if channels += int64(t.shape.C); t.kind != signValue {
-			out.kind = realValue
+		if channels += int64(t.Shape.C); t.Kind != SignValue {
+			out.Kind = RealValue
 		}
 	}
 	if channels > maxChannels {
 		return out, fmt.Errorf("%d channels, at most %d are allowed", channels, maxChannels)
 	}
-	out.shape.C = int(channels)
+	out.Shape.C = int(channels)
 	return out, nil
 }
 
-func (c Channels) output(in []valueType) (valueType, error) {
+func (c Channels) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	if err := checkIndex(c.Index, t.shape.C); err != nil {
+	if err := c.Check(t.Shape.C); err != nil {
 		return t, err
 	}
-	if t.kind == byteValue || slices.Contains(c.Index, -1) {
-		t.kind = realValue
+	if t.Kind == ByteValue || slices.Contains(c.Index, -1) {
+		t.Kind = RealValue
 	}
-	t.shape.C = len(c.Index)
+	t.Shape.C = len(c.Index)
 	return t, nil
 }
 
-func (Add) output(in []valueType) (valueType, error) {
-	if in[0].shape != in[1].shape {
-		return in[0], fmt.Errorf("shapes %v and %v differ", in[0].shape, in[1].shape)
+func (Add) output(in []ValueType) (ValueType, error) {
+	if in[0].Shape != in[1].Shape {
+		return in[0], fmt.Errorf("shapes %v and %v differ", in[0].Shape, in[1].Shape)
 	}
-	return valueType{in[0].shape, realValue}, nil
+	return ValueType{in[0].Shape, RealValue}, nil
 }
 
-func (Flatten) output(in []valueType) (valueType, error) {
+func (Flatten) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	t.shape = Shape{1, 1, t.shape.Values()}
+	t.Shape = Shape{1, 1, t.Shape.Values()}
 	return t, nil
 }
 
-func (Softmax) output(in []valueType) (valueType, error) {
-	return valueType{in[0].shape, realValue}, nil
+func (Softmax) output(in []ValueType) (ValueType, error) {
+	return ValueType{in[0].Shape, RealValue}, nil
+}
+
+// Check tests the bounds of a clip, of which one may be infinite.
+func (c Clip) Check() error {
+	low, high := c.Min, c.Max
+	if !(low <= high) {
+		return fmt.Errorf("clip from %v to %v, want the lower bound first", low, high)
+	}
+	if math.IsInf(float64(low), 0) && math.IsInf(float64(high), 0) {
+		return errors.New("clip without a finite bound")
+	}
+	return nil
+}
+
+// Check tests whether there is such a function.
+func (f FunctionName) Check() error {
+	if f32.Named(string(f)) == nil {
+		return fmt.Errorf("unknown function %s", text.Quote(string(f)))
+	}
+	return nil
 }

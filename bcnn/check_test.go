@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 // small is a well-formed network that the cases below break.
@@ -134,7 +135,7 @@ func TestCheckNamesLayerAndCause(t *testing.T) {
 			for _, w := range append(c.want, "small") {
 				require.ErrorContains(t, err, w)
 			}
-			_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+			_, err = lower.Network(t.Context(), n, lower.Options{})
 			require.Error(t, err)
 		})
 	}

@@ -19,47 +19,27 @@ type Transpose struct{}
 func (MatMul) Kind() string    { return "matmul" }
 func (Transpose) Kind() string { return "transpose" }
 
-// MatMulStep makes Float32 of two Bits or two Float32 tensors, H×W×K and H×V×K: the output is
-// H×W×V. Of bits it is float32(K − 2·popcount(a xor b)); of float32 values acc = +0, then
-// acc = fma(a[h][w][k], b[h][v][k], acc) for each k in this order.
-type MatMulStep struct{}
-
-// TransposeStep swaps columns and channels of a Bits or Float32 tensor, as the layer Transpose
-// does.
-type TransposeStep struct{}
-
-func (*MatMulStep) stepKind() string    { return "matmul" }
-func (*TransposeStep) stepKind() string { return "transpose" }
-
-// matMulShape returns the shape of the product of two inputs.
-func matMulShape(a, b Shape) (Shape, error) {
+// OutputShape returns the shape of the product of two inputs.
+func (MatMul) OutputShape(a, b Shape) (Shape, error) {
 	if a.H != b.H || a.C != b.C {
 		return a, fmt.Errorf("heights or channels of %v and %v differ", a, b)
 	}
 	return Shape{H: a.H, W: a.W, C: b.W}, nil
 }
 
-func (s Shape) transposed() Shape { return Shape{H: s.H, W: s.C, C: s.W} }
+// Transposed returns the shape with columns and channels swapped.
+func (s Shape) Transposed() Shape { return Shape{H: s.H, W: s.C, C: s.W} }
 
-func (MatMul) output(in []valueType) (valueType, error) {
-	shape, err := matMulShape(in[0].shape, in[1].shape)
-	return valueType{shape, realValue}, err
+func (MatMul) output(in []ValueType) (ValueType, error) {
+	shape, err := MatMul{}.OutputShape(in[0].Shape, in[1].Shape)
+	return ValueType{shape, RealValue}, err
 }
 
-func (Transpose) output(in []valueType) (valueType, error) {
+func (Transpose) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	t.shape = t.shape.transposed()
-	if t.kind == byteValue {
-		t.kind = realValue
+	t.Shape = t.Shape.Transposed()
+	if t.Kind == ByteValue {
+		t.Kind = RealValue
 	}
 	return t, nil
-}
-
-func (op *MatMulStep) output(in []PlanTensor, out PlanTensor) (types bool, shape Shape, err error) {
-	shape, err = matMulShape(in[0].Shape, in[1].Shape)
-	return in[0].DType != Uint8 && in[0].DType == in[1].DType && out.DType == Float32, shape, err
-}
-
-func (op *TransposeStep) output(in []PlanTensor, out PlanTensor) (types bool, shape Shape, err error) {
-	return moves(in[0], out), in[0].Shape.transposed(), nil
 }

@@ -1,10 +1,8 @@
-// Package bcnn describes binary convolutional neural networks and lowers them
-// to plans that the backends execute.
+// Package bcnn describes binary convolutional neural networks.
 //
-// A Network is what a user builds or imports: layers in the field's terms.
-// Lower turns it into a Plan: a flat list of fused steps with static shapes,
-// in which every decision about arithmetic has been taken. The numeric
-// contract that plans obey is written down in docs/numeric-contract.md.
+// A Network is what a user builds or imports: layers in the field's terms. Package lower turns it
+// into the Plan of package plan, a flat list of fused steps with static shapes, which backends
+// execute. The numeric contract that plans obey is written down in docs/numeric-contract.md.
 package bcnn
 
 import (
@@ -77,7 +75,7 @@ type Op interface {
 	Kind() string
 	// output checks the operation's parameters against its inputs and returns
 	// the type of its result.
-	output(in []valueType) (valueType, error)
+	output(in []ValueType) (ValueType, error)
 }
 
 // Append adds a layer that takes the given layers as inputs, or the layer
@@ -143,8 +141,8 @@ type Weights struct {
 // Binary reports whether the weights are ±1.
 func (w Weights) Binary() bool { return w.Bits != nil }
 
-// real reports whether the weights are neither ±1 nor integers.
-func (w Weights) real() bool { return w.Bits == nil && w.Int8 == nil }
+// Real reports whether the weights are neither ±1 nor integers.
+func (w Weights) Real() bool { return w.Bits == nil && w.Int8 == nil }
 
 // Window is the geometry of a sliding window. Strides and dilations of 0 mean 1.
 type Window struct {

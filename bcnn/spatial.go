@@ -53,46 +53,27 @@ func (Pixels) Kind() string   { return "pixels" }
 func (Resample) Kind() string { return "resample" }
 func (TopK) Kind() string     { return "topk" }
 
-// PixelsStep makes an image of the pixels of a Bits or Float32 tensor, as the layer
-// Pixels says. Blocks are at least 1. A Fill that is used is −1 or +1 where the
-// tensors are Bits.
-type PixelsStep Pixels
-
-// ResampleStep makes Float32 of Float32. The value of a channel in row y and column x
-// is acc = +0, then acc = fma(v, weight, acc) for the taps (ky, kx) in this order,
-// where v is that of row Rows.Index[y·Rows.N + ky] and column Cols.Index[x·Cols.N + kx],
-// and weight the product of the weights of both, one rounding each.
-type ResampleStep Resample
-
-// TopKStep makes Float32 of Float32, as the layer TopK says: numbers of channels as
-// they are, or values.
-type TopKStep TopK
-
-func (*PixelsStep) stepKind() string   { return "pixels" }
-func (*ResampleStep) stepKind() string { return "resample" }
-func (*TopKStep) stepKind() string     { return "topk" }
-
-// normal returns the layer with its defaults filled in.
-func (p Pixels) normal() Pixels {
+// Normal returns the layer with its defaults filled in.
+func (p Pixels) Normal() Pixels {
 	if p.BlockH == 0 && p.BlockW == 0 {
 		p.BlockH, p.BlockW = 1, 1
 	}
 	return p
 }
 
-// filled reports whether a position is outside the input.
-func (p Pixels) filled() bool {
+// Filled reports whether a position is outside the input.
+func (p Pixels) Filled() bool {
 	return slices.Contains(p.Rows, -1) || slices.Contains(p.Cols, -1)
 }
 
-// keepsSigns reports whether ±1 stays ±1.
-func (p Pixels) keepsSigns() bool { return !p.filled() || p.Fill == 1 || p.Fill == -1 }
+// KeepsSigns reports whether ±1 stays ±1.
+func (p Pixels) KeepsSigns() bool { return !p.Filled() || p.Fill == 1 || p.Fill == -1 }
 
-// keepsLevels reports whether values of several bits each stay what they are.
-func (p Pixels) keepsLevels() bool { return !p.filled() && p.BlockH*p.BlockW == 1 }
+// KeepsLevels reports whether values of several bits each stay what they are.
+func (p Pixels) KeepsLevels() bool { return !p.Filled() && p.BlockH*p.BlockW == 1 }
 
-// shape checks against the shape of the input and returns that of the output.
-func (p Pixels) shape(in Shape) (Shape, error) {
+// OutputShape checks against the shape of the input and returns that of the output.
+func (p Pixels) OutputShape(in Shape) (Shape, error) {
 	if err := finite("fill", []float32{p.Fill}); err != nil {
 		return Shape{}, err
 	}
@@ -119,11 +100,11 @@ func checkPositions(what string, list []int32, least int32, size int) error {
 	return nil
 }
 
-func (p Pixels) output(in []valueType) (valueType, error) {
+func (p Pixels) output(in []ValueType) (ValueType, error) {
 	t := in[0]
-	shape, err := p.normal().shape(t.shape)
-	if t.shape = shape; t.kind == byteValue || !p.keepsSigns() {
-		t.kind = realValue
+	shape, err := p.Normal().OutputShape(t.Shape)
+	if t.Shape = shape; t.Kind == ByteValue || !p.KeepsSigns() {
+		t.Kind = RealValue
 	}
 	return t, err
 }
@@ -139,8 +120,8 @@ func (t Taps) check(what string, size int) (int, error) {
 	return len(t.Index) / t.N, checkPositions(what, t.Index, 0, size)
 }
 
-// shape checks against the shape of the input and returns that of the output.
-func (r Resample) shape(in Shape) (Shape, error) {
+// OutputShape checks against the shape of the input and returns that of the output.
+func (r Resample) OutputShape(in Shape) (Shape, error) {
 	h, err := r.Rows.check("row", in.H)
 	if err != nil {
 		return Shape{}, err
@@ -149,13 +130,13 @@ func (r Resample) shape(in Shape) (Shape, error) {
 	return Shape{H: h, W: w, C: in.C}, err
 }
 
-func (r Resample) output(in []valueType) (valueType, error) {
-	shape, err := r.shape(in[0].shape)
-	return valueType{shape, realValue}, err
+func (r Resample) output(in []ValueType) (ValueType, error) {
+	shape, err := r.OutputShape(in[0].Shape)
+	return ValueType{shape, RealValue}, err
 }
 
-// shape checks against the shape of the input and returns that of the output.
-func (t TopK) shape(in Shape) (Shape, error) {
+// OutputShape checks against the shape of the input and returns that of the output.
+func (t TopK) OutputShape(in Shape) (Shape, error) {
 	if t.K < 1 || t.K > in.C {
 		return Shape{}, fmt.Errorf("K is %d, want 1 to the number of channels, %d", t.K, in.C)
 	}
@@ -166,21 +147,7 @@ func (t TopK) shape(in Shape) (Shape, error) {
 	return in, nil
 }
 
-func (t TopK) output(in []valueType) (valueType, error) {
-	shape, err := t.shape(in[0].shape)
-	return valueType{shape, realValue}, err
-}
-
-// pixels lowers a layer that picks pixels; those of bit planes are rows of their own.
-func (lo *lowering) pixels(i int, in []value, op Pixels) (value, error) {
-	step := PixelsStep(op)
-	if l := in[0].levels; l != nil && !l.bytes && op.keepsLevels() {
-		step.Rows = make([]int32, 0, len(op.Rows)*l.planes)
-		for _, y := range op.Rows {
-			for j := range l.planes {
-				step.Rows = append(step.Rows, y*int32(l.planes)+int32(j))
-			}
-		}
-	}
-	return lo.move(i, &step, in, op.keepsSigns())
+func (t TopK) output(in []ValueType) (ValueType, error) {
+	shape, err := t.OutputShape(in[0].Shape)
+	return ValueType{shape, RealValue}, err
 }

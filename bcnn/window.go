@@ -7,7 +7,7 @@ package bcnn
 //
 // positions, and none where it does not fit.
 func (w Window) Output(in Shape, channels int) Shape {
-	w = w.normal()
+	w = w.Normal()
 	positions := func(size, kernel, stride, dilation int) int {
 		span := int64(dilation) * int64(kernel-1)
 		if int64(size) <= span {
@@ -22,8 +22,8 @@ func (w Window) Output(in Shape, channels int) Shape {
 	}
 }
 
-// normal returns the window with strides and dilations of 0 made 1.
-func (w Window) normal() Window {
+// Normal returns the window with strides and dilations of 0 made 1.
+func (w Window) Normal() Window {
 	for _, p := range []*int{&w.StrideH, &w.StrideW, &w.DilationH, &w.DilationW} {
 		if *p == 0 {
 			*p = 1

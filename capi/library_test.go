@@ -26,6 +26,8 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -310,10 +312,10 @@ func TestDescribe(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(first, "report ")), &r))
 	require.Equal(t, model.Labels, r.Labels)
 	require.Equal(t, model.Inputs[0].Shape, bitcnn.Shape{H: r.Inputs[0].Height, W: r.Inputs[0].Width, C: r.Inputs[0].Channels})
-	plan, err := bcnn.Lower(t.Context(), model, bcnn.LowerOptions{})
+	p, err := lower.Network(t.Context(), model, lower.Options{})
 	require.NoError(t, err)
 	var macs, binary int64
-	for i, l := range bcnn.Summarize(model, plan) {
+	for i, l := range plan.Summarize(model, p) {
 		require.Equal(t, l.Layer, r.Layers[i].Name)
 		require.Equal(t, l.WhyFloat, r.Layers[i].WhyFloat)
 		macs += l.MACs

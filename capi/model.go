@@ -19,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/arrays"
@@ -195,7 +196,7 @@ type reportInput struct {
 }
 
 func newReport(m *bitcnn.Model) (*report, error) {
-	plan, err := bcnn.Lower(ctx, m, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, m, lower.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -26,6 +26,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/serve/internal/pb"
 )
 
@@ -217,7 +218,7 @@ func (g *gate) Info() driver.Info {
 	return driver.Info{ID: "gate:0", Name: "gate", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000}
 }
 
-func (g *gate) Compile(context.Context, *bcnn.Plan, driver.Config) (driver.Engine, error) {
+func (g *gate) Compile(context.Context, *plan.Plan, driver.Config) (driver.Engine, error) {
 	return g, nil
 }
 

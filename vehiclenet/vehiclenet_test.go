@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 func TestTopologyHasThePapersShapes(t *testing.T) {
@@ -47,12 +49,12 @@ func TestEmbeddedModels(t *testing.T) {
 	require.NoError(t, err)
 	require.Len(t, entries, len(Models()))
 	kinds := func(n *bcnn.Network) (kinds []string, shapes []bcnn.Shape) {
-		plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), n, lower.Options{})
 		require.NoError(t, err)
-		for _, s := range plan.Steps {
+		for _, s := range p.Steps {
 			kinds = append(kinds, s.Kind())
-			shapes = append(shapes, plan.Tensors[s.Out].Shape)
-			if c, ok := s.Op.(*bcnn.ConvStep); ok {
+			shapes = append(shapes, p.Tensors[s.Out].Shape)
+			if c, ok := s.Op.(*plan.Conv); ok {
 				require.Empty(t, c.WhyFloat, s.Name)
 				require.NotNil(t, c.Bits, s.Name)
 			}

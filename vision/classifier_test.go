@@ -14,13 +14,14 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
 // reference classifies a photo with the reference executor.
 func reference(t *testing.T, n *bcnn.Network, img image.Image) []float32 {
-	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
 	in := bcnn.NewTensor(bcnn.Uint8, 1, n.Inputs[0].Shape)
 	copy(in.U8, pixels(t, img, n.Inputs[0]))

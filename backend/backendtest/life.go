@@ -13,6 +13,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // lifeChecks are the whole contract of a device and its executables but for the
@@ -102,12 +104,12 @@ func (l *life) close() error {
 // ready is an executable with tensors for a whole batch.
 type ready struct {
 	*backend.Executable
-	plan    *bcnn.Plan
+	plan    *plan.Plan
 	out, in []bcnn.Tensor
 }
 
-func (l *life) lower(net *bcnn.Network) (*bcnn.Plan, error) {
-	return bcnn.Lower(l.ctx, net, bcnn.LowerOptions{})
+func (l *life) lower(net *bcnn.Network) (*plan.Plan, error) {
+	return lower.Network(l.ctx, net, lower.Options{})
 }
 
 // compile compiles a network, with what change makes of the options.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 func (l *life) wrongTensors() error {
@@ -67,7 +68,7 @@ func named(err error) bool {
 }
 
 // refused makes sure that Compile refuses arguments.
-func (l *life) refused(what string, ctx context.Context, plan *bcnn.Plan, opts backend.Options) error {
+func (l *life) refused(what string, ctx context.Context, plan *plan.Plan, opts backend.Options) error {
 	made, err := l.dev.Compile(ctx, plan, opts)
 	if err == nil {
 		return fmt.Errorf("Compile with %s did not fail: %w", what, made.Close())
@@ -79,7 +80,7 @@ func (l *life) refused(what string, ctx context.Context, plan *bcnn.Plan, opts b
 }
 
 func (l *life) arguments() error {
-	plan, err := l.lower(lifeNet(3))
+	p, err := l.lower(lifeNet(3))
 	if err != nil {
 		return err
 	}
@@ -91,19 +92,19 @@ func (l *life) arguments() error {
 	if err := r.run(none); !named(err) {
 		return fmt.Errorf("Run without a context returned %v", err)
 	}
-	broken := *plan
-	broken.Steps = slices.Clone(plan.Steps)
+	broken := *p
+	broken.Steps = slices.Clone(p.Steps)
 	broken.Steps[0].Op, broken.Steps[2].Op = nil, nil
 	_, err = l.dev.Compile(l.ctx, &broken, l.opts)
-	var unsupported *bcnn.UnsupportedError
+	var unsupported *plan.UnsupportedError
 	if !errors.As(err, &unsupported) || !errors.Is(err, errors.ErrUnsupported) || len(unsupported.Steps) != 2 ||
-		unsupported.Steps[1].Step != 2 || unsupported.Steps[1].Name != plan.Steps[2].Name || unsupported.Steps[1].Reason == "" {
+		unsupported.Steps[1].Step != 2 || unsupported.Steps[1].Name != p.Steps[2].Name || unsupported.Steps[1].Reason == "" {
 		return fmt.Errorf("Compile of two steps without an operation returned %v", err)
 	}
 	return errors.Join(
-		l.refused("no context", none, plan, l.opts),
+		l.refused("no context", none, p, l.opts),
 		l.refused("no plan", l.ctx, nil, l.opts),
-		l.refused("an empty plan", l.ctx, &bcnn.Plan{}, l.opts),
+		l.refused("an empty plan", l.ctx, &plan.Plan{}, l.opts),
 	)
 }
 

@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 func (l *life) cancelledBefore() error {
@@ -88,7 +89,7 @@ func InterruptCompile(t *testing.T, dev *backend.Device, net *bcnn.Network, opts
 }
 
 func interruptCompile(ctx context.Context, dev *backend.Device, net *bcnn.Network, opts backend.Options) error {
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return err
 	}

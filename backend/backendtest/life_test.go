@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // lively is the CPU, which keeps its promises, with hooks that break some.
@@ -36,7 +37,7 @@ func (l *lively) Info() driver.Info {
 	return i
 }
 
-func (l *lively) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (l *lively) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	if l.config != nil {
 		l.config(&c)
 	}

@@ -14,6 +14,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -39,7 +41,7 @@ func (p publishedImage) sums(m bincnn.Mode) *sums {
 // Published runs the published weights of the paper's network on twelve images in
 // its three modes and demands the known sums of every dense layer. The data is that
 // of testenv.SharedData. run executes a plan with the given Tap.
-func Published(t *testing.T, run func(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error)) {
+func Published(t *testing.T, run func(ctx context.Context, plan *plan.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error)) {
 	dir := testenv.SharedData(t, "bincnn")
 	images, err := publishedImages(dir)
 	if err != nil {
@@ -51,11 +53,11 @@ func Published(t *testing.T, run func(ctx context.Context, plan *bcnn.Plan, in b
 			if err != nil {
 				t.Fatal(err)
 			}
-			fused, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			fused, err := lower.Network(t.Context(), net, lower.Options{})
 			if err != nil {
 				t.Fatal(err)
 			}
-			unfused, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: true})
+			unfused, err := lower.Network(t.Context(), net, lower.Options{Unfused: true})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -93,7 +95,7 @@ func Published(t *testing.T, run func(ctx context.Context, plan *bcnn.Plan, in b
 
 // PublishedOn is Published for a device.
 func PublishedOn(t *testing.T, dev *backend.Device, opts backend.Options) {
-	Published(t, func(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
+	Published(t, func(ctx context.Context, plan *plan.Plan, in bcnn.Tensor, tap func(int, string, bcnn.Tensor)) (bcnn.Tensor, error) {
 		opts.Tap = tap
 		exe, err := dev.Compile(ctx, plan, opts)
 		if err != nil {

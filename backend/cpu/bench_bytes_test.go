@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // BenchmarkBytes runs convolutions of levels with 8-bit weights and the levels behind them
@@ -33,9 +34,9 @@ func BenchmarkBytes(b *testing.B) {
 						for range layers {
 							p.conv(convOptions{
 								window: bcnn.Window{KH: c.side, KW: c.side, Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad}},
-								out:    c.channels, float: true, end: bcnn.ActivationReLU, int8: 1<<(bits-1) - 1,
+								out:    c.channels, float: true, end: plan.ActivationReLU, int8: 1<<(bits-1) - 1,
 							})
-							conv := p.plan.Steps[len(p.plan.Steps)-1].Op.(*bcnn.ConvStep)
+							conv := p.plan.Steps[len(p.plan.Steps)-1].Op.(*plan.Conv)
 							conv.ZeroPoint = min(conv.ZeroPoint, 1<<bits-1) // as lowered plans have it
 							p.levels(1<<bits, to)
 						}

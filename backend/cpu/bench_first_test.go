@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // BenchmarkFirst runs first convolutions of the bytes of an image with weights of 16 bits
@@ -34,9 +35,9 @@ func BenchmarkFirst(b *testing.B) {
 				for i := range run {
 					p := newPlanner(1, input(bcnn.Uint8, c.side, c.side, 3))
 					o := c.convOptions
-					o.float, o.end = true, bcnn.ActivationReLU
+					o.float, o.end = true, plan.ActivationReLU
 					if i == 0 {
-						p.affine(bcnn.ActivationNone)
+						p.affine(plan.ActivationNone)
 					} else {
 						o.int16 = 32639
 					}

@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // floatSteps are steps on float32 values as networks have them. The last step of
@@ -46,13 +47,13 @@ var floatSteps = []struct {
 		p.conv(convOptions{dense: true, window: one, out: 1000, float: true})
 		return p
 	}},
-	{"binary3x3/56x56x64", binaryConv(bcnn.ActivationNone)},
-	{"binary3x3/56x56x64/relu", binaryConv(bcnn.ActivationReLU)},
-	{"binary3x3/56x56x64/prelu", binaryConv(bcnn.ActivationPReLU)},
-	{"binary3x3/56x56x64/clip", binaryConv(bcnn.ActivationClip)},
+	{"binary3x3/56x56x64", binaryConv(plan.ActivationNone)},
+	{"binary3x3/56x56x64/relu", binaryConv(plan.ActivationReLU)},
+	{"binary3x3/56x56x64/prelu", binaryConv(plan.ActivationPReLU)},
+	{"binary3x3/56x56x64/clip", binaryConv(plan.ActivationClip)},
 	{"maxpool3x3s2/112x112x64", floatStep(112, 64, func(p *planner) {
 		w := bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: pad(1)}
-		p.step("pool", &bcnn.MaxPoolStep{Window: w}, bcnn.Float32, w.Output(p.last().Shape, 64))
+		p.step("pool", &plan.MaxPool{Window: w}, bcnn.Float32, w.Output(p.last().Shape, 64))
 	})},
 	{"avgpool2x2s2/56x56x64", floatStep(56, 64, func(p *planner) { p.mean(bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}) })},
 	{"avgpool3x3/28x28x128", floatStep(28, 128, func(p *planner) { p.mean(bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}) })},
@@ -68,46 +69,46 @@ var floatSteps = []struct {
 	})},
 	{"affine/224x224x3/bytes", func() *planner {
 		p := newPlanner(1, input(bcnn.Uint8, 224, 224, 3))
-		p.affine(bcnn.ActivationNone)
+		p.affine(plan.ActivationNone)
 		return p
 	}},
-	{"affine/56x56x64", floatStep(56, 64, func(p *planner) { p.affine(bcnn.ActivationNone) })},
-	{"affine/56x56x64/bits", floatStep(56, 64, func(p *planner) { p.numbers(1); p.affine(bcnn.ActivationNone) })},
-	{"affine/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationPReLU) })},
-	{"affine/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.affine(bcnn.ActivationClip) })},
+	{"affine/56x56x64", floatStep(56, 64, func(p *planner) { p.affine(plan.ActivationNone) })},
+	{"affine/56x56x64/bits", floatStep(56, 64, func(p *planner) { p.numbers(1); p.affine(plan.ActivationNone) })},
+	{"affine/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.affine(plan.ActivationPReLU) })},
+	{"affine/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.affine(plan.ActivationClip) })},
 	{"sigmoid/56x56x64", floatStep(56, 64, func(p *planner) { p.function(bcnn.Sigmoid) })},
 	{"gelu/56x56x64", floatStep(56, 64, func(p *planner) { p.function(bcnn.GELU) })},
 	{"hardswish/14x14x256", floatStep(14, 256, func(p *planner) { p.function(bcnn.HardSwish) })},
-	{"add/56x56x64", floatStep(56, 64, func(p *planner) { p.add(bcnn.ActivationNone) })},
-	{"add/14x14x256", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationNone) })},
-	{"add/14x14x256/relu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationReLU) })},
-	{"add/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationPReLU) })},
-	{"add/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.add(bcnn.ActivationClip) })},
+	{"add/56x56x64", floatStep(56, 64, func(p *planner) { p.add(plan.ActivationNone) })},
+	{"add/14x14x256", floatStep(14, 256, func(p *planner) { p.add(plan.ActivationNone) })},
+	{"add/14x14x256/relu", floatStep(14, 256, func(p *planner) { p.add(plan.ActivationReLU) })},
+	{"add/14x14x256/prelu", floatStep(14, 256, func(p *planner) { p.add(plan.ActivationPReLU) })},
+	{"add/14x14x256/clip", floatStep(14, 256, func(p *planner) { p.add(plan.ActivationClip) })},
 	{"table/224x224x3", func() *planner {
 		p := newPlanner(1, input(bcnn.Uint8, 224, 224, 3))
-		p.step("table", &bcnn.TableStep{Values: p.floats(3 * bcnn.TableSize)}, bcnn.Float32, p.last().Shape)
+		p.step("table", &plan.Table{Values: p.floats(3 * plan.TableSize)}, bcnn.Float32, p.last().Shape)
 		return p
 	}},
 	{"max/14x14x256", floatStep(14, 256, func(p *planner) {
-		p.step("max", &bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, p.last().Shape, 1)
+		p.step("max", &plan.Pair{Kind: plan.PairMax}, bcnn.Float32, p.last().Shape, 1)
 	})},
-	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &bcnn.PairStep{}, bcnn.Float32, p.last().Shape, 1) })},
+	{"mul/14x14x256", floatStep(14, 256, func(p *planner) { p.step("mul", &plan.Pair{}, bcnn.Float32, p.last().Shape, 1) })},
 	{"min/14x14x256", floatStep(14, 256, func(p *planner) {
-		p.step("min", &bcnn.PairStep{Kind: bcnn.PairMin}, bcnn.Float32, p.last().Shape, 1)
+		p.step("min", &plan.Pair{Kind: plan.PairMin}, bcnn.Float32, p.last().Shape, 1)
 	})},
 	{"mul/28x28x128/a value for each channel", floatStep(28, 128, func(p *planner) { p.gate(bcnn.Shape{H: 1, W: 1, C: 128}) })},
 	{"mul/28x28x128/a value for each pixel", floatStep(28, 128, func(p *planner) { p.gate(bcnn.Shape{H: 28, W: 28, C: 1}) })},
 	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.numbers(1) })},
 	{"sign/14x14x256", floatStep(14, 256, func(p *planner) { p.numbers(1) })},
 	{"concat/28x28x64+64", floatStep(28, 64, func(p *planner) {
-		p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 128}, 1)
+		p.step("concat", &plan.Concat{}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 128}, 1)
 	})},
 	{"channels/28x28x128/shuffle", floatStep(28, 128, func(p *planner) {
 		index := make([]int32, 128)
 		for i := range index {
 			index[i] = int32(i%2*64 + i/2)
 		}
-		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, p.last().Shape)
+		p.step("channels", &plan.Channels{Index: index}, bcnn.Float32, p.last().Shape)
 	})},
 	{"channels/28x28x64/padded to 96", floatStep(28, 64, func(p *planner) {
 		index := make([]int32, 96)
@@ -116,19 +117,19 @@ var floatSteps = []struct {
 				index[i] = -1
 			}
 		}
-		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 96})
+		p.step("channels", &plan.Channels{Index: index}, bcnn.Float32, bcnn.Shape{H: 28, W: 28, C: 96})
 	})},
 	{"matmul/6x197x64", heads(func(p *planner) { // queries by keys, of the six heads of a small vision transformer
-		p.step("matmul", &bcnn.MatMulStep{}, bcnn.Float32, bcnn.Shape{H: 6, W: 197, C: 197}, 1)
+		p.step("matmul", &plan.MatMul{}, bcnn.Float32, bcnn.Shape{H: 6, W: 197, C: 197}, 1)
 	})},
 	{"transpose/6x197x64", heads(func(p *planner) {
-		p.step("transpose", &bcnn.TransposeStep{}, bcnn.Float32, bcnn.Shape{H: 6, W: 64, C: 197})
+		p.step("transpose", &plan.Transpose{}, bcnn.Float32, bcnn.Shape{H: 6, W: 64, C: 197})
 	})},
 	{"topk1/56x56x21", floatStep(56, 21, func(p *planner) {
-		p.step("topk", &bcnn.TopKStep{K: 1}, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 1})
+		p.step("topk", &plan.TopK{K: 1}, bcnn.Float32, bcnn.Shape{H: 56, W: 56, C: 1})
 	})},
 	{"pixels/56x56x64/reflected", floatStep(56, 64, func(p *planner) {
-		op := &bcnn.PixelsStep{BlockH: 1, BlockW: 1}
+		op := &plan.Pixels{BlockH: 1, BlockW: 1}
 		for i := range int32(58) {
 			op.Rows = append(op.Rows, min(max(i-1, 1-i), 111-i))
 		}
@@ -136,7 +137,7 @@ var floatSteps = []struct {
 		p.step("pixels", op, bcnn.Float32, bcnn.Shape{H: 58, W: 58, C: 64})
 	})},
 	{"pixels/28x28x256/depth to space", floatStep(28, 256, func(p *planner) {
-		op := &bcnn.PixelsStep{BlockH: 2, BlockW: 2}
+		op := &plan.Pixels{BlockH: 2, BlockW: 2}
 		for i := range int32(56) {
 			op.Rows, op.Cols = append(op.Rows, i), append(op.Cols, i)
 		}
@@ -160,7 +161,7 @@ func (p *planner) resample(size int, weights ...float32) {
 			t.Index, t.Weight = append(t.Index, int32(min(i*in.H/size+k, in.H-1))), append(t.Weight, w)
 		}
 	}
-	p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: size, W: size, C: in.C})
+	p.step("resample", &plan.Resample{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: size, W: size, C: in.C})
 }
 
 // gate multiplies the values of the first step by some of a shape that is repeated.
@@ -169,9 +170,9 @@ func (p *planner) gate(shape bcnn.Shape) {
 	if size := p.last().Shape; shape.C == size.C {
 		p.mean(bcnn.Window{KH: size.H, KW: size.W, StrideH: 1, StrideW: 1})
 	} else {
-		p.step("channels", &bcnn.ChannelsStep{Index: []int32{0}}, bcnn.Float32, shape)
+		p.step("channels", &plan.Channels{Index: []int32{0}}, bcnn.Float32, shape)
 	}
-	p.step("mul", &bcnn.PairStep{}, bcnn.Float32, p.plan.Tensors[first].Shape)
+	p.step("mul", &plan.Pair{}, bcnn.Float32, p.plan.Tensors[first].Shape)
 	p.plan.Steps[len(p.plan.Steps)-1].In = []int{first, first + 1}
 }
 
@@ -189,17 +190,17 @@ func (p *planner) bilinear() {
 			t.Weight = append(t.Weight, 0.75, 0.25)
 		}
 	}
-	p.step("resample", &bcnn.ResampleStep{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: 2 * in.H, W: 2 * in.W, C: in.C})
+	p.step("resample", &plan.Resample{Rows: t, Cols: t}, bcnn.Float32, bcnn.Shape{H: 2 * in.H, W: 2 * in.W, C: in.C})
 }
 
 func (p *planner) function(f bcnn.FunctionName) {
-	p.step("function", &bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: f}}, bcnn.Float32, p.last().Shape)
+	p.step("function", &plan.Affine{Activation: plan.Activation{Kind: plan.ActivationFunction, Function: f}}, bcnn.Float32, p.last().Shape)
 }
 
 // twice repeats every row and column.
 func (p *planner) twice() {
 	in := p.last()
-	op := &bcnn.PixelsStep{BlockH: 1, BlockW: 1}
+	op := &plan.Pixels{BlockH: 1, BlockW: 1}
 	for i := range int32(2 * in.Shape.H) {
 		op.Rows, op.Cols = append(op.Rows, i/2), append(op.Cols, i/2)
 	}
@@ -218,7 +219,7 @@ func three(stride int) bcnn.Window {
 func floatStep(size, channels int, last func(p *planner)) func() *planner {
 	return func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, size, size, channels))
-		p.affine(bcnn.ActivationNone)
+		p.affine(plan.ActivationNone)
 		last(p)
 		return p
 	}
@@ -228,7 +229,7 @@ func floatStep(size, channels int, last func(p *planner)) func() *planner {
 func heads(last func(p *planner)) func() *planner {
 	return func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, 6, 197, 64))
-		p.affine(bcnn.ActivationNone)
+		p.affine(plan.ActivationNone)
 		last(p)
 		return p
 	}
@@ -241,24 +242,24 @@ func floatConv(size, channels int, w bcnn.Window, o convOptions) func() *planner
 	})
 }
 
-func binaryConv(end bcnn.ActivationKind) func() *planner {
+func binaryConv(end plan.ActivationKind) func() *planner {
 	return floatStep(56, 64, func(p *planner) {
 		p.numbers(1)
 		p.conv(convOptions{window: three(1), out: 64, padValue: -1, float: true, end: end})
 	})
 }
 
-func (p *planner) affine(end bcnn.ActivationKind) {
+func (p *planner) affine(end plan.ActivationKind) {
 	c := p.last().Shape.C
-	p.step("affine", &bcnn.AffineStep{Scale: p.floats(c), Shift: p.floats(c), Activation: p.activation(end, c)}, bcnn.Float32, p.last().Shape)
+	p.step("affine", &plan.Affine{Scale: p.floats(c), Shift: p.floats(c), Activation: p.activation(end, c)}, bcnn.Float32, p.last().Shape)
 }
 
-func (p *planner) add(end bcnn.ActivationKind) {
-	p.step("add", &bcnn.AddStep{Activation: p.activation(end, p.last().Shape.C)}, bcnn.Float32, p.last().Shape, 0)
+func (p *planner) add(end plan.ActivationKind) {
+	p.step("add", &plan.Add{Activation: p.activation(end, p.last().Shape.C)}, bcnn.Float32, p.last().Shape, 0)
 }
 
 func (p *planner) mean(w bcnn.Window) {
-	p.step("avgpool", &bcnn.AvgPoolStep{Window: w}, bcnn.Float32, w.Output(p.last().Shape, p.last().Shape.C))
+	p.step("avgpool", &plan.AvgPool{Window: w}, bcnn.Float32, w.Output(p.last().Shape, p.last().Shape.C))
 }
 
 // BenchmarkFloat reports the least time of steps on float32 values in
@@ -274,8 +275,8 @@ func BenchmarkFloat(b *testing.B) {
 	}
 }
 
-func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
-	last := inQuestion(plan)
+func benchmarkStep(b *testing.B, tested *plan.Plan, isa string) {
+	last := inQuestion(tested)
 	least := time.Duration(math.MaxInt64)
 	opts := backend.Options{ISA: isa, Threads: 1}
 	opts.Timed = func(step int, _ string, d time.Duration) {
@@ -283,11 +284,11 @@ func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
 			least = min(least, d)
 		}
 	}
-	exe, err := Device().Compile(b.Context(), plan, opts)
+	exe, err := Device().Compile(b.Context(), tested, opts)
 	require.NoError(b, err)
 	defer exe.Close()
-	p := planner{rng: newPlanner(1, plan.Inputs[0]).rng, plan: *plan}
-	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
+	p := planner{rng: newPlanner(1, tested.Inputs[0]).rng, plan: *tested}
+	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, tested.OutputShape())
 	out.F32 = make([]float32, len(out.F32)+apart/4)[apart/4:] // as the tensors between steps lie
 	for b.Loop() {
 		if err := exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}); err != nil {
@@ -295,34 +296,34 @@ func benchmarkStep(b *testing.B, plan *bcnn.Plan, isa string) {
 		}
 	}
 	b.StopTimer()
-	step := plan.Steps[last]
+	step := tested.Steps[last]
 	read := int64(0)
 	for _, t := range step.In {
-		read += plan.Tensors[t].Bytes(1)
+		read += tested.Tensors[t].Bytes(1)
 	}
-	if op, ok := step.Op.(*bcnn.ConvStep); ok {
+	if op, ok := step.Op.(*plan.Conv); ok {
 		read += int64(4*len(op.F32) + 8*len(op.Bits))
 	}
-	floor := moved(read, plan.Tensors[step.Out].Bytes(1)).Seconds()
+	floor := moved(read, tested.Tensors[step.Out].Bytes(1)).Seconds()
 	set, err := sets.Lookup(isa)
 	require.NoError(b, err)
-	n := plan.MACs(last)
-	values := int64(plan.Tensors[step.Out].Shape.Values())
+	n := tested.MACs(last)
+	values := int64(tested.Tensors[step.Out].Shape.Values())
 	switch op := step.Op.(type) {
-	case *bcnn.AvgPoolStep:
-		if plan.Tensors[step.In[0]].DType == bcnn.Float32 {
+	case *plan.AvgPool:
+		if tested.Tensors[step.In[0]].DType == bcnn.Float32 {
 			n = int64(op.KH*op.KW+3) * values // additions, and three operations to divide
 		}
-	case *bcnn.AffineStep:
-		if op.Activation.Kind == bcnn.ActivationFunction {
+	case *plan.Affine:
+		if op.Activation.Kind == plan.ActivationFunction {
 			n = 75 * values / 2 // instructions on vectors, two of which take no less than a fused product
 		}
-	case *bcnn.ResampleStep:
+	case *plan.Resample:
 		n = int64(op.Rows.N*op.Cols.N) * values
 	}
 	if n > 0 {
 		loop, products := set.PeakFMA, set.PeakFMAs
-		if plan.Tensors[step.In[0]].DType == bcnn.Bits {
+		if tested.Tensors[step.In[0]].DType == bcnn.Bits {
 			loop, products = set.Peak, set.PeakProducts
 		}
 		if loop != nil {

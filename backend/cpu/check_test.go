@@ -11,69 +11,70 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 func TestTooLarge(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 2048, 2048, 1)) // 2^48 bytes in all
-	p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
-	p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
+	p.step("affine", &plan.Affine{}, bcnn.Float32, p.last().Shape)
+	p.step("affine", &plan.Affine{}, bcnn.Float32, p.last().Shape)
 	_, err := Device().Compile(t.Context(), p.done(), backend.Options{MaxBatch: 1 << 24})
 	require.ErrorIs(t, err, backend.ErrTooLarge)
 }
 
-type unknownOp struct{ bcnn.StepOp }
+type unknownOp struct{ plan.Op }
 
 // TestCompileChecksPlans breaks plans in one place each.
 func TestCompileChecksPlans(t *testing.T) {
-	conv := func(p *bcnn.Plan, i int) *bcnn.ConvStep { return p.Steps[i].Op.(*bcnn.ConvStep) }
+	conv := func(p *plan.Plan, i int) *plan.Conv { return p.Steps[i].Op.(*plan.Conv) }
 	for _, c := range []struct {
 		name, want string
 		net        func(uint64) *planner
-		mutate     func(p *bcnn.Plan)
+		mutate     func(p *plan.Plan)
 	}{
-		{"no tensors", "no tensors", smallNet, func(p *bcnn.Plan) { p.Tensors = nil }},
-		{"tensor shape", "tensor 1 (conv): shape", smallNet, func(p *bcnn.Plan) { p.Tensors[1].Shape.W = -1 }},
-		{"huge tensor", "tensor 1 (conv): shape", smallNet, func(p *bcnn.Plan) { p.Tensors[1].Shape = bcnn.Shape{H: 1 << 24, W: 1 << 24, C: 1 << 24} }},
-		{"tensor type", "type DType(9)", smallNet, func(p *bcnn.Plan) { p.Tensors[1].DType = 9 }},
-		{"input", "but the input is", smallNet, func(p *bcnn.Plan) { p.Inputs[0].Shape.H = 31 }},
-		{"output", "output tensor 99", smallNet, func(p *bcnn.Plan) { p.Outputs = []int{99} }},
-		{"output type", "output tensor 1", smallNet, func(p *bcnn.Plan) { p.Outputs = []int{1} }},
-		{"inputs", "step 1 (conv): it has 0 inputs, want 1", smallNet, func(p *bcnn.Plan) { p.Steps[1].In = nil }},
-		{"one input of two", "1 inputs, want 2", floatNet, func(p *bcnn.Plan) { p.Steps[1].In = []int{0} }},
-		{"input not written", "it reads tensor 3", smallNet, func(p *bcnn.Plan) { p.Steps[1].In[0] = 3 }},
-		{"input index", "it reads tensor -1", smallNet, func(p *bcnn.Plan) { p.Steps[1].In[0] = -1 }},
-		{"writes the input", "it writes tensor 0", smallNet, func(p *bcnn.Plan) { p.Steps[1].Out = 0 }},
-		{"writes twice", "it writes tensor 1", smallNet, func(p *bcnn.Plan) { p.Steps[1].Out = 1 }},
-		{"no operation", "not supported: step 1 (conv): no operation", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = nil }},
-		{"another operation", "operation cpu.unknownOp", smallNet, func(p *bcnn.Plan) { p.Steps[1].Op = unknownOp{} }},
-		{"types", "conv from uint8 to uint8", smallNet, func(p *bcnn.Plan) { p.Tensors[1].DType = bcnn.Uint8 }},
-		{"stride", "stride 0×1", smallNet, func(p *bcnn.Plan) { conv(p, 0).StrideH = 0 }},
-		{"padding", "padding -1", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pad.Left = -1 }},
-		{"window too large", "does not fit", smallNet, func(p *bcnn.Plan) { conv(p, 0).DilationH = 1 << 20 }},
-		{"groups", "2 groups do not fit 3 input", smallNet, func(p *bcnn.Plan) { conv(p, 0).Groups = 2 }},
-		{"dense", "whole input", smallNet, func(p *bcnn.Plan) { conv(p, 0).Dense = true }},
-		{"weights", "words of weights", smallNet, func(p *bcnn.Plan) { conv(p, 1).Bits = conv(p, 1).Bits[1:] }},
-		{"weight padding", "padding bits", smallNet, func(p *bcnn.Plan) { conv(p, 0).Bits[5] = 1 << 63 }},
-		{"float weights", "weights and 20 biases", floatNet, func(p *bcnn.Plan) { conv(p, 2).F32 = nil }},
-		{"bias", "weights and 1 biases", floatNet, func(p *bcnn.Plan) { conv(p, 2).Bias = []float32{1} }},
-		{"thresholds", "31 thresholds for 32", smallNet, func(p *bcnn.Plan) { conv(p, 0).Threshold.I32 = make([]int32, 31) }},
-		{"no thresholds", "no threshold", smallNet, func(p *bcnn.Plan) { conv(p, 0).Threshold = nil }},
-		{"flip", "flip mask of 2 words", smallNet, func(p *bcnn.Plan) { conv(p, 0).Threshold.Flip = make([]uint64, 2) }},
-		{"flip padding", "flip mask: ", smallNet, func(p *bcnn.Plan) { conv(p, 0).Threshold.Flip = []uint64{1 << 40} }},
-		{"pool", "pool {", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pool.KH = 0 }},
-		{"output shape", "its output has shape 16×16×32, want 8×16×32", smallNet, func(p *bcnn.Plan) { conv(p, 0).Pool.KH = 4 }},
-		{"scale for bits", "takes no scale, shift or activation", smallNet, func(p *bcnn.Plan) { conv(p, 0).Activation.Kind = bcnn.ActivationReLU }},
-		{"scales", "5 scales", floatNet, func(p *bcnn.Plan) { p.Steps[0].Op.(*bcnn.AffineStep).Shift = nil }},
-		{"threshold for float32", "takes no threshold and no pool", smallNet, func(p *bcnn.Plan) { conv(p, 3).Threshold = &bcnn.Threshold{} }},
-		{"border missing", "padding with 1 needs a border", binarizedNet, func(p *bcnn.Plan) { conv(p, 1).Border = nil }},
-		{"border class", "border row class 99", binarizedNet, func(p *bcnn.Plan) { conv(p, 1).Border.Row[3] = 99 }},
-		{"border column", "border column class -1", binarizedNet, func(p *bcnn.Plan) { conv(p, 1).Border.Col[3] = -1 }},
-		{"border size", "border of", binarizedNet, func(p *bcnn.Plan) { conv(p, 1).Border.Rows++ }},
-		{"border correction", "border correction", binarizedNet, func(p *bcnn.Plan) { conv(p, 1).Border.Correction[3] = math.MaxInt32 }},
-		{"scheme", `scheme "x"`, binarizedNet, func(p *bcnn.Plan) { p.Steps[0].Op.(*bcnn.BinarizeStep).Scheme = "x" }},
-		{"scheme's thresholds", "takes no thresholds", binarizedNet, func(p *bcnn.Plan) { p.Steps[0].Op.(*bcnn.BinarizeStep).Threshold = &bcnn.Threshold{} }},
-		{"pool padding", "padding", floatNet, func(p *bcnn.Plan) { p.Steps[4].Op.(*bcnn.MaxPoolStep).Pad.Top = 2 }},
-		{"pool dilation", "dilation", floatNet, func(p *bcnn.Plan) { p.Steps[4].Op.(*bcnn.MaxPoolStep).DilationH = 2 }},
+		{"no tensors", "no tensors", smallNet, func(p *plan.Plan) { p.Tensors = nil }},
+		{"tensor shape", "tensor 1 (conv): shape", smallNet, func(p *plan.Plan) { p.Tensors[1].Shape.W = -1 }},
+		{"huge tensor", "tensor 1 (conv): shape", smallNet, func(p *plan.Plan) { p.Tensors[1].Shape = bcnn.Shape{H: 1 << 24, W: 1 << 24, C: 1 << 24} }},
+		{"tensor type", "type DType(9)", smallNet, func(p *plan.Plan) { p.Tensors[1].DType = 9 }},
+		{"input", "but the input is", smallNet, func(p *plan.Plan) { p.Inputs[0].Shape.H = 31 }},
+		{"output", "output tensor 99", smallNet, func(p *plan.Plan) { p.Outputs = []int{99} }},
+		{"output type", "output tensor 1", smallNet, func(p *plan.Plan) { p.Outputs = []int{1} }},
+		{"inputs", "step 1 (conv): it has 0 inputs, want 1", smallNet, func(p *plan.Plan) { p.Steps[1].In = nil }},
+		{"one input of two", "1 inputs, want 2", floatNet, func(p *plan.Plan) { p.Steps[1].In = []int{0} }},
+		{"input not written", "it reads tensor 3", smallNet, func(p *plan.Plan) { p.Steps[1].In[0] = 3 }},
+		{"input index", "it reads tensor -1", smallNet, func(p *plan.Plan) { p.Steps[1].In[0] = -1 }},
+		{"writes the input", "it writes tensor 0", smallNet, func(p *plan.Plan) { p.Steps[1].Out = 0 }},
+		{"writes twice", "it writes tensor 1", smallNet, func(p *plan.Plan) { p.Steps[1].Out = 1 }},
+		{"no operation", "not supported: step 1 (conv): no operation", smallNet, func(p *plan.Plan) { p.Steps[1].Op = nil }},
+		{"another operation", "operation cpu.unknownOp", smallNet, func(p *plan.Plan) { p.Steps[1].Op = unknownOp{} }},
+		{"types", "conv from uint8 to uint8", smallNet, func(p *plan.Plan) { p.Tensors[1].DType = bcnn.Uint8 }},
+		{"stride", "stride 0×1", smallNet, func(p *plan.Plan) { conv(p, 0).StrideH = 0 }},
+		{"padding", "padding -1", smallNet, func(p *plan.Plan) { conv(p, 0).Pad.Left = -1 }},
+		{"window too large", "does not fit", smallNet, func(p *plan.Plan) { conv(p, 0).DilationH = 1 << 20 }},
+		{"groups", "2 groups do not fit 3 input", smallNet, func(p *plan.Plan) { conv(p, 0).Groups = 2 }},
+		{"dense", "whole input", smallNet, func(p *plan.Plan) { conv(p, 0).Dense = true }},
+		{"weights", "words of weights", smallNet, func(p *plan.Plan) { conv(p, 1).Bits = conv(p, 1).Bits[1:] }},
+		{"weight padding", "padding bits", smallNet, func(p *plan.Plan) { conv(p, 0).Bits[5] = 1 << 63 }},
+		{"float weights", "weights and 20 biases", floatNet, func(p *plan.Plan) { conv(p, 2).F32 = nil }},
+		{"bias", "weights and 1 biases", floatNet, func(p *plan.Plan) { conv(p, 2).Bias = []float32{1} }},
+		{"thresholds", "31 thresholds for 32", smallNet, func(p *plan.Plan) { conv(p, 0).Threshold.I32 = make([]int32, 31) }},
+		{"no thresholds", "no threshold", smallNet, func(p *plan.Plan) { conv(p, 0).Threshold = nil }},
+		{"flip", "flip mask of 2 words", smallNet, func(p *plan.Plan) { conv(p, 0).Threshold.Flip = make([]uint64, 2) }},
+		{"flip padding", "flip mask: ", smallNet, func(p *plan.Plan) { conv(p, 0).Threshold.Flip = []uint64{1 << 40} }},
+		{"pool", "pool {", smallNet, func(p *plan.Plan) { conv(p, 0).Pool.KH = 0 }},
+		{"output shape", "its output has shape 16×16×32, want 8×16×32", smallNet, func(p *plan.Plan) { conv(p, 0).Pool.KH = 4 }},
+		{"scale for bits", "takes no scale, shift or activation", smallNet, func(p *plan.Plan) { conv(p, 0).Activation.Kind = plan.ActivationReLU }},
+		{"scales", "5 scales", floatNet, func(p *plan.Plan) { p.Steps[0].Op.(*plan.Affine).Shift = nil }},
+		{"threshold for float32", "takes no threshold and no pool", smallNet, func(p *plan.Plan) { conv(p, 3).Threshold = &plan.Threshold{} }},
+		{"border missing", "padding with 1 needs a border", binarizedNet, func(p *plan.Plan) { conv(p, 1).Border = nil }},
+		{"border class", "border row class 99", binarizedNet, func(p *plan.Plan) { conv(p, 1).Border.Row[3] = 99 }},
+		{"border column", "border column class -1", binarizedNet, func(p *plan.Plan) { conv(p, 1).Border.Col[3] = -1 }},
+		{"border size", "border of", binarizedNet, func(p *plan.Plan) { conv(p, 1).Border.Rows++ }},
+		{"border correction", "border correction", binarizedNet, func(p *plan.Plan) { conv(p, 1).Border.Correction[3] = math.MaxInt32 }},
+		{"scheme", `scheme "x"`, binarizedNet, func(p *plan.Plan) { p.Steps[0].Op.(*plan.Binarize).Scheme = "x" }},
+		{"scheme's thresholds", "takes no thresholds", binarizedNet, func(p *plan.Plan) { p.Steps[0].Op.(*plan.Binarize).Threshold = &plan.Threshold{} }},
+		{"pool padding", "padding", floatNet, func(p *plan.Plan) { p.Steps[4].Op.(*plan.MaxPool).Pad.Top = 2 }},
+		{"pool dilation", "dilation", floatNet, func(p *plan.Plan) { p.Steps[4].Op.(*plan.MaxPool).DilationH = 2 }},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			plan := c.net(1).done()

@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // BenchmarkCount runs each of floatSteps alone, without those before it, on values drawn
@@ -24,7 +25,7 @@ func BenchmarkCount(b *testing.B) {
 	}
 }
 
-func countStep(b *testing.B, plan *bcnn.Plan, isa string) {
+func countStep(b *testing.B, plan *plan.Plan, isa string) {
 	last := inQuestion(plan)
 	engine, err := device{}.Compile(b.Context(), plan, driver.Config{MaxBatch: 1, Threads: 1, ISA: isa, ArenaBytes: 1 << 30, Stepwise: true})
 	require.NoError(b, err)
@@ -53,7 +54,7 @@ func countStep(b *testing.B, plan *bcnn.Plan, isa string) {
 }
 
 // inQuestion is the last step of a plan of floatSteps.
-func inQuestion(plan *bcnn.Plan) int {
+func inQuestion(plan *plan.Plan) int {
 	last := len(plan.Steps) - 1
 	if plan.Steps[last].Name == "values" { // of planner.done
 		last--
@@ -70,77 +71,77 @@ type leastWork struct{ values, products, operations, loads, stores float64 }
 // four values, without those that load and store values.
 const functionOperations = 69
 
-func leastOf(plan *bcnn.Plan, i int) leastWork {
-	step := plan.Steps[i]
-	in, out := plan.Tensors[step.In[0]], plan.Tensors[step.Out]
+func leastOf(p *plan.Plan, i int) leastWork {
+	step := p.Steps[i]
+	in, out := p.Tensors[step.In[0]], p.Tensors[step.Out]
 	var w leastWork
 	w.values = float64(out.Shape.Values())
 	for _, t := range step.In {
-		w.loads += float64(plan.Tensors[t].Bytes(1)) / 16
+		w.loads += float64(p.Tensors[t].Bytes(1)) / 16
 	}
 	w.stores = float64(out.Bytes(1)) / 16
 	vectors := w.values / 4
-	end := func(a bcnn.Activation) {
+	end := func(a plan.Activation) {
 		switch a.Kind {
-		case bcnn.ActivationPReLU:
+		case plan.ActivationPReLU:
 			w.products += vectors
 			w.operations += 2 * vectors // a comparison and a choice
-		case bcnn.ActivationReLU:
+		case plan.ActivationReLU:
 			w.operations += vectors
-		case bcnn.ActivationClip:
+		case plan.ActivationClip:
 			w.operations += 2 * vectors
-		case bcnn.ActivationFunction:
+		case plan.ActivationFunction:
 			w.operations += functionOperations * vectors
 		}
 	}
 	switch op := step.Op.(type) {
-	case *bcnn.ConvStep:
+	case *plan.Conv:
 		w.loads += float64(4*len(op.F32)+8*len(op.Bits)) / 16
 		if in.DType == bcnn.Bits {
-			w.operations += 3 * float64(plan.MACs(i)) / 128 // EOR, CNT and a sum
+			w.operations += 3 * float64(p.MACs(i)) / 128 // EOR, CNT and a sum
 		} else {
-			w.products += float64(plan.MACs(i)) / 4
+			w.products += float64(p.MACs(i)) / 4
 		}
 		end(op.Activation)
-	case *bcnn.AvgPoolStep:
+	case *plan.AvgPool:
 		if in.DType == bcnn.Float32 {
 			w.products += float64(op.KH*op.KW+3) * vectors
 		} else {
 			w.operations += float64(op.KH*op.KW) * w.values / 16 // counts are bytes
 			w.products += 3 * vectors
 		}
-	case *bcnn.MaxPoolStep:
+	case *plan.MaxPool:
 		// A comparison and a choice for every tap but the first, in their order, which tells
 		// zeros and NaNs apart.
 		w.products += float64(op.KH*op.KW-1) * vectors
 		w.operations += float64(op.KH*op.KW-1) * vectors
-	case *bcnn.AffineStep:
+	case *plan.Affine:
 		if in.DType == bcnn.Bits {
 			w.operations += vectors // a choice
 		} else if op.Scale != nil {
 			w.products += vectors
 		}
 		end(op.Activation)
-	case *bcnn.AddStep:
+	case *plan.Add:
 		w.products += vectors
 		end(op.Activation)
-	case *bcnn.PairStep:
-		if op.Kind == bcnn.PairMul {
+	case *plan.Pair:
+		if op.Kind == plan.PairMul {
 			w.products += vectors
 		} else {
 			w.operations += 2 * vectors
 		}
-	case *bcnn.SignStep, *bcnn.BinarizeStep, *bcnn.QuantizeStep:
+	case *plan.Sign, *plan.Binarize, *plan.Quantize:
 		w.operations += float64(in.Shape.Values()) / 4 * (1 + float64(15+5)/16) // a comparison, and 64 bits of 16 vectors
-	case *bcnn.MatMulStep:
+	case *plan.MatMul:
 		if in.DType == bcnn.Bits {
-			w.operations += 3 * float64(plan.MACs(i)) / 128 // EOR, CNT and a sum
+			w.operations += 3 * float64(p.MACs(i)) / 128 // EOR, CNT and a sum
 		} else {
-			w.products += float64(plan.MACs(i)) / 4
+			w.products += float64(p.MACs(i)) / 4
 		}
-	case *bcnn.TopKStep:
+	case *plan.TopK:
 		w.operations += float64(in.Shape.Values()) / 4
-	case *bcnn.ResampleStep:
+	case *plan.Resample:
 		w.products += float64(op.Rows.N*op.Cols.N) * vectors
 	}
 	return w

@@ -12,7 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -47,7 +47,7 @@ func (device) Info() driver.Info {
 	}
 }
 
-func (device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (device) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	set, err := sets.Lookup(c.ISA)
 	if err != nil {
 		return nil, err

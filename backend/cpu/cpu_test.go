@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -71,8 +72,8 @@ func requireReference(t testing.TB, p *planner, opts backend.Options) {
 }
 
 // describe prints an operation without its weights, which may be millions.
-func describe(op bcnn.StepOp) string {
-	if c, ok := op.(*bcnn.ConvStep); ok {
+func describe(op plan.Op) string {
+	if c, ok := op.(*plan.Conv); ok {
 		return fmt.Sprintf("%+v → %d, %d groups, padded with %d, pool %+v", c.Window, c.Out, c.Groups, c.PadValue, c.Pool)
 	}
 	return fmt.Sprintf("%+.300v", op)
@@ -115,7 +116,7 @@ func TestZeroPointAboveLevels(t *testing.T) {
 			p := newPlanner(1, input(bcnn.Float32, 4, 5, 16))
 			p.levels(16, bcnn.Uint8)
 			p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}, out: 33, float: true, raw: true, int8: 7})
-			conv := p.plan.Steps[1].Op.(*bcnn.ConvStep)
+			conv := p.plan.Steps[1].Op.(*plan.Conv)
 			conv.ZeroPoint = 255
 			for k := range conv.Int8 {
 				conv.Int8[k] = weight
@@ -208,7 +209,7 @@ func TestLargeSteps(t *testing.T) {
 			p := newPlanner(15, input(bcnn.Float32, 13, 14, 37))
 			w := same(3)
 			w.DilationW, w.StrideH = 2, 2
-			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, end: bcnn.ActivationReLU})
+			p.conv(convOptions{window: w, out: 37, groups: 37, float: true, end: plan.ActivationReLU})
 			p.conv(convOptions{window: same(3), out: 74, groups: 37})
 			return p
 		},
@@ -246,18 +247,18 @@ func TestLargeSteps(t *testing.T) {
 		},
 		"float": func() *planner {
 			p := newPlanner(9, input(bcnn.Float32, 20, 20, 5))
-			p.conv(convOptions{window: same(3), out: 70, float: true, end: bcnn.ActivationReLU})
-			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 10, W: 10, C: 70})
+			p.conv(convOptions{window: same(3), out: 70, float: true, end: plan.ActivationReLU})
+			p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 10, W: 10, C: 70})
 			p.conv(convOptions{dense: true, window: square(10), out: 200})
 			return p
 		},
 		"element by element": func() *planner {
 			p := newPlanner(10, input(bcnn.Float32, 64, 64, 20))
 			s := bcnn.Shape{H: 64, W: 64, C: 20}
-			p.step("affine", &bcnn.AffineStep{Scale: p.floats(20), Shift: p.floats(20)}, bcnn.Float32, s)
-			p.step("add", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, s, 0)
+			p.step("affine", &plan.Affine{Scale: p.floats(20), Shift: p.floats(20)}, bcnn.Float32, s)
+			p.step("add", &plan.Add{Activation: plan.Activation{Kind: plan.ActivationReLU}}, bcnn.Float32, s, 0)
 			p.sign()
-			p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
+			p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
 				Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Bits, s)
 			return p
 		},
@@ -265,29 +266,29 @@ func TestLargeSteps(t *testing.T) {
 	plans["means, products and channels"] = func() *planner {
 		p := newPlanner(11, input(bcnn.Float32, 64, 60, 20))
 		s := bcnn.Shape{H: 64, W: 60, C: 20}
-		p.step("affine", &bcnn.AffineStep{Scale: p.floats(20), Shift: p.floats(20), Activation: p.activation(bcnn.ActivationPReLU, 20)}, bcnn.Float32, s)
-		p.step("add", &bcnn.AddStep{Activation: p.activation(bcnn.ActivationPReLU, 20)}, bcnn.Float32, s, 0)
-		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
+		p.step("affine", &plan.Affine{Scale: p.floats(20), Shift: p.floats(20), Activation: p.activation(plan.ActivationPReLU, 20)}, bcnn.Float32, s)
+		p.step("add", &plan.Add{Activation: p.activation(plan.ActivationPReLU, 20)}, bcnn.Float32, s, 0)
+		p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1,
 			Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Float32, s)
-		p.step("mul", &bcnn.PairStep{}, bcnn.Float32, s, 1)
-		p.step("min", &bcnn.PairStep{Kind: bcnn.PairMin}, bcnn.Float32, s, 1)
+		p.step("mul", &plan.Pair{}, bcnn.Float32, s, 1)
+		p.step("min", &plan.Pair{Kind: plan.PairMin}, bcnn.Float32, s, 1)
 		both := s
 		both.C = 40
-		p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, both, 2)
+		p.step("concat", &plan.Concat{}, bcnn.Float32, both, 2)
 		index := make([]int32, 70)
 		for i := range index {
 			index[i] = int32(i*7%41) - 1
 		}
 		both.C = 70
-		p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, both)
+		p.step("channels", &plan.Channels{Index: index}, bcnn.Float32, both)
 		p.sign()
 		for i, c := range index {
 			index[i] = max(c, 0)
 		}
-		p.step("bits", &bcnn.ChannelsStep{Index: index}, bcnn.Bits, both)
+		p.step("bits", &plan.Channels{Index: index}, bcnn.Bits, both)
 		both.C = 210
-		p.step("join", &bcnn.ConcatStep{}, bcnn.Bits, both, 8, 9)
-		p.step("half", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 30, C: 210})
+		p.step("join", &plan.Concat{}, bcnn.Bits, both, 8, 9)
+		p.step("half", &plan.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 30, C: 210})
 		return p
 	}
 	forEach(t, func(t *testing.T, opts backend.Options) {
@@ -313,13 +314,13 @@ func TestBinarizeSchemes(t *testing.T) {
 			for _, size := range []bcnn.Shape{{H: 1, W: 1, C: 1}, {H: 1, W: 5, C: 3}, {H: 7, W: 1, C: 3}, {H: 90, W: 70, C: 3}, {H: 13, W: 40, C: 1}} {
 				t.Run(fmt.Sprintf("%s/%v", s.scheme, size), func(t *testing.T) {
 					p := newPlanner(5, bcnn.Input{DType: bcnn.Uint8, Shape: size})
-					op := &bcnn.BinarizeStep{Scheme: s.scheme}
+					op := &plan.Binarize{Scheme: s.scheme}
 					out := size
 					if s.out > 0 {
 						out.C = s.out
 					}
 					if s.thresholds != 0 {
-						op.Threshold = &bcnn.Threshold{Flip: p.bits(1, out.C)}
+						op.Threshold = &plan.Threshold{Flip: p.bits(1, out.C)}
 						for range out.C {
 							op.Threshold.I32 = append(op.Threshold.I32, int32(p.rng.IntN(300)-20))
 						}

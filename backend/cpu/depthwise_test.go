@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // TestFloatDepthwise has depthwise layers on float32 values, with as many channels as
@@ -46,7 +47,7 @@ func TestSpread(t *testing.T) {
 			end += sizes[len(sizes)-1]
 		}
 		at := rng.Perm(len(starts))
-		p := bcnn.Placement{Offsets: []int64{-1}, Bytes: end}
+		p := plan.Placement{Offsets: []int64{-1}, Bytes: end}
 		for _, i := range append(at, at[0]) { // two tensors at the same place
 			p.Offsets = append(p.Offsets, starts[i])
 		}

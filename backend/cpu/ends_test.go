@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -40,26 +41,26 @@ func (e *ender) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
 // shortcut past it.
 func shortcut() *planner {
 	p := newPlanner(1, input(bcnn.Float32, 4, 5, 8))
-	p.affine(bcnn.ActivationNone)
+	p.affine(plan.ActivationNone)
 	p.sign()
 	p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 8, float: true})
 	return p
 }
 
 // asked is an executable of a plan that answers questions, and does not run.
-func asked(plan *bcnn.Plan, threads int) *executable {
+func asked(plan *plan.Plan, threads int) *executable {
 	return &executable{plan: plan, config: driver.Config{Threads: threads}, whole: separate(plan), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
 }
 
 // TestAdd asks which steps behind a convolution its kernels do besides.
 func TestAdd(t *testing.T) {
 	shape := bcnn.Shape{H: 4, W: 5, C: 8}
-	add := func(p *planner, end bcnn.ActivationKind, in ...int) {
-		p.step("add", &bcnn.AddStep{Activation: p.activation(end, 8)}, bcnn.Float32, shape)
+	add := func(p *planner, end plan.ActivationKind, in ...int) {
+		p.step("add", &plan.Add{Activation: p.activation(end, 8)}, bcnn.Float32, shape)
 		p.link(in...)
 	}
 	function := func(p *planner, in ...int) {
-		p.step("add", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: bcnn.Tanh}}, bcnn.Float32, shape)
+		p.step("add", &plan.Add{Activation: plan.Activation{Kind: plan.ActivationFunction, Function: bcnn.Tanh}}, bcnn.Float32, shape)
 		p.link(in...)
 	}
 	for _, c := range []struct {
@@ -70,33 +71,33 @@ func TestAdd(t *testing.T) {
 		scaled  bool
 		overlay []pair
 	}{
-		{"a sum", func(p *planner) { add(p, bcnn.ActivationNone, 3, 1); p.sign() }, 1, 1, false, []pair{{1, 4}}},
-		{"with the shortcut first", func(p *planner) { add(p, bcnn.ActivationReLU, 1, 3); p.sign() }, 1, 1, false, []pair{{1, 4}}},
-		{"with an input", func(p *planner) { add(p, bcnn.ActivationClip, 3, 0); p.sign() }, 1, 0, false, nil},
-		{"a sum that is an output", func(p *planner) { add(p, bcnn.ActivationNone, 3, 1) }, 0, -1, false, nil},
-		{"a shortcut that is read again", func(p *planner) { add(p, bcnn.ActivationNone, 3, 1); add(p, bcnn.ActivationNone, 4, 1); p.sign() }, 1, 1, false, nil},
+		{"a sum", func(p *planner) { add(p, plan.ActivationNone, 3, 1); p.sign() }, 1, 1, false, []pair{{1, 4}}},
+		{"with the shortcut first", func(p *planner) { add(p, plan.ActivationReLU, 1, 3); p.sign() }, 1, 1, false, []pair{{1, 4}}},
+		{"with an input", func(p *planner) { add(p, plan.ActivationClip, 3, 0); p.sign() }, 1, 0, false, nil},
+		{"a sum that is an output", func(p *planner) { add(p, plan.ActivationNone, 3, 1) }, 0, -1, false, nil},
+		{"a shortcut that is read again", func(p *planner) { add(p, plan.ActivationNone, 3, 1); add(p, plan.ActivationNone, 4, 1); p.sign() }, 1, 1, false, nil},
 		{"a function of the sum", func(p *planner) { function(p, 3, 1); p.sign() }, 0, -1, false, nil},
-		{"a sum of others", func(p *planner) { add(p, bcnn.ActivationNone, 1, 0); p.sign() }, 0, -1, false, nil},
-		{"a product", func(p *planner) { p.step("mul", &bcnn.PairStep{}, bcnn.Float32, shape, 1); p.sign() }, 0, -1, false, nil},
-		{"a scaled sum", func(p *planner) { p.affine(bcnn.ActivationNone); add(p, bcnn.ActivationPReLU, 4, 1); p.sign() }, 2, 1, true, []pair{{1, 5}}},
-		{"a scaled sum with the shortcut first", func(p *planner) { p.affine(bcnn.ActivationNone); add(p, bcnn.ActivationNone, 1, 4); p.sign() }, 2, 1, true, []pair{{1, 5}}},
-		{"scaled alone", func(p *planner) { p.affine(bcnn.ActivationNone); p.numbers(2) }, 0, -1, false, nil},
-		{"scaled and cut", func(p *planner) { p.affine(bcnn.ActivationReLU); add(p, bcnn.ActivationNone, 4, 1); p.sign() }, 0, -1, false, nil},
+		{"a sum of others", func(p *planner) { add(p, plan.ActivationNone, 1, 0); p.sign() }, 0, -1, false, nil},
+		{"a product", func(p *planner) { p.step("mul", &plan.Pair{}, bcnn.Float32, shape, 1); p.sign() }, 0, -1, false, nil},
+		{"a scaled sum", func(p *planner) { p.affine(plan.ActivationNone); add(p, plan.ActivationPReLU, 4, 1); p.sign() }, 2, 1, true, []pair{{1, 5}}},
+		{"a scaled sum with the shortcut first", func(p *planner) { p.affine(plan.ActivationNone); add(p, plan.ActivationNone, 1, 4); p.sign() }, 2, 1, true, []pair{{1, 5}}},
+		{"scaled alone", func(p *planner) { p.affine(plan.ActivationNone); p.numbers(2) }, 0, -1, false, nil},
+		{"scaled and cut", func(p *planner) { p.affine(plan.ActivationReLU); add(p, plan.ActivationNone, 4, 1); p.sign() }, 0, -1, false, nil},
 		{"nothing but cut", func(p *planner) {
-			p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, shape)
-			add(p, bcnn.ActivationNone, 4, 1)
+			p.step("affine", &plan.Affine{}, bcnn.Float32, shape)
+			add(p, plan.ActivationNone, 4, 1)
 			p.sign()
 		}, 0, -1, false, nil},
 		{"scaled sums that are read again", func(p *planner) {
-			p.affine(bcnn.ActivationNone)
-			add(p, bcnn.ActivationNone, 4, 1)
-			add(p, bcnn.ActivationNone, 5, 3)
+			p.affine(plan.ActivationNone)
+			add(p, plan.ActivationNone, 4, 1)
+			add(p, plan.ActivationNone, 5, 3)
 			p.sign()
 		}, 0, -1, false, nil},
 		{"scaled, and read again", func(p *planner) {
-			p.affine(bcnn.ActivationNone)
-			add(p, bcnn.ActivationNone, 4, 1)
-			add(p, bcnn.ActivationNone, 5, 4)
+			p.affine(plan.ActivationNone)
+			add(p, plan.ActivationNone, 4, 1)
+			add(p, plan.ActivationNone, 5, 4)
 			p.sign()
 		}, 0, -1, false, nil},
 	} {
@@ -124,7 +125,7 @@ func TestAdd(t *testing.T) {
 					}
 					require.Same(t, &e.tensors[c.added], stub.added)
 					require.Equal(t, c.scaled, stub.then.Scale != nil)
-					if scale, ok := p.plan.Steps[3].Op.(*bcnn.AffineStep); ok {
+					if scale, ok := p.plan.Steps[3].Op.(*plan.Affine); ok {
 						require.Equal(t, scale.Scale, stub.then.Scale)
 						require.Equal(t, scale.Shift, stub.then.Shift)
 					}
@@ -158,7 +159,7 @@ func TestNumbers(t *testing.T) {
 		{"read once", levels, true},
 		{"of another tensor", func(p *planner) { levels(p); p.link(1) }, false},
 		{"an output", func(p *planner) { levels(p); p.done(); p.plan.Outputs = append(p.plan.Outputs, 3) }, false},
-		{"read again", func(p *planner) { levels(p); p.affine(bcnn.ActivationNone); p.link(3) }, false},
+		{"read again", func(p *planner) { levels(p); p.affine(plan.ActivationNone); p.link(3) }, false},
 		{"read before", func(p *planner) { levels(p); p.plan.Steps[1].In = []int{3} }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -186,7 +187,7 @@ func TestNumbers(t *testing.T) {
 func TestPoolPlace(t *testing.T) {
 	shape := bcnn.Shape{H: 4, W: 6, C: 8}
 	half := bcnn.Shape{H: 2, W: 3, C: 8}
-	pool := &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}
+	pool := &plan.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}
 	for _, c := range []struct {
 		name    string
 		threads int
@@ -205,17 +206,17 @@ func TestPoolPlace(t *testing.T) {
 		{"that is a part", 1, func(p *planner) {}, func(e *executable) { e.whole[2] = 3 }, false},
 		{"that has a part", 1, func(p *planner) {}, func(e *executable) { e.whole[3] = 2 }, false},
 		{"whose windows reach back", 1, func(p *planner) {
-			p.plan.Steps[1].Op = &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}}
+			p.plan.Steps[1].Op = &plan.MaxPool{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}}
 			p.plan.Tensors[2].Shape = shape
 		}, nil, false},
-		{"of another kind", 1, func(p *planner) { p.plan.Steps[1].Op = &bcnn.AvgPoolStep{Window: pool.Window} }, nil, false},
+		{"of another kind", 1, func(p *planner) { p.plan.Steps[1].Op = &plan.AvgPool{Window: pool.Window} }, nil, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape})
-			p.affine(bcnn.ActivationNone)
+			p.affine(plan.ActivationNone)
 			p.step("pool", pool, bcnn.Float32, half)
-			p.affine(bcnn.ActivationNone)
-			p.affine(bcnn.ActivationNone)
+			p.affine(plan.ActivationNone)
+			p.affine(plan.ActivationNone)
 			c.more(p)
 			e := asked(&p.plan, c.threads)
 			if c.change != nil {
@@ -230,15 +231,15 @@ func TestPoolPlace(t *testing.T) {
 func TestWhole(t *testing.T) {
 	shape := func(c int) bcnn.Shape { return bcnn.Shape{H: 4, W: 5, C: c} }
 	join := func(p *planner, a, b int) {
-		p.step("join", &bcnn.ConcatStep{}, bcnn.Float32, shape(p.plan.Tensors[a].Shape.C+p.plan.Tensors[b].Shape.C))
+		p.step("join", &plan.Concat{}, bcnn.Float32, shape(p.plan.Tensors[a].Shape.C+p.plan.Tensors[b].Shape.C))
 		p.link(a, b)
 	}
 	signs := func(p *planner, of int) {
 		c := p.plan.Tensors[of].Shape.C
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(c, 1, 2, false)}, bcnn.Bits, shape(c))
+		p.step("sign", &plan.Sign{Threshold: p.threshold(c, 1, 2, false)}, bcnn.Bits, shape(c))
 		p.link(of)
 	}
-	end := func(p *planner) { p.affine(bcnn.ActivationNone) }
+	end := func(p *planner) { p.affine(plan.ActivationNone) }
 	for _, c := range []struct {
 		name string
 		more func(p *planner)
@@ -274,7 +275,7 @@ func TestWhole(t *testing.T) {
 	p := newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape(4)})
 	p.sign()
 	for range 2 { // of bits
-		p.step("join", &bcnn.ConcatStep{}, bcnn.Bits, shape(p.last().Shape.C+4), 1)
+		p.step("join", &plan.Concat{}, bcnn.Bits, shape(p.last().Shape.C+4), 1)
 	}
 	p.done()
 	require.Equal(t, separate(&p.plan), joined(&p.plan))

@@ -16,13 +16,14 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/weights"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // executable is a compiled plan.
 type executable struct {
-	plan    *bcnn.Plan
+	plan    *plan.Plan
 	config  driver.Config
 	workers *tiles.Workers
 	steps   []tiles.Step // of the plan, or fewer, where some are fused
@@ -38,7 +39,7 @@ type executable struct {
 	outputs []int          // of the plan
 }
 
-func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config driver.Config) (*executable, error) {
+func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config) (*executable, error) {
 	e := &executable{plan: plan, config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
@@ -94,13 +95,13 @@ func newExecutable(ctx context.Context, plan *bcnn.Plan, set *kern.Set, config d
 }
 
 // largest returns the largest byte that each tensor of bytes can have.
-func largest(plan *bcnn.Plan) []uint8 {
-	most := slices.Repeat([]uint8{math.MaxUint8}, len(plan.Tensors))
-	for _, s := range plan.Steps {
+func largest(p *plan.Plan) []uint8 {
+	most := slices.Repeat([]uint8{math.MaxUint8}, len(p.Tensors))
+	for _, s := range p.Steps {
 		switch op := s.Op.(type) {
-		case *bcnn.QuantizeStep:
+		case *plan.Quantize:
 			most[s.Out] = uint8(min(op.Levels-1, math.MaxUint8))
-		case *bcnn.MaxPoolStep:
+		case *plan.MaxPool:
 			most[s.Out] = most[s.In[0]]
 		}
 	}
@@ -108,8 +109,8 @@ func largest(plan *bcnn.Plan) []uint8 {
 }
 
 // compile compiles an operation that has passed the check of the plan.
-func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
-	if op, ok := op.(*bcnn.ConvStep); ok {
+func compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, tiles.Size) {
+	if op, ok := op.(*plan.Conv); ok {
 		return conv.Compile(c, op, in, out)
 	}
 	return pixelwise.Compile(c, op, in, out)
@@ -117,15 +118,15 @@ func compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tile
 
 // layout places the tensors in one block of memory, but for the inputs and the outputs,
 // which are the caller's. over is that of uses.
-func (e *executable) layout(groups []group, over []pair) (bcnn.Placement, error) {
-	plan, batch := e.plan, e.config.MaxBatch
-	uses, at := uses(plan, groups, e.whole, over)
+func (e *executable) layout(groups []group, over []pair) (plan.Placement, error) {
+	p, batch := e.plan, e.config.MaxBatch
+	uses, at := uses(p, groups, e.whole, over)
 	for _, u := range uses {
-		if t := plan.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
-			return bcnn.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
+		if t := p.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
+			return plan.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
 		}
 	}
-	placed := plan.Place(batch, uses)
+	placed := p.Place(batch, uses)
 	for t, same := range at {
 		placed.Offsets[t] = placed.Offsets[same]
 	}
@@ -141,7 +142,7 @@ const apart = 1088
 // same place, start at the same offset within a page. Steps that go down the columns of
 // images of 128 channels and more reach few sets of lines of the first-level cache, and where
 // input and output start alike, the same ones.
-func spread(p *bcnn.Placement) {
+func spread(p *plan.Placement) {
 	const page = 4096
 	starts := slices.Clone(p.Offsets)
 	slices.Sort(starts)
@@ -164,7 +165,7 @@ func spread(p *bcnn.Placement) {
 }
 
 // allocate makes the tensors.
-func (e *executable) allocate(placed bcnn.Placement) {
+func (e *executable) allocate(placed plan.Placement) {
 	arena := alignedBytes(int(placed.Bytes))
 	for i, t := range e.plan.Tensors {
 		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.config.MaxBatch, Shape: t.Shape}

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // A group is a step and those behind it that treat each pixel of its output separately, such as a
@@ -24,7 +25,7 @@ type group struct{ first, last int }
 const maxFollowers = 4
 
 // groups divides a plan into groups. If stepwise is set, each step is a group of its own.
-func groups(plan *bcnn.Plan, stepwise bool) []group {
+func groups(plan *plan.Plan, stepwise bool) []group {
 	var all []group
 	for i := 0; i < len(plan.Steps); {
 		g := group{i, i}
@@ -38,24 +39,24 @@ func groups(plan *bcnn.Plan, stepwise bool) []group {
 }
 
 // follows reports whether step i can be in a group with the steps from first on.
-func follows(plan *bcnn.Plan, first, i int) bool {
-	s := plan.Steps[i]
-	in, out := plan.Tensors[s.In[0]], plan.Tensors[s.Out]
+func follows(p *plan.Plan, first, i int) bool {
+	s := p.Steps[i]
+	in, out := p.Tensors[s.In[0]], p.Tensors[s.Out]
 	switch s.Op.(type) {
-	case *bcnn.AddStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.QuantizeStep, *bcnn.ChannelsStep, *bcnn.SignStep:
-	case *bcnn.AffineStep:
+	case *plan.Add, *plan.Pair, *plan.Concat, *plan.Quantize, *plan.Channels, *plan.Sign:
+	case *plan.Affine:
 		if in.DType == bcnn.Uint8 { // the step needs the memory of the worker
 			return false
 		}
 	default:
 		return false
 	}
-	led := plan.Tensors[plan.Steps[first].Out].Shape
+	led := p.Tensors[p.Steps[first].Out].Shape
 	if out.Shape.H != led.H || out.Shape.W != led.W {
 		return false
 	}
 	for _, t := range s.In {
-		for _, before := range plan.Steps[first:i] {
+		for _, before := range p.Steps[first:i] {
 			if t == before.Out {
 				return true
 			}
@@ -67,14 +68,14 @@ func follows(plan *bcnn.Plan, first, i int) bool {
 // uses returns which groups need which tensors, without inputs and outputs. at[t] is the tensor in
 // whose memory tensor t lies. whole is the result of joined, and over are pairs that may share
 // memory.
-func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcnn.Use, at []int) {
-	at = inPlace(plan, groups, whole)
+func uses(p *plan.Plan, groups []group, whole []int, over []pair) (uses []plan.Use, at []int) {
+	at = inPlace(p, groups, whole)
 	for t, w := range whole {
 		at[t] = at[w]
 	}
-	for _, p := range over {
-		from, to := at[p.read], at[p.written]
-		if plan.Tensors[from].Bytes(1) > plan.Tensors[to].Bytes(1) {
+	for _, o := range over {
+		from, to := at[o.read], at[o.written]
+		if p.Tensors[from].Bytes(1) > p.Tensors[to].Bytes(1) {
 			from, to = to, from
 		}
 		for i := range at {
@@ -83,15 +84,15 @@ func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcn
 			}
 		}
 	}
-	ofStep := make([]group, len(plan.Steps))
+	ofStep := make([]group, len(p.Steps))
 	for _, g := range groups {
 		for i := g.first; i <= g.last; i++ {
 			ofStep[i] = g
 		}
 	}
-	for _, u := range plan.InnerUses() {
+	for _, u := range p.InnerUses() {
 		g := ofStep[u.First]
-		uses = append(uses, bcnn.Use{Tensor: at[u.Tensor], First: g.first, Last: g.last})
+		uses = append(uses, plan.Use{Tensor: at[u.Tensor], First: g.first, Last: g.last})
 	}
 	return uses, at
 }
@@ -99,29 +100,29 @@ func uses(plan *bcnn.Plan, groups []group, whole []int, over []pair) (uses []bcn
 // inPlace returns, for every tensor, the one in whose memory it lies: the output of the next step
 // of its group, if that works in place and no other step reads the tensor or, later, one that is
 // joined with it. whole is the result of joined.
-func inPlace(plan *bcnn.Plan, groups []group, whole []int) []int {
-	readers := make([]int, len(plan.Tensors))
-	last := make([]int, len(plan.Tensors)) // the last step to read it, or one joined with it
-	for i, s := range plan.Steps {
+func inPlace(p *plan.Plan, groups []group, whole []int) []int {
+	readers := make([]int, len(p.Tensors))
+	last := make([]int, len(p.Tensors)) // the last step to read it, or one joined with it
+	for i, s := range p.Steps {
 		for _, t := range s.In {
 			readers[t]++
 			last[whole[t]] = i
 		}
 	}
-	ends := plan.Ends()
-	at := make([]int, len(plan.Tensors))
+	ends := p.Ends()
+	at := make([]int, len(p.Tensors))
 	for t := range at {
 		at[t] = t
 	}
 	for _, g := range groups {
 		for i := g.last; i > g.first; i-- {
-			s, t := plan.Steps[i], plan.Steps[i-1].Out
+			s, t := p.Steps[i], p.Steps[i-1].Out
 			switch s.Op.(type) {
-			case *bcnn.AddStep, *bcnn.PairStep, *bcnn.AffineStep:
+			case *plan.Add, *plan.Pair, *plan.Affine:
 			default:
 				continue
 			}
-			from, to := plan.Tensors[t], plan.Tensors[s.Out]
+			from, to := p.Tensors[t], p.Tensors[s.Out]
 			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || readers[t] > 1 || last[t] > i || ends[t] || ends[s.Out] {
 				continue
 			}
@@ -190,13 +191,13 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 	var then kern.End
 	steps := e.plan.Steps[i : last+1]
 	out, end := e.plan.Steps[i-1].Out, 0
-	op, scale := steps[0].Op.(*bcnn.AffineStep)
-	if scale && len(steps) > 1 && op.Scale != nil && op.Activation.Kind == bcnn.ActivationNone && at[out] == at[steps[0].Out] {
+	op, scale := steps[0].Op.(*plan.Affine)
+	if scale && len(steps) > 1 && op.Scale != nil && op.Activation.Kind == plan.ActivationNone && at[out] == at[steps[0].Out] {
 		then.Scale, then.Shift, out, end = op.Scale, op.Shift, steps[0].Out, 1
 	}
 	s := steps[end]
-	sum, ok := s.Op.(*bcnn.AddStep)
-	if !ok || sum.Activation.Kind == bcnn.ActivationFunction || at[out] != at[s.Out] {
+	sum, ok := s.Op.(*plan.Add)
+	if !ok || sum.Activation.Kind == plan.ActivationFunction || at[out] != at[s.Out] {
 		return 0
 	}
 	then.Activation = activation.Of(sum.Activation)
@@ -218,7 +219,7 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 // only with one thread, which computes the outputs in order.
 func (e *executable) poolsInPlace(i int) bool {
 	s := e.plan.Steps[i]
-	op, ok := s.Op.(*bcnn.MaxPoolStep)
+	op, ok := s.Op.(*plan.MaxPool)
 	if !ok || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.apart(s.In[0]) || !e.apart(s.Out) {
 		return false
 	}

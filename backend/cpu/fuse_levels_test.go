@@ -12,13 +12,14 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // evenLevels makes bytes of n levels that are values divided by a power of 2, rounded to the
 // nearest, or the even one of two, with zero added, after rounding or before; for each
 // channel or for all.
 func (p *planner) evenLevels(n, zero int, after, each bool) {
-	q := &bcnn.QuantizeStep{Levels: n}
+	q := &plan.Quantize{Levels: n}
 	lists := 1
 	if each {
 		lists = p.last().Shape.C
@@ -49,27 +50,27 @@ func TestLevelsInKernels(t *testing.T) {
 		fused bool
 	}{
 		{"plain", 64, convOptions{raw: true}, func(p *planner) { p.evenLevels(256, 128, false, false) }, true},
-		{"4 bits", 128, convOptions{end: bcnn.ActivationReLU}, func(p *planner) { p.evenLevels(16, 0, false, true) }, true},
-		{"relu above the least level", 64, convOptions{end: bcnn.ActivationReLU}, func(p *planner) { p.evenLevels(200, 100, false, true) }, true},
-		{"prelu", 192, convOptions{end: bcnn.ActivationPReLU}, func(p *planner) { p.evenLevels(256, 101, true, true) }, true},
-		{"clip", 64, convOptions{end: bcnn.ActivationClip}, func(p *planner) { p.evenLevels(256, 3, true, false) }, true},
+		{"4 bits", 128, convOptions{end: plan.ActivationReLU}, func(p *planner) { p.evenLevels(16, 0, false, true) }, true},
+		{"relu above the least level", 64, convOptions{end: plan.ActivationReLU}, func(p *planner) { p.evenLevels(200, 100, false, true) }, true},
+		{"prelu", 192, convOptions{end: plan.ActivationPReLU}, func(p *planner) { p.evenLevels(256, 101, true, true) }, true},
+		{"clip", 64, convOptions{end: plan.ActivationClip}, func(p *planner) { p.evenLevels(256, 3, true, false) }, true},
 		{"signs", 64, convOptions{raw: true, int8: -1}, func(p *planner) { p.evenLevels(256, 128, false, false) }, true},
 		{"a part of a block", 65, convOptions{raw: true}, func(p *planner) { p.evenLevels(256, 128, false, false) }, false},
 		{"read twice", 64, convOptions{raw: true}, func(p *planner) {
 			sums := len(p.plan.Tensors) - 1
 			p.evenLevels(256, 128, false, false)
-			p.affine(bcnn.ActivationNone)
-			p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, sums)
+			p.affine(plan.ActivationNone)
+			p.step("add", &plan.Add{}, bcnn.Float32, p.last().Shape, sums)
 		}, false},
 		{"looked up", 64, convOptions{raw: true}, func(p *planner) {
-			q := &bcnn.QuantizeStep{Levels: 16}
+			q := &plan.Quantize{Levels: 16}
 			for k := range 15 {
 				q.Thresholds = append(q.Thresholds, float32(100*k)+30*p.rng.Float32())
 			}
 			p.step("levels", q, bcnn.Uint8, p.last().Shape)
 		}, false},
 		{"uneven", 64, convOptions{raw: true}, func(p *planner) {
-			p.step("levels", &bcnn.QuantizeStep{Levels: 4, Thresholds: []float32{-100, 3, 3.5}}, bcnn.Uint8, p.last().Shape)
+			p.step("levels", &plan.Quantize{Levels: 4, Thresholds: []float32{-100, 3, 3.5}}, bcnn.Uint8, p.last().Shape)
 		}, false},
 	} {
 		plan := func() *planner {
@@ -80,7 +81,7 @@ func TestLevelsInKernels(t *testing.T) {
 				c.o.int8 = 7 + 120*(i%2)
 			}
 			p.conv(c.o)
-			conv := p.plan.Steps[1].Op.(*bcnn.ConvStep)
+			conv := p.plan.Steps[1].Op.(*plan.Conv)
 			conv.ZeroPoint = min(conv.ZeroPoint, 15)
 			c.more(p)
 			return p

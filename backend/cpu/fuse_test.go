@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // residual draws a plan in which every kind of step follows another, on tensors that
@@ -19,57 +20,57 @@ func residual(h, w, c int) *planner {
 	same := bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}
 	tensor := func() int { return len(p.plan.Tensors) - 1 }
 	shape := func() bcnn.Shape { return p.last().Shape }
-	add := func(end bcnn.ActivationKind, more int) {
-		p.step("add", &bcnn.AddStep{Activation: p.activation(end, shape().C)}, bcnn.Float32, shape(), more)
+	add := func(end plan.ActivationKind, more int) {
+		p.step("add", &plan.Add{Activation: p.activation(end, shape().C)}, bcnn.Float32, shape(), more)
 	}
-	affine := func(end bcnn.ActivationKind) {
-		p.step("affine", &bcnn.AffineStep{Scale: p.floats(shape().C), Shift: p.floats(shape().C), Activation: p.activation(end, shape().C)},
+	affine := func(end plan.ActivationKind) {
+		p.step("affine", &plan.Affine{Scale: p.floats(shape().C), Shift: p.floats(shape().C), Activation: p.activation(end, shape().C)},
 			bcnn.Float32, shape())
 	}
 	sign := func() {
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape().C, 1, 2, false)}, bcnn.Bits, shape())
+		p.step("sign", &plan.Sign{Threshold: p.threshold(shape().C, 1, 2, false)}, bcnn.Bits, shape())
 	}
-	p.step("gate", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: h, KW: w, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: c})
+	p.step("gate", &plan.AvgPool{Window: bcnn.Window{KH: h, KW: w, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: c})
 	gate := tensor()
-	p.step("first", &bcnn.QuantizeStep{Low: -1, Levels: 3, Thresholds: []float32{-0.5, 0.5}}, bcnn.Float32, shape())
+	p.step("first", &plan.Quantize{Low: -1, Levels: 3, Thresholds: []float32{-0.5, 0.5}}, bcnn.Float32, shape())
 	p.plan.Steps[1].In, p.plan.Tensors[2].Shape = []int{0}, bcnn.Shape{H: h, W: w, C: c}
 	sign()
-	p.conv(convOptions{window: same, out: c, padValue: 1, float: true, end: bcnn.ActivationPReLU})
-	add(bcnn.ActivationClip, 0)
-	affine(bcnn.ActivationReLU)
+	p.conv(convOptions{window: same, out: c, padValue: 1, float: true, end: plan.ActivationPReLU})
+	add(plan.ActivationClip, 0)
+	affine(plan.ActivationReLU)
 	sum := tensor()
 	sign()
 	p.conv(convOptions{window: same, out: c, padValue: -1, float: true, raw: true})
-	p.step("mul", &bcnn.PairStep{}, bcnn.Float32, shape(), gate)
-	p.step("max", &bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, shape(), sum)
-	p.step("tanh", &bcnn.AffineStep{Scale: p.floats(c), Shift: p.floats(c), Activation: bcnn.Activation{Kind: bcnn.ActivationFunction, Function: bcnn.Tanh}},
+	p.step("mul", &plan.Pair{}, bcnn.Float32, shape(), gate)
+	p.step("max", &plan.Pair{Kind: plan.PairMax}, bcnn.Float32, shape(), sum)
+	p.step("tanh", &plan.Affine{Scale: p.floats(c), Shift: p.floats(c), Activation: plan.Activation{Kind: plan.ActivationFunction, Function: bcnn.Tanh}},
 		bcnn.Float32, shape())
-	add(bcnn.ActivationPReLU, sum)
+	add(plan.ActivationPReLU, sum)
 	double := shape()
 	double.C *= 2
-	p.step("concat", &bcnn.ConcatStep{}, bcnn.Float32, double, sum)
+	p.step("concat", &plan.Concat{}, bcnn.Float32, double, sum)
 	index := make([]int32, c)
 	for i := range index {
 		index[i] = int32((5*i)%(2*c+1)) - 1
 	}
 	single := shape()
 	single.C = c
-	p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, single)
-	add(bcnn.ActivationNone, tensor()) // twice the same
+	p.step("channels", &plan.Channels{Index: index}, bcnn.Float32, single)
+	add(plan.ActivationNone, tensor()) // twice the same
 	p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: c, float: true})
-	add(bcnn.ActivationNone, sum)
+	add(plan.ActivationNone, sum)
 	sign()
-	affine(bcnn.ActivationNone)
-	pool := &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2}}
+	affine(plan.ActivationNone)
+	pool := &plan.MaxPool{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2}}
 	p.step("pool", pool, bcnn.Float32, pool.Window.Output(shape(), c))
 	sign()
 	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: same.Pad}, out: 2 * c, padValue: 0, float: true})
-	affine(bcnn.ActivationClip)
+	affine(plan.ActivationClip)
 	down := tensor()
 	sign()
-	p.conv(convOptions{window: same, out: 2 * c, padValue: 1, float: true, end: bcnn.ActivationReLU})
-	add(bcnn.ActivationNone, down)
-	affine(bcnn.ActivationNone)
+	p.conv(convOptions{window: same, out: 2 * c, padValue: 1, float: true, end: plan.ActivationReLU})
+	add(plan.ActivationNone, down)
+	affine(plan.ActivationNone)
 	return p
 }
 
@@ -146,13 +147,13 @@ func TestFused(t *testing.T) {
 			requireReference(t, residual(s[0], s[1], s[2]), opts)
 		}
 	})
-	plan := residual(40, 33, 64).done()
+	p := residual(40, 33, 64).done()
 	for _, threads := range []int{1, 2} {
 		for _, isa := range sets.Names() {
 			set, err := sets.Lookup(isa)
 			require.NoError(t, err)
 			config := driver.Config{MaxBatch: 1, Threads: threads, ISA: set.ISA, ArenaBytes: 1 << 30}
-			e, err := newExecutable(t.Context(), plan, set, config)
+			e, err := newExecutable(t.Context(), p, set, config)
 			require.NoError(t, err)
 			require.Len(t, e.steps, 9, set.ISA)
 			added := 0
@@ -170,8 +171,8 @@ func TestFused(t *testing.T) {
 			}
 			require.Equal(t, want, added, set.ISA)
 			// The shortcut that is read for the last time may be where the sum is.
-			last := plan.Steps[len(plan.Steps)-2]
-			require.IsType(t, &bcnn.AddStep{}, last.Op)
+			last := p.Steps[len(p.Steps)-2]
+			require.IsType(t, &plan.Add{}, last.Op)
 			over := &e.full[last.In[1]].F32[0] == &e.full[last.Out].F32[0]
 			require.Equal(t, set.ScaleAdd != nil, over, set.ISA)
 			require.NoError(t, e.Close())
@@ -182,17 +183,17 @@ func TestFused(t *testing.T) {
 // TestOver looks at who lies where once a chain of shortcuts lies in one place.
 func TestOver(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 8, 8, 64))
-	p.step("affine", &bcnn.AffineStep{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
+	p.step("affine", &plan.Affine{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
 	var over []pair
 	for range 3 {
 		shortcut := len(p.plan.Tensors) - 1
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
+		p.step("sign", &plan.Sign{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
 		p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 64, float: true})
-		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, shortcut)
+		p.step("add", &plan.Add{}, bcnn.Float32, p.last().Shape, shortcut)
 		over = append(over, pair{shortcut, len(p.plan.Tensors) - 1})
 	}
-	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
-	p.step("affine", &bcnn.AffineStep{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
+	p.step("sign", &plan.Sign{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
+	p.step("affine", &plan.Affine{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
 	plan := p.done()
 	all := groups(plan, false)
 	before, _ := uses(plan, all, joined(plan), nil)
@@ -209,8 +210,8 @@ func TestOver(t *testing.T) {
 func TestFusedMemory(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 64, 64, 64))
 	for range 4 { // each of them twice read, so none lies in the place of another
-		p.step("channels", &bcnn.ChannelsStep{Index: make([]int32, 64)}, bcnn.Float32, p.last().Shape)
-		p.step("add", &bcnn.AddStep{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
+		p.step("channels", &plan.Channels{Index: make([]int32, 64)}, bcnn.Float32, p.last().Shape)
+		p.step("add", &plan.Add{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
 	}
 	plan := p.done()
 	fused, _ := uses(plan, groups(plan, false), joined(plan), nil)

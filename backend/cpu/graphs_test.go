@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -43,7 +44,7 @@ func randomGraph(seed uint64) *planner {
 		}
 		s := p.plan.Tensors[t].Shape
 		in := []int{t}
-		emit := func(name string, op bcnn.StepOp, shape bcnn.Shape) {
+		emit := func(name string, op plan.Op, shape bcnn.Shape) {
 			p.step(name, op, bcnn.Float32, shape)
 			p.plan.Steps[len(p.plan.Steps)-1].In = in
 		}
@@ -54,27 +55,27 @@ func randomGraph(seed uint64) *planner {
 				w.Pad = bcnn.Padding{Top: p.rng.IntN(w.KH), Left: p.rng.IntN(w.KW)}
 			}
 			if out := w.Output(s, s.C); out.H > 0 && out.W > 0 {
-				emit("pool", &bcnn.MaxPoolStep{Window: w}, out)
+				emit("pool", &plan.MaxPool{Window: w}, out)
 			}
 		case 1:
-			emit("affine", &bcnn.AffineStep{Scale: p.floats(s.C), Shift: p.floats(s.C)}, s)
+			emit("affine", &plan.Affine{Scale: p.floats(s.C), Shift: p.floats(s.C)}, s)
 		case 2:
 			if other := like(t, func(o bcnn.Shape) bool { return o == s }); other > 0 {
 				in = append(in, other)
 				if p.rng.IntN(2) == 0 {
 					slices.Reverse(in)
 				}
-				emit("add", &bcnn.AddStep{Activation: p.activation(p.anyActivation(), s.C)}, s)
+				emit("add", &plan.Add{Activation: p.activation(p.anyActivation(), s.C)}, s)
 			}
 		case 3:
 			other := like(0, func(o bcnn.Shape) bool { return o.H == s.H && o.W == s.W && o.C+s.C <= 400 })
 			if other > 0 {
 				in = append(in, other)
 				s.C += p.plan.Tensors[other].Shape.C
-				emit("join", &bcnn.ConcatStep{}, s)
+				emit("join", &plan.Concat{}, s)
 			}
 		default:
-			p.step("sign", &bcnn.SignStep{Threshold: p.threshold(s.C, 1, 2, false)}, bcnn.Bits, s)
+			p.step("sign", &plan.Sign{Threshold: p.threshold(s.C, 1, 2, false)}, bcnn.Bits, s)
 			p.plan.Steps[len(p.plan.Steps)-1].In = in
 			k := 1 + 2*p.rng.IntN(2)
 			p.conv(convOptions{window: bcnn.Window{KH: k, KW: k, Pad: pad(k / 2)}, out: []int{s.C, 16, 32, 64}[p.rng.IntN(4)], float: true})
@@ -83,7 +84,7 @@ func randomGraph(seed uint64) *planner {
 			outputs = append(outputs, last())
 		}
 	}
-	p.affine(bcnn.ActivationNone)
+	p.affine(plan.ActivationNone)
 	p.plan.Outputs = append(slices.DeleteFunc(slices.Compact(outputs), func(t int) bool { return t == last() }), p.plan.Outputs...)
 	return p
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // link makes step i of a plan read so many tensors.
@@ -16,7 +17,7 @@ func (p *planner) link(in ...int) { p.plan.Steps[len(p.plan.Steps)-1].In = in }
 func TestFollows(t *testing.T) {
 	shape := bcnn.Shape{H: 6, W: 5, C: 8}
 	one := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}
-	affine := func(p *planner) { p.affine(bcnn.ActivationNone) }
+	affine := func(p *planner) { p.affine(plan.ActivationNone) }
 	for _, c := range []struct {
 		name string
 		in   bcnn.DType
@@ -24,24 +25,24 @@ func TestFollows(t *testing.T) {
 		want bool
 	}{
 		{"an affine step", bcnn.Float32, affine, true},
-		{"a sum", bcnn.Float32, func(p *planner) { p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape, 0) }, true},
-		{"a sum whose second input is the one", bcnn.Float32, func(p *planner) { p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape); p.link(0, 1) }, true},
-		{"a product", bcnn.Float32, func(p *planner) { p.step("mul", &bcnn.PairStep{}, bcnn.Float32, shape, 0) }, true},
+		{"a sum", bcnn.Float32, func(p *planner) { p.step("add", &plan.Add{}, bcnn.Float32, shape, 0) }, true},
+		{"a sum whose second input is the one", bcnn.Float32, func(p *planner) { p.step("add", &plan.Add{}, bcnn.Float32, shape); p.link(0, 1) }, true},
+		{"a product", bcnn.Float32, func(p *planner) { p.step("mul", &plan.Pair{}, bcnn.Float32, shape, 0) }, true},
 		{"signs", bcnn.Float32, func(p *planner) { p.sign() }, true},
 		{"signs of planes", bcnn.Float32, func(p *planner) { p.numbers(2) }, false},
 		{"more channels", bcnn.Float32, func(p *planner) {
-			p.step("channels", &bcnn.ChannelsStep{Index: make([]int32, 3)}, bcnn.Float32, bcnn.Shape{H: 6, W: 5, C: 3})
+			p.step("channels", &plan.Channels{Index: make([]int32, 3)}, bcnn.Float32, bcnn.Shape{H: 6, W: 5, C: 3})
 		}, true},
 		{"levels", bcnn.Float32, func(p *planner) {
-			p.step("levels", &bcnn.QuantizeStep{Levels: 2, Thresholds: []float32{0}}, bcnn.Uint8, shape)
+			p.step("levels", &plan.Quantize{Levels: 2, Thresholds: []float32{0}}, bcnn.Uint8, shape)
 		}, true},
 		{"an affine step of bytes", bcnn.Uint8, affine, false},
 		{"of another tensor", bcnn.Float32, func(p *planner) { affine(p); p.link(0) }, false},
-		{"a pool", bcnn.Float32, func(p *planner) { p.step("pool", &bcnn.MaxPoolStep{Window: one}, bcnn.Float32, shape) }, false},
+		{"a pool", bcnn.Float32, func(p *planner) { p.step("pool", &plan.MaxPool{Window: one}, bcnn.Float32, shape) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := newPlanner(1, bcnn.Input{DType: c.in, Shape: shape})
-			p.step("pool", &bcnn.MaxPoolStep{Window: one}, c.in, shape)
+			p.step("pool", &plan.MaxPool{Window: one}, c.in, shape)
 			c.last(p)
 			want := []group{{0, 0}, {1, 1}}
 			if c.want {
@@ -61,8 +62,8 @@ func TestFollowsShape(t *testing.T) {
 		want int
 	}{{6, 5, 1}, {6, 4, 2}, {7, 5, 2}, {5, 6, 2}} {
 		p := newPlanner(1, input(bcnn.Float32, 6, 5, 8))
-		p.affine(bcnn.ActivationNone)
-		p.step("add", &bcnn.AddStep{}, bcnn.Float32, bcnn.Shape{H: c.h, W: c.w, C: 8}, 0) // which a check would refuse
+		p.affine(plan.ActivationNone)
+		p.step("add", &plan.Add{}, bcnn.Float32, bcnn.Shape{H: c.h, W: c.w, C: 8}, 0) // which a check would refuse
 		require.Len(t, groups(&p.plan, false), c.want, c)
 	}
 }
@@ -71,10 +72,10 @@ func TestFollowsShape(t *testing.T) {
 func TestGroupSizes(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 6, 5, 8))
 	for range 12 {
-		p.affine(bcnn.ActivationNone)
+		p.affine(plan.ActivationNone)
 	}
 	require.Equal(t, []group{{0, 4}, {5, 9}, {10, 11}}, groups(&p.plan, false))
-	p.affine(bcnn.ActivationNone) // of the sum of the second group
+	p.affine(plan.ActivationNone) // of the sum of the second group
 	p.link(5)
 	require.Equal(t, []group{{0, 4}, {5, 9}, {10, 11}, {12, 12}}, groups(&p.plan, false))
 }
@@ -83,28 +84,28 @@ func TestGroupSizes(t *testing.T) {
 // 2 what the second does, which reads 1.
 func TestPlaces(t *testing.T) {
 	shape := bcnn.Shape{H: 6, W: 5, C: 8}
-	affine := func(p *planner) { p.affine(bcnn.ActivationNone) }
+	affine := func(p *planner) { p.affine(plan.ActivationNone) }
 	for _, c := range []struct {
 		name string
 		more func(p *planner)
 		want []int
 	}{
 		{"read once", func(p *planner) { affine(p); p.sign() }, []int{0, 2, 2, 3}},
-		{"a sum's first input", func(p *planner) { p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape, 0); p.sign() }, []int{0, 2, 2, 3}},
-		{"a sum's second input", func(p *planner) { p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape); p.link(0, 1); p.sign() }, []int{0, 2, 2, 3}},
-		{"a product", func(p *planner) { p.step("mul", &bcnn.PairStep{}, bcnn.Float32, shape, 0); p.sign() }, []int{0, 2, 2, 3}},
-		{"twice the same", func(p *planner) { p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape, 1); p.sign() }, []int{0, 1, 2, 3}},
+		{"a sum's first input", func(p *planner) { p.step("add", &plan.Add{}, bcnn.Float32, shape, 0); p.sign() }, []int{0, 2, 2, 3}},
+		{"a sum's second input", func(p *planner) { p.step("add", &plan.Add{}, bcnn.Float32, shape); p.link(0, 1); p.sign() }, []int{0, 2, 2, 3}},
+		{"a product", func(p *planner) { p.step("mul", &plan.Pair{}, bcnn.Float32, shape, 0); p.sign() }, []int{0, 2, 2, 3}},
+		{"twice the same", func(p *planner) { p.step("add", &plan.Add{}, bcnn.Float32, shape, 1); p.sign() }, []int{0, 1, 2, 3}},
 		{"of another shape", func(p *planner) {
-			p.step("channels", &bcnn.ChannelsStep{Index: make([]int32, 8)}, bcnn.Float32, shape)
+			p.step("channels", &plan.Channels{Index: make([]int32, 8)}, bcnn.Float32, shape)
 			p.sign()
 		}, []int{0, 1, 2, 3}},
 		{"a chain", func(p *planner) { affine(p); affine(p); affine(p); p.sign() }, []int{0, 4, 4, 4, 4, 5}},
-		{"read behind it", func(p *planner) { affine(p); p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape, 1); p.sign() }, []int{0, 1, 3, 3, 4}},
+		{"read behind it", func(p *planner) { affine(p); p.step("add", &plan.Add{}, bcnn.Float32, shape, 1); p.sign() }, []int{0, 1, 3, 3, 4}},
 		{"an output", func(p *planner) { affine(p); p.sign(); p.plan.Outputs = []int{1} }, []int{0, 1, 2, 3}},
 		{"before an output", func(p *planner) { affine(p); p.sign(); p.plan.Outputs = []int{2} }, []int{0, 1, 2, 3}},
 		{"a step that reads something else", func(p *planner) {
 			affine(p)
-			p.step("add", &bcnn.AddStep{}, bcnn.Float32, shape)
+			p.step("add", &plan.Add{}, bcnn.Float32, shape)
 			p.link(1, 0)
 			p.sign()
 		}, []int{0, 1, 2, 3, 4}},
@@ -146,9 +147,9 @@ func TestPlaceOfPairs(t *testing.T) {
 	of := func(channels ...int) *planner {
 		p := newPlanner(1, input(bcnn.Float32, 3, 3, 4))
 		for _, c := range channels {
-			p.step("channels", &bcnn.ChannelsStep{Index: make([]int32, c)}, bcnn.Float32, bcnn.Shape{H: 3, W: 3, C: c})
+			p.step("channels", &plan.Channels{Index: make([]int32, c)}, bcnn.Float32, bcnn.Shape{H: 3, W: 3, C: c})
 		}
-		p.affine(bcnn.ActivationNone)
+		p.affine(plan.ActivationNone)
 		return p
 	}
 	for _, c := range []struct {

@@ -13,6 +13,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // countdown is a context that ends when it has been looked at so many times.
@@ -73,24 +75,24 @@ var longNets = []struct {
 	{"one row of many values", func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, 1, 4096, 1024))
 		s := p.last().Shape
-		p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, s)
-		p.step("flatten", &bcnn.FlattenStep{}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: s.Values()})
+		p.step("affine", &plan.Affine{}, bcnn.Float32, s)
+		p.step("flatten", &plan.Flatten{}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: s.Values()})
 		return p
 	}, 4},
 	{"wide pool", func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, 1, 8192, 1))
-		p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 4096, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 4097, C: 1})
+		p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 1, KW: 4096, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 4097, C: 1})
 		return p
 	}, 3},
 	{"wide mean", func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, 1, 8192, 1))
-		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 1, KW: 4096, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 4097, C: 1})
+		p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: 1, KW: 4096, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 4097, C: 1})
 		return p
 	}, 3},
 	{"wide mean of bits", func() *planner {
 		p := newPlanner(1, input(bcnn.Float32, 1, 4096, 1))
 		p.sign()
-		p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 1, KW: 2048, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 2049, C: 1})
+		p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: 1, KW: 2048, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 2049, C: 1})
 		return p
 	}, 3},
 }
@@ -152,27 +154,27 @@ func TestCompileIsInterruptedBetweenSteps(t *testing.T) {
 // tensors and parameters, and makes sure that they are refused before they are made.
 func TestTablesCountAsMemory(t *testing.T) {
 	const limit = 64 << 20
-	for name, net := range map[string]func() *bcnn.Plan{
-		"taps of a pool": func() *bcnn.Plan { // of 1 to 1024 columns of 1024 rows
+	for name, net := range map[string]func() *plan.Plan{
+		"taps of a pool": func() *plan.Plan { // of 1 to 1024 columns of 1024 rows
 			p := newPlanner(1, input(bcnn.Float32, 1024, 1024, 1))
 			w := bcnn.Window{KH: 1024, KW: 1024, StrideH: 1024, StrideW: 1, Pad: bcnn.Padding{Left: 1023, Right: 1023}}
-			p.step("pool", &bcnn.MaxPoolStep{Window: w}, bcnn.Float32, bcnn.Shape{H: 1, W: 2047, C: 1})
+			p.step("pool", &plan.MaxPool{Window: w}, bcnn.Float32, bcnn.Shape{H: 1, W: 2047, C: 1})
 			return p.done()
 		},
-		"taps of a mean": func() *bcnn.Plan {
+		"taps of a mean": func() *plan.Plan {
 			p := newPlanner(1, input(bcnn.Float32, 1024, 1024, 1))
 			w := bcnn.Window{KH: 1024, KW: 1024, StrideH: 1024, StrideW: 1, Pad: bcnn.Padding{Left: 1023, Right: 1023}}
-			p.step("mean", &bcnn.AvgPoolStep{Window: w}, bcnn.Float32, bcnn.Shape{H: 1, W: 2047, C: 1})
+			p.step("mean", &plan.AvgPool{Window: w}, bcnn.Float32, bcnn.Shape{H: 1, W: 2047, C: 1})
 			return p.done()
 		},
-		"border classes": func() *bcnn.Plan { // 40 times 1024 × 1024
+		"border classes": func() *plan.Plan { // 40 times 1024 × 1024
 			n := &bcnn.Network{Inputs: []bcnn.Input{input(bcnn.Float32, 1024, 1024, 1)}}
 			w := bcnn.Window{KH: 1, KW: 3, Pad: bcnn.Padding{Left: 1, Right: 1}}
 			for i := range 40 {
 				n.Append(fmt.Sprint("sign", i), bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 				n.Append(fmt.Sprint("conv", i), bcnn.Conv2D{Window: w, Out: 1, Weights: bcnn.Weights{Bits: []uint64{1, 0, 1}}})
 			}
-			plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+			plan, err := lower.Network(t.Context(), n, lower.Options{})
 			require.NoError(t, err)
 			return plan
 		},
@@ -201,7 +203,7 @@ func TestPoolOfPadding(t *testing.T) {
 	pool := func(side int) *planner {
 		p := newPlanner(1, input(bcnn.Float32, 1, 1, 1))
 		w := bcnn.Window{KH: side, KW: side, StrideH: 1, StrideW: 1, Pad: bcnn.Padding{Top: side - 1, Left: side - 1, Bottom: side - 1, Right: side - 1}}
-		p.step("pool", &bcnn.MaxPoolStep{Window: w}, bcnn.Float32, bcnn.Shape{H: side, W: side, C: 1})
+		p.step("pool", &plan.MaxPool{Window: w}, bcnn.Float32, bcnn.Shape{H: side, W: side, C: 1})
 		return p
 	}
 	requireReference(t, pool(32), backend.Options{})

@@ -1,24 +1,27 @@
 package cpu
 
-import "github.com/bitcnn/bitcnn/bcnn"
+import (
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
+)
 
 // joined returns for every tensor the one whose first channels it is, or itself. Where
 // tensors are joined to the one before again and again, as in a DenseNet, each of them lies
 // in the last, whose pixels are farther apart: only what is new is copied. Those who read
 // it are signs, which can read such pixels, and the step that joins the next to it.
-func joined(plan *bcnn.Plan) []int {
-	whole := separate(plan)
-	ends, first := plan.Ends(), make([]int, len(plan.Tensors))
+func joined(p *plan.Plan) []int {
+	whole := separate(p)
+	ends, first := p.Ends(), make([]int, len(p.Tensors))
 	for t := range first {
 		first[t] = -1
 	}
-	for _, s := range plan.Steps { // how often they are what more is joined to, or −1
-		if _, ok := s.Op.(*bcnn.ConcatStep); ok && plan.Tensors[s.Out].DType == bcnn.Float32 && !ends[s.Out] {
+	for _, s := range p.Steps { // how often they are what more is joined to, or −1
+		if _, ok := s.Op.(*plan.Concat); ok && p.Tensors[s.Out].DType == bcnn.Float32 && !ends[s.Out] {
 			first[s.Out] = 0
 		}
 		for k, t := range s.In {
-			op, sign := s.Op.(*bcnn.SignStep)
-			_, concat := s.Op.(*bcnn.ConcatStep)
+			op, sign := s.Op.(*plan.Sign)
+			_, concat := s.Op.(*plan.Concat)
 			switch {
 			case first[t] < 0 || sign && op.Planes <= 1:
 			case concat && k == 0 && first[t] == 0: // where it is joined to itself, k = 1 comes to −1
@@ -28,10 +31,10 @@ func joined(plan *bcnn.Plan) []int {
 			}
 		}
 	}
-	for i := len(plan.Steps) - 1; i >= 0; i-- {
-		s := plan.Steps[i]
+	for i := len(p.Steps) - 1; i >= 0; i-- {
+		s := p.Steps[i]
 		if t := s.In[0]; first[t] == 1 && !ends[s.Out] {
-			if _, ok := s.Op.(*bcnn.ConcatStep); ok {
+			if _, ok := s.Op.(*plan.Concat); ok {
 				whole[t] = whole[s.Out]
 			}
 		}
@@ -40,7 +43,7 @@ func joined(plan *bcnn.Plan) []int {
 }
 
 // separate is joined where every tensor lies for itself.
-func separate(plan *bcnn.Plan) []int {
+func separate(plan *plan.Plan) []int {
 	whole := make([]int, len(plan.Tensors))
 	for t := range whole {
 		whole[t] = t

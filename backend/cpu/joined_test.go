@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // dense draws a plan that joins new channels to all before, as a DenseNet does, and some
@@ -21,18 +22,18 @@ func dense(h, w, c int) *planner {
 	join := func(more int) {
 		shape := p.plan.Tensors[all].Shape
 		shape.C += p.plan.Tensors[more].Shape.C
-		p.step("join", &bcnn.ConcatStep{}, bcnn.Float32, shape)
+		p.step("join", &plan.Concat{}, bcnn.Float32, shape)
 		of(all, more)
 		all = last()
 	}
 	block := func() {
 		shape := p.plan.Tensors[all].Shape
-		p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape.C, 1, 2, false)}, bcnn.Bits, shape)
+		p.step("sign", &plan.Sign{Threshold: p.threshold(shape.C, 1, 2, false)}, bcnn.Bits, shape)
 		of(all)
 		p.conv(convOptions{window: same, out: c, padValue: 0, float: true})
 		join(last())
 	}
-	p.affine(bcnn.ActivationNone)
+	p.affine(plan.ActivationNone)
 	all = last()
 	for range 4 {
 		block()
@@ -40,13 +41,13 @@ func dense(h, w, c int) *planner {
 	join(all) // twice the same
 	block()
 	join(last() - 1)
-	p.affine(bcnn.ActivationPReLU) // reads it too
+	p.affine(plan.ActivationPReLU) // reads it too
 	other := last()
 	all = last() - 1
 	block()
 	block()
 	join(other)
-	p.affine(bcnn.ActivationNone)
+	p.affine(plan.ActivationNone)
 	return p
 }
 
@@ -74,16 +75,16 @@ func TestJoinedIsReadLate(t *testing.T) {
 	join := func(with int) int {
 		in := p.last().Shape
 		in.C += p.plan.Tensors[with].Shape.C
-		p.step("join", &bcnn.ConcatStep{}, bcnn.Float32, in, with)
+		p.step("join", &plan.Concat{}, bcnn.Float32, in, with)
 		return len(p.plan.Tensors) - 1
 	}
-	p.affine(bcnn.ActivationNone)
+	p.affine(plan.ActivationNone)
 	part := join(1)
 	whole := join(1)
-	p.affine(bcnn.ActivationNone)
+	p.affine(plan.ActivationNone)
 	require.Equal(t, whole, joined(&p.plan)[part])
 	p.sign() // of the affine step
-	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(32, 1, 2, false)}, bcnn.Bits, p.plan.Tensors[part].Shape)
+	p.step("sign", &plan.Sign{Threshold: p.threshold(32, 1, 2, false)}, bcnn.Bits, p.plan.Tensors[part].Shape)
 	p.plan.Steps[len(p.plan.Steps)-1].In = []int{part}
 	p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 8, float: true})
 	require.Equal(t, whole, joined(p.done())[part])

@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -29,19 +30,19 @@ func smallNet(seed uint64) *planner {
 func floatNet(seed uint64) *planner {
 	p := newPlanner(seed, input(bcnn.Float32, 12, 12, 5))
 	s := bcnn.Shape{H: 12, W: 12, C: 5}
-	p.step("affine", &bcnn.AffineStep{Scale: p.floats(5), Shift: p.floats(5)}, bcnn.Float32, s)
-	p.step("add", &bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, s, 0)
+	p.step("affine", &plan.Affine{Scale: p.floats(5), Shift: p.floats(5)}, bcnn.Float32, s)
+	p.step("add", &plan.Add{Activation: plan.Activation{Kind: plan.ActivationReLU}}, bcnn.Float32, s, 0)
 	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3}, out: 20, float: true})
 	p.sign()
-	p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Bits, bcnn.Shape{H: 5, W: 5, C: 20})
-	p.step("flatten", &bcnn.FlattenStep{}, bcnn.Bits, bcnn.Shape{H: 1, W: 1, C: 500})
+	p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Bits, bcnn.Shape{H: 5, W: 5, C: 20})
+	p.step("flatten", &plan.Flatten{}, bcnn.Bits, bcnn.Shape{H: 1, W: 1, C: 500})
 	p.conv(convOptions{dense: true, window: bcnn.Window{KH: 1, KW: 1}, out: 9, float: true})
 	return p
 }
 
 func binarizedNet(seed uint64) *planner {
 	p := newPlanner(seed, input(bcnn.Uint8, 20, 20, 3))
-	p.step("lbp", &bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bcnn.Bits, bcnn.Shape{H: 20, W: 20, C: 3})
+	p.step("lbp", &plan.Binarize{Scheme: bcnn.SchemeLBP}, bcnn.Bits, bcnn.Shape{H: 20, W: 20, C: 3})
 	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3, Pad: bcnn.Padding{Top: 1, Left: 1}}, out: 70, padValue: 1})
 	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3}, out: 70, groups: 7, float: true})
 	return p
@@ -90,7 +91,7 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 
 func TestFailedCompileLeavesNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
-	_, err := Device().Compile(t.Context(), &bcnn.Plan{}, backend.Options{Threads: 8})
+	_, err := Device().Compile(t.Context(), &plan.Plan{}, backend.Options{Threads: 8})
 	require.Error(t, err)
 	require.Equal(t, before, runtime.NumGoroutine())
 }

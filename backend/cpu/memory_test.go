@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Blocks of memory start at a line of the cache, whatever place the allocator finds for them.
@@ -52,7 +53,7 @@ func TestSpreadPlaces(t *testing.T) {
 		{"more than a page of them", []int64{0, 64, 128, 192, 256}, 320, []int64{0, 1088, 2176, 3264, 4352}, 4352 - 256},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			p := bcnn.Placement{Offsets: slices.Clone(c.offsets), Bytes: c.bytes}
+			p := plan.Placement{Offsets: slices.Clone(c.offsets), Bytes: c.bytes}
 			spread(&p)
 			require.Equal(t, c.want, p.Offsets)
 			require.Equal(t, c.bytes+c.more, p.Bytes)
@@ -64,18 +65,18 @@ func TestSpreadPlaces(t *testing.T) {
 // picks from.
 func TestLargest(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Uint8, 4, 4, 8))
-	p.step("affine", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
+	p.step("affine", &plan.Affine{}, bcnn.Float32, p.last().Shape)
 	for _, levels := range []int{2, 16, 256, 300} {
-		p.step("levels", &bcnn.QuantizeStep{Levels: levels, Thresholds: make([]float32, levels-1)}, bcnn.Uint8, p.last().Shape)
+		p.step("levels", &plan.Quantize{Levels: levels, Thresholds: make([]float32, levels-1)}, bcnn.Uint8, p.last().Shape)
 		p.plan.Steps[len(p.plan.Steps)-1].In = []int{1}
 	}
-	p.step("pool", &bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}}, bcnn.Uint8, p.last().Shape)
+	p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}}, bcnn.Uint8, p.last().Shape)
 	p.plan.Steps[len(p.plan.Steps)-1].In = []int{3}
 	require.Equal(t, []uint8{math.MaxUint8, math.MaxUint8, 1, 15, 255, 255, 15}, largest(&p.plan))
 }
 
 // compileWith is an executable of the best set of kernels.
-func compileWith(t *testing.T, plan *bcnn.Plan, c driver.Config) *executable {
+func compileWith(t *testing.T, plan *plan.Plan, c driver.Config) *executable {
 	t.Helper()
 	set, err := sets.Lookup(c.ISA)
 	require.NoError(t, err)

@@ -8,35 +8,36 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
-// planner draws a plan step by step, beyond what Lower would ever make.
+// planner draws a plan step by step, beyond what lowering would ever make.
 type planner struct {
 	rng  *rand.Rand
-	plan bcnn.Plan
+	plan plan.Plan
 }
 
 func newPlanner(seed uint64, in bcnn.Input) *planner {
 	p := &planner{rng: rand.New(rand.NewPCG(seed, 99))}
-	p.plan = bcnn.Plan{Name: "drawn", Inputs: []bcnn.Input{in}}
-	p.plan.Tensors = []bcnn.PlanTensor{{Name: "input", DType: in.DType, Shape: in.Shape}}
+	p.plan = plan.Plan{Name: "drawn", Inputs: []bcnn.Input{in}}
+	p.plan.Tensors = []plan.Tensor{{Name: "input", DType: in.DType, Shape: in.Shape}}
 	return p
 }
 
-func (p *planner) last() bcnn.PlanTensor { return p.plan.Tensors[len(p.plan.Tensors)-1] }
+func (p *planner) last() plan.Tensor { return p.plan.Tensors[len(p.plan.Tensors)-1] }
 
 // step appends an operation on the last tensor.
-func (p *planner) step(name string, op bcnn.StepOp, d bcnn.DType, s bcnn.Shape, more ...int) {
+func (p *planner) step(name string, op plan.Op, d bcnn.DType, s bcnn.Shape, more ...int) {
 	in := append([]int{len(p.plan.Tensors) - 1}, more...)
-	p.plan.Tensors = append(p.plan.Tensors, bcnn.PlanTensor{Name: name, DType: d, Shape: s})
+	p.plan.Tensors = append(p.plan.Tensors, plan.Tensor{Name: name, DType: d, Shape: s})
 	p.plan.Outputs = []int{len(p.plan.Tensors) - 1}
-	p.plan.Steps = append(p.plan.Steps, bcnn.Step{Name: name, In: in, Out: p.plan.Outputs[0], Op: op})
+	p.plan.Steps = append(p.plan.Steps, plan.Step{Name: name, In: in, Out: p.plan.Outputs[0], Op: op})
 }
 
 // done ends the plan with float32 values, which a step has made.
-func (p *planner) done() *bcnn.Plan {
+func (p *planner) done() *plan.Plan {
 	if p.last().DType != bcnn.Float32 || len(p.plan.Steps) == 0 {
-		p.step("values", &bcnn.AffineStep{}, bcnn.Float32, p.last().Shape)
+		p.step("values", &plan.Affine{}, bcnn.Float32, p.last().Shape)
 	}
 	return &p.plan
 }
@@ -64,8 +65,8 @@ func (p *planner) bits(rows, n int) []uint64 {
 
 // threshold draws thresholds near 0, where ties are common, and some extreme
 // ones.
-func (p *planner) threshold(channels, planes, spread int, integer bool) bcnn.Threshold {
-	t := bcnn.Threshold{}
+func (p *planner) threshold(channels, planes, spread int, integer bool) plan.Threshold {
+	t := plan.Threshold{}
 	n := 1<<max(planes, 1) - 1
 	for range n * channels {
 		v := p.rng.IntN(2*spread+1) - spread
@@ -103,7 +104,7 @@ func (p *planner) threshold(channels, planes, spread int, integer bool) bcnn.Thr
 // quantize appends levels, as floats or bytes: of thresholds that rise evenly or not.
 func (p *planner) quantize(to bcnn.DType) {
 	shape := p.last().Shape
-	q := &bcnn.QuantizeStep{Low: p.rng.IntN(9) - 4, Levels: 2 + p.rng.IntN(20)}
+	q := &plan.Quantize{Low: p.rng.IntN(9) - 4, Levels: 2 + p.rng.IntN(20)}
 	if p.rng.IntN(3) == 0 {
 		q.Levels = 2 + p.rng.IntN(255)
 	}
@@ -118,7 +119,7 @@ func (p *planner) quantize(to bcnn.DType) {
 
 // levels appends so many levels from 0 on, those of rounding 8·x to an integer.
 func (p *planner) levels(n int, to bcnn.DType) {
-	q := &bcnn.QuantizeStep{Levels: n}
+	q := &plan.Quantize{Levels: n}
 	for k := range n - 1 {
 		t := (float32(k) + 0.5) / 8
 		if k%2 == 0 { // halves are rounded to even numbers
@@ -130,18 +131,18 @@ func (p *planner) levels(n int, to bcnn.DType) {
 }
 
 // activation draws what an activation of so many channels needs.
-func (p *planner) activation(kind bcnn.ActivationKind, channels int) bcnn.Activation {
-	a := bcnn.Activation{Kind: kind}
+func (p *planner) activation(kind plan.ActivationKind, channels int) plan.Activation {
+	a := plan.Activation{Kind: kind}
 	switch kind {
-	case bcnn.ActivationPReLU:
+	case plan.ActivationPReLU:
 		a.Slope = p.floats(channels)
-	case bcnn.ActivationClip:
+	case plan.ActivationClip:
 		a.Min, a.Max = -p.rng.Float32(), p.rng.Float32()
 	}
 	return a
 }
 
-func (p *planner) anyActivation() bcnn.ActivationKind { return bcnn.ActivationKind(p.rng.IntN(4)) }
+func (p *planner) anyActivation() plan.ActivationKind { return plan.ActivationKind(p.rng.IntN(4)) }
 
 type convOptions struct {
 	window   bcnn.Window
@@ -151,7 +152,7 @@ type convOptions struct {
 	padValue int
 	pool     *bcnn.Window
 	float    bool // Float32 output
-	end      bcnn.ActivationKind
+	end      plan.ActivationKind
 	raw      bool // no scale
 	int8     int  // the largest of 8-bit weights of bytes; 0 for any, of 8 or 16 bits, or ±1; below for ±1
 	int16    int  // the largest of 16-bit weights of bytes
@@ -161,7 +162,7 @@ type convOptions struct {
 
 func (p *planner) conv(o convOptions) {
 	in := p.last()
-	op := &bcnn.ConvStep{Window: o.window, Out: o.out, Groups: max(o.groups, 1), Dense: o.dense, PadValue: o.padValue}
+	op := &plan.Conv{Window: o.window, Out: o.out, Groups: max(o.groups, 1), Dense: o.dense, PadValue: o.padValue}
 	op.StrideH, op.StrideW = max(op.StrideH, 1), max(op.StrideW, 1)
 	op.DilationH, op.DilationW = max(op.DilationH, 1), max(op.DilationW, 1)
 	op.InPlanes, op.OutPlanes = o.inPlanes, o.outPlanes
@@ -228,8 +229,8 @@ func (p *planner) planes(rows int) int {
 
 // perPositionBorder computes corrections by definition, with a class for every
 // output row and column.
-func perPositionBorder(op *bcnn.ConvStep, in, out bcnn.Shape) *bcnn.Border {
-	b := &bcnn.Border{Rows: out.H, Cols: out.W, Correction: make([]int32, out.H*out.W*op.Out)}
+func perPositionBorder(op *plan.Conv, in, out bcnn.Shape) *plan.Border {
+	b := &plan.Border{Rows: out.H, Cols: out.W, Correction: make([]int32, out.H*out.W*op.Out)}
 	for y := range out.H {
 		b.Row = append(b.Row, y)
 	}
@@ -278,11 +279,11 @@ func (p *planner) sign() {
 	in := p.last()
 	switch in.DType {
 	case bcnn.Uint8:
-		t := bcnn.Threshold{I32: make([]int32, in.Shape.C)}
+		t := plan.Threshold{I32: make([]int32, in.Shape.C)}
 		for i := range t.I32 {
 			t.I32[i] = int32(p.rng.IntN(257))
 		}
-		p.step("binarize", &bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &t}, bcnn.Bits, in.Shape)
+		p.step("binarize", &plan.Binarize{Scheme: bcnn.SchemeThreshold, Threshold: &t}, bcnn.Bits, in.Shape)
 	case bcnn.Float32:
 		p.numbers(1)
 	}
@@ -292,7 +293,7 @@ func (p *planner) sign() {
 func (p *planner) numbers(planes int) {
 	shape := p.last().Shape
 	shape.H *= planes
-	p.step("sign", &bcnn.SignStep{Threshold: p.threshold(shape.C, planes, 2, false), Planes: planes}, bcnn.Bits, shape)
+	p.step("sign", &plan.Sign{Threshold: p.threshold(shape.C, planes, 2, false), Planes: planes}, bcnn.Bits, shape)
 }
 
 // randomPlan draws a network of a few steps of any kind.
@@ -313,7 +314,7 @@ func randomPlan(seed uint64) *planner {
 		}
 		switch kind := rng.IntN(18); {
 		case kind == 13 && in.DType != bcnn.Uint8:
-			op := &bcnn.PixelsStep{Rows: make([]int32, 1+rng.IntN(20)), Cols: make([]int32, 1+rng.IntN(20)), Fill: 1, BlockH: 1, BlockW: 1}
+			op := &plan.Pixels{Rows: make([]int32, 1+rng.IntN(20)), Cols: make([]int32, 1+rng.IntN(20)), Fill: 1, BlockH: 1, BlockW: 1}
 			if in.Shape.C%2 == 0 && rng.IntN(2) == 0 {
 				op.BlockW = 2
 			}
@@ -333,27 +334,27 @@ func randomPlan(seed uint64) *planner {
 				t.Weight = p.floats(len(t.Index))
 				return t
 			}
-			op := &bcnn.ResampleStep{Rows: taps(in.Shape.H), Cols: taps(in.Shape.W)}
+			op := &plan.Resample{Rows: taps(in.Shape.H), Cols: taps(in.Shape.W)}
 			p.step("resample", op, bcnn.Float32, bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: in.Shape.C})
 		case kind == 16 && in.DType != bcnn.Uint8:
-			p.step("transpose", &bcnn.TransposeStep{}, in.DType, bcnn.Shape{H: in.Shape.H, W: in.Shape.C, C: in.Shape.W})
+			p.step("transpose", &plan.Transpose{}, in.DType, bcnn.Shape{H: in.Shape.H, W: in.Shape.C, C: in.Shape.W})
 		case kind == 17 && in.DType != bcnn.Uint8:
-			p.step("matmul", &bcnn.MatMulStep{}, bcnn.Float32, bcnn.Shape{H: in.Shape.H, W: in.Shape.W, C: in.Shape.W}, len(p.plan.Tensors)-1)
+			p.step("matmul", &plan.MatMul{}, bcnn.Float32, bcnn.Shape{H: in.Shape.H, W: in.Shape.W, C: in.Shape.W}, len(p.plan.Tensors)-1)
 		case kind == 15 && in.DType == bcnn.Float32:
 			shape := in.Shape
 			shape.C = 1 + rng.IntN(min(in.Shape.C, 5))
-			p.step("topk", &bcnn.TopKStep{K: shape.C, Values: rng.IntN(2) == 0}, bcnn.Float32, shape)
+			p.step("topk", &plan.TopK{K: shape.C, Values: rng.IntN(2) == 0}, bcnn.Float32, shape)
 		case kind == 12 && in.DType == bcnn.Uint8:
-			op := &bcnn.TableStep{Values: p.floats(bcnn.TableSize * []int{1, in.Shape.C}[rng.IntN(2)])}
+			op := &plan.Table{Values: p.floats(plan.TableSize * []int{1, in.Shape.C}[rng.IntN(2)])}
 			to, shape := bcnn.Float32, in.Shape
 			numbers := 0
 			switch rng.IntN(3) {
 			case 0:
-				to, op.Planes = bcnn.Bits, 1+rng.IntN(bcnn.MaxPlanes)
+				to, op.Planes = bcnn.Bits, 1+rng.IntN(plan.MaxPlanes)
 				shape.H *= op.Planes
 				numbers = 1 << op.Planes
 			case 1:
-				to, numbers = bcnn.Uint8, bcnn.TableSize
+				to, numbers = bcnn.Uint8, plan.TableSize
 			}
 			for i := range op.Values {
 				if numbers > 0 {
@@ -370,15 +371,15 @@ func randomPlan(seed uint64) *planner {
 				w = bcnn.Window{KH: in.Shape.H, KW: in.Shape.W, StrideH: 1, StrideW: 1}
 			}
 			if shape := w.Output(in.Shape, in.Shape.C); shape.H > 0 && shape.W > 0 {
-				p.step("avgpool", &bcnn.AvgPoolStep{Window: w, CountPadding: rng.IntN(2) == 0}, bcnn.Float32, shape)
+				p.step("avgpool", &plan.AvgPool{Window: w, CountPadding: rng.IntN(2) == 0}, bcnn.Float32, shape)
 			}
 		case kind == 9 && in.DType == bcnn.Float32:
-			p.step("pair", &bcnn.PairStep{Kind: bcnn.PairKind(p.rng.IntN(3))}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+			p.step("pair", &plan.Pair{Kind: plan.PairKind(p.rng.IntN(3))}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
 		case kind == 10 && in.DType != bcnn.Uint8 && in.Shape.C < 200:
 			last, shape := len(p.plan.Tensors)-1, in.Shape
 			more := slices.Repeat([]int{last}, 1+rng.IntN(3))
 			shape.C *= 1 + len(more)
-			p.step("concat", &bcnn.ConcatStep{}, in.DType, shape, more...)
+			p.step("concat", &plan.Concat{}, in.DType, shape, more...)
 		case kind == 11 && in.DType != bcnn.Uint8:
 			index := make([]int32, 1+rng.IntN(2*in.Shape.C))
 			for i := range index {
@@ -391,11 +392,11 @@ func randomPlan(seed uint64) *planner {
 			}
 			shape := in.Shape
 			shape.C = len(index)
-			p.step("channels", &bcnn.ChannelsStep{Index: index}, in.DType, shape)
+			p.step("channels", &plan.Channels{Index: index}, in.DType, shape)
 		case kind == 0:
 			w := bcnn.Window{KH: 1 + rng.IntN(3), KW: 1 + rng.IntN(3), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3)}
 			w.Pad = bcnn.Padding{Top: rng.IntN(w.KH), Left: rng.IntN(w.KW), Bottom: rng.IntN(w.KH), Right: rng.IntN(w.KW)}
-			op := &bcnn.MaxPoolStep{Window: w, Planes: 1}
+			op := &plan.MaxPool{Window: w, Planes: 1}
 			if in.DType == bcnn.Bits {
 				op.Planes = p.planes(in.Shape.H)
 			}
@@ -411,15 +412,15 @@ func randomPlan(seed uint64) *planner {
 			}
 			p.step("pool", op, in.DType, shape)
 		case kind == 1 && in.DType != bcnn.Uint8:
-			p.step("flatten", &bcnn.FlattenStep{}, in.DType, bcnn.Shape{H: 1, W: 1, C: in.Shape.Values()})
+			p.step("flatten", &plan.Flatten{}, in.DType, bcnn.Shape{H: 1, W: 1, C: in.Shape.Values()})
 		case kind == 2:
-			op := &bcnn.AffineStep{Activation: p.activation(p.anyActivation(), in.Shape.C)}
+			op := &plan.Affine{Activation: p.activation(p.anyActivation(), in.Shape.C)}
 			if rng.IntN(3) > 0 {
 				op.Scale, op.Shift = p.floats(in.Shape.C), p.floats(in.Shape.C)
 			}
 			p.step("affine", op, bcnn.Float32, in.Shape)
 		case kind == 3 && in.DType == bcnn.Float32:
-			p.step("add", &bcnn.AddStep{Activation: p.activation(p.anyActivation(), in.Shape.C)}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
+			p.step("add", &plan.Add{Activation: p.activation(p.anyActivation(), in.Shape.C)}, bcnn.Float32, in.Shape, len(p.plan.Tensors)-1)
 		case kind == 4 && in.Shape.Values() < 4000:
 			o := convOptions{dense: true, out: 1 + rng.IntN(200), float: rng.IntN(2) == 0, raw: rng.IntN(2) == 0}
 			if in.DType == bcnn.Bits {

@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -22,7 +23,7 @@ func pools(seed uint64) *planner {
 	for i := range index {
 		index[i] = int32(i)
 	}
-	p.step("channels", &bcnn.ChannelsStep{Index: index}, bcnn.Float32, p.last().Shape)
+	p.step("channels", &plan.Channels{Index: index}, bcnn.Float32, p.last().Shape)
 	for range 1 + p.rng.IntN(3) {
 		in, tensor := p.last().Shape, len(p.plan.Tensors)-1
 		w := bcnn.Window{KH: 1 + p.rng.IntN(3), KW: 1 + p.rng.IntN(3), StrideH: 1 + p.rng.IntN(2), StrideW: 1 + p.rng.IntN(2)}
@@ -33,18 +34,18 @@ func pools(seed uint64) *planner {
 		if out.H < 2 || out.W < 2 {
 			break
 		}
-		p.step("pool", &bcnn.MaxPoolStep{Window: w}, bcnn.Float32, out)
+		p.step("pool", &plan.MaxPool{Window: w}, bcnn.Float32, out)
 		switch p.rng.IntN(4) {
 		case 0: // read again
 			p.plan.Outputs = append(p.plan.Outputs, len(p.plan.Tensors)-1)
-			p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: in.H, KW: in.W, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: channels})
+			p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: in.H, KW: in.W, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: channels})
 			p.plan.Steps[len(p.plan.Steps)-1].In = []int{tensor}
 			return p
 		case 1: // in its group
-			p.step("affine", &bcnn.AffineStep{Scale: p.floats(channels), Shift: p.floats(channels)}, bcnn.Float32, out)
+			p.step("affine", &plan.Affine{Scale: p.floats(channels), Shift: p.floats(channels)}, bcnn.Float32, out)
 		}
 	}
-	p.step("mean", &bcnn.AvgPoolStep{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}}, bcnn.Float32, p.last().Shape)
+	p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}}, bcnn.Float32, p.last().Shape)
 	return p
 }
 
@@ -54,7 +55,7 @@ func TestPoolsInPlace(t *testing.T) {
 	inPlace, apart := 0, 0
 	for seed := range uint64(80) {
 		p := pools(seed)
-		plan, in := p.done(), p.input(3)
+		made, in := p.done(), p.input(3)
 		for i := range in.F32 { // equal values whose bits differ, and NaN
 			switch p.rng.IntN(5) {
 			case 0:
@@ -67,17 +68,17 @@ func TestPoolsInPlace(t *testing.T) {
 				}
 			}
 		}
-		want, err := ref.RunAll(t.Context(), plan, []bcnn.Tensor{in}, nil)
+		want, err := ref.RunAll(t.Context(), made, []bcnn.Tensor{in}, nil)
 		require.NoError(t, err)
 		for _, isa := range sets.Names() {
 			for _, threads := range []int{1, 2} {
 				set, err := sets.Lookup(isa)
 				require.NoError(t, err)
-				e, err := newExecutable(t.Context(), plan, set, driver.Config{MaxBatch: 3, Threads: threads, ISA: isa, ArenaBytes: 1 << 30})
+				e, err := newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 3, Threads: threads, ISA: isa, ArenaBytes: 1 << 30})
 				require.NoError(t, err)
-				for _, s := range plan.Steps {
+				for _, s := range made.Steps {
 					a, b := e.full[s.In[0]].F32, e.full[s.Out].F32
-					if _, pool := s.Op.(*bcnn.MaxPoolStep); !pool || a == nil || b == nil {
+					if _, pool := s.Op.(*plan.MaxPool); !pool || a == nil || b == nil {
 						continue
 					}
 					if &a[0] == &b[0] {

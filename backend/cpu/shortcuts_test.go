@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -28,33 +29,33 @@ func shortcuts(seed uint64) *planner {
 			}
 		}
 	}
-	step := func(op bcnn.StepOp, to bcnn.DType, in ...int) {
+	step := func(op plan.Op, to bcnn.DType, in ...int) {
 		p.step("step", op, to, shape)
 		p.plan.Steps[len(p.plan.Steps)-1].In = in
 	}
-	end := func() bcnn.Activation { return p.activation(p.anyActivation(), shape.C) }
-	affine := func(in int, end bcnn.Activation) {
-		step(&bcnn.AffineStep{Scale: p.floats(shape.C), Shift: p.floats(shape.C), Activation: end}, bcnn.Float32, in)
+	end := func() plan.Activation { return p.activation(p.anyActivation(), shape.C) }
+	affine := func(in int, end plan.Activation) {
+		step(&plan.Affine{Scale: p.floats(shape.C), Shift: p.floats(shape.C), Activation: end}, bcnn.Float32, in)
 	}
 	for range 6 + p.rng.IntN(9) {
 		switch p.rng.IntN(6) {
 		case 0:
 			affine(some(), end())
 		case 1:
-			step(&bcnn.PairStep{}, bcnn.Float32, some(), some())
+			step(&plan.Pair{}, bcnn.Float32, some(), some())
 		case 2:
-			step(&bcnn.AddStep{Activation: end()}, bcnn.Float32, some(), some())
+			step(&plan.Add{Activation: end()}, bcnn.Float32, some(), some())
 		default:
-			step(&bcnn.SignStep{Threshold: p.threshold(shape.C, 1, 2, false)}, bcnn.Bits, some())
+			step(&plan.Sign{Threshold: p.threshold(shape.C, 1, 2, false)}, bcnn.Bits, some())
 			k := p.rng.IntN(2)
 			p.conv(convOptions{window: bcnn.Window{KH: 1 + 2*k, KW: 1 + 2*k, Pad: pad(k)}, out: shape.C,
 				float: true, raw: p.rng.IntN(2) == 0, end: p.anyActivation(), padValue: p.rng.IntN(3) - 1})
 			if p.rng.IntN(2) == 0 {
-				affine(last(), bcnn.Activation{})
+				affine(last(), plan.Activation{})
 			}
 			if in := []int{last(), some()}; p.rng.IntN(4) > 0 {
 				k := p.rng.IntN(2)
-				step(&bcnn.AddStep{Activation: end()}, bcnn.Float32, in[k], in[1-k])
+				step(&plan.Add{Activation: end()}, bcnn.Float32, in[k], in[1-k])
 			}
 			if p.rng.IntN(3) == 0 {
 				affine(last(), end())
@@ -86,8 +87,8 @@ func TestShortcutsInPlace(t *testing.T) {
 	}
 	for seed := range plans {
 		p := shortcuts(seed)
-		plan, in := p.done(), p.input(3)
-		want, err := ref.RunAll(t.Context(), plan, []bcnn.Tensor{in}, nil)
+		made, in := p.done(), p.input(3)
+		want, err := ref.RunAll(t.Context(), made, []bcnn.Tensor{in}, nil)
 		require.NoError(t, err)
 		for i, isa := range sets.Names() {
 			set, err := sets.Lookup(isa)
@@ -96,10 +97,10 @@ func TestShortcutsInPlace(t *testing.T) {
 			if with.ScaleAdd == nil {
 				with.ScaleAdd = generic.ScaleAdd
 			}
-			e, err := newExecutable(t.Context(), plan, &with, driver.Config{MaxBatch: 3, Threads: 1 + (i+int(seed))%3, ISA: isa, ArenaBytes: 1 << 30})
+			e, err := newExecutable(t.Context(), made, &with, driver.Config{MaxBatch: 3, Threads: 1 + (i+int(seed))%3, ISA: isa, ArenaBytes: 1 << 30})
 			require.NoError(t, err)
-			for _, s := range plan.Steps {
-				_, sum := s.Op.(*bcnn.AddStep)
+			for _, s := range made.Steps {
+				_, sum := s.Op.(*plan.Add)
 				for _, other := range s.In {
 					a, b := e.full[other].F32, e.full[s.Out].F32
 					if sum && other != s.Out-1 && a != nil && b != nil && &a[0] == &b[0] {

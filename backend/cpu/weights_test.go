@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -77,14 +78,14 @@ var heavyNets = map[string]func() *planner{
 }
 
 // alike returns a plan with the same steps, which shares no weights with the first.
-func alike(plan *bcnn.Plan) *bcnn.Plan {
+func alike(plan *plan.Plan) *plan.Plan {
 	p := *plan
 	return &p
 }
 
 // held returns the bytes that an executable holds: those that are there after it has
 // been compiled, and were not before.
-func held(t *testing.T, plan *bcnn.Plan, opts backend.Options) int {
+func held(t *testing.T, plan *plan.Plan, opts backend.Options) int {
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
@@ -100,22 +101,22 @@ func held(t *testing.T, plan *bcnn.Plan, opts backend.Options) int {
 // and makes sure that this takes as many bytes less as the weights have.
 func TestExecutablesShareWeights(t *testing.T) {
 	for name, net := range heavyNets {
-		plan := net().done()
+		p := net().done()
 		size := 0
-		for _, s := range plan.Steps {
-			if op, ok := s.Op.(*bcnn.ConvStep); ok {
+		for _, s := range p.Steps {
+			if op, ok := s.Op.(*plan.Conv); ok {
 				size += 4 * len(op.F32)
 				if op.Bits != nil {
-					size += op.Out * op.KH * op.KW * plan.Tensors[s.In[0]].Shape.C / op.Groups / 8
+					size += op.Out * op.KH * op.KW * p.Tensors[s.In[0]].Shape.C / op.Groups / 8
 				}
 			}
 		}
 		for _, isa := range sets.Names() {
 			t.Run(name+"/"+isa, func(t *testing.T) {
-				held(t, plan, backend.Options{ISA: isa, Threads: 1})
+				held(t, p, backend.Options{ISA: isa, Threads: 1})
 				for _, threads := range []int{1, 3} {
 					opts := backend.Options{ISA: isa, Threads: threads}
-					alone, shared := held(t, alike(plan), opts), held(t, plan, opts)
+					alone, shared := held(t, alike(p), opts), held(t, p, opts)
 					require.GreaterOrEqual(t, 10*(alone-shared), 9*size, "%d threads, %d bytes, %d of one that shares them", threads, alone, shared)
 				}
 			})

@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // bytes is the size of tensor i for n images.
@@ -29,7 +30,7 @@ func (e *executable) reserve(bytes int64) error {
 // allocate makes the memory of all tensors, in which those whose lifetimes do not
 // overlap share, scratch memory and staging memory. all are the kernels that may
 // come to execute each step.
-func (e *executable) allocate(all [][]candidates.Candidate, uses []bcnn.Use) error {
+func (e *executable) allocate(all [][]candidates.Candidate, uses []plan.Use) error {
 	plan, n := e.plan, e.config.MaxBatch
 	for _, t := range plan.Tensors {
 		// Kernels count the bytes of an image in 32 bits.
@@ -149,14 +150,14 @@ func (e *executable) mapEnds() {
 
 // uses lists the arguments of everything that may come to be launched, and the inputs
 // and outputs.
-func (e *executable) uses(all [][]candidates.Candidate, whole one) []bcnn.Use {
+func (e *executable) uses(all [][]candidates.Candidate, whole one) []plan.Use {
 	uses := e.plan.EndUses()
 	for i, of := range all {
 		for _, c := range of {
 			for _, s := range c.Specs {
 				for _, a := range s.Args {
 					if t, ok := a.(gpu.Tensor); ok {
-						uses = append(uses, bcnn.Use{Tensor: int(t), First: i, Last: i})
+						uses = append(uses, plan.Use{Tensor: int(t), First: i, Last: i})
 					}
 				}
 			}
@@ -167,7 +168,7 @@ func (e *executable) uses(all [][]candidates.Candidate, whole one) []bcnn.Use {
 
 // placeTensors gives every tensor that is not mapped memory of its own from its first use to its last,
 // whichever kernels will be chosen.
-func (e *executable) placeTensors(uses []bcnn.Use) error {
+func (e *executable) placeTensors(uses []plan.Use) error {
 	if e.device.apart {
 		for i := range e.plan.Tensors {
 			if e.memory.tensors[i] != 0 {
@@ -184,7 +185,7 @@ func (e *executable) placeTensors(uses []bcnn.Use) error {
 		}
 		return nil
 	}
-	uses = slices.DeleteFunc(uses, func(u bcnn.Use) bool { return e.memory.tensors[u.Tensor] != 0 })
+	uses = slices.DeleteFunc(uses, func(u plan.Use) bool { return e.memory.tensors[u.Tensor] != 0 })
 	placed := e.plan.Place(e.config.MaxBatch, uses)
 	if err := e.reserve(placed.Bytes); err != nil {
 		return err

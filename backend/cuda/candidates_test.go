@@ -18,7 +18,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/kernels"
 )
@@ -52,7 +52,7 @@ func stepKernels(d *device) (map[string]bool, error) {
 // candidatesOf lists the candidates of the steps of a case, of a variant if one is
 // forced.
 func candidatesOf(d *device, c parity.Case, variant string) ([][]candidates.Candidate, error) {
-	plan, err := bcnn.Lower(context.Background(), c.Network(), bcnn.LowerOptions{})
+	plan, err := lower.Network(context.Background(), c.Network(), lower.Options{})
 	if err != nil {
 		return nil, err
 	}

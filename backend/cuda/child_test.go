@@ -19,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -111,7 +112,7 @@ func emulated(t testing.TB) *device {
 }
 
 func compileTiny(d *device) (*running, error) {
-	plan, err := bcnn.Lower(context.Background(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	plan, err := lower.Network(context.Background(), backendtest.VehicleNet(3, 8), lower.Options{})
 	if err != nil {
 		return nil, err
 	}

@@ -16,7 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/kernels"
 )
@@ -161,7 +161,7 @@ func (d *device) Info() driver.Info { return d.info }
 // steps.
 var kernelNames = []string{gpu.Patches, gpu.Direct, gpu.TensorCore, gpu.SplitK, gpu.Fused, gpu.Warpgroup}
 
-func (d *device) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (d *device) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	if err := d.open(); err != nil {
 		return nil, err
 	}

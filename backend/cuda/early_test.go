@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -123,7 +124,7 @@ func BenchmarkEarly(b *testing.B) {
 	vgg, err := zoo.New("vgg16", 1)
 	require.NoError(b, err)
 	for _, net := range []*bcnn.Network{backendtest.VehicleNet(1, 96), vgg} {
-		plan, err := bcnn.Lower(b.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(b.Context(), net, lower.Options{})
 		require.NoError(b, err)
 		exe := compiled(b, d, plan, backend.Options{}, 1)
 		in, out := backendtest.RandomImages(1, 1, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())

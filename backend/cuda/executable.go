@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
@@ -25,7 +26,7 @@ import (
 type executable struct {
 	device *device
 	thread *thread
-	plan   *bcnn.Plan
+	plan   *plan.Plan
 	config driver.Config
 	bag    bag // tensors, scratch memory, staging memory, stream, events, graphs
 	stream cu.Stream
@@ -82,7 +83,7 @@ type memory struct {
 	scratch [gpu.Scratches]cu.DevicePtr
 }
 
-func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (*executable, error) {
+func newExecutable(ctx context.Context, d *device, plan *plan.Plan, config driver.Config) (*executable, error) {
 	e := &executable{device: d, thread: d.thread, plan: plan, config: config, ctx: ctx, perImage: slowRun,
 		bag: bag{thread: d.thread}, graphs: make(map[int]shim.Graph), deviceGraphs: make(map[int]shim.Graph)}
 	for t := range plan.InputTensors() {
@@ -115,7 +116,7 @@ func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config drive
 // candidates lists the kernels that can execute each step.
 func (e *executable) candidates() ([][]candidates.Candidate, error) {
 	all := make([][]candidates.Candidate, len(e.plan.Steps))
-	var unsupported bcnn.UnsupportedError
+	var unsupported plan.UnsupportedError
 	for i, s := range e.plan.Steps {
 		if err := e.ctx.Err(); err != nil {
 			return nil, err
@@ -126,7 +127,7 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 		}
 		all[i] = slices.DeleteFunc(all[i], func(c candidates.Candidate) bool { return slices.Contains(e.device.without, c.Variant) })
 		if err == nil && len(all[i]) == 0 {
-			err = bcnn.Unsupported("no kernel")
+			err = plan.Unsupported("no kernel")
 		}
 		if err != nil {
 			if err := unsupported.Add(e.plan, i, err); err != nil {
@@ -151,7 +152,7 @@ func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *ca
 	}
 	uses := e.uses(all, whole)
 	if bits != nil {
-		uses = append(uses, bcnn.Use{Tensor: e.plan.Steps[0].Out})
+		uses = append(uses, plan.Use{Tensor: e.plan.Steps[0].Out})
 	}
 	if err := e.allocate(all, uses); err != nil {
 		return err

@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -41,7 +42,7 @@ func TestGEMM(t *testing.T) {
 // size.
 func TestSplitKAgain(t *testing.T) {
 	d := apartDevice(t)
-	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 256, 70), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.OneConv(6, 3, 256, 70), lower.Options{})
 	require.NoError(t, err)
 	e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: 3, Kernels: gpu.SplitK}, ctx: t.Context()}
 	all, err := e.candidates()
@@ -188,7 +189,7 @@ func TestSharedMemory(t *testing.T) {
 	}
 	var executables []*running
 	for _, channels := range []int{512, 256} {
-		plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, channels, 32), bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), backendtest.OneConv(6, 3, channels, 32), lower.Options{})
 		require.NoError(t, err)
 		executables = append(executables, compiled(t, d, plan, backend.Options{Kernels: gpu.Warpgroup}, 1))
 	}
@@ -223,7 +224,7 @@ func TestByteShapes(t *testing.T) {
 			nets := c.networks()
 			run := 0
 			for _, n := range nets {
-				plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+				plan, err := lower.Network(t.Context(), n, lower.Options{})
 				require.NoError(t, err)
 				in := backendtest.RandomImages(7, c.images, plan.Inputs[0])
 				want, err := ref.Run(t.Context(), plan, in, nil)
@@ -273,7 +274,7 @@ func BenchmarkGEMM(b *testing.B) {
 	if testDevice(b).info.Kind == backend.Emulated {
 		size = 256
 	}
-	plan, err := bcnn.Lower(b.Context(), gemmNet(size), bcnn.LowerOptions{})
+	plan, err := lower.Network(b.Context(), gemmNet(size), lower.Options{})
 	require.NoError(b, err)
 	in := backendtest.RandomImages(1, size, plan.Inputs[0])
 	out := bcnn.NewTensor(bcnn.Float32, size, plan.OutputShape())

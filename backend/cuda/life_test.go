@@ -24,6 +24,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
@@ -33,7 +34,7 @@ func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
 func compileSmall(t testing.TB, d *device, opts backend.Options) (*running, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), small(), lower.Options{})
 	require.NoError(t, err)
 	exe, err := compile(t.Context(), d, plan, opts)
 	require.NoError(t, err)
@@ -104,7 +105,7 @@ func alive(t *testing.T, d *device) (objects []int) {
 func TestNothingLeaks(t *testing.T) {
 	testenv.Long(t)
 	d := testDevice(t)
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 8), lower.Options{})
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 2, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 	before, driver := gpu.Live.Load(), alive(t, d)
@@ -122,7 +123,7 @@ func TestNothingLeaks(t *testing.T) {
 // TestOutOfMemory fails every allocation of a Compile in turn.
 func TestOutOfMemory(t *testing.T) {
 	d := emulated(t)
-	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), small(), lower.Options{})
 	require.NoError(t, err)
 	before, driver := gpu.Live.Load(), alive(t, d)
 	defer os.Unsetenv(envFault)
@@ -149,7 +150,7 @@ func TestOutOfMemory(t *testing.T) {
 func TestTooLarge(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 1000), lower.Options{})
 	require.NoError(t, err)
 	_, err = compile(t.Context(), d, plan, backend.Options{MaxBatch: d.limits.GridY}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
@@ -310,7 +311,7 @@ func TestFailureWhileMeasuring(t *testing.T) {
 	testenv.Long(t)
 	emulated(t)
 	d := measured(t, "")
-	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 32, 32), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.OneConv(6, 3, 32, 32), lower.Options{})
 	require.NoError(t, err)
 	before := gpu.Live.Load()
 	defer os.Unsetenv(envFault)

@@ -13,7 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -56,7 +56,7 @@ func (e *executable) considerOne(all [][]candidates.Candidate) (o one) {
 }
 
 // uses lists the tensors that the launch needs, and from when to when.
-func (o one) uses() []bcnn.Use {
+func (o one) uses() []plan.Use {
 	switch {
 	case o.small != nil:
 		return o.small.Uses

@@ -18,6 +18,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -206,7 +207,7 @@ func TestStepsInOneLaunch(t *testing.T) {
 // TestMappedEnds: kernels store small outputs that nothing reads in memory of the host, and
 // read inputs from there where the device is part of the processor.
 func TestMappedEnds(t *testing.T) {
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 8), lower.Options{})
 	require.NoError(t, err)
 	for _, c := range []struct {
 		unified, integrated bool

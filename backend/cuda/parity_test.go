@@ -13,7 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/vehiclenet"
@@ -120,7 +120,7 @@ func TestVehicleNet(t *testing.T) {
 	for i, scheme := range vehiclenet.InputSchemes {
 		net, err := vehiclenet.Topology(scheme, 6, uint64(i))
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		const images = 2
 		in := backendtest.RandomImages(7, images, plan.Inputs[0])

@@ -18,6 +18,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cuda/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // peak runs a kernel of a file, several times, and returns the shortest time of
@@ -243,24 +245,24 @@ func BenchmarkDevice(b *testing.B) {
 				if d.info.Kind == backend.Emulated && (w.batch > 1 || w.macs > 0) {
 					b.Skip("too much for the emulated device")
 				}
-				plan, err := bcnn.Lower(b.Context(), w.net(), bcnn.LowerOptions{})
+				p, err := lower.Network(b.Context(), w.net(), lower.Options{})
 				require.NoError(b, err)
 				var best time.Duration
 				step := -1
 				if w.macs > 0 {
-					step = slices.IndexFunc(plan.Steps, func(s bcnn.Step) bool {
-						op, ok := s.Op.(*bcnn.ConvStep)
+					step = slices.IndexFunc(p.Steps, func(s plan.Step) bool {
+						op, ok := s.Op.(*plan.Conv)
 						return ok && !op.Dense
 					})
 				}
 				compile := func(opts backend.Options) *running {
 					opts.Kernels, opts.MaxBatch = variant, w.batch
-					exe, err := compile(b.Context(), d, plan, opts)
+					exe, err := compile(b.Context(), d, p, opts)
 					require.NoError(b, err)
 					b.Cleanup(func() { require.NoError(b, exe.Close()) })
 					return exe
 				}
-				in, out := backendtest.RandomImages(1, w.batch, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, w.batch, plan.OutputShape())
+				in, out := backendtest.RandomImages(1, w.batch, p.Inputs[0]), bcnn.NewTensor(bcnn.Float32, w.batch, p.OutputShape())
 				if step >= 0 {
 					timed := compile(backend.Options{Timed: func(i int, _ string, took time.Duration) {
 						if i == step && (best == 0 || took < best) {

@@ -12,7 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -59,7 +59,7 @@ func TestRefusedCandidate(t *testing.T) {
 		refuse += "refuse:" + name + ","
 	}
 	t.Setenv(envFault, refuse)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	_, err = compile(t.Context(), d, plan, backend.Options{})
 	require.ErrorContains(t, err, "CUDA_ERROR_LAUNCH_OUT_OF_RESOURCES")
@@ -92,7 +92,7 @@ func TestNetworkWithoutMemory(t *testing.T) {
 	emulated(t)
 	d := measured(t, "")
 	d.tuneFrom, d.fastest = math.MaxInt64, gpu.Fused
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 8), lower.Options{})
 	require.NoError(t, err)
 	before, driver := gpu.Live.Load(), alive(t, d)
 	steps := 0

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // running is an executable as users have it, with what is inside.
@@ -28,14 +29,14 @@ type keeper struct {
 	made *executable
 }
 
-func (k *keeper) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (k *keeper) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	e, err := k.device.Compile(ctx, plan, c)
 	k.made, _ = e.(*executable)
 	return e, err
 }
 
 // compile compiles as users do.
-func compile(ctx context.Context, d *device, plan *bcnn.Plan, opts backend.Options) (*running, error) {
+func compile(ctx context.Context, d *device, plan *plan.Plan, opts backend.Options) (*running, error) {
 	k := &keeper{device: d}
 	exe, err := backend.NewDevice(k).Compile(ctx, plan, opts)
 	if err != nil {

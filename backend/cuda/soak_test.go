@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 // TestSoak launches a network in one launch, and one whose sums are in parts, over and
@@ -33,7 +34,7 @@ func TestSoak(t *testing.T) {
 
 func soak(t *testing.T, variant string, launches int) {
 	d := testDevice(t)
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 8), lower.Options{})
 	require.NoError(t, err)
 	exe := compiled(t, d, plan, backend.Options{Kernels: variant}, 1)
 	requireRun(t, exe, 1, 1)

@@ -15,6 +15,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -150,7 +151,7 @@ func TestEveryStep(t *testing.T) {
 		}
 		all, err := candidatesOf(d, c, gpu.Fused)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 		require.NoError(t, err)
 		s := candidates.NewSteps(plan, all, d.limits, c.Batch)
 		require.NotNil(t, s, c.Name)

@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Backend is one way to reach devices, such as "cpu" or "cuda". Package
@@ -37,13 +38,13 @@ type Prober interface {
 type Device interface {
 	Info() Info
 	// Compile uploads the weights and reserves all memory. The plan has passed
-	// Plan.Check, and c is complete. A *bcnn.UnsupportedError
+	// Plan.Check, and c is complete. A *plan.UnsupportedError
 	// names every step that has no kernel; the error wraps ErrTooLarge where the
 	// plan needs more memory than c.ArenaBytes or numbers that the device cannot
 	// count. When ctx ends, its error is returned as soon as what is in hand is
 	// done: the layout of the weights of a step, the compilation of a program, the
 	// measurement of a kernel. After an error nothing is left behind.
-	Compile(ctx context.Context, plan *bcnn.Plan, c Config) (Engine, error)
+	Compile(ctx context.Context, plan *plan.Plan, c Config) (Engine, error)
 }
 
 // PeakMeter is implemented by devices that can measure what they could do at

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -25,7 +26,7 @@ func (device) Info() driver.Info {
 	return driver.Info{ID: "plain:0", Name: "reference", Kind: driver.Emulated, MaxBatch: 1 << 10}
 }
 
-func (device) Compile(_ context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (device) Compile(_ context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	bytes, err := ref.Memory(plan, c.MaxBatch)
 	if err != nil {
 		return nil, err
@@ -37,7 +38,7 @@ func (device) Compile(_ context.Context, plan *bcnn.Plan, c driver.Config) (driv
 }
 
 type engine struct {
-	plan *bcnn.Plan
+	plan *plan.Plan
 	last bcnn.Tensor // what the step in hand has written
 }
 

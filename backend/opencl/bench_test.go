@@ -13,6 +13,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -21,7 +23,7 @@ func BenchmarkSteps(b *testing.B) {
 	for _, net := range []*bcnn.Network{backendtest.VehicleNet(1, 96), backendtest.OneConv(48, 5, 32, 32), backendtest.OneConv(28, 3, 128, 128), backendtest.OneConv(14, 3, 256, 256)} {
 		for _, variant := range append([]string{""}, kernelNames...) {
 			b.Run(fmt.Sprintf("%s/%v/variant=%s", net.Name, net.Inputs[0].Shape, variant), func(b *testing.B) {
-				plan, err := bcnn.Lower(b.Context(), net, bcnn.LowerOptions{})
+				plan, err := lower.Network(b.Context(), net, lower.Options{})
 				require.NoError(b, err)
 				best := make([]time.Duration, len(plan.Steps))
 				exe, err := compile(b.Context(), testDevice(b), plan, backend.Options{Kernels: variant, Timed: func(i int, _ string, d time.Duration) {
@@ -47,14 +49,14 @@ func BenchmarkSteps(b *testing.B) {
 // reference.
 func requireReference(t testing.TB, d *device, net *bcnn.Network, opts backend.Options, n int) *running {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	return requireRun(t, d, plan, opts, n)
 }
 
 // requireRun compiles a plan, runs n random images and compares the results with the
 // reference.
-func requireRun(t testing.TB, d *device, plan *bcnn.Plan, opts backend.Options, n int) *running {
+func requireRun(t testing.TB, d *device, plan *plan.Plan, opts backend.Options, n int) *running {
 	t.Helper()
 	opts.MaxBatch = n
 	exe, err := compile(t.Context(), d, plan, opts)

@@ -13,7 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 // TestWrongCandidate: kernels that compute something else than the others are left out, and it is
@@ -22,7 +22,7 @@ func TestWrongCandidate(t *testing.T) {
 	d := testDevice(t)
 	d.limits.GPU, d.specialiseFrom = true, 1
 	before := gpu.Live.Load()
-	plan, err := bcnn.Lower(t.Context(), backendtest.OneConv(6, 3, 32, 32), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.OneConv(6, 3, 32, 32), lower.Options{})
 	require.NoError(t, err)
 	exe, err := compile(t.Context(), d, plan, backend.Options{MaxBatch: 2})
 	require.NoError(t, err)

@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
@@ -25,7 +26,7 @@ var errGroup = errors.New("work-group too large")
 // one in-order queue, without waiting in between.
 type executable struct {
 	device *device
-	plan   *bcnn.Plan
+	plan   *plan.Plan
 	config driver.Config
 	bag    bag // tensors, scratch memory, staging memory, queue
 	queue  shim.Queue
@@ -52,7 +53,7 @@ type executable struct {
 // slowRun is how long a Run takes that waits for each step. That costs far less.
 const slowRun = 100 * time.Millisecond
 
-func newExecutable(ctx context.Context, d *device, plan *bcnn.Plan, config driver.Config) (_ *executable, err error) {
+func newExecutable(ctx context.Context, d *device, plan *plan.Plan, config driver.Config) (_ *executable, err error) {
 	e := &executable{
 		device: d, plan: plan, config: config, took: slowRun, bag: bag{context: d.context},
 		onDevice: make([]bool, len(plan.Steps)), host: make([]*hostStep, len(plan.Steps)), copies: make([]*bcnn.Tensor, len(plan.Tensors)),
@@ -99,23 +100,23 @@ func (e *executable) reserve(bytes int64) error {
 // multiples of what the device asks for, in a block that may be no larger than a
 // fraction of its memory.
 func (e *executable) allocate(queue *cl.CommandQueue) error {
-	plan := e.plan
-	for _, t := range plan.Tensors {
+	p := e.plan
+	for _, t := range p.Tensors {
 		if size := t.Shape.Bytes(t.DType); size > math.MaxInt32 || size > e.device.limits.Buffer/int64(e.config.MaxBatch) {
 			return fmt.Errorf("%w: tensor %s of %v, %d images", driver.ErrTooLarge, t.Name, t.Shape, e.config.MaxBatch)
 		}
 	}
 	// What the host writes and reads, no kernel writes for another tensor: with that,
 	// Oclgrind takes what the host wrote for uninitialised.
-	uses := plan.Uses()
+	uses := p.Uses()
 	all := int64(0)
 	for _, at := range append(e.inputs, e.outputs...) {
-		uses = append(uses, bcnn.Use{Tensor: at.tensor, First: -1, Last: len(plan.Steps)})
+		uses = append(uses, plan.Use{Tensor: at.tensor, First: -1, Last: len(p.Steps)})
 		if !e.device.unified {
 			all += int64(e.bytes(at.tensor, e.config.MaxBatch)) // staging
 		}
 	}
-	shares, sizes := plan.Share(e.config.MaxBatch, uses)
+	shares, sizes := p.Share(e.config.MaxBatch, uses)
 	for _, size := range sizes {
 		all += size
 	}
@@ -138,7 +139,7 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 			return err
 		}
 	}
-	e.memory.tensors = make([]*cl.MemObject, len(plan.Tensors))
+	e.memory.tensors = make([]*cl.MemObject, len(p.Tensors))
 	for t, b := range shares {
 		if b >= 0 {
 			e.memory.tensors[t] = buffers[b]
@@ -160,17 +161,17 @@ func (e *executable) allocate(queue *cl.CommandQueue) error {
 
 // compile makes the steps, of several variants the fastest.
 func (e *executable) compile(ctx context.Context) error {
-	plan := e.plan
-	all := make([][]candidates.Candidate, len(plan.Steps))
+	p := e.plan
+	all := make([][]candidates.Candidate, len(p.Steps))
 	var bytes [gpu.Scratches]int
-	var unsupported bcnn.UnsupportedError
-	for i := range plan.Steps {
+	var unsupported plan.UnsupportedError
+	for i := range p.Steps {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
 		var err error
 		if all[i], err = e.candidates(i); err != nil {
-			if err := unsupported.Add(plan, i, err); err != nil {
+			if err := unsupported.Add(p, i, err); err != nil {
 				return err
 			}
 		}
@@ -185,7 +186,7 @@ func (e *executable) compile(ctx context.Context) error {
 	}
 	var bits *candidates.Candidate
 	if e.config.Kernels == gpu.Patches {
-		bits = candidates.Join(plan, all)
+		bits = candidates.Join(p, all)
 	}
 	for i, n := range bytes {
 		if int64(n) > e.device.limits.Buffer {
@@ -205,12 +206,12 @@ func (e *executable) compile(ctx context.Context) error {
 			return err
 		}
 	}
-	for i := range plan.Steps {
+	for i := range p.Steps {
 		chosen := &built{bag: &bag{context: e.device.context}}
 		if e.onDevice[i] {
 			var err error
 			if chosen, err = e.choose(ctx, i, all[i]); err != nil {
-				return fmt.Errorf("step %d (%s): %w", i, plan.Steps[i].Name, err)
+				return fmt.Errorf("step %d (%s): %w", i, p.Steps[i].Name, err)
 			}
 		}
 		e.steps = append(e.steps, chosen)

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/hostfloat"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
@@ -32,12 +33,12 @@ type hostStep struct {
 
 // divide splits a step between device and host: either op is not nil, or compute,
 // or both in this order.
-func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err error) {
+func (e *executable) divide(s plan.Step) (op plan.Op, compute func(), err error) {
 	if e.device.floatsLack == "" {
 		return s.Op, nil, nil
 	}
 	in, out := e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out]
-	conv, isConv := s.Op.(*bcnn.ConvStep)
+	conv, isConv := s.Op.(*plan.Conv)
 	switch {
 	case in.DType != bcnn.Float32 && out.DType != bcnn.Float32:
 		return s.Op, nil, nil
@@ -47,15 +48,15 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 			break // they are rounded
 		}
 		if largest > maxExact {
-			return nil, nil, bcnn.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))
+			return nil, nil, plan.Unsupported(fmt.Sprintf("sums up to %d, and %s", largest, e.device.floatsLack))
 		}
-		if a := conv.Activation.Kind; conv.Scale == nil && (a == bcnn.ActivationNone || a == bcnn.ActivationReLU) {
+		if a := conv.Activation.Kind; conv.Scale == nil && (a == plan.ActivationNone || a == plan.ActivationReLU) {
 			return s.Op, nil, nil
 		}
 		sums := *conv
-		sums.Scale, sums.Shift, sums.Activation = nil, nil, bcnn.Activation{}
+		sums.Scale, sums.Shift, sums.Activation = nil, nil, plan.Activation{}
 		to := e.copyOf(s.Out)
-		scale := &bcnn.AffineStep{Scale: conv.Scale, Shift: conv.Shift, Activation: conv.Activation}
+		scale := &plan.Affine{Scale: conv.Scale, Shift: conv.Shift, Activation: conv.Activation}
 		return &sums, func() { hostfloat.Affine(scale, to, to) }, nil
 	}
 	compute, err = hostfloat.Step(s, e.copyOf)
@@ -63,7 +64,7 @@ func (e *executable) divide(s bcnn.Step) (op bcnn.StepOp, compute func(), err er
 }
 
 // largestSum bounds the sums of a convolution of bits or bytes.
-func largestSum(conv *bcnn.ConvStep, in bcnn.PlanTensor) int {
+func largestSum(conv *plan.Conv, in plan.Tensor) int {
 	taps := conv.KH * conv.KW * (in.Shape.C / conv.Groups)
 	switch {
 	case conv.Int16 != nil:

@@ -20,6 +20,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/shim"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -28,7 +29,7 @@ func small() *bcnn.Network { return backendtest.VehicleNet(3, 16) }
 
 func compileSmall(t testing.TB, d *device, opts backend.Options) (*running, bcnn.Tensor, bcnn.Tensor) {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), small(), lower.Options{})
 	require.NoError(t, err)
 	exe, err := compile(t.Context(), d, plan, opts)
 	require.NoError(t, err)
@@ -74,7 +75,7 @@ func TestExplain(t *testing.T) {
 // TestNothingLeaks counts the objects of OpenCL that are alive.
 func TestNothingLeaks(t *testing.T) {
 	d := testDevice(t)
-	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), small(), lower.Options{})
 	require.NoError(t, err)
 	in, out := backendtest.RandomImages(1, 1, plan.Inputs[0]), bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
 	cycle := func(variant string) {
@@ -95,7 +96,7 @@ func TestNothingLeaks(t *testing.T) {
 }
 
 func TestFailedCompileLeaksNothing(t *testing.T) {
-	plan, err := bcnn.Lower(t.Context(), small(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), small(), lower.Options{})
 	require.NoError(t, err)
 	for name, test := range map[string]struct {
 		variant string
@@ -157,7 +158,7 @@ func TestSumsBeyondFloat(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	net := &bcnn.Network{Name: "wide", Inputs: []bcnn.Input{{DType: bcnn.Uint8, Shape: bcnn.Shape{H: 1, W: 1, C: maxExact/255 + 1}}}}
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rng, 1, net.Inputs[0].Shape.C)}})
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	d := testDevice(t)
 	exe, err := compile(t.Context(), d, plan, backend.Options{})
@@ -174,7 +175,7 @@ func TestOutOfMemory(t *testing.T) {
 	d := testDevice(t)
 	before := gpu.Live.Load()
 	d.limits.Buffer = 1 << 62
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 1000), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 1000), lower.Options{})
 	require.NoError(t, err)
 	_, err = compile(t.Context(), d, plan, backend.Options{MaxBatch: d.info.MaxBatch}) // terabytes
 	require.ErrorIs(t, err, backend.ErrTooLarge)
@@ -370,7 +371,7 @@ func TestDeviceReadsWhatTheHostMade(t *testing.T) {
 	net := &bcnn.Network{Name: "signs", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 3, W: 3, C: 2}}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus})
 	net.Append("end", bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: backendtest.RandomBits(rand.New(rand.NewPCG(1, 1)), 3, 18)}})
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	requireRun(t, d, plan, backend.Options{}, 2)
 }

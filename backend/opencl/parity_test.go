@@ -25,6 +25,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/opencl/internal/candidates"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -79,7 +81,7 @@ func TestParity(t *testing.T) {
 // large reports whether a step of the case has that many multiply-accumulates.
 func large(t *testing.T, c parity.Case, from int64) bool {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 	require.NoError(t, err, c.Name)
 	for i := range plan.Steps {
 		if plan.MACs(i) >= from {
@@ -249,7 +251,7 @@ func TestEveryGroup(t *testing.T) {
 // any will do.
 func requireGroups(t *testing.T, d *device, c parity.Case, variant string, size int) {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 	require.NoError(t, err, c.Name)
 	made, err := compile(t.Context(), d, plan, backend.Options{Kernels: variant, MaxBatch: c.Batch})
 	require.NoError(t, err, c.Name)
@@ -341,7 +343,7 @@ type noting struct {
 	launched map[string]bool
 }
 
-func (n noting) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (n noting) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	engine, err := n.device.Compile(ctx, plan, c)
 	if exe, ok := engine.(*executable); ok {
 		for _, s := range exe.steps {

@@ -5,14 +5,15 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // eachSum makes a hook that computes the sums of layers with weights of 8 bits that read
 // one pixel or all of them, sum(x, w, zero), where nothing follows them.
-func eachSum(sum func(x []uint8, w []int8, zero uint8) float32) func(bcnn.StepOp, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
-	return after(func(op *bcnn.ConvStep, in, out bcnn.Tensor) {
+func eachSum(sum func(x []uint8, w []int8, zero uint8) float32) func(plan.Op, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
+	return after(func(op *plan.Conv, in, out bcnn.Tensor) {
 		n := len(op.Int8) / op.Out
-		if n == 0 || op.Scale != nil || op.Activation.Kind != bcnn.ActivationNone || !op.Dense && (n != in.Shape.C || op.StrideH > 1 || op.Pad != bcnn.Padding{}) {
+		if n == 0 || op.Scale != nil || op.Activation.Kind != plan.ActivationNone || !op.Dense && (n != in.Shape.C || op.StrideH > 1 || op.Pad != bcnn.Padding{}) {
 			return
 		}
 		for i := range out.F32 {
@@ -50,9 +51,9 @@ var brokenBytes = []brokenDevice{
 		}
 		return float32(sum << 8 >> 8)
 	})}, "bytes/largest/", "(dense): image"},
-	{"padding of bytes is 0 and no zero point", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		c, ok := op.(*bcnn.ConvStep)
-		if !ok || c.Int8 == nil || c.Scale != nil || c.Activation.Kind != bcnn.ActivationNone {
+	{"padding of bytes is 0 and no zero point", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		c, ok := op.(*plan.Conv)
+		if !ok || c.Int8 == nil || c.Scale != nil || c.Activation.Kind != plan.ActivationNone {
 			return honest(op, in)
 		}
 		changed := *c
@@ -66,8 +67,8 @@ var brokenBytes = []brokenDevice{
 		}
 		return out, err
 	}}, "bytes/k3/", "(conv): image"},
-	{"largest of bytes with a sign", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		if _, pool := op.(*bcnn.MaxPoolStep); !pool || in.DType != bcnn.Uint8 {
+	{"largest of bytes with a sign", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		if _, pool := op.(*plan.MaxPool); !pool || in.DType != bcnn.Uint8 {
 			return honest(op, in)
 		}
 		in.U8 = slices.Clone(in.U8)
@@ -80,12 +81,12 @@ var brokenBytes = []brokenDevice{
 		}
 		return out, err
 	}}, "bytes/maxpool", "(maxpool): image"},
-	{"numbers of levels from the lowest on", fake{step: after(func(op *bcnn.QuantizeStep, _, out bcnn.Tensor) {
+	{"numbers of levels from the lowest on", fake{step: after(func(op *plan.Quantize, _, out bcnn.Tensor) {
 		for i := range out.U8 {
 			out.U8[i] += uint8(op.Low)
 		}
 	})}, "bytes/", "(quantize): image"},
-	{"the last level is never reached", fake{step: after(func(_ *bcnn.QuantizeStep, _, out bcnn.Tensor) {
+	{"the last level is never reached", fake{step: after(func(_ *plan.Quantize, _, out bcnn.Tensor) {
 		for i, v := range out.U8 {
 			out.U8[i] = min(v, 254)
 		}

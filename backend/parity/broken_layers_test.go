@@ -5,13 +5,14 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // inAffine makes a hook that replaces what an affine step with an activation of a kind
 // makes of a value of channel c; was is the honest result.
-func inAffine(kind bcnn.ActivationKind, made func(a bcnn.Activation, x, was float32, c int) float32) fake {
-	return fake{step: after(func(op *bcnn.AffineStep, in, out bcnn.Tensor) {
+func inAffine(kind plan.ActivationKind, made func(a plan.Activation, x, was float32, c int) float32) fake {
+	return fake{step: after(func(op *plan.Affine, in, out bcnn.Tensor) {
 		if op.Activation.Kind != kind || op.Scale != nil || in.DType != bcnn.Float32 {
 			return
 		}
@@ -23,7 +24,7 @@ func inAffine(kind bcnn.ActivationKind, made func(a bcnn.Activation, x, was floa
 
 // meansBy replaces the means of floats by what mean makes of the taps of each.
 func meansBy(mean func(taps []float32, n int) float32) fake {
-	return fake{step: after(func(op *bcnn.AvgPoolStep, in, out bcnn.Tensor) {
+	return fake{step: after(func(op *plan.AvgPool, in, out bcnn.Tensor) {
 		s, o := in.Shape, out.Shape
 		for i := range out.F32 {
 			if in.DType != bcnn.Float32 {
@@ -49,9 +50,9 @@ func meansBy(mean func(taps []float32, n int) float32) fake {
 }
 
 // pairsBy replaces what one kind of step makes of two values.
-func pairsBy(kind bcnn.PairKind, of func(x, y float32) float32) fake {
-	return fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if op, ok := op.(*bcnn.PairStep); ok && op.Kind == kind {
+func pairsBy(kind plan.PairKind, of func(x, y float32) float32) fake {
+	return fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
+		if op, ok := op.(*plan.Pair); ok && op.Kind == kind {
 			for i, x := range a.F32 {
 				out.F32[i] = of(x, factor(a.Shape, b, i))
 			}
@@ -68,51 +69,51 @@ func sumOf(taps []float32) (sum float32) {
 
 // brokenLayers are faults of activations, means, products and channels.
 var brokenLayers = []brokenDevice{
-	{"one slope for all channels", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+	{"one slope for all channels", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		if op.Activation.Slope != nil {
 			op.Activation.Slope = slices.Repeat(op.Activation.Slope[:1], op.Out)
 		}
 	})}, "conv/bits/", "image"},
-	{"slopes of −0", inAffine(bcnn.ActivationPReLU, func(a bcnn.Activation, x, was float32, c int) float32 {
+	{"slopes of −0", inAffine(plan.ActivationPReLU, func(a plan.Activation, x, was float32, c int) float32 {
 		if x == 0 && math.Signbit(float64(x)) {
 			return x * a.Slope[c]
 		}
 		return was
 	}), "prelu/", "want -0 (0x80000000), got 0"},
-	{"another tanh", inAffine(bcnn.ActivationFunction, func(_ bcnn.Activation, x, _ float32, _ int) float32 {
+	{"another tanh", inAffine(plan.ActivationFunction, func(_ plan.Activation, x, _ float32, _ int) float32 {
 		return float32(math.Tanh(float64(x)))
 	}), "tanh/", "want"},
-	{"NaN passes a clip", inAffine(bcnn.ActivationClip, func(_ bcnn.Activation, x, was float32, _ int) float32 {
+	{"NaN passes a clip", inAffine(plan.ActivationClip, func(_ plan.Activation, x, was float32, _ int) float32 {
 		if x != x {
 			return x
 		}
 		return was
 	}), "hardtanh/", "want -1 (0xbf800000), got NaN"},
-	{"NaN passes a ReLU", inAffine(bcnn.ActivationReLU, func(_ bcnn.Activation, x, was float32, _ int) float32 {
+	{"NaN passes a ReLU", inAffine(plan.ActivationReLU, func(_ plan.Activation, x, was float32, _ int) float32 {
 		if x != x {
 			return x
 		}
 		return was
 	}), "relu/", "want 0 (0x00000000), got NaN"},
-	{"−0 passes a clip at 0", inAffine(bcnn.ActivationClip, func(a bcnn.Activation, x, was float32, _ int) float32 {
+	{"−0 passes a clip at 0", inAffine(plan.ActivationClip, func(a plan.Activation, x, was float32, _ int) float32 {
 		if x == a.Min {
 			return x
 		}
 		return was
 	}), "relu6/", "want 0 (0x00000000), got -0"},
-	{"clips without an upper bound", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
-		if op.Activation.Kind == bcnn.ActivationClip {
+	{"clips without an upper bound", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
+		if op.Activation.Kind == plan.ActivationClip {
 			op.Activation.Max = float32(math.Inf(1))
 		}
 	})}, "conv/float/", "image"},
-	{"activation of sums missing", fake{several: func(op bcnn.StepOp) bcnn.StepOp {
-		if _, ok := op.(*bcnn.AddStep); ok {
-			return &bcnn.AddStep{}
+	{"activation of sums missing", fake{several: func(op plan.Op) plan.Op {
+		if _, ok := op.(*plan.Add); ok {
+			return &plan.Add{}
 		}
 		return op
 	}}, "add+", "(add): image"},
-	{"all taps of a window count", fake{step: change(func(op *bcnn.AvgPoolStep, _ bcnn.Tensor) { op.CountPadding = true })}, "avgpool/", "(avgpool): image"},
-	{"padding never counts", fake{step: change(func(op *bcnn.AvgPoolStep, _ bcnn.Tensor) { op.CountPadding = false })}, "avgpool/", "(avgpool): image"},
+	{"all taps of a window count", fake{step: change(func(op *plan.AvgPool, _ bcnn.Tensor) { op.CountPadding = true })}, "avgpool/", "(avgpool): image"},
+	{"padding never counts", fake{step: change(func(op *plan.AvgPool, _ bcnn.Tensor) { op.CountPadding = false })}, "avgpool/", "(avgpool): image"},
 	{"means by the reciprocal alone", meansBy(func(taps []float32, n int) float32 { return sumOf(taps) * (1 / float32(n)) }), "avgpool/", "(avgpool): image"},
 	{"means of float64 sums", meansBy(func(taps []float32, n int) float32 {
 		sum := 0.0
@@ -126,51 +127,51 @@ var brokenLayers = []brokenDevice{
 		slices.Reverse(taps)
 		return float32(float64(sumOf(taps)) / float64(n))
 	}), "avgpool/", "(avgpool): image"},
-	{"subnormal means flushed", fake{step: after(func(_ *bcnn.AvgPoolStep, _, out bcnn.Tensor) { flush(out.F32) })}, "avgpool/", "(avgpool): image"},
-	{"bits of means are 0 and 1", fake{step: after(func(_ *bcnn.AvgPoolStep, in, out bcnn.Tensor) {
+	{"subnormal means flushed", fake{step: after(func(_ *plan.AvgPool, _, out bcnn.Tensor) { flush(out.F32) })}, "avgpool/", "(avgpool): image"},
+	{"bits of means are 0 and 1", fake{step: after(func(_ *plan.AvgPool, in, out bcnn.Tensor) {
 		for i, v := range out.F32 {
 			if in.DType == bcnn.Bits {
 				out.F32[i] = (v + 1) / 2
 			}
 		}
 	})}, "avgpool/", "(avgpool): image"},
-	{"one factor for all values", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if op, ok := op.(*bcnn.PairStep); ok && op.Kind == bcnn.PairMul {
+	{"one factor for all values", fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
+		if op, ok := op.(*plan.Pair); ok && op.Kind == plan.PairMul {
 			for i, v := range a.F32 {
 				out.F32[i] = v * b.F32[0]
 			}
 		}
 	}}, "mul/", "(mul): image"},
-	{"factors of the first image", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if op, ok := op.(*bcnn.PairStep); ok && op.Kind == bcnn.PairMul {
+	{"factors of the first image", fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
+		if op, ok := op.(*plan.Pair); ok && op.Kind == plan.PairMul {
 			for i, v := range a.F32 {
 				out.F32[i] = v * factor(a.Shape, b, i%a.Shape.Values())
 			}
 		}
 	}}, "mul/", "(mul): image 1"},
-	{"a number is larger than a NaN", pairsBy(bcnn.PairMax, func(x, y float32) float32 {
+	{"a number is larger than a NaN", pairsBy(plan.PairMax, func(x, y float32) float32 {
 		if x > y || y != y {
 			return x
 		}
 		return y
 	}), "max/", "got"},
-	{"a number is smaller than the first NaN", pairsBy(bcnn.PairMin, func(x, y float32) float32 {
+	{"a number is smaller than the first NaN", pairsBy(plan.PairMin, func(x, y float32) float32 {
 		if x < y {
 			return x
 		}
 		return y
 	}), "min/", "want NaN"},
-	{"+0 is larger than −0", pairsBy(bcnn.PairMax, func(x, y float32) float32 {
+	{"+0 is larger than −0", pairsBy(plan.PairMax, func(x, y float32) float32 {
 		return float32(math.Max(float64(x), float64(y)))
 	}), "max/", "want -0 (0x80000000), got 0"},
-	{"the first of equal values", pairsBy(bcnn.PairMin, func(x, y float32) float32 {
+	{"the first of equal values", pairsBy(plan.PairMin, func(x, y float32) float32 {
 		if x <= y || x != x {
 			return x
 		}
 		return y
 	}), "min/", "0"},
-	{"the first channel of the second part lost", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if _, ok := op.(*bcnn.ConcatStep); !ok {
+	{"the first channel of the second part lost", fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
+		if _, ok := op.(*plan.Concat); !ok {
 			return
 		}
 		for pixel := range out.N * out.Shape.Pixels() {
@@ -181,19 +182,19 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	}}, "concat/", "(concat): image"},
-	{"bits joined at whole words", fake{joined: func(op bcnn.StepOp, out, a, b bcnn.Tensor) {
-		if _, ok := op.(*bcnn.ConcatStep); ok && out.DType == bcnn.Bits && a.Shape.C%64 != 0 {
+	{"bits joined at whole words", fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
+		if _, ok := op.(*plan.Concat); ok && out.DType == bcnn.Bits && a.Shape.C%64 != 0 {
 			clear(out.Words[:1])
 		}
 	}}, "concat/", "want +1, got -1"},
-	{"channels of zeros hold what was there", fake{step: after(func(op *bcnn.ChannelsStep, _, out bcnn.Tensor) {
+	{"channels of zeros hold what was there", fake{step: after(func(op *plan.Channels, _, out bcnn.Tensor) {
 		for i := range out.F32 {
 			if op.Index[i%len(op.Index)] < 0 {
 				out.F32[i] = 1
 			}
 		}
 	})}, "channels/", "want 0 (0x00000000), got 1"},
-	{"the next row picked", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
+	{"the next row picked", fake{step: change(func(op *plan.Pixels, in bcnn.Tensor) {
 		op.Rows = slices.Clone(op.Rows)
 		for i, y := range op.Rows {
 			if y >= 0 {
@@ -201,23 +202,23 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "pixels/", "(pixels): image"},
-	{"the table of the first channel", fake{step: change(func(op *bcnn.TableStep, _ bcnn.Tensor) {
+	{"the table of the first channel", fake{step: change(func(op *plan.Table, _ bcnn.Tensor) {
 		op.Values = op.Of(0)
 	})}, "table/", "(table): image"},
-	{"tables of signed bytes", fake{step: change(func(op *bcnn.TableStep, _ bcnn.Tensor) {
+	{"tables of signed bytes", fake{step: change(func(op *plan.Table, _ bcnn.Tensor) {
 		op.Values = slices.Clone(op.Values)
-		for from := 0; from < len(op.Values); from += bcnn.TableSize {
-			for i := range op.Values[from:][:bcnn.TableSize] {
+		for from := 0; from < len(op.Values); from += plan.TableSize {
+			for i := range op.Values[from:][:plan.TableSize] {
 				op.Values[from+i] = op.Values[from+i&127]
 			}
 		}
 	})}, "table/", "(table): image"},
-	{"pixels filled with 0", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
+	{"pixels filled with 0", fake{step: change(func(op *plan.Pixels, in bcnn.Tensor) {
 		if in.DType == bcnn.Float32 {
 			op.Fill = 0
 		}
 	})}, "pixels/", ", got 0"},
-	{"columns of a block before its rows", fake{step: change(func(op *bcnn.PixelsStep, in bcnn.Tensor) {
+	{"columns of a block before its rows", fake{step: change(func(op *plan.Pixels, in bcnn.Tensor) {
 		if op.BlockH == 2 && op.BlockW == 2 && in.DType == bcnn.Bits {
 			op.Cols = slices.Clone(op.Cols)
 			for i, x := range op.Cols {
@@ -225,7 +226,7 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "pixels/", "(pixels): image"},
-	{"weights of pixels multiplied behind each other", fake{step: after(func(op *bcnn.ResampleStep, in, out bcnn.Tensor) {
+	{"weights of pixels multiplied behind each other", fake{step: after(func(op *plan.Resample, in, out bcnn.Tensor) {
 		s, o := in.Shape, out.Shape
 		for i := range out.F32 {
 			image, y, x, c := i/o.Values(), i/(o.W*o.C)%o.H, i/o.C%o.W, i%o.C
@@ -240,7 +241,7 @@ var brokenLayers = []brokenDevice{
 			out.F32[i] = sum
 		}
 	})}, "resample/", "(resample): image"},
-	{"the last of equal values", fake{step: after(func(op *bcnn.TopKStep, in, out bcnn.Tensor) {
+	{"the last of equal values", fake{step: after(func(op *plan.TopK, in, out bcnn.Tensor) {
 		if op.K > 1 || op.Values {
 			return
 		}
@@ -253,23 +254,23 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "topk/", "(topk): image"},
-	{"NaN is the largest value", fake{step: after(func(op *bcnn.TopKStep, in, out bcnn.Tensor) {
+	{"NaN is the largest value", fake{step: after(func(op *plan.TopK, in, out bcnn.Tensor) {
 		for i := range out.F32 {
 			if at := slices.IndexFunc(in.F32[i/op.K*in.Shape.C:][:in.Shape.C], func(v float32) bool { return v != v }); at >= 0 && !op.Values {
 				out.F32[i] = float32(at)
 			}
 		}
 	})}, "topk/", "(topk): image"},
-	{"rows of a matrix multiplied by those of the next head", fake{joined: func(op bcnn.StepOp, out, _, _ bcnn.Tensor) {
+	{"rows of a matrix multiplied by those of the next head", fake{joined: func(op plan.Op, out, _, _ bcnn.Tensor) {
 		row := out.Shape.W * out.Shape.C
-		if _, ok := op.(*bcnn.MatMulStep); ok && out.Shape.H > 1 {
+		if _, ok := op.(*plan.MatMul); ok && out.Shape.H > 1 {
 			copy(out.F32[:row], out.F32[row:2*row])
 		}
 	}}, "matmul/", "(matmul): image"},
-	{"columns and channels not swapped", fake{step: after(func(op *bcnn.TransposeStep, in, out bcnn.Tensor) {
+	{"columns and channels not swapped", fake{step: after(func(op *plan.Transpose, in, out bcnn.Tensor) {
 		copy(out.F32, in.F32)
 	})}, "transpose/", "(transpose): image"},
-	{"the next channel picked", fake{step: change(func(op *bcnn.ChannelsStep, in bcnn.Tensor) {
+	{"the next channel picked", fake{step: change(func(op *plan.Channels, in bcnn.Tensor) {
 		op.Index = slices.Clone(op.Index)
 		for i, c := range op.Index {
 			if c >= 0 {

@@ -15,25 +15,26 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
-type stepFunc = func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error)
+type stepFunc = func(op plan.Op, in bcnn.Tensor) (bcnn.Tensor, error)
 
 // change makes a hook that lets edit change a copy of operations of type Op.
-func change[Op any](edit func(op *Op, in bcnn.Tensor)) func(bcnn.StepOp, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
-	return func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+func change[Op any](edit func(op *Op, in bcnn.Tensor)) func(plan.Op, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
+	return func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
 		if p, ok := any(op).(*Op); ok {
 			c := *p
 			edit(&c, in)
-			op = any(&c).(bcnn.StepOp)
+			op = any(&c).(plan.Op)
 		}
 		return honest(op, in)
 	}
 }
 
 // after makes a hook that lets edit change the result of operations of type Op.
-func after[Op any](edit func(op *Op, in, out bcnn.Tensor)) func(bcnn.StepOp, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
-	return func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+func after[Op any](edit func(op *Op, in, out bcnn.Tensor)) func(plan.Op, bcnn.Tensor, stepFunc) (bcnn.Tensor, error) {
+	return func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
 		out, err := honest(op, in)
 		if p, ok := any(op).(*Op); ok && err == nil {
 			edit(p, in, out)
@@ -43,7 +44,7 @@ func after[Op any](edit func(op *Op, in, out bcnn.Tensor)) func(bcnn.StepOp, bcn
 }
 
 // shifted returns thresholds that are one off.
-func shifted(t *bcnn.Threshold, by int32) *bcnn.Threshold {
+func shifted(t *plan.Threshold, by int32) *plan.Threshold {
 	if t == nil {
 		return nil
 	}
@@ -115,13 +116,13 @@ type brokenDevice struct {
 }
 
 var broken = []brokenDevice{
-	{"threshold one too high", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
-	{"threshold one too low", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
-	{"x > T for x ≥ T in sign", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
-	{"x > T for x ≥ T in levels", fake{step: change(func(op *bcnn.QuantizeStep, _ bcnn.Tensor) {
-		op.Thresholds = shifted(&bcnn.Threshold{F32: op.Thresholds}, 1).F32
+	{"threshold one too high", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "conv/", "want +1, got -1"},
+	{"threshold one too low", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, -1) })}, "conv/", "want -1, got +1"},
+	{"x > T for x ≥ T in sign", fake{step: change(func(op *plan.Sign, _ bcnn.Tensor) { op.Threshold = *shifted(&op.Threshold, 1) })}, "sign-", "(sign): image"},
+	{"x > T for x ≥ T in levels", fake{step: change(func(op *plan.Quantize, _ bcnn.Tensor) {
+		op.Thresholds = shifted(&plan.Threshold{F32: op.Thresholds}, 1).F32
 	})}, "levels/", "(quantize): image"},
-	{"one level too few", fake{step: change(func(op *bcnn.SignStep, in bcnn.Tensor) {
+	{"one level too few", fake{step: change(func(op *plan.Sign, in bcnn.Tensor) {
 		if op.Planes > 1 {
 			op.Threshold.F32 = slices.Clone(op.Threshold.F32)
 			for i := len(op.Threshold.F32) - in.Shape.C; i < len(op.Threshold.F32); i++ {
@@ -129,18 +130,18 @@ var broken = []brokenDevice{
 			}
 		}
 	})}, "levels/", "(sign): image"},
-	{"thresholds of planes two off", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+	{"thresholds of planes two off", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		if op.InPlanes > 1 && op.Threshold != nil && op.Threshold.I32 != nil {
 			op.Threshold = shifted(op.Threshold, 2)
 		}
 	})}, "levels/", "image"},
-	{"binarize threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "binarize/", "(binarize): image"},
-	{"grey threshold one off", fake{step: change(func(op *bcnn.BinarizeStep, _ bcnn.Tensor) {
+	{"binarize threshold one off", fake{step: change(func(op *plan.Binarize, _ bcnn.Tensor) { op.Threshold = shifted(op.Threshold, 1) })}, "binarize/", "(binarize): image"},
+	{"grey threshold one off", fake{step: change(func(op *plan.Binarize, _ bcnn.Tensor) {
 		if op.Scheme == bcnn.SchemeGrey {
 			op.Threshold = shifted(op.Threshold, -1)
 		}
 	})}, "binarize/", "want -1, got +1"},
-	{"sums without sign of threshold extremes", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+	{"sums without sign of threshold extremes", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		if op.Threshold != nil { // a kernel that compares with T−1 by subtraction
 			op.Threshold = shifted(op.Threshold, 0)
 			for i, v := range op.Threshold.I32 {
@@ -150,23 +151,23 @@ var broken = []brokenDevice{
 			}
 		}
 	})}, "changed/", "want +1, got -1"},
-	{"padding −1 for 0", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+	{"padding −1 for 0", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		if op.PadValue == 0 {
 			op.PadValue = -1
 		}
 	})}, "conv/bits/4x3x", "(conv): image"},
-	{"padding 0 for +1", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.PadValue = min(op.PadValue, 0) })}, "conv/bits/13x11", "(conv): image"},
-	{"padding 0 for −1", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.PadValue = max(op.PadValue, 0) })}, "conv/", "(conv): image"},
-	{"zero point ignored", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.ZeroPoint = 0 })}, "conv/bytes/", "image"},
-	{"flip of convolutions missing", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+	{"padding 0 for +1", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) { op.PadValue = min(op.PadValue, 0) })}, "conv/bits/13x11", "(conv): image"},
+	{"padding 0 for −1", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) { op.PadValue = max(op.PadValue, 0) })}, "conv/", "(conv): image"},
+	{"zero point ignored", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) { op.ZeroPoint = 0 })}, "conv/bytes/", "image"},
+	{"flip of convolutions missing", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		if op.Threshold = shifted(op.Threshold, 0); op.Threshold != nil {
 			op.Threshold.Flip = nil
 		}
 	})}, "conv/bits/8x7x33/", "image"},
-	{"flip of pools missing", fake{step: change(func(op *bcnn.MaxPoolStep, _ bcnn.Tensor) { op.Flip = nil })}, "conv/bits/8x7x33/", "(maxpool): image"},
-	{"flip of signs missing", fake{step: change(func(op *bcnn.SignStep, _ bcnn.Tensor) { op.Threshold.Flip = nil })}, "changed/flip=true/", "(sign): image"},
-	{"AND for OR in pools", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		if pool, ok := op.(*bcnn.MaxPoolStep); ok && in.DType == bcnn.Bits {
+	{"flip of pools missing", fake{step: change(func(op *plan.MaxPool, _ bcnn.Tensor) { op.Flip = nil })}, "conv/bits/8x7x33/", "(maxpool): image"},
+	{"flip of signs missing", fake{step: change(func(op *plan.Sign, _ bcnn.Tensor) { op.Threshold.Flip = nil })}, "changed/flip=true/", "(sign): image"},
+	{"AND for OR in pools", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		if pool, ok := op.(*plan.MaxPool); ok && in.DType == bcnn.Bits {
 			out, err := honest(pool, complement(in))
 			if err == nil {
 				out = complement(out)
@@ -175,8 +176,8 @@ var broken = []brokenDevice{
 		}
 		return honest(op, in)
 	}}, "maxpool/", "(maxpool): image"},
-	{"AND for OR in fused pools", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		conv, ok := op.(*bcnn.ConvStep)
+	{"AND for OR in fused pools", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		conv, ok := op.(*plan.Conv)
 		if !ok || conv.Pool == nil {
 			return honest(op, in)
 		}
@@ -189,89 +190,89 @@ var broken = []brokenDevice{
 		}
 		w := *conv.Pool
 		w.StrideH, w.StrideW = w.KH, w.KW
-		out, err := honest(&bcnn.MaxPoolStep{Window: w, Flip: conv.Threshold.Flip}, complement(sums))
+		out, err := honest(&plan.MaxPool{Window: w, Flip: conv.Threshold.Flip}, complement(sums))
 		if err == nil {
 			out = complement(out)
 		}
 		return out, err
 	}}, "conv/bits/8x7x33/", "image"},
-	{"padding of float pools counts as 0", fake{step: after(func(op *bcnn.MaxPoolStep, _, out bcnn.Tensor) {
+	{"padding of float pools counts as 0", fake{step: after(func(op *plan.MaxPool, _, out bcnn.Tensor) {
 		for i, v := range out.F32 {
 			if op.Pad != (bcnn.Padding{}) {
 				out.F32[i] = max(v, 0)
 			}
 		}
 	})}, "maxpool/", "(maxpool): image"},
-	{"float pools prefer +0", fake{step: after(func(_ *bcnn.MaxPoolStep, in, out bcnn.Tensor) {
+	{"float pools prefer +0", fake{step: after(func(_ *plan.MaxPool, in, out bcnn.Tensor) {
 		for i, v := range out.F32 {
 			if v == 0 {
 				out.F32[i] = 0
 			}
 		}
 	})}, "maxpool/", "(maxpool): image"},
-	{"dirty padding bits", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+	{"dirty padding bits", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
 		out, err := honest(op, in)
 		if c := out.Shape.C; out.DType == bcnn.Bits && c%64 != 0 && err == nil {
 			out.Words[len(out.Words)-1] |= 1 << 63
 		}
 		return out, err
 	}}, "", "channel 63: padding bit is 1"},
-	{"affine rounds twice", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		a, ok := op.(*bcnn.AffineStep)
+	{"affine rounds twice", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		a, ok := op.(*plan.Affine)
 		if !ok || a.Scale == nil {
 			return honest(op, in)
 		}
-		out, err := honest(&bcnn.AffineStep{}, in)
+		out, err := honest(&plan.Affine{}, in)
 		twice(out.F32, a.Scale, a.Shift, a.Activation)
 		return out, err
 	}}, "affine/", "(affine): image"},
-	{"scale of sums rounds twice", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		c, ok := op.(*bcnn.ConvStep)
+	{"scale of sums rounds twice", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		c, ok := op.(*plan.Conv)
 		if !ok || c.Scale == nil {
 			return honest(op, in)
 		}
 		plain := *c
-		plain.Scale, plain.Shift, plain.Activation = nil, nil, bcnn.Activation{}
+		plain.Scale, plain.Shift, plain.Activation = nil, nil, plan.Activation{}
 		out, err := honest(&plain, in)
 		twice(out.F32, c.Scale, c.Shift, c.Activation)
 		return out, err
 	}}, "conv/bits/3x3x64/", "image"},
-	{"bias of float sums added last", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		c, ok := op.(*bcnn.ConvStep)
+	{"bias of float sums added last", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		c, ok := op.(*plan.Conv)
 		if !ok || c.F32 == nil || c.Scale != nil || c.Threshold != nil {
 			return honest(op, in)
 		}
 		plain := *c
-		plain.Bias, plain.Activation = make([]float32, c.Out), bcnn.Activation{}
+		plain.Bias, plain.Activation = make([]float32, c.Out), plan.Activation{}
 		out, err := honest(&plain, in)
 		ones := slices.Repeat([]float32{1}, c.Out)
 		twice(out.F32, ones, c.Bias, c.Activation)
 		return out, err
 	}}, "conv/float/", "image"},
-	{"float weights round to half precision", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) {
+	{"float weights round to half precision", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		op.F32 = slices.Clone(op.F32)
 		for i, v := range op.F32 {
 			op.F32[i] = math.Float32frombits(math.Float32bits(v) &^ 0x1fff)
 		}
 	})}, "conv/float/", "image"},
-	{"subnormals flushed", fake{step: after(func(_ *bcnn.ConvStep, _, out bcnn.Tensor) { flush(out.F32) })}, "conv/float/5x6x20/", "image"},
-	{"subnormals flushed by affine", fake{step: after(func(_ *bcnn.AffineStep, _, out bcnn.Tensor) { flush(out.F32) })}, "affine/float/4x4x65/tiny", "image"},
-	{"activation of convolutions missing", fake{step: change(func(op *bcnn.ConvStep, _ bcnn.Tensor) { op.Activation = bcnn.Activation{} })}, "conv/float/", "image"},
-	{"activation of affines missing", fake{step: change(func(op *bcnn.AffineStep, _ bcnn.Tensor) { op.Activation = bcnn.Activation{} })}, "affine1+relu/", "(affine): image"},
-	{"sums of 16 bits", fake{step: after(func(op *bcnn.ConvStep, _, out bcnn.Tensor) {
+	{"subnormals flushed", fake{step: after(func(_ *plan.Conv, _, out bcnn.Tensor) { flush(out.F32) })}, "conv/float/5x6x20/", "image"},
+	{"subnormals flushed by affine", fake{step: after(func(_ *plan.Affine, _, out bcnn.Tensor) { flush(out.F32) })}, "affine/float/4x4x65/tiny", "image"},
+	{"activation of convolutions missing", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) { op.Activation = plan.Activation{} })}, "conv/float/", "image"},
+	{"activation of affines missing", fake{step: change(func(op *plan.Affine, _ bcnn.Tensor) { op.Activation = plan.Activation{} })}, "affine1+relu/", "(affine): image"},
+	{"sums of 16 bits", fake{step: after(func(op *plan.Conv, _, out bcnn.Tensor) {
 		for i, v := range out.F32 {
-			if op.F32 == nil && op.Scale == nil && op.Activation.Kind == bcnn.ActivationNone {
+			if op.F32 == nil && op.Scale == nil && op.Activation.Kind == plan.ActivationNone {
 				out.F32[i] = float32(int16(int32(v)))
 			}
 		}
 	})}, "dense/bytes/16x16", "image"},
-	{"group rotated", fake{step: func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
-		if c, ok := op.(*bcnn.ConvStep); ok && c.Groups > 1 && in.DType == bcnn.Bits {
+	{"group rotated", fake{step: func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		if c, ok := op.(*plan.Conv); ok && c.Groups > 1 && in.DType == bcnn.Bits {
 			in = rotated(in, in.Shape.C/c.Groups)
 		}
 		return honest(op, in)
 	}}, "conv/bits/5x6x64/", "(conv): image"},
-	{"kernels transposed", fake{step: change(func(op *bcnn.ConvStep, in bcnn.Tensor) {
+	{"kernels transposed", fake{step: change(func(op *plan.Conv, in bcnn.Tensor) {
 		if op.Dense || op.KH != op.KW || in.DType == bcnn.Float32 {
 			return
 		}
@@ -285,7 +286,7 @@ var broken = []brokenDevice{
 		}
 		op.Bits = transposed
 	})}, "conv/bits/", "image"},
-	{"flatten of channels first", fake{step: after(func(_ *bcnn.FlattenStep, in, out bcnn.Tensor) {
+	{"flatten of channels first", fake{step: after(func(_ *plan.Flatten, in, out bcnn.Tensor) {
 		pixels, c := in.Shape.Pixels(), in.Shape.C
 		for i := range out.F32 {
 			k := i % (pixels * c)
@@ -352,10 +353,10 @@ var broken = []brokenDevice{
 			in.F32[len(in.F32)-1]++
 		}
 	})}, "", "Run modified its input: image 1"},
-	{"no kernel", fake{compile: func(p *bcnn.Plan) error {
+	{"no kernel", fake{compile: func(p *plan.Plan) error {
 		for _, s := range p.Steps {
 			if s.Kind() == "maxpool" {
-				return bcnn.Unsupported(s.Name)
+				return plan.Unsupported(s.Name)
 			}
 		}
 		return nil
@@ -395,7 +396,7 @@ func afterRunError(err error, when func(x *fakeEngine, n int) bool) func(*fakeEn
 }
 
 // twice is an affine function whose product is rounded before the sum is.
-func twice(v, scale, shift []float32, a bcnn.Activation) {
+func twice(v, scale, shift []float32, a plan.Activation) {
 	for i := range v {
 		v[i] = float32(v[i]*scale[i%len(scale)]) + shift[i%len(scale)]
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -116,7 +117,7 @@ func (b *builder) sofar() *bcnn.Network {
 }
 
 // shape is the shape of the last layer. Where the network is not well formed
-// it is of no account: Lower will refuse the network.
+// it is of no account: lowering refuses the network.
 func (b *builder) shape() bcnn.Shape {
 	shapes, err := b.sofar().Shapes()
 	if err != nil || len(shapes) == 0 {
@@ -250,7 +251,7 @@ func (b *builder) shifted(most int) {
 // values are the values that the last layer gives for one image of the case's
 // input. A network that does not lower, which Check will report, gives zeros.
 func (b *builder) values() []float32 {
-	plan, err := bcnn.Lower(context.Background(), b.sofar(), bcnn.LowerOptions{})
+	plan, err := lower.Network(context.Background(), b.sofar(), lower.Options{})
 	if err == nil {
 		var out []bcnn.Tensor
 		if out, err = ref.RunAll(context.Background(), plan, b.c.Inputs(plan, 1), nil); err == nil {

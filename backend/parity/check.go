@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // check returns nil if the device computes the case as the reference does.
@@ -78,7 +79,7 @@ type runner struct {
 	ctx     context.Context
 	dev     *backend.Device
 	opts    backend.Options
-	plan    *bcnn.Plan
+	plan    *plan.Plan
 	in, out []bcnn.Tensor // out is what the reference makes of in
 	batch   int
 }

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -18,13 +19,13 @@ type fake struct {
 	// kernels are what Options.Kernels takes.
 	kernels []string
 	// compile is asked first.
-	compile func(p *bcnn.Plan) error
+	compile func(p *plan.Plan) error
 	// step replaces a step; honest executes an operation on in.
-	step func(op bcnn.StepOp, in bcnn.Tensor, honest func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error)
+	step func(op plan.Op, in bcnn.Tensor, honest func(op plan.Op, in bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error)
 	// several changes an operation of several inputs, and joined what it has made of
 	// the first two of them.
-	several func(op bcnn.StepOp) bcnn.StepOp
-	joined  func(op bcnn.StepOp, out, a, b bcnn.Tensor)
+	several func(op plan.Op) plan.Op
+	joined  func(op plan.Op, out, a, b bcnn.Tensor)
 	// run replaces a whole run.
 	run func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error
 }
@@ -36,7 +37,7 @@ func (d fake) Info() driver.Info {
 	return driver.Info{ID: "fake", Kind: driver.Emulated, MaxBatch: 1 << 20, Kernels: d.kernels}
 }
 
-func (d fake) Compile(ctx context.Context, p *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (d fake) Compile(ctx context.Context, p *plan.Plan, c driver.Config) (driver.Engine, error) {
 	if d.compile != nil {
 		if err := d.compile(p); err != nil {
 			return nil, err
@@ -55,7 +56,7 @@ func (d fake) Compile(ctx context.Context, p *bcnn.Plan, c driver.Config) (drive
 
 type fakeEngine struct {
 	fake
-	plan   *bcnn.Plan
+	plan   *plan.Plan
 	config driver.Config
 	runs   int
 	before int    // images of the last run
@@ -122,7 +123,7 @@ func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 }
 
 // join executes an operation of several inputs.
-func (x *fakeEngine) join(s bcnn.Step, tensors []bcnn.Tensor) bcnn.Tensor {
+func (x *fakeEngine) join(s plan.Step, tensors []bcnn.Tensor) bcnn.Tensor {
 	op := s.Op
 	if x.several != nil {
 		op = x.several(op)
@@ -131,23 +132,23 @@ func (x *fakeEngine) join(s bcnn.Step, tensors []bcnn.Tensor) bcnn.Tensor {
 	t := bcnn.NewTensor(out.DType, tensors[s.In[0]].N, out.Shape)
 	a, b := tensors[s.In[0]], tensors[s.In[1]]
 	switch op := op.(type) {
-	case *bcnn.AddStep:
+	case *plan.Add:
 		for i := range t.F32 {
 			t.F32[i] = a.F32[i] + b.F32[i]
 		}
 		activate(t.F32, a.Shape.C, op.Activation)
-	case *bcnn.PairStep:
+	case *plan.Pair:
 		for i := range t.F32 {
 			x, y := a.F32[i], factor(a.Shape, b, i)
 			switch {
-			case op.Kind == bcnn.PairMul:
+			case op.Kind == plan.PairMul:
 				y *= x
-			case x != x, op.Kind == bcnn.PairMin && x < y, op.Kind == bcnn.PairMax && x > y:
+			case x != x, op.Kind == plan.PairMin && x < y, op.Kind == plan.PairMax && x > y:
 				y = x
 			}
 			t.F32[i] = y
 		}
-	case *bcnn.MatMulStep:
+	case *plan.MatMul:
 		words := bits.Words(a.Shape.C)
 		for i := range t.F32 {
 			x, y := i/out.Shape.C, i/out.Shape.C/out.Shape.W*out.Shape.C+i%out.Shape.C // rows of a and of b
@@ -162,7 +163,7 @@ func (x *fakeEngine) join(s bcnn.Step, tensors []bcnn.Tensor) bcnn.Tensor {
 				}
 			}
 		}
-	case *bcnn.ConcatStep:
+	case *plan.Concat:
 		first := 0
 		for _, in := range s.In {
 			in := tensors[in]
@@ -198,18 +199,18 @@ func factor(s bcnn.Shape, by bcnn.Tensor, i int) float32 {
 }
 
 // activate ends a step of so many channels.
-func activate(values []float32, channels int, a bcnn.Activation) {
+func activate(values []float32, channels int, a plan.Activation) {
 	for i, v := range values {
 		switch {
-		case a.Kind == bcnn.ActivationReLU && !(v > 0):
+		case a.Kind == plan.ActivationReLU && !(v > 0):
 			v = 0
-		case a.Kind == bcnn.ActivationPReLU && v < 0:
+		case a.Kind == plan.ActivationPReLU && v < 0:
 			v *= a.Slope[i%channels]
-		case a.Kind == bcnn.ActivationClip && !(v > a.Min):
+		case a.Kind == plan.ActivationClip && !(v > a.Min):
 			v = min(a.Min, a.Max)
-		case a.Kind == bcnn.ActivationClip && !(v < a.Max):
+		case a.Kind == plan.ActivationClip && !(v < a.Max):
 			v = a.Max
-		case a.Kind == bcnn.ActivationFunction:
+		case a.Kind == plan.ActivationFunction:
 			v = f32.Named(string(a.Function)).Of(v)
 		}
 		values[i] = v
@@ -218,39 +219,39 @@ func activate(values []float32, channels int, a bcnn.Activation) {
 
 // single executes one operation as a plan of its own. The operation may be of
 // another kind than the step; then its output takes the shape that fits.
-func (x *fakeEngine) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Tensor, error) {
+func (x *fakeEngine) single(s plan.Step) func(plan.Op, bcnn.Tensor) (bcnn.Tensor, error) {
 	out := x.plan.Tensors[s.Out]
-	return func(op bcnn.StepOp, in bcnn.Tensor) (bcnn.Tensor, error) {
-		if conv, ok := op.(*bcnn.ConvStep); ok { // whose pool a hook may have removed
+	return func(op plan.Op, in bcnn.Tensor) (bcnn.Tensor, error) {
+		if conv, ok := op.(*plan.Conv); ok { // whose pool a hook may have removed
 			out.Shape = conv2DShape(conv, in.Shape)
 			if in.DType == bcnn.Bits && conv.PadValue != -1 && conv.Border == nil { // a hook has changed the padding
 				image := in.Shape
 				image.H /= max(conv.InPlanes, 1)
 				c, s := *conv, conv.Window.Output(image, conv.Out)
 				// A plan must have it; the reference does not look at it.
-				c.Border = &bcnn.Border{Row: make([]int, s.H), Col: make([]int, s.W), Rows: 1, Cols: 1, Correction: make([]int32, c.Out)}
+				c.Border = &plan.Border{Row: make([]int, s.H), Col: make([]int, s.W), Rows: 1, Cols: 1, Correction: make([]int32, c.Out)}
 				op = &c
 			}
 		}
-		if pool, ok := op.(*bcnn.MaxPoolStep); ok {
+		if pool, ok := op.(*plan.MaxPool); ok {
 			planes, image := max(pool.Planes, 1), in.Shape
 			image.H /= planes
 			out.Shape = pool.Window.Output(image, in.Shape.C)
 			out.Shape.H *= planes
 		}
-		plan := &bcnn.Plan{
+		p := &plan.Plan{
 			Inputs:  []bcnn.Input{{DType: in.DType, Shape: in.Shape}},
-			Tensors: []bcnn.PlanTensor{{DType: in.DType, Shape: in.Shape}, out},
-			Steps:   []bcnn.Step{{Name: s.Name, In: []int{0}, Out: 1, Op: op}},
+			Tensors: []plan.Tensor{{DType: in.DType, Shape: in.Shape}, out},
+			Steps:   []plan.Step{{Name: s.Name, In: []int{0}, Out: 1, Op: op}},
 			Outputs: []int{1},
 		}
 		if out.DType != bcnn.Float32 { // as that of a plan must be
-			plan.Tensors = append(plan.Tensors, bcnn.PlanTensor{DType: bcnn.Float32, Shape: out.Shape})
-			plan.Steps = append(plan.Steps, bcnn.Step{In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}})
-			plan.Outputs = []int{2}
+			p.Tensors = append(p.Tensors, plan.Tensor{DType: bcnn.Float32, Shape: out.Shape})
+			p.Steps = append(p.Steps, plan.Step{In: []int{1}, Out: 2, Op: &plan.Affine{}})
+			p.Outputs = []int{2}
 		}
 		var result bcnn.Tensor
-		_, err := ref.Run(context.Background(), plan, in, func(step int, _ string, t bcnn.Tensor) {
+		_, err := ref.Run(context.Background(), p, in, func(step int, _ string, t bcnn.Tensor) {
 			if step == 0 {
 				result = t
 			}
@@ -259,7 +260,7 @@ func (x *fakeEngine) single(s bcnn.Step) func(bcnn.StepOp, bcnn.Tensor) (bcnn.Te
 	}
 }
 
-func conv2DShape(c *bcnn.ConvStep, in bcnn.Shape) bcnn.Shape {
+func conv2DShape(c *plan.Conv, in bcnn.Shape) bcnn.Shape {
 	in.H /= max(c.InPlanes, 1)
 	s := c.Window.Output(in, c.Out)
 	if c.Pool != nil {

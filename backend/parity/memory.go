@@ -5,6 +5,7 @@ import (
 	"fmt"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
@@ -16,7 +17,7 @@ var ErrMemory = errors.New("not enough memory to compare with the reference")
 
 // checkMemory refuses a plan for whose results there is no memory. A limit of 0
 // means what is free.
-func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
+func checkMemory(plan *plan.Plan, batch int, limit int64) error {
 	need, err := memory(plan, batch)
 	if err != nil {
 		return fmt.Errorf("reference: %w", err)
@@ -35,7 +36,7 @@ func checkMemory(plan *bcnn.Plan, batch int, limit int64) error {
 // the results of all steps, the tensors of a device that has them in the same memory,
 // the outputs of the plan before, and whatever is more, what the reference
 // needs while it runs, or the tensors that Run is called with.
-func memory(plan *bcnn.Plan, batch int) (int64, error) {
+func memory(plan *plan.Plan, batch int) (int64, error) {
 	running, err := ref.Memory(plan, batch)
 	if err != nil {
 		return 0, err

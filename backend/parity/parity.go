@@ -22,6 +22,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -35,7 +37,7 @@ type Case struct {
 
 	fill    fill
 	build   func(b *builder) *bcnn.Network
-	mutate  func(p *bcnn.Plan) // makes a plan that Lower does not produce
+	mutate  func(p *plan.Plan) // makes a plan that lowering does not produce
 	lenient bool               // LowerUnfused may refuse the network
 	// everyKernel asks for every variant of kernels of the device, unless one is
 	// forced.
@@ -48,7 +50,7 @@ func (c Case) Network() *bcnn.Network { return c.build(&builder{rng: c.rng("netw
 
 // Inputs makes a batch of n images for the inputs of a plan of the network: always
 // the same, and the images of a smaller batch are the first of a larger one.
-func (c Case) Inputs(plan *bcnn.Plan, n int) []bcnn.Tensor {
+func (c Case) Inputs(plan *plan.Plan, n int) []bcnn.Tensor {
 	in := make([]bcnn.Tensor, len(plan.Inputs))
 	for i, input := range plan.Inputs {
 		in[i] = c.fill.tensor(c.rng(fmt.Sprint("input ", i+1)), input, n)
@@ -67,7 +69,7 @@ func (c Case) rng(purpose string) *rand.Rand {
 // labelled is a plan and the way it was made, with what the reference makes of it.
 type labelled struct {
 	label string
-	*bcnn.Plan
+	*plan.Plan
 
 	in, out []bcnn.Tensor
 	want    []bcnn.Tensor // of every step
@@ -115,7 +117,7 @@ func (c Case) plans(ctx context.Context) ([]*labelled, error) {
 
 func (c Case) lower(ctx context.Context) ([]*labelled, error) {
 	net := c.Network()
-	fused, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	fused, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return nil, fmt.Errorf("lower: %w", err)
 	}
@@ -123,7 +125,7 @@ func (c Case) lower(ctx context.Context) ([]*labelled, error) {
 		c.mutate(fused)
 		return []*labelled{{label: "changed", Plan: fused}}, nil
 	}
-	unfused, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{Unfused: true})
+	unfused, err := lower.Network(ctx, net, lower.Options{Unfused: true})
 	if err != nil {
 		if c.lenient {
 			return []*labelled{{label: "fused", Plan: fused}}, nil

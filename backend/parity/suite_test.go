@@ -13,6 +13,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/models"
 )
 
@@ -69,14 +71,14 @@ func TestTheTableCoversThePlan(t *testing.T) {
 				kind := s.Kind() + " of " + in
 				seen[kind]++
 				switch op := s.Op.(type) {
-				case *bcnn.BinarizeStep:
+				case *plan.Binarize:
 					note(true, string(op.Scheme))
 					note(op.Threshold != nil && op.Threshold.Flip != nil, "binarize flip")
-				case *bcnn.ConvStep:
+				case *plan.Conv:
 					note(op.Threshold != nil, kind+" to bits")
 					note(op.Threshold == nil && op.Scale == nil, kind+" to sums")
 					note(op.Scale != nil, kind+" scaled")
-					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String())
+					note(op.Activation.Kind != plan.ActivationNone, kind+" "+op.Activation.Kind.String())
 					note(op.Pool != nil, kind+" pool")
 					note(op.Threshold != nil && op.Threshold.Flip != nil, kind+" flip")
 					note(op.Pool != nil && op.Threshold.Flip != nil, kind+" pool, flip")
@@ -98,45 +100,45 @@ func TestTheTableCoversThePlan(t *testing.T) {
 					note(op.InPlanes > 1 && op.OutPlanes < 2 && op.Threshold != nil, "conv of planes to bits")
 					note(op.InPlanes > 1 && op.Threshold == nil, "conv of planes to sums")
 					note(op.OutPlanes > 1 && op.Pool != nil, "conv to planes, pool")
-				case *bcnn.MaxPoolStep:
+				case *plan.MaxPool:
 					note(op.Flip != nil, "maxpool flip")
 					note(op.Planes > 1, "maxpool of planes")
 					note(op.Pad != (bcnn.Padding{}), kind+" padded")
-				case *bcnn.AffineStep:
+				case *plan.Affine:
 					note(op.Scale == nil, kind+" copy")
-					note(op.Activation.Kind != bcnn.ActivationNone, kind+" "+op.Activation.Kind.String()+string(op.Activation.Function))
-				case *bcnn.TableStep:
+					note(op.Activation.Kind != plan.ActivationNone, kind+" "+op.Activation.Kind.String()+string(op.Activation.Function))
+				case *plan.Table:
 					note(op.Planes > 1, "table to planes")
 					note(p.Tensors[s.Out].DType == bcnn.Bits, "table to bits")
 					note(p.Tensors[s.Out].DType == bcnn.Uint8, "table to uint8")
-					note(p.Tensors[s.Out].DType == bcnn.Uint8 && len(op.Values) > bcnn.TableSize, "table to uint8 each")
+					note(p.Tensors[s.Out].DType == bcnn.Uint8 && len(op.Values) > plan.TableSize, "table to uint8 each")
 					note(p.Tensors[s.Out].DType == bcnn.Uint8 && p.Tensors[s.Out].Shape.Values()%4 > 0, "table to uint8, not of words")
-					note(len(op.Values) > bcnn.TableSize, "table each")
-				case *bcnn.SignStep:
+					note(len(op.Values) > plan.TableSize, "table each")
+				case *plan.Sign:
 					note(op.Threshold.Flip != nil, "sign flip")
 					note(op.Planes > 1, "sign to planes")
-				case *bcnn.QuantizeStep:
+				case *plan.Quantize:
 					to := "quantize to " + p.Tensors[s.Out].DType.String()
 					note(true, to)
 					note(len(op.Thresholds) >= op.Levels, to+" each")
-				case *bcnn.AddStep:
-					note(op.Activation.Kind != bcnn.ActivationNone, "add "+op.Activation.Kind.String())
-				case *bcnn.AvgPoolStep:
+				case *plan.Add:
+					note(op.Activation.Kind != plan.ActivationNone, "add "+op.Activation.Kind.String())
+				case *plan.AvgPool:
 					note(op.Pad != (bcnn.Padding{}), fmt.Sprintf("%s padding %v", kind, op.CountPadding))
-				case *bcnn.PairStep:
+				case *plan.Pair:
 					by := p.Tensors[s.In[1]].Shape
 					note(true, fmt.Sprintf("%s by a pixel %v, a channel %v", kind, by.Pixels() == 1, by.C == 1))
-				case *bcnn.ConcatStep:
+				case *plan.Concat:
 					note(len(s.In) > 2, kind+" of many")
-				case *bcnn.PixelsStep:
+				case *plan.Pixels:
 					note(slices.Contains(op.Rows, -1), kind+" filled")
 					note(op.BlockH > 1 && op.BlockW > 1, kind+" in blocks")
 					note(p.Tensors[s.Out].Coded, kind+" of levels")
-				case *bcnn.TransposeStep:
+				case *plan.Transpose:
 					note(p.Tensors[s.Out].Coded, kind+" of levels")
-				case *bcnn.TopKStep:
+				case *plan.TopK:
 					note(op.Values, kind+" values")
-				case *bcnn.ChannelsStep:
+				case *plan.Channels:
 					note(slices.Contains(op.Index, -1), kind+" zeros")
 				}
 			}
@@ -188,7 +190,7 @@ func TestCasesAreAlwaysTheSame(t *testing.T) {
 	for _, c := range []Case{Cases()[0], RandomCase(7), RandomCase(8)} {
 		a, b := c.Network(), c.Network()
 		require.Equal(t, a, b)
-		plan, err := bcnn.Lower(t.Context(), a, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), a, lower.Options{})
 		require.NoError(t, err)
 		small, large := c.Inputs(plan, 1), c.Inputs(plan, 3)
 		for i := range small {
@@ -200,7 +202,7 @@ func TestCasesAreAlwaysTheSame(t *testing.T) {
 
 func TestCheckReportsEveryBrokenCase(t *testing.T) {
 	cases := Cases()[:5]
-	dev := fake{compile: func(p *bcnn.Plan) error {
+	dev := fake{compile: func(p *plan.Plan) error {
 		if p.Name == cases[1].Name || p.Name == cases[3].Name {
 			return errors.ErrUnsupported
 		}
@@ -253,7 +255,7 @@ func TestNetworkCases(t *testing.T) {
 	failures, err := Check(t.Context(), fake{}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
 	require.Empty(t, failures)
-	failures, err = Check(t.Context(), fake{compile: func(*bcnn.Plan) error { return errors.New("no") }}.device(), backend.Options{}, cases, nil)
+	failures, err = Check(t.Context(), fake{compile: func(*plan.Plan) error { return errors.New("no") }}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
 	require.Len(t, failures, len(cases))
 
@@ -273,13 +275,13 @@ func TestNetworkCases(t *testing.T) {
 // Cases that are kept are lowered once, and hold a later device to the same values.
 func TestKeep(t *testing.T) {
 	cases := Keep(Cases()[:5])
-	compiled := make(map[*bcnn.Plan]int)
-	failures, err := Check(t.Context(), fake{compile: func(p *bcnn.Plan) error { compiled[p]++; return nil }}.device(), backend.Options{}, cases, nil)
+	compiled := make(map[*plan.Plan]int)
+	failures, err := Check(t.Context(), fake{compile: func(p *plan.Plan) error { compiled[p]++; return nil }}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
 	require.Empty(t, failures)
 	require.Len(t, compiled, 10) // fused and not
 
-	spoils := func(op bcnn.StepOp, in bcnn.Tensor, honest func(bcnn.StepOp, bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error) {
+	spoils := func(op plan.Op, in bcnn.Tensor, honest func(plan.Op, bcnn.Tensor) (bcnn.Tensor, error)) (bcnn.Tensor, error) {
 		out, err := honest(op, in)
 		for i := range out.Words {
 			out.Words[i] ^= 1
@@ -291,7 +293,7 @@ func TestKeep(t *testing.T) {
 	require.Len(t, failures, len(cases))
 
 	// The spoilt values are not those that are kept.
-	failures, err = Check(t.Context(), fake{compile: func(p *bcnn.Plan) error { compiled[p]++; return nil }}.device(), backend.Options{}, cases, nil)
+	failures, err = Check(t.Context(), fake{compile: func(p *plan.Plan) error { compiled[p]++; return nil }}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
 	require.Empty(t, failures)
 	require.Len(t, compiled, 10)
@@ -354,7 +356,7 @@ func TestMemoryIsEnough(t *testing.T) {
 			}
 			before = live()
 			device := fake{
-				compile: func(p *bcnn.Plan) error {
+				compile: func(p *plan.Plan) error {
 					need, err := memory(p, 3)
 					want = max(want, need)
 					most = max(most, live()-before)

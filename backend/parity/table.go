@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
@@ -59,7 +60,7 @@ func unique(cases []Case) []Case {
 
 // NetworkCases are cases of one given network, with inputs of several kinds.
 // bcnn.LowerUnfused may refuse a network whose sums float32 does not hold; then
-// only the plan of bcnn.Lower is checked.
+// only the plan of lower.Network is checked.
 func NetworkCases(net *bcnn.Network) []Case {
 	var cases []Case
 	for i, f := range []fill{fillRandom, fillRandom, fillTies, fillZeros, fillOnes} {
@@ -351,14 +352,14 @@ func graphCases() []Case {
 	return cases
 }
 
-// changedCases are plans that Lower would not make: extremes of thresholds and
+// changedCases are plans that lowering would not make: extremes of thresholds and
 // flips where it needs none.
 func changedCases() []Case {
 	var cases []Case
 	extremesI := []int32{math.MinInt32, math.MinInt32 + 1, -1, 0, 1, math.MaxInt32 - 1, math.MaxInt32}
 	inf := float32(math.Inf(1))
 	extremesF := []float32{-inf, -math.MaxFloat32, float32(math.Copysign(0, -1)), 0, math.SmallestNonzeroFloat32, math.MaxFloat32, inf}
-	change := func(t *bcnn.Threshold, channels int, withFlip bool) {
+	change := func(t *plan.Threshold, channels int, withFlip bool) {
 		for i := range t.I32 {
 			t.I32[i] = extremesI[i%len(extremesI)]
 		}
@@ -370,21 +371,21 @@ func changedCases() []Case {
 		}
 	}
 	for _, withFlip := range []bool{false, true} {
-		mutate := func(p *bcnn.Plan) {
+		mutate := func(p *plan.Plan) {
 			for _, s := range p.Steps {
 				channels := p.Tensors[s.Out].Shape.C
 				switch op := s.Op.(type) {
-				case *bcnn.BinarizeStep:
+				case *plan.Binarize:
 					if op.Threshold != nil {
 						change(op.Threshold, channels, withFlip)
 					}
-				case *bcnn.ConvStep:
+				case *plan.Conv:
 					if op.Threshold != nil {
 						change(op.Threshold, channels, withFlip)
 					}
-				case *bcnn.SignStep:
+				case *plan.Sign:
 					change(&op.Threshold, channels, withFlip)
-				case *bcnn.MaxPoolStep:
+				case *plan.MaxPool:
 					if withFlip && p.Tensors[s.Out].DType == bcnn.Bits {
 						op.Flip = alternating(channels)
 					}

@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // together makes a hook that executes the binarisation of an image and the convolution
@@ -26,7 +27,7 @@ func together(last int) func(*fakeEngine, context.Context, bcnn.Tensor, bcnn.Ten
 		image := bcnn.NewTensor(bcnn.Uint8, in.N, in.Shape)
 		made := x.plan.Tensors[steps[1].Out]
 		result := bcnn.NewTensor(bcnn.Bits, in.N, made.Shape)
-		placed := x.plan.Place(in.N, []bcnn.Use{{Tensor: 0, First: -1, Last: last}, {Tensor: steps[1].Out, First: 1, Last: 2}})
+		placed := x.plan.Place(in.N, []plan.Use{{Tensor: 0, First: -1, Last: last}, {Tensor: steps[1].Out, First: 1, Last: 2}})
 		block := make([]byte, placed.Bytes)
 		from, to := block[placed.Offsets[0]:], block[placed.Offsets[steps[1].Out]:]
 		copy(from, in.U8)
@@ -48,7 +49,7 @@ func together(last int) func(*fakeEngine, context.Context, bcnn.Tensor, bcnn.Ten
 		for i := range result.Words {
 			result.Words[i] = binary.LittleEndian.Uint64(to[8*i:])
 		}
-		x.step = func(op bcnn.StepOp, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
+		x.step = func(op plan.Op, in bcnn.Tensor, honest stepFunc) (bcnn.Tensor, error) {
 			switch op {
 			case steps[0].Op:
 				return in, nil

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 // folder holds weight files in memory.
@@ -165,7 +166,7 @@ func FuzzLoad(f *testing.F) {
 				require.ErrorContains(t, err, dir)
 				continue
 			}
-			_, err = bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+			_, err = lower.Network(t.Context(), n, lower.Options{})
 			require.NoError(t, err)
 		}
 	})

@@ -151,7 +151,7 @@ func (im *importer) withConstant(n *node) (v value, ok bool) {
 	v = im.plain(n, v)
 	values := im.perChannel(a, v)
 	var op bcnn.Affine
-	switch lower(n.op) {
+	switch lowerCase(n.op) {
 	case "elemwise_mul", "broadcast_mul", "mul":
 		op.Scale = values
 	case "elemwise_sub", "broadcast_sub":

@@ -8,6 +8,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -18,7 +20,7 @@ func requireSame(t *testing.T, g *graph, c, h, w int) *bcnn.Network {
 	t.Helper()
 	net, _, err := Decode(t.Context(), g.symbol(), g.file(), Options{Name: "test", InputShape: bcnn.Shape{H: h, W: w, C: c}})
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	for range 3 {
 		in := image{c, h, w, nil}
@@ -88,9 +90,9 @@ func TestForms(t *testing.T) {
 		}
 	}
 	binary := 0
-	plan, err := bcnn.Lower(t.Context(), first, bcnn.LowerOptions{})
+	p, err := lower.Network(t.Context(), first, lower.Options{})
 	require.NoError(t, err)
-	for _, l := range bcnn.Summarize(first, plan) {
+	for _, l := range plan.Summarize(first, p) {
 		if l.Binary {
 			binary++
 		}
@@ -401,9 +403,9 @@ func TestBits(t *testing.T) {
 			g.op("QActivation", attributes2("act_bit", act, "backward_only", "True"))
 			g.weighted("QFullyConnected", attributes2("num_hidden", 3, "act_bit", act, "weight_bit", weight), 0, 3, 5*4*3)
 			net := requireSame(t, g, 4, 5, 6)
-			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			p, err := lower.Network(t.Context(), net, lower.Options{})
 			require.NoError(t, err)
-			for _, l := range bcnn.Summarize(net, plan)[1:] {
+			for _, l := range plan.Summarize(net, p)[1:] {
 				require.True(t, bits[2] == 0 || l.Binary, l.WhyFloat)
 			}
 		})

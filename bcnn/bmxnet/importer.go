@@ -381,4 +381,4 @@ func (im *importer) all(n *node) []value {
 }
 
 // lower is what operators that only differ in the case of their names share.
-func lower(op string) string { return strings.ToLower(strings.TrimPrefix(op, "_")) }
+func lowerCase(op string) string { return strings.ToLower(strings.TrimPrefix(op, "_")) }

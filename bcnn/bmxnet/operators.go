@@ -112,7 +112,7 @@ func sign(im *importer, n *node) value {
 }
 
 func activation(im *importer, n *node) value {
-	kind := lower(n.op)
+	kind := lowerCase(n.op)
 	switch kind {
 	case "activation":
 		kind = n.attributes().text("act_type", "")
@@ -188,7 +188,7 @@ func (im *importer) withScalar(n *node) (v value, x float32) {
 func limit(im *importer, n *node) value {
 	v, x := im.withScalar(n)
 	op := bcnn.Clip{Min: x, Max: float32(math.Inf(1))}
-	if strings.HasPrefix(lower(n.op), "min") {
+	if strings.HasPrefix(lowerCase(n.op), "min") {
 		op = bcnn.Clip{Min: float32(math.Inf(-1)), Max: x}
 	}
 	return im.pointwise(n, "", op, v)
@@ -363,7 +363,7 @@ func mul(im *importer, n *node) value {
 func scalar(im *importer, n *node) value {
 	v, x := im.withScalar(n)
 	var op bcnn.Affine
-	switch lower(n.op)[:3] {
+	switch lowerCase(n.op)[:3] {
 	case "plu":
 		op.Bias = []float32{x}
 	case "min":

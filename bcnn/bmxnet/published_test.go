@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -28,7 +29,7 @@ func logits(t *testing.T, name string) []float32 {
 
 // run returns the outputs of a network for images, one after the other.
 func run(t *testing.T, net *bcnn.Network, images []byte) []float32 {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	dev, err := backend.Open("cpu")
 	require.NoError(t, err)

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -36,7 +37,7 @@ func TestSeveralEnds(t *testing.T) {
 	require.Len(t, net.Inputs, 2)
 	require.Equal(t, &bcnn.Source{Name: "gate", Dims: []int{2}}, net.Inputs[1].Source)
 	require.Len(t, net.Outputs, 5)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 
 	r := rand.New(rand.NewPCG(1, 2))

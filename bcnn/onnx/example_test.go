@@ -6,8 +6,9 @@ import (
 	"log"
 	"os"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // A file of an exporter: a sign, written as comparison and choice, before a
@@ -24,11 +25,11 @@ func ExampleRead() {
 	}
 
 	// Which layers are binary, and what they take.
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	p, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}
-	for _, r := range bcnn.Summarize(net, plan) {
+	for _, r := range plan.Summarize(net, p) {
 		fmt.Println(r.Layer, r.Binary, r.BytesFloat, "→", r.BytesStored, "bytes")
 	}
 	// Output:

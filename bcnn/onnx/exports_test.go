@@ -15,6 +15,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
@@ -127,7 +128,7 @@ func TestExports(t *testing.T) {
 // of PyTorch, up to a fraction of the largest.
 func checkOutputs(t *testing.T, net *bcnn.Network, in, want *eval.Tensor, within float64) {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	shape := net.Inputs[0].Shape
 	require.Equal(t, shape.Values(), in.Len()/in.Dims[0])

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -35,7 +36,7 @@ func onGrid(t *testing.T, m testModel) (net *bcnn.Network, err error) {
 	}
 	want := m.tensors(a)[m.output].v
 	for _, unfused := range []bool{false, true} {
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: unfused})
+		plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: unfused})
 		require.NoError(t, err)
 		got, err := ref.Run(t.Context(), plan, x, nil)
 		require.NoError(t, err)

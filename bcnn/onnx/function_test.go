@@ -9,14 +9,16 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // functionsOf returns the functions of a plan, in the order of its steps.
 func functionsOf(t *testing.T, net *bcnn.Network) (names []bcnn.FunctionName) {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	p, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
-	for _, s := range plan.Steps {
-		if op, ok := s.Op.(*bcnn.AffineStep); ok && op.Activation.Kind == bcnn.ActivationFunction {
+	for _, s := range p.Steps {
+		if op, ok := s.Op.(*plan.Affine); ok && op.Activation.Kind == plan.ActivationFunction {
 			names = append(names, op.Activation.Function)
 		}
 	}

@@ -6,7 +6,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -87,17 +89,17 @@ func FuzzLoad(f *testing.F) {
 		}
 		require.NoError(t, net.Check())
 		require.LessOrEqual(t, len(report.Folded), report.Nodes)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		macs := int64(0)
-		for _, l := range bcnn.Summarize(net, plan) {
+		for _, l := range plan.Summarize(net, p) {
 			macs += l.MACs
 		}
-		for _, tensor := range plan.Tensors {
+		for _, tensor := range p.Tensors {
 			macs += int64(tensor.Shape.Values())
 		}
 		if macs < 1<<16 {
-			_, err := ref.Run(t.Context(), plan, bcnn.NewTensor(net.Inputs[0].DType, 1, net.Inputs[0].Shape), nil)
+			_, err := ref.Run(t.Context(), p, bcnn.NewTensor(net.Inputs[0].DType, 1, net.Inputs[0].Shape), nil)
 			require.NoError(t, err)
 		}
 	})

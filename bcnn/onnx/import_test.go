@@ -14,7 +14,9 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -88,7 +90,7 @@ func compare(t *testing.T, r *rand.Rand, m testModel, opts Options, nhwc bool) (
 	t.Helper()
 	net, report, err := Load(t.Context(), write(t, m.encode()), opts)
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	for range 3 {
 		a, x := batchOf(r, m, net.Inputs[0], nhwc)
@@ -154,11 +156,11 @@ func compareSources(t *testing.T, m testModel, net *bcnn.Network, x bcnn.Tensor,
 	t.Helper()
 	require.NotNil(t, net.Inputs[0].Source)
 	require.Equal(t, tensors[net.Inputs[0].Source.Name].dims[1:], net.Inputs[0].Source.Dims)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: true})
+	p, err := lower.Network(t.Context(), net, lower.Options{Unfused: true})
 	require.NoError(t, err)
-	results := bcnn.Results(net, plan)
-	_, err = ref.Run(t.Context(), plan, x, func(step int, name string, got bcnn.Tensor) {
-		if results[step] < 0 || plan.Steps[step].Kind() == "flatten" {
+	results := plan.Results(net, p)
+	_, err = ref.Run(t.Context(), p, x, func(step int, name string, got bcnn.Tensor) {
+		if results[step] < 0 || p.Steps[step].Kind() == "flatten" {
 			return
 		}
 		source := net.Layers[results[step]].Source
@@ -194,18 +196,18 @@ func compareSources(t *testing.T, m testModel, net *bcnn.Network, x bcnn.Tensor,
 }
 
 // summarize reports on the layers of a network that have weights.
-func summarize(t *testing.T, net *bcnn.Network) []bcnn.LayerReport {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+func summarize(t *testing.T, net *bcnn.Network) []plan.LayerReport {
+	p, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
-	return bcnn.Summarize(net, plan)
+	return plan.Summarize(net, p)
 }
 
 // requireProducts demands so many products of bits of the binary layers, unless those of a
 // layer are of bytes, which takes one.
-func requireProducts(t *testing.T, want string, layers []bcnn.LayerReport) {
+func requireProducts(t *testing.T, want string, layers []plan.LayerReport) {
 	t.Helper()
 	numbers := strings.Fields(want)
-	layers = slices.DeleteFunc(layers, func(l bcnn.LayerReport) bool { return !l.Binary })
+	layers = slices.DeleteFunc(layers, func(l plan.LayerReport) bool { return !l.Binary })
 	require.Len(t, layers, len(numbers))
 	for i, l := range layers {
 		if !l.Int8 {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -92,7 +93,7 @@ func TestTruthOutputs(t *testing.T) {
 				{name: "all", typ: pb.Int64, dims: []int{3, 1, 1}, values: []float64{0, 1, 2}}}}
 			net, _, err := Decode(t.Context(), m.encode(), Options{})
 			require.NoError(t, err)
-			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			plan, err := lower.Network(t.Context(), net, lower.Options{})
 			require.NoError(t, err)
 			a, x := batchOf(r, m, net.Inputs[0], false)
 			want := m.tensors(a)["y"]

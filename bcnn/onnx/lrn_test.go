@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -43,7 +44,7 @@ func TestMeansAcrossChannels(t *testing.T) {
 				}
 				net, _, err := Decode(t.Context(), m.encode(), Options{})
 				require.NoError(t, err)
-				plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+				plan, err := lower.Network(t.Context(), net, lower.Options{})
 				require.NoError(t, err)
 				in, x := batchOf(rand.New(rand.NewPCG(1, 2)), m, net.Inputs[0], false)
 				got, err := ref.Run(t.Context(), plan, x, nil)

@@ -147,7 +147,7 @@ type Options struct {
 
 // Load imports the ONNX file at path. The network takes and returns images one by one: the batch
 // dimension of the file is dropped. Feature maps are NHWC. Which layers are binary shows when the
-// network is lowered; see bcnn.Summarize.
+// network is lowered; see plan.Summarize.
 //
 // Tensors stored outside the file are read from its folder and nowhere else. When ctx ends, its
 // error is returned. Errors name the file and, where they can, the node.

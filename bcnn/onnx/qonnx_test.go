@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
@@ -42,7 +43,7 @@ func TestQONNX(t *testing.T) {
 		require.Equal(t, want, layers[i].Params)
 	}
 
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	folder := os.Getenv("BCNN_MNIST")
 	if folder == "" {

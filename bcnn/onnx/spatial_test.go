@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -286,7 +287,7 @@ func TestAcrossChannels(t *testing.T) {
 		}
 		net, _, err := Decode(t.Context(), m.encode(), Options{})
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 		for i := range channels {
@@ -321,7 +322,7 @@ func TestAcrossOneChannel(t *testing.T) {
 	net, _, err := Decode(t.Context(), m.encode(), Options{})
 	require.NoError(t, err)
 	require.Equal(t, map[string]int{"maxpool": 1, "conv2d": 1}, layersOf(net))
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	y, err := ref.Run(t.Context(), plan, bcnn.Tensor{DType: bcnn.Float32, N: 1, Shape: net.Inputs[0].Shape, F32: []float32{1, 2, 7, 3, 4, 5}}, nil)
 	require.NoError(t, err)

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -134,7 +135,7 @@ func TestUnevenZero(t *testing.T) {
 		r := rand.New(rand.NewPCG(111, 112))
 		net, _, err := Load(t.Context(), write(t, m.encode()), Options{SignOfZero: bcnn.ZeroIsPlus, OverrideZeros: true})
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 		for i := range x.F32 {

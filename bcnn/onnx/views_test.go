@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
@@ -174,7 +175,7 @@ func TestSoftmaxOfChannels(t *testing.T) {
 		last := net.Layers[len(net.Layers)-1]
 		require.Equal(t, bcnn.Softmax{Log: name == "LogSoftmax"}, last.Op)
 		require.Equal(t, []int{3, 2, 4}, last.Source.Dims)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		require.Equal(t, bcnn.Shape{H: 2, W: 4, C: 3}, plan.Tensors[plan.Outputs[0]].Shape)
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -105,7 +106,7 @@ func TestScaledSigns(t *testing.T) {
 		for i := range x.F32 {
 			x.F32[i] = float32(i%3) - 1
 		}
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		got, err := ref.Run(t.Context(), plan, x, nil)
 		require.NoError(t, err)

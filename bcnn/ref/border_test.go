@@ -8,6 +8,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // A backend that borders the image with 0 bits must add exactly what Border
@@ -35,13 +37,13 @@ func TestBorderCorrectionIsWhatABorderOfZeroBitsLacks(t *testing.T) {
 		net := &bcnn.Network{Name: "border", Inputs: []bcnn.Input{{Shape: in, DType: bcnn.Float32}}}
 		net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 		net.Append("conv", conv)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		if err != nil { // the window is larger than the padded image
 			require.ErrorContains(t, err, "does not fit")
 			continue
 		}
-		step := plan.Steps[1].Op.(*bcnn.ConvStep)
-		out := plan.OutputShape()
+		step := p.Steps[1].Op.(*plan.Conv)
+		out := p.OutputShape()
 		for y := range out.H {
 			for x := range out.W {
 				for o := range out.C {

@@ -6,6 +6,7 @@ import (
 	"log"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -18,7 +19,7 @@ func ExampleRun() {
 	net.Append("grey", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
 	net.Append("count", bcnn.Dense{Out: 2, Weights: bcnn.Weights{Bits: []uint64{0b1111, 0b0000}}})
 	ctx := context.Background()
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -2,7 +2,7 @@
 // oracle that every backend is compared with. It is never optimised. It follows
 // the definitions of package bcnn word for word, excludes padded taps by
 // looking at their coordinates, and ignores everything that a plan carries only
-// to make backends fast (ConvStep.Border).
+// to make backends fast (plan.Conv.Border).
 package ref
 
 import (
@@ -14,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
@@ -74,7 +75,7 @@ func (t *tensor) pack() bcnn.Tensor {
 }
 
 // Run is RunAll for a plan with one input and one output.
-func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
+func Run(ctx context.Context, plan *plan.Plan, in bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) (bcnn.Tensor, error) {
 	out, err := RunAll(ctx, plan, []bcnn.Tensor{in}, tap)
 	if err != nil {
 		return bcnn.Tensor{}, err
@@ -91,7 +92,7 @@ func Run(ctx context.Context, plan *bcnn.Plan, in bcnn.Tensor, tap func(step int
 // each step wrote, packed. Plans that contradict themselves are errors that
 // name the step. When ctx ends, its error is returned, in the middle of a step,
 // too.
-func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) ([]bcnn.Tensor, error) {
+func RunAll(ctx context.Context, plan *plan.Plan, in []bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) ([]bcnn.Tensor, error) {
 	defer fpmode.Enter().Leave()
 	if ctx == nil {
 		return nil, errors.New("no context")
@@ -133,7 +134,7 @@ func RunAll(ctx context.Context, plan *bcnn.Plan, in []bcnn.Tensor, tap func(ste
 
 // unpackInputs checks the inputs of a plan and returns its tensors, of which the first are
 // these.
-func unpackInputs(plan *bcnn.Plan, in []bcnn.Tensor) ([]*tensor, error) {
+func unpackInputs(plan *plan.Plan, in []bcnn.Tensor) ([]*tensor, error) {
 	inputs := plan.InputTensors()
 	if len(in) != len(inputs) {
 		return nil, fmt.Errorf("%d inputs, want %d", len(in), len(inputs))
@@ -156,58 +157,58 @@ func unpackInputs(plan *bcnn.Plan, in []bcnn.Tensor) ([]*tensor, error) {
 }
 
 // run executes a step.
-func run(work *budget.Budget, s bcnn.Step, out *tensor, tensors []*tensor) error {
+func run(work *budget.Budget, s plan.Step, out *tensor, tensors []*tensor) error {
 	x := tensors[s.In[0]]
 	switch op := s.Op.(type) {
-	case *bcnn.BinarizeStep:
+	case *plan.Binarize:
 		binarize(op, out, x)
-	case *bcnn.ConvStep:
+	case *plan.Conv:
 		return conv(work, op, out, x)
-	case *bcnn.MaxPoolStep:
+	case *plan.MaxPool:
 		return pool(work, op, out, x)
-	case *bcnn.AffineStep:
+	case *plan.Affine:
 		affine(op, out, x)
-	case *bcnn.TableStep:
+	case *plan.Table:
 		table(op, out, x)
-	case *bcnn.SignStep:
+	case *plan.Sign:
 		sign(op, out, x)
 		flip(out, op.Threshold.Flip)
-	case *bcnn.QuantizeStep:
+	case *plan.Quantize:
 		quantize(op, out, x)
-	case *bcnn.AddStep:
+	case *plan.Add:
 		for k, y := range tensors[s.In[1]].f32 {
 			out.f32[k] = activate(x.f32[k]+y, op.Activation, k%x.shape.C)
 		}
-	case *bcnn.PairStep:
+	case *plan.Pair:
 		pair(op.Kind, out, x, tensors[s.In[1]])
-	case *bcnn.AvgPoolStep:
+	case *plan.AvgPool:
 		return avgPool(work, op, out, x)
-	case *bcnn.ConcatStep:
+	case *plan.Concat:
 		first := 0
 		for _, t := range s.In {
 			join(out, tensors[t], first)
 			first += tensors[t].shape.C
 		}
-	case *bcnn.ChannelsStep:
+	case *plan.Channels:
 		pick(op, out, x)
-	case *bcnn.PixelsStep:
+	case *plan.Pixels:
 		pixels(op, out, x)
-	case *bcnn.ResampleStep:
+	case *plan.Resample:
 		return resample(work, op, out, x)
-	case *bcnn.TopKStep:
+	case *plan.TopK:
 		return topK(work, op, out, x)
-	case *bcnn.MatMulStep:
+	case *plan.MatMul:
 		return matMul(work, out, x, tensors[s.In[1]])
-	case *bcnn.TransposeStep:
+	case *plan.Transpose:
 		transpose(out, x)
-	case *bcnn.FlattenStep:
+	case *plan.Flatten:
 		copy(out.pm, x.pm)
 		copy(out.f32, x.f32)
 	}
 	return nil
 }
 
-func pool(work *budget.Budget, op *bcnn.MaxPoolStep, out, x *tensor) error {
+func pool(work *budget.Budget, op *plan.MaxPool, out, x *tensor) error {
 	defer flip(out, op.Flip)
 	if op.Planes > 1 {
 		return maxPlanes(work, op, out, x)
@@ -215,7 +216,7 @@ func pool(work *budget.Budget, op *bcnn.MaxPoolStep, out, x *tensor) error {
 	return maxPool(work, op.Window, out, x)
 }
 
-func quantize(op *bcnn.QuantizeStep, out, x *tensor) {
+func quantize(op *plan.Quantize, out, x *tensor) {
 	n := op.Levels - 1
 	for k, v := range x.f32 {
 		number := 0
@@ -234,7 +235,7 @@ func quantize(op *bcnn.QuantizeStep, out, x *tensor) {
 
 // lastReaders returns the step that reads each tensor last; outputs are read behind all
 // steps.
-func lastReaders(plan *bcnn.Plan) []int {
+func lastReaders(plan *plan.Plan) []int {
 	last := make([]int, len(plan.Tensors))
 	for i, s := range plan.Steps {
 		for _, t := range s.In {
@@ -250,8 +251,8 @@ func lastReaders(plan *bcnn.Plan) []int {
 // Memory returns the bytes that Run needs for a batch of n: its unpacked tensors as
 // long as they are to be read, and what a step makes on the way. What tap keeps
 // comes on top.
-func Memory(plan *bcnn.Plan, n int) (int64, error) {
-	if err := plan.Check(); err != nil {
+func Memory(p *plan.Plan, n int) (int64, error) {
+	if err := p.Check(); err != nil {
 		return 0, err
 	}
 	bytes := func(d bcnn.DType, s bcnn.Shape) int64 {
@@ -261,24 +262,24 @@ func Memory(plan *bcnn.Plan, n int) (int64, error) {
 		}
 		return size
 	}
-	of := func(t int) int64 { return bytes(plan.Tensors[t].DType, plan.Tensors[t].Shape) }
-	last, live := lastReaders(plan), int64(0)
-	for t := range plan.InputTensors() {
+	of := func(t int) int64 { return bytes(p.Tensors[t].DType, p.Tensors[t].Shape) }
+	last, live := lastReaders(p), int64(0)
+	for t := range p.InputTensors() {
 		live += of(t)
 	}
 	peak := live
-	for i, s := range plan.Steps {
+	for i, s := range p.Steps {
 		live += of(s.Out)
-		made := int64(n) * plan.Tensors[s.Out].Shape.Bytes(plan.Tensors[s.Out].DType) // for tap, or as the result
-		if op, ok := s.Op.(*bcnn.ConvStep); ok {
-			in := plan.Tensors[s.In[0]]
-			sums := bytes(plan.Tensors[s.Out].DType, op.Window.Output(op.Image(in.Shape), op.Out))
+		made := int64(n) * p.Tensors[s.Out].Shape.Bytes(p.Tensors[s.Out].DType) // for tap, or as the result
+		if op, ok := s.Op.(*plan.Conv); ok {
+			in := p.Tensors[s.In[0]]
+			sums := bytes(p.Tensors[s.Out].DType, op.Window.Output(op.Image(in.Shape), op.Out))
 			if op.OutPlanes > 1 {
 				sums += 4 * sums // their numbers
 			}
 			made = max(made, sums+int64(op.Out)*int64(op.KH)*int64(op.KW)*int64(in.Shape.C/op.Groups))
 		}
-		if op, ok := s.Op.(*bcnn.MaxPoolStep); ok && op.Planes > 1 {
+		if op, ok := s.Op.(*plan.MaxPool); ok && op.Planes > 1 {
 			made = max(made, 4*of(s.In[0]))
 		}
 		peak = max(peak, live+made)
@@ -299,24 +300,24 @@ func plusMinus(plus bool) int8 {
 }
 
 // activate applies an activation to a value of channel c.
-func activate(v float32, a bcnn.Activation, c int) float32 {
+func activate(v float32, a plan.Activation, c int) float32 {
 	switch a.Kind {
-	case bcnn.ActivationReLU:
+	case plan.ActivationReLU:
 		if !(v > 0) {
 			return 0
 		}
-	case bcnn.ActivationPReLU:
+	case plan.ActivationPReLU:
 		if v < 0 {
 			return v * a.Slope[c]
 		}
-	case bcnn.ActivationClip:
+	case plan.ActivationClip:
 		if !(v > a.Min) {
 			v = a.Min
 		}
 		if !(v < a.Max) {
 			v = a.Max
 		}
-	case bcnn.ActivationFunction:
+	case plan.ActivationFunction:
 		return f32.Named(string(a.Function)).Of(v)
 	}
 	return v

@@ -9,12 +9,13 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // pack packs rows of n values ±1.
 // relu is the activation that most steps have.
-var relu = bcnn.Activation{Kind: bcnn.ActivationReLU}
+var relu = plan.Activation{Kind: plan.ActivationReLU}
 
 func pack(n int, values ...int8) []uint64 {
 	words := make([]uint64, len(values)/n*bits.Words(n))
@@ -39,36 +40,36 @@ func floatTensor(h, w, c int, values ...float32) bcnn.Tensor {
 
 // single is a plan of one step, whose result has the shape of want. Another step
 // makes Float32 of it where it is not.
-func single(op bcnn.StepOp, in, want bcnn.Tensor) *bcnn.Plan {
-	p := &bcnn.Plan{
+func single(op plan.Op, in, want bcnn.Tensor) *plan.Plan {
+	p := &plan.Plan{
 		Name:   "single",
 		Inputs: []bcnn.Input{{DType: in.DType, Shape: in.Shape}},
-		Tensors: []bcnn.PlanTensor{
+		Tensors: []plan.Tensor{
 			{Name: "in", DType: in.DType, Shape: in.Shape},
 			{Name: "out", DType: want.DType, Shape: want.Shape},
 		},
-		Steps:   []bcnn.Step{{Name: "step", In: []int{0}, Out: 1, Op: op}},
+		Steps:   []plan.Step{{Name: "step", In: []int{0}, Out: 1, Op: op}},
 		Outputs: []int{1},
 	}
 	switch op := op.(type) {
-	case *bcnn.AddStep:
+	case *plan.Add:
 		p.Steps[0].In = []int{0, 0}
-	case *bcnn.ConvStep:
+	case *plan.Conv:
 		if in.DType == bcnn.Bits && op.PadValue != -1 { // what backends need, and the reference does not look at
 			out := op.Window.Output(in.Shape, op.Out)
-			op.Border = &bcnn.Border{Row: make([]int, out.H), Col: make([]int, out.W), Rows: 1, Cols: 1, Correction: make([]int32, op.Out)}
+			op.Border = &plan.Border{Row: make([]int, out.H), Col: make([]int, out.W), Rows: 1, Cols: 1, Correction: make([]int32, op.Out)}
 		}
 	}
 	if want.DType != bcnn.Float32 {
-		p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "values", DType: bcnn.Float32, Shape: want.Shape})
-		p.Steps = append(p.Steps, bcnn.Step{Name: "values", In: []int{1}, Out: 2, Op: &bcnn.AffineStep{}})
+		p.Tensors = append(p.Tensors, plan.Tensor{Name: "values", DType: bcnn.Float32, Shape: want.Shape})
+		p.Steps = append(p.Steps, plan.Step{Name: "values", In: []int{1}, Out: 2, Op: &plan.Affine{}})
 		p.Outputs = []int{2}
 	}
 	return p
 }
 
 // requireStep runs one step and compares bit by bit.
-func requireStep(t *testing.T, op bcnn.StepOp, in, want bcnn.Tensor) {
+func requireStep(t *testing.T, op plan.Op, in, want bcnn.Tensor) {
 	t.Helper()
 	plan, taps := single(op, in, want), 0
 	got, err := ref.Run(t.Context(), plan, in, func(step int, name string, tapped bcnn.Tensor) {
@@ -120,49 +121,49 @@ func TestBinaryConv(t *testing.T) {
 	column := bitTensor(5, 1, 1, 1, 1, -1, 1, -1)
 	tests := []struct {
 		name string
-		op   bcnn.ConvStep
+		op   plan.Conv
 		in   bcnn.Tensor
 		want bcnn.Tensor
 	}{
-		{"valid", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2}, image3x3,
+		{"valid", plan.Conv{Window: window(2, 2), Bits: filter2x2}, image3x3,
 			floatTensor(2, 2, 1, 4, -4, -4, 2)},
-		{"padding 0 excludes taps", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2}, image3x3,
+		{"padding 0 excludes taps", plan.Conv{Window: window(2, 2), Bits: filter2x2}, image3x3,
 			floatTensor(3, 3, 1, 1, -2, 2, -2, 4, -4, 2, -4, 2)},
-		{"padding -1", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, PadValue: -1}, image3x3,
+		{"padding -1", plan.Conv{Window: window(2, 2), Bits: filter2x2, PadValue: -1}, image3x3,
 			floatTensor(3, 3, 1, 2, -2, 2, -2, 4, -4, 2, -4, 2)},
-		{"padding +1", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, PadValue: 1}, image3x3,
+		{"padding +1", plan.Conv{Window: window(2, 2), Bits: filter2x2, PadValue: 1}, image3x3,
 			floatTensor(3, 3, 1, 0, -2, 2, -2, 4, -4, 2, -4, 2)},
-		{"stride 2", bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2, DilationH: 1, DilationW: 1}, Bits: pack(1, 1, -1)}, row,
+		{"stride 2", plan.Conv{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2, DilationH: 1, DilationW: 1}, Bits: pack(1, 1, -1)}, row,
 			floatTensor(1, 2, 1, 0, -2)},
-		{"stride 2 down", bcnn.ConvStep{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 2, StrideW: 1, DilationH: 1, DilationW: 1}, Bits: pack(1, 1, -1)}, column,
+		{"stride 2 down", plan.Conv{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 2, StrideW: 1, DilationH: 1, DilationW: 1}, Bits: pack(1, 1, -1)}, column,
 			floatTensor(2, 1, 1, 0, -2)},
-		{"dilation 2", bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 2}, Bits: pack(1, 1, -1)}, row,
+		{"dilation 2", plan.Conv{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 2}, Bits: pack(1, 1, -1)}, row,
 			floatTensor(1, 3, 1, 2, 0, 0)},
-		{"dilation 3 down", bcnn.ConvStep{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 1, StrideW: 1, DilationH: 3, DilationW: 1}, Bits: pack(1, 1, -1)}, column,
+		{"dilation 3 down", plan.Conv{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 1, StrideW: 1, DilationH: 3, DilationW: 1}, Bits: pack(1, 1, -1)}, column,
 			floatTensor(2, 1, 1, 0, 2)},
-		{"groups", bcnn.ConvStep{Window: window(1, 1), Groups: 2, Out: 4, Bits: pack(2, 1, 1, 1, -1, 1, 1, -1, 1)}, bitTensor(1, 1, 4, 1, -1, 1, 1),
+		{"groups", plan.Conv{Window: window(1, 1), Groups: 2, Out: 4, Bits: pack(2, 1, 1, 1, -1, 1, 1, -1, 1)}, bitTensor(1, 1, 4, 1, -1, 1, 1),
 			floatTensor(1, 1, 4, 0, 2, 2, 0)},
-		{"dense", bcnn.ConvStep{Window: window(1, 2), Dense: true, Out: 2, Bits: pack(2, 1, 1, 1, 1, 1, -1, 1, -1)}, bitTensor(1, 2, 2, 1, -1, 1, -1),
+		{"dense", plan.Conv{Window: window(1, 2), Dense: true, Out: 2, Bits: pack(2, 1, 1, 1, 1, 1, -1, 1, -1)}, bitTensor(1, 2, 2, 1, -1, 1, -1),
 			floatTensor(1, 1, 2, 0, 4)},
-		{"batch", bcnn.ConvStep{Window: window(1, 2), Bits: pack(1, 1, 1)}, bitTensor(1, 2, 1, 1, 1, 1, -1, -1, -1),
+		{"batch", plan.Conv{Window: window(1, 2), Bits: pack(1, 1, 1)}, bitTensor(1, 2, 1, 1, 1, 1, -1, -1, -1),
 			floatTensor(1, 1, 1, 2, 0, -2)},
-		{"threshold, ties count", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{2}}}, image3x3,
+		{"threshold, ties count", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{2}}}, image3x3,
 			bitTensor(2, 2, 1, 1, -1, -1, 1)},
-		{"threshold above", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{3}}}, image3x3,
+		{"threshold above", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{3}}}, image3x3,
 			bitTensor(2, 2, 1, 1, -1, -1, -1)},
-		{"always", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{math.MinInt32}}}, image3x3,
+		{"always", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{math.MinInt32}}}, image3x3,
 			bitTensor(2, 2, 1, 1, 1, 1, 1)},
-		{"never", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{math.MaxInt32}}}, image3x3,
+		{"never", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{math.MaxInt32}}}, image3x3,
 			bitTensor(2, 2, 1, -1, -1, -1, -1)},
-		{"flip", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{2}, Flip: []uint64{1}}}, image3x3,
+		{"flip", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{2}, Flip: []uint64{1}}}, image3x3,
 			bitTensor(2, 2, 1, -1, 1, 1, -1)},
-		{"pool", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{2}}, Pool: &bcnn.Window{KH: 1, KW: 2}}, image3x3,
+		{"pool", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{2}}, Pool: &bcnn.Window{KH: 1, KW: 2}}, image3x3,
 			bitTensor(2, 1, 1, 1, 1)},
-		{"pool before flip", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{4}, Flip: []uint64{1}}, Pool: &bcnn.Window{KH: 1, KW: 2}}, image3x3,
+		{"pool before flip", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{4}, Flip: []uint64{1}}, Pool: &bcnn.Window{KH: 1, KW: 2}}, image3x3,
 			bitTensor(2, 1, 1, -1, 1)},
-		{"pool drops the last row and column", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Threshold: &bcnn.Threshold{I32: []int32{4}}, Pool: &bcnn.Window{KH: 2, KW: 2}}, image3x3,
+		{"pool drops the last row and column", plan.Conv{Window: window(2, 2), Bits: filter2x2, Threshold: &plan.Threshold{I32: []int32{4}}, Pool: &bcnn.Window{KH: 2, KW: 2}}, image3x3,
 			bitTensor(1, 1, 1, 1)},
-		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Scale: []float32{-0.5}, Shift: []float32{1.5}, Activation: relu}, image3x3,
+		{"scale, shift, ReLU", plan.Conv{Window: window(2, 2), Bits: filter2x2, Scale: []float32{-0.5}, Shift: []float32{1.5}, Activation: relu}, image3x3,
 			floatTensor(2, 2, 1, 0, 3.5, 3.5, 0.5)},
 	}
 	for _, test := range tests {
@@ -178,7 +179,7 @@ func TestBinaryConv(t *testing.T) {
 }
 
 func TestBinaryConvPadsBottomAndRight(t *testing.T) {
-	op := &bcnn.ConvStep{Window: window(2, 2), Bits: filter2x2, Out: 1, Groups: 1, PadValue: 1}
+	op := &plan.Conv{Window: window(2, 2), Bits: filter2x2, Out: 1, Groups: 1, PadValue: 1}
 	op.Pad = bcnn.Padding{Bottom: 1, Right: 1}
 	requireStep(t, op, bitTensor(1, 1, 1, -1), floatTensor(1, 1, 1, -2)) // −1 −1 −1 +1
 }
@@ -186,13 +187,13 @@ func TestBinaryConvPadsBottomAndRight(t *testing.T) {
 func TestBytesConv(t *testing.T) {
 	window := bcnn.Window{KH: 1, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}}
 	in := byteTensor(1, 3, 1, 10, 200, 0)
-	op := bcnn.ConvStep{Window: window, Out: 1, Groups: 1, Bits: pack(1, 1, -1, 1)}
+	op := plan.Conv{Window: window, Out: 1, Groups: 1, Bits: pack(1, 1, -1, 1)}
 	requireStep(t, &op, in, floatTensor(1, 3, 1, 190, -190, 200))
 	op.ZeroPoint = 5 // padding is the zero point, so padded taps still add 0
 	requireStep(t, &op, in, floatTensor(1, 3, 1, 190, -195, 200))
-	op.Threshold = &bcnn.Threshold{I32: []int32{-195}}
+	op.Threshold = &plan.Threshold{I32: []int32{-195}}
 	requireStep(t, &op, in, bitTensor(1, 3, 1, 1, 1, 1))
-	op.Threshold = &bcnn.Threshold{I32: []int32{-194}}
+	op.Threshold = &plan.Threshold{I32: []int32{-194}}
 	requireStep(t, &op, in, bitTensor(1, 3, 1, 1, -1, 1))
 }
 
@@ -200,7 +201,7 @@ func TestConvGeneralShape(t *testing.T) {
 	// Two input and two output channels, two images: o0 adds both channels of
 	// two pixels, o1 subtracts the second channel and the second pixel.
 	in := byteTensor(1, 2, 2, 1, 2, 3, 4, 10, 20, 30, 40)
-	op := &bcnn.ConvStep{Window: window(1, 2), Out: 2, Groups: 1, Bits: pack(2, 1, 1, 1, 1, 1, -1, -1, 1)}
+	op := &plan.Conv{Window: window(1, 2), Out: 2, Groups: 1, Bits: pack(2, 1, 1, 1, 1, 1, -1, -1, 1)}
 	requireStep(t, op, in, floatTensor(1, 1, 2, 10, 0, 100, 0))
 }
 
@@ -212,7 +213,7 @@ func TestSumsBecomeFloatsWithOneRounding(t *testing.T) {
 		in[i], weights[i] = 255, 1
 	}
 	in[len(in)-1] = 2
-	op := &bcnn.ConvStep{Window: window(1, 1), Dense: true, Out: 1, Groups: 1, Bits: pack(len(in), weights...)}
+	op := &plan.Conv{Window: window(1, 1), Dense: true, Out: 1, Groups: 1, Bits: pack(len(in), weights...)}
 	requireStep(t, op, byteTensor(1, 1, len(in), in...), floatTensor(1, 1, 1, 16777216))
 
 	// 4097·(1 + 2⁻¹²) − 4098 = 2⁻¹² with one rounding, 0 with two.
@@ -220,7 +221,7 @@ func TestSumsBecomeFloatsWithOneRounding(t *testing.T) {
 	for range 16 {
 		bytes = append(bytes, 255)
 	}
-	op = &bcnn.ConvStep{Window: window(1, 1), Out: 1, Groups: 1, Bits: pack(17, weights[:17]...),
+	op = &plan.Conv{Window: window(1, 1), Out: 1, Groups: 1, Bits: pack(17, weights[:17]...),
 		Scale: []float32{1 + 0x1p-12}, Shift: []float32{-4098}}
 	requireStep(t, op, byteTensor(1, 1, 17, bytes...), floatTensor(1, 1, 1, 0x1p-12))
 }
@@ -230,35 +231,35 @@ func TestFloatConv(t *testing.T) {
 	ones := []float32{1, 1, 1, 1}
 	tests := []struct {
 		name string
-		op   bcnn.ConvStep
+		op   plan.Conv
 		in   bcnn.Tensor
 		want bcnn.Tensor
 	}{
-		{"one rounding", bcnn.ConvStep{Window: window(1, 1), F32: []float32{1 + 0x1p-12}, Bias: []float32{-(1 + 0x1p-11)}},
+		{"one rounding", plan.Conv{Window: window(1, 1), F32: []float32{1 + 0x1p-12}, Bias: []float32{-(1 + 0x1p-11)}},
 			floatTensor(1, 1, 1, 1+0x1p-12), floatTensor(1, 1, 1, 0x1p-24)},
-		{"bias first", bcnn.ConvStep{Window: window(1, 1), F32: ones[:2], Bias: []float32{big}},
+		{"bias first", plan.Conv{Window: window(1, 1), F32: ones[:2], Bias: []float32{big}},
 			floatTensor(1, 1, 2, 1, -big), floatTensor(1, 1, 1, 0)},
-		{"channels in order", bcnn.ConvStep{Window: window(1, 1), F32: ones[:3]},
+		{"channels in order", plan.Conv{Window: window(1, 1), F32: ones[:3]},
 			floatTensor(1, 1, 3, big, 1, -big), floatTensor(1, 1, 1, 0)},
-		{"columns in order", bcnn.ConvStep{Window: window(1, 3), F32: ones[:3]},
+		{"columns in order", plan.Conv{Window: window(1, 3), F32: ones[:3]},
 			floatTensor(1, 3, 1, big, 1, -big), floatTensor(1, 1, 1, 0)},
-		{"rows in order", bcnn.ConvStep{Window: window(3, 1), F32: ones[:3]},
+		{"rows in order", plan.Conv{Window: window(3, 1), F32: ones[:3]},
 			floatTensor(3, 1, 1, big, 1, -big), floatTensor(1, 1, 1, 0)},
-		{"channels within columns", bcnn.ConvStep{Window: window(1, 2), F32: ones},
+		{"channels within columns", plan.Conv{Window: window(1, 2), F32: ones},
 			floatTensor(1, 2, 2, big, 1, -big, 0), floatTensor(1, 1, 1, 0)},
-		{"columns within rows", bcnn.ConvStep{Window: window(2, 2), F32: ones},
+		{"columns within rows", plan.Conv{Window: window(2, 2), F32: ones},
 			floatTensor(2, 2, 1, big, 1, -big, 0), floatTensor(1, 1, 1, 0)},
-		{"other orders differ", bcnn.ConvStep{Window: window(1, 1), F32: ones[:3]},
+		{"other orders differ", plan.Conv{Window: window(1, 1), F32: ones[:3]},
 			floatTensor(1, 1, 3, big, -big, 1), floatTensor(1, 1, 1, 1)},
-		{"padded taps are left out", bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}},
+		{"padded taps are left out", plan.Conv{Window: bcnn.Window{KH: 1, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}},
 			F32: []float32{0.5, 2, 4}, Bias: []float32{1}},
 			floatTensor(1, 2, 1, 3, 5), floatTensor(1, 2, 1, 1+6+20, 1+1.5+10)},
-		{"groups", bcnn.ConvStep{Window: window(1, 1), Out: 2, Groups: 2, F32: []float32{2, 3}, Bias: []float32{0, 1}},
+		{"groups", plan.Conv{Window: window(1, 1), Out: 2, Groups: 2, F32: []float32{2, 3}, Bias: []float32{0, 1}},
 			floatTensor(1, 1, 2, 5, 7), floatTensor(1, 1, 2, 10, 22)},
-		{"threshold", bcnn.ConvStep{Window: window(1, 1), Out: 3, F32: []float32{1, 1, 1}, Bias: []float32{0, 0, 0},
-			Threshold: &bcnn.Threshold{F32: []float32{2.5, 2.5000002, float32(math.Inf(-1))}, Flip: []uint64{0b100}}},
+		{"threshold", plan.Conv{Window: window(1, 1), Out: 3, F32: []float32{1, 1, 1}, Bias: []float32{0, 0, 0},
+			Threshold: &plan.Threshold{F32: []float32{2.5, 2.5000002, float32(math.Inf(-1))}, Flip: []uint64{0b100}}},
 			floatTensor(1, 1, 1, 2.5), bitTensor(1, 1, 3, 1, -1, -1)},
-		{"scale, shift, ReLU", bcnn.ConvStep{Window: window(1, 1), F32: []float32{1}, Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}, Activation: relu},
+		{"scale, shift, ReLU", plan.Conv{Window: window(1, 1), F32: []float32{1}, Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}, Activation: relu},
 			floatTensor(1, 2, 1, 1+0x1p-12, 0.5), floatTensor(1, 2, 1, 0x1p-24, 0)},
 	}
 	for _, test := range tests {
@@ -278,25 +279,25 @@ func TestMaxPool(t *testing.T) {
 	padded := bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1, Pad: bcnn.Padding{Left: 1, Right: 1}}
 	tests := []struct {
 		name string
-		op   bcnn.MaxPoolStep
+		op   plan.MaxPool
 		in   bcnn.Tensor
 		want bcnn.Tensor
 	}{
-		{"bits drop the last row", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 2, StrideW: 1}},
+		{"bits drop the last row", plan.MaxPool{Window: bcnn.Window{KH: 2, KW: 1, StrideH: 2, StrideW: 1}},
 			bitTensor(3, 1, 2, -1, -1, 1, -1, -1, 1), bitTensor(1, 1, 2, 1, -1)},
-		{"bits overlap", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1}},
+		{"bits overlap", plan.MaxPool{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 1}},
 			bitTensor(1, 4, 1, -1, 1, -1, -1), bitTensor(1, 3, 1, 1, 1, -1)},
-		{"bits padded", bcnn.MaxPoolStep{Window: padded},
+		{"bits padded", plan.MaxPool{Window: padded},
 			bitTensor(1, 3, 1, -1, -1, 1), bitTensor(1, 4, 1, -1, -1, 1, 1)},
-		{"bits flip", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2}, Flip: []uint64{0b10}},
+		{"bits flip", plan.MaxPool{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2}, Flip: []uint64{0b10}},
 			bitTensor(1, 2, 2, -1, -1, 1, -1), bitTensor(1, 1, 2, 1, 1)},
-		{"padding never wins", bcnn.MaxPoolStep{Window: padded},
+		{"padding never wins", plan.MaxPool{Window: padded},
 			floatTensor(1, 3, 1, -5, -7, -6), floatTensor(1, 4, 1, -5, -5, -6, -6)},
-		{"stride beyond the window", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 2}},
+		{"stride beyond the window", plan.MaxPool{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 2}},
 			floatTensor(1, 5, 1, 1, 2, 3, 4, 5), floatTensor(1, 3, 1, 1, 3, 5)},
-		{"two dimensions, two channels", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
+		{"two dimensions, two channels", plan.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}},
 			floatTensor(2, 2, 2, 1, -1, 4, -2, 3, -3, 2, -4), floatTensor(1, 1, 2, 4, -1)},
-		{"the first zero stays", bcnn.MaxPoolStep{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2}},
+		{"the first zero stays", plan.MaxPool{Window: bcnn.Window{KH: 1, KW: 2, StrideH: 1, StrideW: 2}},
 			floatTensor(1, 4, 1, negative, 0, 0, negative), floatTensor(1, 2, 1, negative, 0)},
 	}
 	for _, test := range tests {
@@ -310,31 +311,31 @@ func TestAffineSignAddFlatten(t *testing.T) {
 	inf := float32(math.Inf(1))
 	tests := []struct {
 		name string
-		op   bcnn.StepOp
+		op   plan.Op
 		in   bcnn.Tensor
 		want bcnn.Tensor
 	}{
-		{"bytes", &bcnn.AffineStep{Scale: []float32{0.5, 2}, Shift: []float32{-1, 1}},
+		{"bytes", &plan.Affine{Scale: []float32{0.5, 2}, Shift: []float32{-1, 1}},
 			byteTensor(1, 2, 2, 0, 255, 3, 128), floatTensor(1, 2, 2, -1, 511, 0.5, 257)},
-		{"bytes as they are", &bcnn.AffineStep{}, byteTensor(1, 1, 2, 0, 255), floatTensor(1, 1, 2, 0, 255)},
-		{"bits", &bcnn.AffineStep{Scale: []float32{3}, Shift: []float32{1}},
+		{"bytes as they are", &plan.Affine{}, byteTensor(1, 1, 2, 0, 255), floatTensor(1, 1, 2, 0, 255)},
+		{"bits", &plan.Affine{Scale: []float32{3}, Shift: []float32{1}},
 			bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 4, -2)},
-		{"bits as they are, ReLU", &bcnn.AffineStep{Activation: relu}, bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 1, 0)},
-		{"one rounding", &bcnn.AffineStep{Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}},
+		{"bits as they are, ReLU", &plan.Affine{Activation: relu}, bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 1, 0)},
+		{"one rounding", &plan.Affine{Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}},
 			floatTensor(1, 1, 1, 1+0x1p-12), floatTensor(1, 1, 1, 0x1p-24)},
-		{"ReLU makes +0", &bcnn.AffineStep{Activation: relu}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, 0, 0, 0, tiny)},
-		{"−0 stays", &bcnn.AffineStep{}, floatTensor(1, 1, 1, negative), floatTensor(1, 1, 1, negative)},
-		{"x ≥ 0", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{0, 0, 0, 0}}},
+		{"ReLU makes +0", &plan.Affine{Activation: relu}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, 0, 0, 0, tiny)},
+		{"−0 stays", &plan.Affine{}, floatTensor(1, 1, 1, negative), floatTensor(1, 1, 1, negative)},
+		{"x ≥ 0", &plan.Sign{Threshold: plan.Threshold{F32: []float32{0, 0, 0, 0}}},
 			floatTensor(1, 1, 4, negative, 0, tiny, -tiny), bitTensor(1, 1, 4, 1, 1, 1, -1)},
-		{"x > 0", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{tiny, tiny, tiny, tiny}}},
+		{"x > 0", &plan.Sign{Threshold: plan.Threshold{F32: []float32{tiny, tiny, tiny, tiny}}},
 			floatTensor(1, 1, 4, negative, 0, tiny, -tiny), bitTensor(1, 1, 4, -1, -1, 1, -1)},
-		{"constants", &bcnn.SignStep{Threshold: bcnn.Threshold{F32: []float32{-inf, inf, -inf}, Flip: []uint64{0b100}}},
+		{"constants", &plan.Sign{Threshold: plan.Threshold{F32: []float32{-inf, inf, -inf}, Flip: []uint64{0b100}}},
 			floatTensor(1, 1, 3, -math.MaxFloat32, math.MaxFloat32, 0), bitTensor(1, 1, 3, 1, -1, -1)},
-		{"add to itself", &bcnn.AddStep{}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, -4)},
-		{"add, ReLU", &bcnn.AddStep{Activation: relu}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, 0)},
-		{"flatten bits", &bcnn.FlattenStep{},
+		{"add to itself", &plan.Add{}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, -4)},
+		{"add, ReLU", &plan.Add{Activation: relu}, floatTensor(1, 1, 2, 1.5, -2), floatTensor(1, 1, 2, 3, 0)},
+		{"flatten bits", &plan.Flatten{},
 			bitTensor(2, 1, 3, 1, 1, -1, -1, 1, 1), bitTensor(1, 1, 6, 1, 1, -1, -1, 1, 1)},
-		{"flatten floats", &bcnn.FlattenStep{}, floatTensor(2, 1, 2, 1, 2, 3, 4), floatTensor(1, 1, 4, 1, 2, 3, 4)},
+		{"flatten floats", &plan.Flatten{}, floatTensor(2, 1, 2, 1, 2, 3, 4), floatTensor(1, 1, 4, 1, 2, 3, 4)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { requireStep(t, test.op, test.in, test.want) })
@@ -344,41 +345,41 @@ func TestAffineSignAddFlatten(t *testing.T) {
 func TestBinarize(t *testing.T) {
 	tests := []struct {
 		name string
-		op   bcnn.BinarizeStep
+		op   plan.Binarize
 		in   bcnn.Tensor
 		want bcnn.Tensor
 	}{
-		{"threshold per channel", bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: []int32{127, 100, 256}}},
+		{"threshold per channel", plan.Binarize{Scheme: bcnn.SchemeThreshold, Threshold: &plan.Threshold{I32: []int32{127, 100, 256}}},
 			byteTensor(1, 2, 3, 127, 99, 255, 126, 100, 0), bitTensor(1, 2, 3, 1, -1, -1, -1, 1, -1)},
-		{"thresholds beyond bytes", bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: []int32{-3, math.MinInt32, math.MaxInt32}}},
+		{"thresholds beyond bytes", plan.Binarize{Scheme: bcnn.SchemeThreshold, Threshold: &plan.Threshold{I32: []int32{-3, math.MinInt32, math.MaxInt32}}},
 			byteTensor(1, 1, 3, 0, 0, 255), bitTensor(1, 1, 3, 1, 1, -1)},
-		{"flip", bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: []int32{5, 5}, Flip: []uint64{0b01}}},
+		{"flip", plan.Binarize{Scheme: bcnn.SchemeThreshold, Threshold: &plan.Threshold{I32: []int32{5, 5}, Flip: []uint64{0b01}}},
 			byteTensor(1, 1, 2, 5, 5), bitTensor(1, 1, 2, -1, 1)},
-		{"luma 18 reaches 18", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{18}}},
+		{"luma 18 reaches 18", plan.Binarize{Scheme: bcnn.SchemeGrey, Threshold: &plan.Threshold{I32: []int32{18}}},
 			byteTensor(1, 1, 3, 10, 20, 30), bitTensor(1, 1, 1, 1)},
-		{"luma 18 misses 19", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{19}}},
+		{"luma 18 misses 19", plan.Binarize{Scheme: bcnn.SchemeGrey, Threshold: &plan.Threshold{I32: []int32{19}}},
 			byteTensor(1, 1, 3, 10, 20, 30), bitTensor(1, 1, 1, -1)},
-		{"luma of white is 255", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{255}}},
+		{"luma of white is 255", plan.Binarize{Scheme: bcnn.SchemeGrey, Threshold: &plan.Threshold{I32: []int32{255}}},
 			byteTensor(1, 2, 3, 255, 255, 255, 254, 255, 255), bitTensor(1, 2, 1, 1, -1)},
-		{"grey image", bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: []int32{7}}},
+		{"grey image", plan.Binarize{Scheme: bcnn.SchemeGrey, Threshold: &plan.Threshold{I32: []int32{7}}},
 			byteTensor(1, 2, 1, 7, 6), bitTensor(1, 2, 1, 1, -1)},
-		{"LBP rising and falling", bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP},
+		{"LBP rising and falling", plan.Binarize{Scheme: bcnn.SchemeLBP},
 			byteTensor(2, 2, 1, 10, 20, 30, 40, 40, 30, 20, 10),
 			bitTensor(2, 2, 3,
 				-1, 1, 1, -1, -1, 1, -1, 1, -1, -1, -1, -1,
 				-1, -1, -1, 1, -1, -1, 1, -1, -1, 1, -1, 1)},
-		{"LBP looks at three neighbours only", bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP},
+		{"LBP looks at three neighbours only", plan.Binarize{Scheme: bcnn.SchemeLBP},
 			byteTensor(3, 3, 1, 0, 9, 9, 9, 1, 0, 0, 9, 9),
 			bitTensor(3, 3, 3,
 				-1, 1, 1, -1, -1, -1, -1, -1, -1,
 				-1, -1, -1, -1, -1, -1, 1, -1, 1,
 				1, 1, -1, -1, -1, -1, -1, -1, -1)},
-		{"LBP of colours", bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP},
+		{"LBP of colours", plan.Binarize{Scheme: bcnn.SchemeLBP},
 			byteTensor(1, 2, 3, 10, 20, 30, 0, 0, 200), // luma 18 and 22
 			bitTensor(1, 2, 3, -1, 1, -1, -1, -1, -1)},
-		{"range of the whole image, per image", bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax},
+		{"range of the whole image, per image", plan.Binarize{Scheme: bcnn.SchemeMinMax},
 			byteTensor(1, 2, 2, 0, 100, 50, 51, 50, 52, 51, 50), bitTensor(1, 2, 2, -1, 1, -1, 1, -1, 1, -1, -1)},
-		{"flat image", bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax}, byteTensor(1, 2, 1, 9, 9), bitTensor(1, 2, 1, -1, -1)},
+		{"flat image", plan.Binarize{Scheme: bcnn.SchemeMinMax}, byteTensor(1, 2, 1, 9, 9), bitTensor(1, 2, 1, -1, -1)},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) { requireStep(t, &test.op, test.in, test.want) })
@@ -387,9 +388,9 @@ func TestBinarize(t *testing.T) {
 
 func TestAddOfTwoTensorsAndOrderOfTaps(t *testing.T) {
 	in := floatTensor(1, 1, 2, 1, -3)
-	p := single(&bcnn.AffineStep{Scale: []float32{2, 2}, Shift: []float32{1, 1}}, in, in)
-	p.Tensors = append(p.Tensors, bcnn.PlanTensor{Name: "sum", DType: bcnn.Float32, Shape: in.Shape})
-	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}})
+	p := single(&plan.Affine{Scale: []float32{2, 2}, Shift: []float32{1, 1}}, in, in)
+	p.Tensors = append(p.Tensors, plan.Tensor{Name: "sum", DType: bcnn.Float32, Shape: in.Shape})
+	p.Steps = append(p.Steps, plan.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &plan.Add{}})
 	p.Outputs = []int{2}
 	var names []string
 	got, err := ref.Run(t.Context(), p, in, func(_ int, name string, _ bcnn.Tensor) { names = append(names, name) })
@@ -420,13 +421,13 @@ func TestRunLooksAtTheContext(t *testing.T) {
 	vector := floatTensor(64, 1, 4, make([]float32, 64*4)...)
 	square := floatTensor(64, 64, 1, make([]float32, 64*64)...)
 	for name, c := range map[string]struct {
-		op      bcnn.StepOp
+		op      plan.Op
 		in, out bcnn.Tensor
 		looks   int // of the whole step, one in 2^20 products or comparisons
 	}{
-		"conv": {&bcnn.ConvStep{Window: conv, Out: 1 << 16, Groups: 1, F32: make([]float32, 4<<16), Bias: make([]float32, 1<<16)},
+		"conv": {&plan.Conv{Window: conv, Out: 1 << 16, Groups: 1, F32: make([]float32, 4<<16), Bias: make([]float32, 1<<16)},
 			vector, bcnn.NewTensor(bcnn.Float32, 1, bcnn.Shape{H: 64, W: 1, C: 1 << 16}), 17},
-		"pool": {&bcnn.MaxPoolStep{Window: large}, square, square, 17},
+		"pool": {&plan.MaxPool{Window: large}, square, square, 17},
 	} {
 		t.Run(name, func(t *testing.T) {
 			plan := single(c.op, c.in, c.out)
@@ -446,15 +447,15 @@ func TestRunLooksAtTheContext(t *testing.T) {
 
 func TestMemory(t *testing.T) {
 	in := floatTensor(1, 1, 2, 1, -3)
-	p := single(&bcnn.AffineStep{}, in, in)
+	p := single(&plan.Affine{}, in, in)
 	p.Tensors = append(p.Tensors, p.Tensors[1], p.Tensors[1])
-	p.Steps = append(p.Steps, bcnn.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &bcnn.AddStep{}},
-		bcnn.Step{Name: "more", In: []int{2}, Out: 3, Op: &bcnn.AffineStep{}})
+	p.Steps = append(p.Steps, plan.Step{Name: "add", In: []int{1, 0}, Out: 2, Op: &plan.Add{}},
+		plan.Step{Name: "more", In: []int{2}, Out: 3, Op: &plan.Affine{}})
 	p.Outputs = []int{3}
 	bits := bitTensor(3, 3, 2, make([]int8, 18)...)
-	conv := &bcnn.ConvStep{Window: window(3, 3), Out: 70, Groups: 1, Bits: make([]uint64, 70*9), Threshold: &bcnn.Threshold{I32: make([]int32, 70)}}
+	conv := &plan.Conv{Window: window(3, 3), Out: 70, Groups: 1, Bits: make([]uint64, 70*9), Threshold: &plan.Threshold{I32: make([]int32, 70)}}
 	for name, c := range map[string]struct {
-		plan *bcnn.Plan
+		plan *plan.Plan
 		n    int
 		want int64
 	}{
@@ -473,7 +474,7 @@ func TestMemory(t *testing.T) {
 func TestRunWithoutAContext(t *testing.T) {
 	in := floatTensor(1, 1, 2, 1, -3)
 	var none context.Context
-	_, err := ref.Run(none, single(&bcnn.AffineStep{}, in, in), in, nil)
+	_, err := ref.Run(none, single(&plan.Affine{}, in, in), in, nil)
 	require.ErrorContains(t, err, "no context")
 }
 
@@ -484,10 +485,10 @@ func TestRunChecksItsArguments(t *testing.T) {
 	require.ErrorContains(t, err, "no plan")
 	_, err = ref.Run(t.Context(), single(nil, bytes, floats), bytes, nil)
 	require.ErrorContains(t, err, "not supported: step 0 (step): no operation")
-	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, bytes, floats), floats, nil)
+	_, err = ref.Run(t.Context(), single(&plan.Affine{}, bytes, floats), floats, nil)
 	require.ErrorContains(t, err, "in: tensor is float32")
 	dirty := bitTensor(1, 1, 3, 1, 1, 1)
 	dirty.Words[0] |= 8
-	_, err = ref.Run(t.Context(), single(&bcnn.AffineStep{}, dirty, floatTensor(1, 1, 3, 0, 0, 0)), dirty, nil)
+	_, err = ref.Run(t.Context(), single(&plan.Affine{}, dirty, floatTensor(1, 1, 3, 0, 0, 0)), dirty, nil)
 	require.ErrorContains(t, err, "padding bits")
 }

@@ -4,12 +4,13 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // pixels picks pixels, of which the channels of the input may hold several.
-func pixels(op *bcnn.PixelsStep, out, x *tensor) {
+func pixels(op *plan.Pixels, out, x *tensor) {
 	for n := range out.n {
 		for y, row := range op.Rows {
 			for px, col := range op.Cols {
@@ -37,7 +38,7 @@ func pixels(op *bcnn.PixelsStep, out, x *tensor) {
 }
 
 // resample adds up weighted pixels.
-func resample(work *budget.Budget, op *bcnn.ResampleStep, out, x *tensor) error {
+func resample(work *budget.Budget, op *plan.Resample, out, x *tensor) error {
 	rows, cols := op.Rows, op.Cols
 	for n := range out.n {
 		for y := range out.shape.H {
@@ -63,7 +64,7 @@ func resample(work *budget.Budget, op *bcnn.ResampleStep, out, x *tensor) error 
 }
 
 // topK looks for the largest value that it has not had, again and again.
-func topK(work *budget.Budget, op *bcnn.TopKStep, out, x *tensor) error {
+func topK(work *budget.Budget, op *plan.TopK, out, x *tensor) error {
 	channels := x.shape.C
 	for pixel := range x.n * x.shape.Pixels() {
 		values := x.f32[pixel*channels:][:channels]

@@ -3,11 +3,12 @@ package ref
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-func binarize(op *bcnn.BinarizeStep, out, x *tensor) {
+func binarize(op *plan.Binarize, out, x *tensor) {
 	for n := range x.n {
 		lo, hi := x.u8[x.index(n, 0, 0, 0)], x.u8[x.index(n, 0, 0, 0)]
 		for _, v := range x.u8[x.index(n, 0, 0, 0):x.index(n+1, 0, 0, 0)] {
@@ -49,7 +50,7 @@ func luma(t *tensor, n, y, x int) uint8 {
 	return bcnn.Luma(t.u8[i], t.u8[i+1], t.u8[i+2])
 }
 
-func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
+func conv(work *budget.Budget, op *plan.Conv, out, x *tensor) error {
 	sums := newTensor(out.dtype, x.n, op.Window.Output(op.Image(x.shape), op.Out)) // before pooling
 	var numbers []int32                                                            // those of planes
 	if op.OutPlanes > 1 {
@@ -129,7 +130,7 @@ func conv(work *budget.Budget, op *bcnn.ConvStep, out, x *tensor) error {
 
 // integerSum is the accumulator of output channel o of pixel (y, px), for Bits
 // and Uint8 input.
-func integerSum[W int8 | int16](op *bcnn.ConvStep, weights []W, x *tensor, n, y, px, o int) int32 {
+func integerSum[W int8 | int16](op *plan.Conv, weights []W, x *tensor, n, y, px, o int) int32 {
 	group := x.shape.C / op.Groups // channels of a group
 	first := o / (op.Out / op.Groups) * group
 	var sum int32
@@ -164,7 +165,7 @@ func integerSum[W int8 | int16](op *bcnn.ConvStep, weights []W, x *tensor, n, y,
 }
 
 // floatSum is the accumulator for Float32 input.
-func floatSum(op *bcnn.ConvStep, x *tensor, n, y, px, o int) float32 {
+func floatSum(op *plan.Conv, x *tensor, n, y, px, o int) float32 {
 	group := x.shape.C / op.Groups
 	first := o / (op.Out / op.Groups) * group
 	sum := op.Bias[o]
@@ -185,7 +186,7 @@ func floatSum(op *bcnn.ConvStep, x *tensor, n, y, px, o int) float32 {
 }
 
 // scaled is the result of a convolution with Float32 output.
-func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
+func scaled(op *plan.Conv, sum float32, o int) float32 {
 	if op.Scale != nil {
 		sum = f32.FMA(sum, op.Scale[o], op.Shift[o])
 	}
@@ -193,9 +194,9 @@ func scaled(op *bcnn.ConvStep, sum float32, o int) float32 {
 }
 
 // table looks up bytes.
-func table(op *bcnn.TableStep, out, x *tensor) {
+func table(op *plan.Table, out, x *tensor) {
 	for i, v := range x.u8 {
-		value := op.Values[(i%x.shape.C*bcnn.TableSize+int(v))%len(op.Values)]
+		value := op.Values[(i%x.shape.C*plan.TableSize+int(v))%len(op.Values)]
 		switch out.dtype {
 		case bcnn.Float32:
 			out.f32[i] = value
@@ -216,7 +217,7 @@ func inPlanes(out, x *tensor, i, number, planes int) {
 	}
 }
 
-func sign(op *bcnn.SignStep, out, x *tensor) {
+func sign(op *plan.Sign, out, x *tensor) {
 	for i, v := range x.f32 {
 		reached := 0
 		for k := i % x.shape.C; k < len(op.Threshold.F32); k += x.shape.C {
@@ -294,7 +295,7 @@ func maxNumbers(work *budget.Budget, w bcnn.Window, planes int, out *tensor, num
 }
 
 // maxPlanes is maxPool for planes.
-func maxPlanes(work *budget.Budget, op *bcnn.MaxPoolStep, out, x *tensor) error {
+func maxPlanes(work *budget.Budget, op *plan.MaxPool, out, x *tensor) error {
 	shape := x.shape
 	shape.H /= op.Planes
 	image := &tensor{n: x.n, shape: shape}
@@ -315,7 +316,7 @@ func maxPlanes(work *budget.Budget, op *bcnn.MaxPoolStep, out, x *tensor) error 
 	return maxNumbers(work, op.Window, op.Planes, out, numbers, image)
 }
 
-func affine(op *bcnn.AffineStep, out, x *tensor) {
+func affine(op *plan.Affine, out, x *tensor) {
 	for i := range out.f32 {
 		var v float32
 		switch x.dtype {
@@ -334,7 +335,7 @@ func affine(op *bcnn.AffineStep, out, x *tensor) {
 }
 
 // avgPool takes the mean over windows.
-func avgPool(work *budget.Budget, op *bcnn.AvgPoolStep, out, x *tensor) error {
+func avgPool(work *budget.Budget, op *plan.AvgPool, out, x *tensor) error {
 	for n := range out.n {
 		for y := range out.shape.H {
 			for px := range out.shape.W {
@@ -377,7 +378,7 @@ func divide(a float32, n int) float32 {
 }
 
 // pair combines values with others, which are repeated where they are fewer.
-func pair(kind bcnn.PairKind, out, x, others *tensor) {
+func pair(kind plan.PairKind, out, x, others *tensor) {
 	for n := range x.n {
 		for y := range x.shape.H {
 			for px := range x.shape.W {
@@ -386,13 +387,13 @@ func pair(kind bcnn.PairKind, out, x, others *tensor) {
 					b := others.f32[others.index(n, y%others.shape.H, px%others.shape.W, c%others.shape.C)]
 					to := &out.f32[out.index(n, y, px, c)]
 					switch kind {
-					case bcnn.PairMul:
+					case plan.PairMul:
 						*to = a * b
-					case bcnn.PairMin:
+					case plan.PairMin:
 						if *to = b; a < b || a != a {
 							*to = a
 						}
-					case bcnn.PairMax:
+					case plan.PairMax:
 						if *to = b; a > b || a != a {
 							*to = a
 						}
@@ -418,7 +419,7 @@ func join(out, x *tensor, first int) {
 }
 
 // pick takes channels of a tensor.
-func pick(op *bcnn.ChannelsStep, out, x *tensor) {
+func pick(op *plan.Channels, out, x *tensor) {
 	for pixel := range x.n * x.shape.Pixels() {
 		for c, channel := range op.Index {
 			from, to := pixel*x.shape.C+int(channel), pixel*out.shape.C+c

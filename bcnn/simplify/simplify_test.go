@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 )
@@ -37,10 +39,10 @@ func draw(r *rand.Rand, n int, of ...float32) []float32 {
 // those in float32.
 func products(t testing.TB, n *bcnn.Network) []int {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	p, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
 	var out []int
-	for _, l := range bcnn.Summarize(n, plan) {
+	for _, l := range plan.Summarize(n, p) {
 		k := l.Planes
 		if !l.Binary {
 			k = 0
@@ -53,7 +55,7 @@ func products(t testing.TB, n *bcnn.Network) []int {
 // outputs runs a network.
 func outputs(t testing.TB, n *bcnn.Network, in []bcnn.Tensor) []bcnn.Tensor {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
 	out, err := ref.RunAll(t.Context(), plan, in, nil)
 	require.NoError(t, err)
@@ -118,10 +120,10 @@ func TestProductsOfCodes(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.found, slices.ContainsFunc(found, func(f simplify.Finding) bool { return f.Layer == "product" && f.Rule == simplify.Factors }), "%v", found)
 			requireSame(t, n, m, 1)
-			plan, err := bcnn.Lower(t.Context(), m, bcnn.LowerOptions{})
+			p, err := lower.Network(t.Context(), m, lower.Options{})
 			require.NoError(t, err)
-			at := slices.IndexFunc(plan.Steps, func(s bcnn.Step) bool { return s.Kind() == "matmul" })
-			require.Equal(t, c.bits, plan.Tensors[plan.Steps[at].In[0]].DType == bcnn.Bits)
+			at := slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Kind() == "matmul" })
+			require.Equal(t, c.bits, p.Tensors[p.Steps[at].In[0]].DType == bcnn.Bits)
 		})
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // weightsOf returns the weights of a network's first layer that has some.
@@ -151,9 +153,9 @@ func TestSignsResized(t *testing.T) {
 			want += w * v
 		}
 		require.Equal(t, []float32{want}, got, name)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
-		require.Equal(t, binary, bcnn.Summarize(net, plan)[0].Binary, name)
+		require.Equal(t, binary, plan.Summarize(net, p)[0].Binary, name)
 	}
 }
 

@@ -12,7 +12,9 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/npy"
 )
@@ -145,10 +147,10 @@ func TestBinaryLayers(t *testing.T) {
 		}
 		net, _, err := Decode(t.Context(), f.data, Options{Name: f.name})
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		var products []string
-		for _, l := range bcnn.Summarize(net, plan) {
+		for _, l := range plan.Summarize(net, p) {
 			switch {
 			case l.Int8 && l.Binary && strings.Count(want[f.name], " ") >= len(products): // as good as those of bits
 				products = append(products, strings.Fields(want[f.name])[len(products)])
@@ -177,7 +179,7 @@ func TestSeveralEnds(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, []string{"x", "second"}, []string{report.Inputs[0].Name, report.Inputs[1].Name})
 	require.Equal(t, []string{"add", "sub"}, []string{report.Outputs[0].Name, report.Outputs[1].Name})
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	var in []bcnn.Tensor
 	for _, values := range [][]float32{{1, 2}, {10, 30}} {

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -25,7 +26,7 @@ func TestL2Normalization(t *testing.T) {
 		g.outputs[0] = g.add("L2_NORMALIZATION", map[int]any{0: uint8(0)}, dims, x)
 		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "norm"})
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		in := bcnn.Tensor{N: 1, Shape: net.Inputs[0].Shape, DType: bcnn.Float32, F32: make([]float32, 30)}
 		for i := range in.F32 {
@@ -70,7 +71,7 @@ func TestFunctions(t *testing.T) {
 			g.outputs[0] = g.add(c.op, c.options, []int32{1, 2, 3, 5}, 0)
 			net, _, err := Decode(t.Context(), g.encode(), Options{Name: "function"})
 			require.NoError(t, err)
-			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			plan, err := lower.Network(t.Context(), net, lower.Options{})
 			require.NoError(t, err)
 			x := bcnn.Tensor{N: 1, Shape: net.Inputs[0].Shape, DType: bcnn.Float32, F32: make([]float32, 30)}
 			for i := range x.F32 {

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -36,7 +37,7 @@ func runInputs(t *testing.T, g *testGraph, in ...[]float32) (out [][]float32) {
 	t.Helper()
 	net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	require.Len(t, net.Inputs, len(in))
 	var list []bcnn.Tensor

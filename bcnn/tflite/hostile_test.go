@@ -10,6 +10,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
@@ -317,15 +319,15 @@ func FuzzLoad(f *testing.F) {
 			return
 		}
 		require.LessOrEqual(t, report.Folded, report.Operators)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		if err != nil {
 			return // its sums or its constants are too large
 		}
 		work := int64(0)
-		for _, l := range bcnn.Summarize(net, plan) {
+		for _, l := range plan.Summarize(net, p) {
 			work += l.MACs
 		}
-		for _, tensor := range plan.Tensors {
+		for _, tensor := range p.Tensors {
 			work += int64(tensor.Shape.Values())
 		}
 		if work < 1<<18 {
@@ -333,7 +335,7 @@ func FuzzLoad(f *testing.F) {
 			for _, i := range net.Inputs {
 				in = append(in, bcnn.NewTensor(i.DType, 1, i.Shape))
 			}
-			_, err := ref.RunAll(t.Context(), plan, in, nil)
+			_, err := ref.RunAll(t.Context(), p, in, nil)
 			require.NoError(t, err)
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/arrays"
@@ -57,7 +58,7 @@ func int8Cases(t testing.TB) []int8Case {
 // runAll executes a network on the inputs of a file.
 func runAll(t *testing.T, net *bcnn.Network, report *Report, in []*npy.Array) []float32 {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	var x []bcnn.Tensor
 	for i, a := range in {

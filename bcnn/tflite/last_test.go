@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
@@ -16,7 +17,7 @@ func runGraph(t *testing.T, g *testGraph, values ...float32) (*bcnn.Network, []f
 	t.Helper()
 	net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 	require.Len(t, x.F32, len(values))

@@ -11,6 +11,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/npy"
 	"github.com/bitcnn/bitcnn/internal/testenv"
@@ -20,7 +22,7 @@ import (
 // or 8-bit integers.
 func run(t *testing.T, net *bcnn.Network, report *Report, in *npy.Array) []float32 {
 	t.Helper()
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	x := bcnn.Tensor{DType: net.Inputs[0].DType, N: 1, Shape: net.Inputs[0].Shape}
 	switch report.Inputs[0].Type {
@@ -66,9 +68,9 @@ func TestOneLayerFiles(t *testing.T) {
 					require.Equal(t, numbersOf[int32](t, want, "int32"), report.Outputs[0].Words(y))
 				}
 			}
-			plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})
+			p, err := lower.Network(context.Background(), net, lower.Options{})
 			require.NoError(t, err)
-			layers := bcnn.Summarize(net, plan)
+			layers := plan.Summarize(net, p)
 			require.Len(t, layers, 1)
 			require.True(t, layers[0].Binary, layers[0].WhyFloat)
 		})

@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -96,7 +97,7 @@ func TestRoundings(t *testing.T) {
 				}
 			}
 			require.Equal(t, c.levels, levels)
-			plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			plan, err := lower.Network(t.Context(), net, lower.Options{})
 			require.NoError(t, err)
 			x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 			want := make([]float32, 33)

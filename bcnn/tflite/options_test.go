@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
@@ -50,7 +51,7 @@ func TestMeanAndScale(t *testing.T) {
 			want = c.opts.InputType
 		}
 		require.Equal(t, want, net.Inputs[0].DType)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		in := bcnn.NewTensor(want, 1, net.Inputs[0].Shape)
 		for i, v := range x {

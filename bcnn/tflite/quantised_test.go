@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 )
@@ -17,7 +18,7 @@ func runInt8(t *testing.T, g *testGraph, q ...int8) (*Report, []float32) {
 	t.Helper()
 	net, report, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	x := bcnn.NewTensor(bcnn.Uint8, 1, net.Inputs[0].Shape)
 	copy(x.U8, report.Inputs[0].Bytes(q))
@@ -205,7 +206,7 @@ func TestConcatenationOfPackedInputs(t *testing.T) {
 	g.tensors[g.outputs[0]].typ = schema.Int32
 	net, report, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 	words := []int32{0x12345678, -7}

@@ -6,6 +6,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -54,7 +56,7 @@ func TestPixels(t *testing.T) {
 		}
 		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 		require.NoError(t, err, "%+v", c)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 		for i := range x.F32 {
@@ -133,7 +135,7 @@ func TestBorders(t *testing.T) {
 		}
 		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 		require.NoError(t, err, "%+v", c)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 		copy(x.F32, []float32{1, 2})
@@ -165,12 +167,12 @@ func TestIntegerWeights(t *testing.T) {
 		})
 		net, _, err := Decode(t.Context(), g.encode(), Options{Name: "net"})
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
-		require.Equal(t, c.binary, bcnn.Summarize(net, plan)[0].Binary)
+		require.Equal(t, c.binary, plan.Summarize(net, p)[0].Binary)
 		x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
 		copy(x.F32, []float32{0.3, -4, -7}) // signs 1, −1, −1
-		y, err := ref.Run(t.Context(), plan, x, nil)
+		y, err := ref.Run(t.Context(), p, x, nil)
 		require.NoError(t, err)
 		require.Equal(t, c.want, y.F32, "%+v", c)
 	}

@@ -110,7 +110,7 @@ const (
 
 // Load imports the TensorFlow Lite file at path. The network takes and returns images
 // one by one: the batch dimension of the file is dropped. Which layers are binary shows
-// when the network is lowered; see bcnn.Summarize. When ctx ends, its error is returned.
+// when the network is lowered; see plan.Summarize. When ctx ends, its error is returned.
 // Errors name the file, the sub-graph, and where they can the operator.
 func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
 	limits, err := opts.Limits.WithDefaults()

@@ -7,6 +7,8 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
@@ -18,16 +20,16 @@ func TestOperators(t *testing.T) {
 		require.False(t, names[o.Name], o.Name)
 		names[o.Name] = true
 		require.Contains(t, zoo.OperatorGroups(), o.Group)
-		plan, err := bcnn.Lower(t.Context(), o.Network(seed), bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), o.Network(seed), lower.Options{})
 		require.NoError(t, err, o.Name)
-		require.Len(t, plan.Steps, 3, o.Name)
-		step := plan.Steps[1]
+		require.Len(t, p.Steps, 3, o.Name)
+		step := p.Steps[1]
 		require.True(t, slices.Contains(step.Layers, 1), o.Name)
-		in, out := plan.Tensors[step.In[0]], plan.Tensors[step.Out]
+		in, out := p.Tensors[step.In[0]], p.Tensors[step.Out]
 		require.Equal(t, bcnn.Bits, in.DType, o.Name)
 		require.Equal(t, bcnn.Bits, out.DType, o.Name)
 		require.Equal(t, o.In, in.Shape, o.Name)
-		if conv, ok := step.Op.(*bcnn.ConvStep); ok {
+		if conv, ok := step.Op.(*plan.Conv); ok {
 			require.Nil(t, conv.Pool, o.Name)
 			require.NotNil(t, conv.Threshold, o.Name)
 			require.Equal(t, conv.Out, out.Shape.C, o.Name)
@@ -40,9 +42,9 @@ func TestOperators(t *testing.T) {
 
 // The operators of BitFlow are layers of its VGG-16.
 func TestOperatorsOfVGG(t *testing.T) {
-	net, plan := lowered(t, "vgg16")
+	net, vgg := lowered(t, "vgg16")
 	products := map[string]int64{}
-	for _, r := range bcnn.Summarize(net, plan) {
+	for _, r := range plan.Summarize(net, vgg) {
 		products[r.Layer] = r.MACs
 	}
 	for _, o := range zoo.Operators() {
@@ -50,8 +52,8 @@ func TestOperatorsOfVGG(t *testing.T) {
 			continue
 		}
 		n := o.Network(seed)
-		p, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), n, lower.Options{})
 		require.NoError(t, err)
-		require.Equal(t, products[o.Name], bcnn.Summarize(n, p)[0].MACs, o.Name)
+		require.Equal(t, products[o.Name], plan.Summarize(n, p)[0].MACs, o.Name)
 	}
 }

@@ -6,16 +6,18 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // parameters counts what is learned in a network, with so many numbers for each channel
 // of a batch normalisation.
 func parameters(t *testing.T, net *bcnn.Network, perNorm int64) int64 {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	p, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	sum := int64(0)
-	for _, r := range bcnn.Summarize(net, plan) {
+	for _, r := range plan.Summarize(net, p) {
 		sum += r.Params
 	}
 	for _, l := range net.Layers {
@@ -58,10 +60,10 @@ func TestPublished(t *testing.T) {
 		"bmxnet-lenet":    {1_138_074, 0, 8_509_200, 7_577_600, 187_496},
 		"bmxnet-resnet18": {11_168_458, 0, 559_617_024, 557_842_432, 1_422_632},
 	} {
-		net, plan := lowered(t, name)
+		net, p := lowered(t, name)
 		require.Equal(t, want.params, parameters(t, net, want.perNorm), name)
 		var macs, binary, stored int64
-		for _, r := range bcnn.Summarize(net, plan) {
+		for _, r := range plan.Summarize(net, p) {
 			macs += r.MACs
 			stored += r.BytesStored
 			if r.Binary {

@@ -13,17 +13,19 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/cpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 const seed = 1
 
-func lowered(t *testing.T, name string) (*bcnn.Network, *bcnn.Plan) {
+func lowered(t *testing.T, name string) (*bcnn.Network, *plan.Plan) {
 	net, err := zoo.New(name, seed)
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	return net, plan
 }
@@ -43,10 +45,10 @@ func TestCounts(t *testing.T) {
 		"binarynet":   {14_022_016, 616_966_144, 3_538_944, 1_761_536, 9},
 		"birealnet18": {11_679_912, 1_814_073_344, 118_013_952, 4_150_944, 16}, // those of ResNet-18
 	} {
-		net, plan := lowered(t, name)
+		net, p := lowered(t, name)
 		var params, macs, stored int64
 		binary := 0
-		for i, r := range bcnn.Summarize(net, plan) {
+		for i, r := range plan.Summarize(net, p) {
 			if r.Binary {
 				binary++
 			}
@@ -140,7 +142,7 @@ func TestActivations(t *testing.T) {
 // those without layers in float32, as all others take minutes. What is reduced is
 // compared with the reference, too.
 func TestParity(t *testing.T) {
-	run := func(plan *bcnn.Plan, in bcnn.Tensor, isa string) []float32 {
+	run := func(plan *plan.Plan, in bcnn.Tensor, isa string) []float32 {
 		exe, err := cpu.Device().Compile(t.Context(), plan, backend.Options{ISA: isa})
 		require.NoError(t, err)
 		got := bcnn.NewTensor(bcnn.Float32, 1, plan.OutputShape())
@@ -148,7 +150,7 @@ func TestParity(t *testing.T) {
 		require.NoError(t, exe.Close())
 		return got.F32
 	}
-	check := func(name string, plan *bcnn.Plan, reference bool) {
+	check := func(name string, plan *plan.Plan, reference bool) {
 		in := randomInput(plan.Inputs[0])
 		want := run(plan, in, "generic")
 		if reference {
@@ -161,7 +163,7 @@ func TestParity(t *testing.T) {
 		}
 	}
 	for _, e := range zoo.Networks() {
-		plan, err := bcnn.Lower(t.Context(), e.Reduced(seed), bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), e.Reduced(seed), lower.Options{})
 		require.NoError(t, err)
 		check(e.Name+", reduced", plan, true)
 	}

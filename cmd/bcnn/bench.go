@@ -12,6 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/chart"
 	"github.com/bitcnn/bitcnn/internal/measure"
@@ -188,7 +190,7 @@ date. With --compare, one per pair: model or op, device, threads, batch, a and b
 			if err != nil {
 				return err
 			}
-			plan, err := bcnn.Lower(cmd.Context(), net, bcnn.LowerOptions{})
+			plan, err := lower.Network(cmd.Context(), net, lower.Options{})
 			if err != nil {
 				return err
 			}
@@ -218,7 +220,7 @@ date. With --compare, one per pair: model or op, device, threads, batch, a and b
 }
 
 // benchModel times a model on the devices and prints the results.
-func benchModel(ctx context.Context, env *environment, devices []*backend.Device, model string, plan *bcnn.Plan, flags benchFlags) error {
+func benchModel(ctx context.Context, env *environment, devices []*backend.Device, model string, plan *plan.Plan, flags benchFlags) error {
 	if flags.format == formatBenchstat {
 		_ = measure.WriteBenchstatHeader(env.out) // which keeps the error
 	}
@@ -249,7 +251,7 @@ func benchModel(ctx context.Context, env *environment, devices []*backend.Device
 }
 
 // benchOne times a model on a device.
-func benchOne(ctx context.Context, env *environment, dev *backend.Device, model string, plan *bcnn.Plan, opts measure.Options) (measure.ModelResult, error) {
+func benchOne(ctx context.Context, env *environment, dev *backend.Device, model string, plan *plan.Plan, opts measure.Options) (measure.ModelResult, error) {
 	info := dev.Info()
 	result, err := measure.Model(ctx, dev, plan, opts, env.progress(info.ID))
 	result.Model, result.ModelBytes, result.Detail = model, nameBytes(model), detail(info, opts.Options)

@@ -11,7 +11,8 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/measure"
 )
@@ -67,16 +68,16 @@ func TestMACs(t *testing.T) {
 	for _, name := range embeddedModels() {
 		net, err := loadModel(t.Context(), name)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		want, got := int64(0), int64(0)
-		for _, r := range bcnn.Summarize(net, plan) {
+		for _, r := range plan.Summarize(net, p) {
 			want += r.MACs
 		}
-		for i := range plan.Steps {
-			got += plan.MACs(i)
+		for i := range p.Steps {
+			got += p.MACs(i)
 		}
-		counted, _ := measure.Count(plan)
+		counted, _ := measure.Count(p)
 		require.Equal(t, want, counted, name)
 		require.Equal(t, want, got, name)
 	}

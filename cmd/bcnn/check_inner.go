@@ -8,6 +8,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -48,11 +50,11 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 	if len(names) == 0 {
 		return k, nil
 	}
-	plan, err := bcnn.Lower(ctx, r.net, bcnn.LowerOptions{Unfused: true})
+	lowered, err := lower.Network(ctx, r.net, lower.Options{Unfused: true})
 	if err != nil {
 		return nil, files.Name(r.model, err)
 	}
-	k.results = bcnn.Results(r.net, plan)
+	k.results = plan.Results(r.net, lowered)
 	layers := map[string]int{}
 	for _, layer := range k.results {
 		p, ok := k.ports[layer]
@@ -83,7 +85,7 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 	if err != nil {
 		return nil, err
 	}
-	k.exe, err = dev.Compile(ctx, plan, backend.Options{
+	k.exe, err = dev.Compile(ctx, lowered, backend.Options{
 		MaxBatch: min(r.opts.MaxBatch, images), Threads: r.opts.Threads, ISA: r.opts.ISA, Kernels: r.opts.Kernels, Tap: k.tap,
 	})
 	if err != nil {

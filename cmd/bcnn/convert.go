@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
@@ -199,13 +200,13 @@ func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*co
 	if err != nil {
 		return nil, nil, files.Name(in, err)
 	}
-	var rounded []bcnn.RoundedLayer
+	var rounded []lower.RoundedLayer
 	if f.firstWeights > 0 {
-		if net, rounded, err = bcnn.RoundFirst(ctx, net, f.firstWeights, bcnn.LowerOptions{}); err != nil {
+		if net, rounded, err = lower.RoundFirst(ctx, net, f.firstWeights, lower.Options{}); err != nil {
 			return nil, nil, files.Name(in, err)
 		}
 	}
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return nil, nil, files.Name(in, err)
 	}

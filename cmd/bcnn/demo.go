@@ -13,6 +13,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -55,7 +57,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 	if err != nil {
 		return err
 	}
-	digits, err := bcnn.Lower(ctx, digitsNet, bcnn.LowerOptions{})
+	digits, err := lower.Network(ctx, digitsNet, lower.Options{})
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 	if err != nil {
 		return err
 	}
-	vehicles, err := bcnn.Lower(ctx, vehiclesNet, bcnn.LowerOptions{})
+	vehicles, err := lower.Network(ctx, vehiclesNet, lower.Options{})
 	if err != nil {
 		return err
 	}
@@ -171,7 +173,7 @@ func demoDigits(ctx context.Context, env *environment, dev *backend.Device, net 
 }
 
 // runAll returns the outputs of a batch on a device.
-func runAll(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, in bcnn.Tensor) ([]float32, error) {
+func runAll(ctx context.Context, dev *backend.Device, plan *plan.Plan, in bcnn.Tensor) ([]float32, error) {
 	r, err := measure.NewRunner(ctx, dev, plan, backend.Options{MaxBatch: in.N})
 	if err != nil {
 		return nil, err

@@ -9,6 +9,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/pages"
@@ -176,7 +178,7 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 	if err != nil {
 		return nil, err
 	}
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -234,7 +236,7 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	if err != nil {
 		return nil, err
 	}
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -285,7 +287,7 @@ func describeArrays(list []arrayInfo) string {
 	return strings.Join(words, ", ")
 }
 
-func inspectPlan(net *bcnn.Network, plan *bcnn.Plan) *planInfo {
+func inspectPlan(net *bcnn.Network, plan *plan.Plan) *planInfo {
 	p := &planInfo{TensorBytes: plan.Place(1, plan.Uses()).Bytes}
 	describe := func(t int) string {
 		return plan.Tensors[t].Shape.String() + " " + plan.Tensors[t].DType.String()

@@ -19,6 +19,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // result is what a command line gave.
@@ -131,7 +132,7 @@ func (d fakeDevice) Info() driver.Info {
 	return driver.Info{ID: d.id, Name: "fake", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000}
 }
 
-func (d fakeDevice) Compile(ctx context.Context, plan *bcnn.Plan, c driver.Config) (driver.Engine, error) {
+func (d fakeDevice) Compile(ctx context.Context, plan *plan.Plan, c driver.Config) (driver.Engine, error) {
 	cpu, err := backend.Open("cpu")
 	if err != nil {
 		return nil, err

@@ -21,6 +21,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Where this variable is set, the test binary is the command, with a device
@@ -52,7 +53,7 @@ func (f fakeSlow) Info() driver.Info {
 	return driver.Info{ID: "slow:0", Name: "slow", Kind: driver.Emulated, Detail: "test", MaxBatch: 1000}
 }
 
-func (f fakeSlow) Compile(context.Context, *bcnn.Plan, driver.Config) (driver.Engine, error) {
+func (f fakeSlow) Compile(context.Context, *plan.Plan, driver.Config) (driver.Engine, error) {
 	return f, nil
 }
 

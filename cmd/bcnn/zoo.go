@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/models"
@@ -86,17 +87,17 @@ func (l *zooLine) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	p, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return err
 	}
 	l.Input = net.Inputs[0].Shape.String()
-	for _, r := range bcnn.Summarize(net, plan) {
+	for _, r := range plan.Summarize(net, p) {
 		l.Params += r.Params
 		l.Float += r.BytesFloat
 		l.Stored += r.BytesStored
 	}
-	l.MACs, l.BinaryMACs = measure.Count(plan)
+	l.MACs, l.BinaryMACs = measure.Count(p)
 	return nil
 }
 

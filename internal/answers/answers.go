@@ -16,6 +16,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/npy"
@@ -47,7 +48,7 @@ func Test(t *testing.T, archive string, decode func(ctx context.Context, model [
 }
 
 func (g graph) compare(t *testing.T, net *bcnn.Network, ports *arrays.Ports, unfused bool) {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: unfused})
+	plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: unfused})
 	require.NoError(t, err)
 	var x []bcnn.Tensor
 	images := 0

@@ -41,10 +41,10 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
-		case "internal/roots", "internal/try", "internal/values", "internal/weights", "simplify":
+		case "internal/roots", "internal/try", "internal/values", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
 			return path.Base(rest)
 		}
-		return "reader" // importers, the model file, the reference executor
+		return "reader" // importers, the model file
 	case "backend":
 		name, _, _ := strings.Cut(rest, "/")
 		switch name {
@@ -76,38 +76,42 @@ func group(pkg string) string {
 var allowed = map[string][]string{
 	"bits":                {"internal"},
 	"bcnn":                {"bits", "internal"},
+	"plan":                {"bcnn", "bits", "internal"},
+	"lower":               {"plan", "bcnn", "bits", "internal"},
+	"ref":                 {"plan", "bcnn", "bits", "internal"},
+	"placetest":           {"plan", "bcnn"}, // for tests
 	"try":                 {},
 	"roots":               {"bcnn"},
 	"weights":             {"bits", "internal"},
 	"values":              {"weights", "bcnn", "internal"},
 	"simplify":            {"values", "weights", "bcnn", "bits", "internal"},
 	"reader":              {"simplify", "values", "weights", "roots", "try", "bcnn", "bits", "internal"},
-	"backend/driver":      {"bcnn"},
-	"backend":             {"backend/driver", "bcnn", "bits", "internal"},
-	"gpu":                 {"backend/driver", "bcnn", "bits", "internal", "kernels"},
+	"backend/driver":      {"plan", "bcnn"},
+	"backend":             {"backend/driver", "lower", "plan", "bcnn", "bits", "internal"},
+	"gpu":                 {"backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},
 	"trampoline":          {},
-	"device":              {"gpu", "trampoline", "backend", "backend/driver", "bcnn", "bits", "internal", "kernels"},
+	"device":              {"gpu", "trampoline", "backend", "backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},
 	"backend/all":         {"backend", "device"},
 	"compare":             {"bcnn", "bits"},
-	"backend/parity":      {"compare", "backend", "bcnn", "bits", "reader", "internal"},
-	"backend/backendtest": {"backend/parity", "compare", "backend", "bcnn", "bits", "reader", "internal"},
+	"backend/parity":      {"compare", "backend", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},
+	"backend/backendtest": {"backend/parity", "compare", "backend", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
 	"models":              {"vehiclenet", "bcnn", "reader"},
-	"front":               {"models", "backend", "backend/all", "simplify", "bcnn", "reader", "internal"},
+	"front":               {"models", "backend", "backend/all", "simplify", "lower", "plan", "bcnn", "reader", "internal"},
 	"vision":              {"vision", "front", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
 	"arrays":              {"bcnn", "bits", "internal"},
-	"summary":             {"bcnn", "reader", "internal"},
+	"summary":             {"plan", "bcnn", "reader", "internal"},
 	"pages":               {"dataset", "vision", "bcnn", "internal"},
-	"measure":             {"backend", "bcnn", "reader", "internal"},
+	"measure":             {"backend", "lower", "plan", "bcnn", "reader", "internal"},
 	"serve":               {"serve", "front", "models", "vision", "arrays", "bcnn", "internal"},
-	"cmd":                 {"front", "models", "serve", "vision", "dataset", "pages", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "bcnn", "bits", "reader", "internal"},
-	"capi":                {"front", "vision", "arrays", "summary", "bcnn", "reader"},
+	"cmd":                 {"front", "models", "serve", "vision", "dataset", "pages", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},
+	"capi":                {"front", "vision", "arrays", "summary", "lower", "bcnn", "reader"},
 	"examples":            {"front", "vision"}, // nothing internal: they are copied
-	"bench":               {"internal", "measure", "backend", "backend/all", "bcnn", "bits", "reader"},
+	"bench":               {"internal", "measure", "backend", "backend/all", "lower", "plan", "ref", "bcnn", "bits", "reader"},
 	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
-	"answers":             {"arrays", "bcnn", "reader", "internal"}, // for tests
-	"importfuzz":          {"front", "arrays", "bcnn", "reader", "internal"},
+	"answers":             {"arrays", "lower", "bcnn", "ref", "reader", "internal"}, // for tests
+	"importfuzz":          {"front", "arrays", "lower", "bcnn", "ref", "reader", "internal"},
 	"internal":            {"internal", "bits"},
 	"kernels":             {},
 }
@@ -258,7 +262,7 @@ func TestImports(t *testing.T) {
 // What programs are made of knows nothing of tests.
 func TestNoTestingInPrograms(t *testing.T) {
 	dir := testenv.Root(t)
-	helpers := []string{"backend/backendtest", "internal/answers", "internal/testenv"}
+	helpers := []string{"backend/backendtest", "bcnn/internal/placetest", "internal/answers", "internal/testenv"}
 	walk(t, dir, func(name string) error {
 		if strings.HasSuffix(name, "_test.go") || slices.Contains(helpers, path.Dir(name)) {
 			return nil
@@ -292,7 +296,7 @@ func TestWrong(t *testing.T) {
 		{"bitcnn.go", "kernels", false},
 		{"models/models.go", ".", false},
 		{"backend/register.go", ".", false},
-		{"bcnn/lower.go", ".", false},
+		{"bcnn/lower/lower.go", ".", false},
 		{"internal/files/files.go", ".", false},
 		{"cmd/bcnn/main.go", ".", true},
 		{"vision/classifier.go", ".", true},
@@ -385,13 +389,19 @@ func TestWrong(t *testing.T) {
 		{"cmd/bcnn/parity.go", "backend/backendtest", false},
 		{"backend/backendtest/published.go", "bcnn/bincnn", true},
 		{"backend/backendtest/run.go", "backend/cpu", false},
-		{"bcnn/lower.go", "bcnn/bits", true},
-		{"bcnn/lower.go", "internal/f32", true},
-		{"bcnn/lower.go", "backend", false},
+		{"bcnn/lower/lower.go", "bcnn/bits", true},
+		{"bcnn/lower/lower.go", "bcnn/plan", true},
+		{"bcnn/plan/plan.go", "bcnn/lower", false},
+		{"bcnn/network.go", "bcnn/plan", false},
+		{"bcnn/onnx/onnx.go", "bcnn/lower", false},
+		{"backend/cpu/fuse.go", "bcnn/plan", true},
+		{"backend/cpu/fuse.go", "bcnn/lower", false}, // a backend decides nothing about arithmetic
+		{"bcnn/lower/lower.go", "internal/f32", true},
+		{"bcnn/lower/lower.go", "backend", false},
 		{"bcnn/onnx/internal/build/zero.go", "bcnn/internal/values", true},
 		{"bcnn/internal/values/ops.go", "bcnn", true},
 		{"bcnn/internal/values/ops.go", "bcnn/onnx/internal/build", false},
-		{"bcnn/lower.go", "bcnn/modelfile", false},
+		{"bcnn/lower/lower.go", "bcnn/modelfile", false},
 		{"bcnn/bits/bits.go", "bcnn", false},
 		{"bcnn/onnx/load.go", "bcnn", true},
 		{"bcnn/onnx/load.go", "bcnn/modelfile", false},

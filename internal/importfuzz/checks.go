@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -172,7 +172,7 @@ func (j *job) checkThreads(compare func(string, [][]float32)) error {
 // is and on the one without fused steps.
 func (j *job) checkReference(compare func(string, [][]float32)) error {
 	for _, unfused := range []bool{false, true} {
-		plan, err := bcnn.Lower(j.ctx, j.net, bcnn.LowerOptions{Unfused: unfused})
+		plan, err := lower.Network(j.ctx, j.net, lower.Options{Unfused: unfused})
 		if err != nil {
 			return err
 		}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Seed makes random images and weights the same everywhere.
@@ -145,7 +146,7 @@ func isaOf(info backend.Info, opts backend.Options) string {
 
 // Count returns the multiply-accumulates of a plan for one image, and how many of
 // them are over ±1 inputs and weights.
-func Count(plan *bcnn.Plan) (macs, binary int64) {
+func Count(plan *plan.Plan) (macs, binary int64) {
 	for i, s := range plan.Steps {
 		n := plan.MACs(i)
 		macs += n
@@ -157,7 +158,7 @@ func Count(plan *bcnn.Plan) (macs, binary int64) {
 }
 
 // isBinary reports whether a step sums products of ±1 values.
-func isBinary(plan *bcnn.Plan, s bcnn.Step) bool {
-	conv, ok := s.Op.(*bcnn.ConvStep)
-	return ok && conv.Bits != nil && plan.Tensors[s.In[0]].DType == bcnn.Bits
+func isBinary(p *plan.Plan, s plan.Step) bool {
+	conv, ok := s.Op.(*plan.Conv)
+	return ok && conv.Bits != nil && p.Tensors[s.In[0]].DType == bcnn.Bits
 }

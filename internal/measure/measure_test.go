@@ -9,15 +9,17 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // A batch that no memory holds is an error before anything is allocated.
 func TestBatchNeedsMemory(t *testing.T) {
-	plan := func(in bcnn.Shape) *bcnn.Plan {
-		return &bcnn.Plan{
+	plan := func(in bcnn.Shape) *plan.Plan {
+		return &plan.Plan{
 			Inputs:  []bcnn.Input{{DType: bcnn.Float32, Shape: in}},
-			Tensors: []bcnn.PlanTensor{{DType: bcnn.Float32, Shape: in}, {DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 1}}}, Outputs: []int{1},
+			Tensors: []plan.Tensor{{DType: bcnn.Float32, Shape: in}, {DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 1}}}, Outputs: []int{1},
 		}
 	}
 	require.NoError(t, checkMemory(plan(bcnn.Shape{H: 1, W: 1, C: 1}), 1<<16))
@@ -102,7 +104,7 @@ func TestBound(t *testing.T) {
 func TestWorkOf(t *testing.T) {
 	net, err := zoo.New("binarynet", Seed)
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	require.Zero(t, workOf(plan, 0, 1)) // reads bytes
 	// 32×32×128 bits in, 16×16×128 bits out, 3×3 kernels.

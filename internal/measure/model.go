@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // modelSamples is the number of samples of one measurement of a plan.
@@ -68,7 +68,7 @@ type StepTime struct {
 
 // Model times a plan on random images, opts.MaxBatch at a time: whole runs, then
 // each step in runs of its own. The progress is that of the whole runs.
-func Model(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Options, progress func(done, total int)) (ModelResult, error) {
+func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Options, progress func(done, total int)) (ModelResult, error) {
 	info := dev.Info()
 	result := ModelResult{
 		Device: info.ID, Threads: opts.Threads, Batch: opts.MaxBatch, Runs: opts.Runs,
@@ -115,7 +115,7 @@ func Model(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Optio
 
 // timeKernels returns the times that the steps of runs with fresh images took on the
 // device.
-func timeKernels(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Options) (times, error) {
+func timeKernels(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Options) (times, error) {
 	var took times
 	opts.Timed = func(step int, _ string, d time.Duration) {
 		if step == 0 {
@@ -135,7 +135,7 @@ func timeKernels(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts
 
 // timeSteps returns the times of every step over a number of runs. Steps are
 // synchronised for that, so the sum may exceed the time of a whole run.
-func timeSteps(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts Options) ([]StepTime, error) {
+func timeSteps(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Options) ([]StepTime, error) {
 	took := make([]times, len(plan.Steps))
 	opts.Timed = func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) }
 	r, err := NewRunner(ctx, dev, plan, opts.Options)

@@ -11,6 +11,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // clockDevice says that step i of its n-th run takes n·(i+1) microseconds, and remembers
@@ -24,7 +26,7 @@ type clockDevice struct {
 
 func (d clockDevice) Info() driver.Info { return driver.Info{ID: d.id, MaxBatch: 1} }
 
-func (d clockDevice) Compile(_ context.Context, plan *bcnn.Plan, _ driver.Config) (driver.Engine, error) {
+func (d clockDevice) Compile(_ context.Context, plan *plan.Plan, _ driver.Config) (driver.Engine, error) {
 	return clockEngine{clockDevice: d, steps: len(plan.Steps)}, nil
 }
 
@@ -52,7 +54,7 @@ func (e clockEngine) RunSteps(_ context.Context, _, in []bcnn.Tensor, after func
 // TestPaperLeavesTransfersOut: the paper's figure is the time of the kernels, of new
 // images in every run.
 func TestPaperLeavesTransfersOut(t *testing.T) {
-	plan, err := bcnn.Lower(t.Context(), backendtest.VehicleNet(3, 8), bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 8), lower.Options{})
 	require.NoError(t, err)
 	require.Len(t, plan.Steps, 5)
 	d := clockDevice{id: "gpu:0", runs: new(int), images: make(map[byte]bool)}

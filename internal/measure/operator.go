@@ -7,7 +7,8 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/clock"
 )
@@ -67,11 +68,11 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 		Origin: Origin{Processor: info.Name}, Operator: o, Threadless: info.MaxThreads == 0,
 	}
 	net := o.Network(Seed)
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	p, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return result, err
 	}
-	timed := slices.IndexFunc(plan.Steps, func(s bcnn.Step) bool {
+	timed := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
 		return slices.ContainsFunc(s.Layers, func(l int) bool { return net.Layers[l].Name == zoo.OperatorLayer })
 	})
 	var took times
@@ -81,7 +82,7 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 			took = append(took, d)
 		}
 	}
-	r, err := NewRunner(ctx, dev, plan, timedOpts)
+	r, err := NewRunner(ctx, dev, p, timedOpts)
 	if err != nil {
 		return result, err
 	}
@@ -89,7 +90,7 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 	r.fill(NewRand(Seed))
 	took = took[:0] // the first run is for warming up
 
-	work := workOf(plan, timed, opts.MaxBatch)
+	work := workOf(p, timed, opts.MaxBatch)
 	for round := range operatorRounds {
 		if err := roof.update(); err != nil {
 			return result, err

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // What bounds the speed of a step.
@@ -55,27 +56,27 @@ type work struct {
 
 // workOf returns the work of step i on ±1 values; none for any other step, with
 // which the rates of a roofline do not compare.
-func workOf(plan *bcnn.Plan, i, batch int) work {
-	s := plan.Steps[i]
+func workOf(p *plan.Plan, i, batch int) work {
+	s := p.Steps[i]
 	for _, t := range s.In {
-		if plan.Tensors[t].DType != bcnn.Bits {
+		if p.Tensors[t].DType != bcnn.Bits {
 			return work{}
 		}
 	}
 	var w work
 	switch op := s.Op.(type) {
-	case *bcnn.ConvStep:
-		if !isBinary(plan, s) {
+	case *plan.Conv:
+		if !isBinary(p, s) {
 			return work{}
 		}
-		weights := op.Out * op.KH * op.KW * (plan.Tensors[s.In[0]].Shape.C / op.Groups)
-		w = work{macs: plan.MACs(i) * int64(batch), bytes: (int64(weights) + 7) / 8}
-	case *bcnn.MaxPoolStep:
+		weights := op.Out * op.KH * op.KW * (p.Tensors[s.In[0]].Shape.C / op.Groups)
+		w = work{macs: p.MACs(i) * int64(batch), bytes: (int64(weights) + 7) / 8}
+	case *plan.MaxPool:
 	default:
 		return work{}
 	}
 	for _, t := range append([]int{s.Out}, s.In...) {
-		tensor := plan.Tensors[t]
+		tensor := p.Tensors[t]
 		size := tensor.Shape.Bytes(tensor.DType)
 		if tensor.DType == bcnn.Bits {
 			size = (int64(tensor.Shape.Values()) + 7) / 8
@@ -103,7 +104,7 @@ func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
 // compare sets the fraction and the bound of steps on ±1 values. It returns the
 // floor of the whole: the least times of those steps and the shortest of the
 // others, in microseconds; 0 where the roofline is unknown.
-func (r *Roofline) compare(ctx context.Context, steps []StepTime, plan *bcnn.Plan, batch int) (floor float64, err error) {
+func (r *Roofline) compare(ctx context.Context, steps []StepTime, plan *plan.Plan, batch int) (floor float64, err error) {
 	if r.unknown {
 		return 0, nil
 	}

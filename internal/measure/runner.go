@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
@@ -23,7 +24,7 @@ type Runner struct {
 // NewRunner compiles a plan for batches of up to opts.MaxBatch images and runs
 // it once, so that one-time costs of the device are not taken for the time of
 // the first image. What does not fit into the memory that is free is an error.
-func NewRunner(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts backend.Options) (*Runner, error) {
+func NewRunner(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts backend.Options) (*Runner, error) {
 	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
 		return nil, err
@@ -50,7 +51,7 @@ func NewRunner(ctx context.Context, dev *backend.Device, plan *bcnn.Plan, opts b
 
 // checkMemory refuses a batch of images that does not fit into the memory that is
 // free. The device has been asked before, but it holds neither images nor results.
-func checkMemory(plan *bcnn.Plan, n int) error {
+func checkMemory(plan *plan.Plan, n int) error {
 	var need int64
 	for _, t := range plan.InputTensors() {
 		need += t.Bytes(n)

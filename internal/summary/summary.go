@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Report is about the layers of a network and its plan.
@@ -53,10 +54,10 @@ type Steps struct {
 }
 
 // New reports on a network and the plan that it has been lowered to.
-func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
+func New(net *bcnn.Network, p *plan.Plan) *Report {
 	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}}
 	binary, bytes := false, false
-	for _, l := range bcnn.Summarize(net, plan) {
+	for _, l := range plan.Summarize(net, p) {
 		products := 0
 		if l.Binary && l.Planes > 1 {
 			products = l.Planes
@@ -80,8 +81,8 @@ func New(net *bcnn.Network, plan *bcnn.Plan) *Report {
 		}
 	}
 	r.Compression = ratio(r.Float, r.Stored)
-	for _, s := range plan.Steps {
-		if _, ok := s.Op.(*bcnn.ConvStep); ok || s.Kind() == "flatten" || plan.Tensors[s.Out].DType != bcnn.Float32 {
+	for _, s := range p.Steps {
+		if _, ok := s.Op.(*plan.Conv); ok || s.Kind() == "flatten" || p.Tensors[s.Out].DType != bcnn.Float32 {
 			continue
 		}
 		i := slices.IndexFunc(r.FloatSteps, func(k Steps) bool { return k.Kind == s.Kind() })

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 // build returns a network with a float and a binary layer of the given outputs behind
@@ -25,7 +26,7 @@ func build(t *testing.T, float, binary int) *Report {
 		}
 		n.Append("binary", bcnn.Dense{Out: binary, Weights: bcnn.Weights{Bits: make([]uint64, binary*((in+63)/64))}})
 	}
-	plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
 	return New(n, plan)
 }
@@ -60,7 +61,7 @@ func TestBytes(t *testing.T) {
 		n := &bcnn.Network{Name: "bytes", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 8}, DType: bcnn.Uint8}}}
 		n.Append("8-bit", bcnn.Dense{Out: outputs, Weights: bcnn.Weights{Int8: slices.Repeat([]int8{100}, 8*outputs)}})
 		n.Append("float", bcnn.Dense{Out: 16 / outputs, Weights: bcnn.Weights{F32: make([]float32, 16)}})
-		plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), n, lower.Options{})
 		require.NoError(t, err)
 		r := New(n, plan)
 		require.Equal(t, warning, r.Warning)

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Contest finds the fastest of some candidates, of those that write the same. If not all do,
@@ -80,7 +81,7 @@ func Why(why string, wrong []string) string {
 
 // Trial is what the candidates of a step are compared on: random inputs, and an output.
 type Trial struct {
-	Step   bcnn.Step
+	Step   plan.Step
 	Images int
 	Inputs []bcnn.Tensor // of Step.In
 	Output bcnn.Tensor
@@ -91,7 +92,7 @@ type Trial struct {
 const comparedBytes = 16 << 20
 
 // NewTrial is that of a step, of no more images than a batch.
-func NewTrial(plan *bcnn.Plan, step, batch int) *Trial {
+func NewTrial(plan *plan.Plan, step, batch int) *Trial {
 	t := &Trial{Step: plan.Steps[step]}
 	each := plan.Tensors[t.Step.Out].Bytes(1)
 	for _, i := range t.Step.In {
@@ -122,7 +123,7 @@ func Hash(output []byte) uint64 { return maphash.Bytes(seed, output) }
 // Random returns n images of a tensor of a plan with random values of those that it may have:
 // any bytes and bits of channels that there are, numbers around 0, of levels the lowest two,
 // and of sums without their factor integers.
-func Random(of bcnn.PlanTensor, n int, r *rand.Rand) bcnn.Tensor {
+func Random(of plan.Tensor, n int, r *rand.Rand) bcnn.Tensor {
 	t := bcnn.NewTensor(of.DType, n, of.Shape)
 	for i := range t.U8 {
 		t.U8[i] = uint8(r.Uint32())

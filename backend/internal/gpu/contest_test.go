@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // What wins is the fastest of those that write what most do.
@@ -67,7 +68,7 @@ func TestContest(t *testing.T) {
 func TestRandom(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for _, channels := range []int{1, 63, 64, 65, 100, 128} {
-		x := Random(bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 3, W: 5, C: channels}}, 2, r)
+		x := Random(plan.Tensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 3, W: 5, C: channels}}, 2, r)
 		words, ones := bits.Words(channels), 0
 		for i, w := range x.Words {
 			for b := range 64 {
@@ -80,13 +81,13 @@ func TestRandom(t *testing.T) {
 		require.InDelta(t, 15*channels, ones, 4*float64(channels)+10)
 	}
 	shape := bcnn.Shape{H: 8, W: 8, C: 3}
-	x := Random(bcnn.PlanTensor{DType: bcnn.Uint8, Shape: shape}, 2, r)
+	x := Random(plan.Tensor{DType: bcnn.Uint8, Shape: shape}, 2, r)
 	require.NotEqual(t, x.U8[:192], x.U8[192:])
 	require.Greater(t, slices.Max(x.U8), uint8(200))
-	require.Equal(t, uint8(1), slices.Max(Random(bcnn.PlanTensor{DType: bcnn.Uint8, Shape: shape, Coded: true}, 2, r).U8))
-	x = Random(bcnn.PlanTensor{DType: bcnn.Float32, Shape: shape}, 2, r)
+	require.Equal(t, uint8(1), slices.Max(Random(plan.Tensor{DType: bcnn.Uint8, Shape: shape, Coded: true}, 2, r).U8))
+	x = Random(plan.Tensor{DType: bcnn.Float32, Shape: shape}, 2, r)
 	require.NotEqual(t, x.F32[:192], x.F32[192:])
-	x = Random(bcnn.PlanTensor{DType: bcnn.Float32, Shape: shape, Coded: true}, 2, r)
+	x = Random(plan.Tensor{DType: bcnn.Float32, Shape: shape, Coded: true}, 2, r)
 	for _, v := range x.F32 {
 		require.Equal(t, float32(int(v)), v)
 	}

@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -17,12 +18,12 @@ type Conv struct {
 	// MixedLanes says that the lanes of a block belong to different groups, or that groups
 	// of bits do not fill words.
 	MixedLanes bool
-	op         *bcnn.ConvStep
+	op         *plan.Conv
 }
 
 // Conv starts the geometry of a convolution or dense layer. Border corrections are not
 // part of it yet.
-func (s Step) Conv(op *bcnn.ConvStep, lanes int) Conv {
+func (s Step) Conv(op *plan.Conv, lanes int) Conv {
 	c := Conv{G: s.geometry(), op: op, Sizes: Sizes{
 		Taps: op.KH * op.KW, In: s.In.Shape.C / op.Groups, Out: op.Out, PerGroup: op.Out / op.Groups, Lanes: lanes,
 	}}
@@ -78,7 +79,7 @@ func (c *Conv) ByteBias(sums []int32) []int32 {
 func (c *Conv) Stride() int { return int(c.G.Blocks) * c.Lanes }
 
 // HasPlanes reports whether input or output have bit planes, and so other kernels.
-func HasPlanes(op *bcnn.ConvStep) bool { return op.InPlanes > 1 || op.OutPlanes > 1 }
+func HasPlanes(op *plan.Conv) bool { return op.InPlanes > 1 || op.OutPlanes > 1 }
 
 // ThresholdsI32 are the thresholds of integer sums of n outputs, [threshold][output]; those that there are
 // not are never reached. nil where the output is floats.

@@ -10,6 +10,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -27,7 +29,7 @@ type plainConv struct {
 	rows, cols, correction []int32
 }
 
-func newPlainConv(s Step, op *bcnn.ConvStep, lanes int, in *bcnn.Tensor) *plainConv {
+func newPlainConv(s Step, op *plan.Conv, lanes int, in *bcnn.Tensor) *plainConv {
 	p := &plainConv{Conv: s.Conv(op, lanes), in: in}
 	switch {
 	case s.In.DType == bcnn.Float32:
@@ -158,16 +160,16 @@ func (p *plainConv) run(n int) (words []uint32, values []float32) {
 
 // activated is what kernels make of a value of channel c at the end.
 func activated(g Geometry, v float32, slope []float32, c int) float32 {
-	switch bcnn.ActivationKind(g.Activation) {
-	case bcnn.ActivationReLU:
+	switch plan.ActivationKind(g.Activation) {
+	case plan.ActivationReLU:
 		if !(v > 0) {
 			v = 0
 		}
-	case bcnn.ActivationPReLU:
+	case plan.ActivationPReLU:
 		if v < 0 {
 			v *= slope[c]
 		}
-	case bcnn.ActivationClip:
+	case plan.ActivationClip:
 		if !(v > slope[0]) {
 			v = slope[0]
 		}
@@ -180,12 +182,12 @@ func activated(g Geometry, v float32, slope []float32, c int) float32 {
 
 // eachStep calls f for every step of the cases of the table, with its inputs and what
 // the reference made of them.
-func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor)) {
+func eachStep(t *testing.T, f func(name string, s Step, op plan.Op, in []*bcnn.Tensor, out *bcnn.Tensor)) {
 	for i, c := range parity.Cases() {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}
-		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 		require.NoError(t, err)
 		tensors := make([]bcnn.Tensor, len(plan.Tensors))
 		in := c.Inputs(plan, c.Batch)
@@ -208,8 +210,8 @@ func eachStep(t *testing.T, f func(name string, s Step, op bcnn.StepOp, in []*bc
 // given alone, and compares with the reference.
 func TestConv(t *testing.T) {
 	seen := make(map[string]int)
-	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
-		conv, ok := op.(*bcnn.ConvStep)
+	eachStep(t, func(name string, s Step, op plan.Op, in []*bcnn.Tensor, out *bcnn.Tensor) {
+		conv, ok := op.(*plan.Conv)
 		if !ok {
 			return
 		}
@@ -243,10 +245,10 @@ func TestConv(t *testing.T) {
 
 // TestConvConstants: outputs that there are not are never reached.
 func TestConvConstants(t *testing.T) {
-	s := Step{In: bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 4, W: 4, C: 40}}, Out: bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 4, W: 4, C: 3}}}
-	op := &bcnn.ConvStep{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, Out: 3, Groups: 1,
-		Threshold: &bcnn.Threshold{I32: []int32{5, -6, 7}, F32: []float32{1, 2, 3}, Flip: []uint64{6}},
-		Border:    &bcnn.Border{Row: []int{0, 1, 1, 0}, Col: []int{0, 0, 0, 0}, Rows: 2, Cols: 1, Correction: []int32{0, 0, 0, 1, 2, 3}}}
+	s := Step{In: plan.Tensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 4, W: 4, C: 40}}, Out: plan.Tensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 4, W: 4, C: 3}}}
+	op := &plan.Conv{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}, Out: 3, Groups: 1,
+		Threshold: &plan.Threshold{I32: []int32{5, -6, 7}, F32: []float32{1, 2, 3}, Flip: []uint64{6}},
+		Border:    &plan.Border{Row: []int{0, 1, 1, 0}, Col: []int{0, 0, 0, 0}, Rows: 2, Cols: 1, Correction: []int32{0, 0, 0, 1, 2, 3}}}
 	c := s.Conv(op, 32)
 	require.Equal(t, 64, c.Stride()) // two words, of which the second is padding
 	require.Zero(t, c.G.Border)
@@ -269,21 +271,21 @@ func TestConvConstants(t *testing.T) {
 }
 
 func TestCheckSize(t *testing.T) {
-	shape := func(h, w, c int) bcnn.PlanTensor { return bcnn.PlanTensor{Shape: bcnn.Shape{H: h, W: w, C: c}} }
-	conv := func(out, k int) bcnn.Step {
-		return bcnn.Step{Op: &bcnn.ConvStep{Window: bcnn.Window{KH: k, KW: k}, Out: out, Groups: 1}}
+	shape := func(h, w, c int) plan.Tensor { return plan.Tensor{Shape: bcnn.Shape{H: h, W: w, C: c}} }
+	conv := func(out, k int) plan.Step {
+		return plan.Step{Op: &plan.Conv{Window: bcnn.Window{KH: k, KW: k}, Out: out, Groups: 1}}
 	}
 	border, pool, dense := conv(64, 3), conv(64, 3), conv(40000000, 1)
-	dense.Op.(*bcnn.ConvStep).Dense = true
-	border.Op.(*bcnn.ConvStep).Border = &bcnn.Border{Rows: 5000, Cols: 5000}
-	pool.Op.(*bcnn.ConvStep).Pool = &bcnn.Window{KH: 100, KW: 100}
+	dense.Op.(*plan.Conv).Dense = true
+	border.Op.(*plan.Conv).Border = &plan.Border{Rows: 5000, Cols: 5000}
+	pool.Op.(*plan.Conv).Pool = &bcnn.Window{KH: 100, KW: 100}
 	for name, c := range map[string]struct {
-		step    bcnn.Step
-		in, out bcnn.PlanTensor
+		step    plan.Step
+		in, out plan.Tensor
 		fits    bool
 	}{
 		"usual":       {conv(512, 3), shape(224, 224, 512), shape(224, 224, 512), true},
-		"many pixels": {bcnn.Step{Op: &bcnn.SignStep{}}, shape(1<<13, 1<<13, 1), shape(1<<13, 1<<13, 1), false},
+		"many pixels": {plan.Step{Op: &plan.Sign{}}, shape(1<<13, 1<<13, 1), shape(1<<13, 1<<13, 1), false},
 		"weights":     {conv(1<<16, 15), shape(9, 9, 1024), shape(1, 1, 1<<16), false},
 		"classes":     {border, shape(9, 9, 64), shape(9, 9, 64), false},
 		"pooling":     {pool, shape(5000, 5000, 64), shape(50, 50, 64), false},

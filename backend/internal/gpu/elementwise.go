@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/f32"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
@@ -32,15 +33,15 @@ type Elementwise struct {
 }
 
 // Elementwise returns the kernels of a step that is no convolution.
-func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
+func (s Step) Elementwise(op plan.Op) ([]Elementwise, error) {
 	e := Elementwise{Kernel: Kernel{File: "elementwise", G: s.geometry()}, Items: s.Out.Shape.Values()}
 	if s.Out.DType == bcnn.Bits {
 		e.Items = s.Out.Shape.Pixels() * words32(s.Out.Shape.C)
 	}
 	switch op := op.(type) {
-	case *bcnn.BinarizeStep:
+	case *plan.Binarize:
 		return s.binarize(op, e), nil
-	case *bcnn.MaxPoolStep:
+	case *plan.MaxPool:
 		e.G.setWindow(op.Window)
 		e.Name, e.Args = "max_pool_float", []any{s.X, s.Y}
 		switch s.In.DType {
@@ -56,14 +57,14 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 				e.Items /= op.Planes
 			}
 		}
-	case *bcnn.AvgPoolStep:
+	case *plan.AvgPool:
 		e.G.setWindow(op.Window)
 		e.Name, e.Args = s.named("avg_pool"), []any{s.X, s.Y, s.divisors(op)}
-	case *bcnn.AffineStep:
+	case *plan.Affine:
 		e.G.Scaled, e.G.Activation = flag(op.Scale != nil), int32(op.Activation.Kind)
 		e.Name, e.Args = "affine", []any{s.X, s.Y, op.Scale, op.Shift, Slope(op.Activation)}
-	case *bcnn.TableStep:
-		e.G.OtherC = int32(len(op.Values) / bcnn.TableSize)
+	case *plan.Table:
+		e.G.OtherC = int32(len(op.Values) / plan.TableSize)
 		e.Name, e.Args = "table_float", []any{s.X, s.Y, op.Values}
 		switch s.Out.DType {
 		case bcnn.Uint8:
@@ -74,12 +75,12 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 			e.G.setPlanes(1, op.Planes)
 			e.Items /= int(e.G.OutPlanes)
 		}
-	case *bcnn.SignStep:
+	case *plan.Sign:
 		e.G.Flip = flag(op.Threshold.Flip != nil)
 		e.G.setPlanes(1, op.Planes)
 		e.Items /= int(e.G.OutPlanes)
 		e.Name, e.Args = "sign_bits", []any{s.X, s.Y, op.Threshold.F32, Rows(op.Threshold.Flip)}
-	case *bcnn.QuantizeStep:
+	case *plan.Quantize:
 		e.G.First, e.G.End = int32(op.Low), int32(op.Low+op.Levels-1)
 		e.G.OtherC = int32(len(op.Thresholds) / (op.Levels - 1))
 		e.Name, e.Args = "quantize", []any{s.X, s.Y, op.Thresholds}
@@ -87,36 +88,36 @@ func (s Step) Elementwise(op bcnn.StepOp) ([]Elementwise, error) {
 			e.Name = "quantize_bytes"
 			e.vectors(e.Items)
 		}
-	case *bcnn.AddStep:
+	case *plan.Add:
 		e.G.Activation = int32(op.Activation.Kind)
 		e.Name, e.Args = "add", []any{s.X, s.More[0].At, s.Y, Slope(op.Activation)}
-	case *bcnn.PairStep:
+	case *plan.Pair:
 		other := s.More[0]
 		e.G.OtherPixels, e.G.OtherC = int32(other.Shape.Pixels()), int32(other.Shape.C)
 		e.G.Scheme = int32(op.Kind)
 		e.Name, e.Args = "pair", []any{s.X, other.At, s.Y}
-	case *bcnn.ConcatStep:
+	case *plan.Concat:
 		return s.concat(e), nil
-	case *bcnn.ChannelsStep:
+	case *plan.Channels:
 		return []Elementwise{s.gather(e, Operand{s.In, s.X}, 0, op.Index)}, nil
-	case *bcnn.PixelsStep:
+	case *plan.Pixels:
 		e.G.Kh, e.G.Kw = int32(op.BlockH), int32(op.BlockW)
 		e.Name, e.Args = s.named("pixels"), []any{s.X, s.Y, slices.Concat(op.Rows, op.Cols, []int32{int32(math.Float32bits(op.Fill))})}
-	case *bcnn.ResampleStep:
+	case *plan.Resample:
 		e.G.Kh, e.G.Kw = int32(op.Rows.N), int32(op.Cols.N)
 		e.Name, e.Args = "resample", []any{s.X, s.Y, slices.Concat(op.Rows.Index, op.Cols.Index), slices.Concat(op.Rows.Weight, op.Cols.Weight)}
-	case *bcnn.TopKStep:
+	case *plan.TopK:
 		e.G.Flip = flag(op.Values)
 		e.Name, e.Args, e.Items = "top_k", []any{s.X, s.Y}, s.Out.Shape.Pixels()
-	case *bcnn.MatMulStep:
+	case *plan.MatMul:
 		e.File, e.Name, e.Args = "matmul", s.named("matmul"), []any{s.X, s.More[0].At, s.Y}
 		e.Items = num.Product(s.Out.Shape.H, num.CeilDiv(s.Out.Shape.W, MatMulPart), s.Out.Shape.C)
-	case *bcnn.TransposeStep:
+	case *plan.Transpose:
 		e.File, e.Name, e.Args = "matmul", s.named("transpose"), []any{s.X, s.Y}
-	case *bcnn.FlattenStep:
+	case *plan.Flatten:
 		e.Name, e.Args = s.named("flatten"), []any{s.X, s.Y}
 	default:
-		return nil, bcnn.Unsupported(fmt.Sprintf("operation %T", op))
+		return nil, plan.Unsupported(fmt.Sprintf("operation %T", op))
 	}
 	return []Elementwise{e}, nil
 }
@@ -141,11 +142,11 @@ func (e *Elementwise) vectors(n int) {
 // Slope are the values that kernels take for an activation: the slopes of a PReLU, one
 // per channel; the smallest and the largest value of a clip; the table of a function; nil for
 // the others.
-func Slope(a bcnn.Activation) []float32 {
+func Slope(a plan.Activation) []float32 {
 	switch a.Kind {
-	case bcnn.ActivationClip:
+	case plan.ActivationClip:
 		return []float32{a.Min, a.Max}
-	case bcnn.ActivationFunction:
+	case plan.ActivationFunction:
 		return f32.Named(string(a.Function)).Table()
 	}
 	return a.Slope
@@ -153,7 +154,7 @@ func Slope(a bcnn.Activation) []float32 {
 
 // divisors are the number of taps of the mean of every pixel of the output, and its
 // reciprocal.
-func (s Step) divisors(op *bcnn.AvgPoolStep) []float32 {
+func (s Step) divisors(op *plan.AvgPool) []float32 {
 	taps := func(at, stride, pad, window, size int) int {
 		first := at*stride - pad
 		if op.CountPadding {
@@ -210,7 +211,7 @@ func SchemeNumber(s bcnn.Scheme) int32 {
 	return map[bcnn.Scheme]int32{bcnn.SchemeThreshold: 0, bcnn.SchemeGrey: 1, bcnn.SchemeLBP: 2, bcnn.SchemeMinMax: 3}[s]
 }
 
-func (s Step) binarize(op *bcnn.BinarizeStep, e Elementwise) []Elementwise {
+func (s Step) binarize(op *plan.Binarize, e Elementwise) []Elementwise {
 	e.File, e.Name = "binarize", "binarize"
 	e.G.Scheme, e.G.Parts = SchemeNumber(op.Scheme), RangeParts
 	var thresholds []int32

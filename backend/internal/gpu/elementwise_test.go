@@ -7,13 +7,14 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // TestElementwise lists the kernels of every kind of step that is no convolution.
 func TestElementwise(t *testing.T) {
 	shape := bcnn.Shape{H: 3, W: 5, C: 40}
-	of := func(d bcnn.DType) bcnn.PlanTensor { return bcnn.PlanTensor{DType: d, Shape: shape} }
+	of := func(d bcnn.DType) plan.Tensor { return plan.Tensor{DType: d, Shape: shape} }
 	const values, words = 3 * 5 * 40, 3 * 5 * 2
 	base := kernels.Geometry{InH: 3, InW: 5, InC: 40, InWords: 2, OutH: 3, OutW: 5, OutC: 40, OutWords: 2, InPlanes: 1, OutPlanes: 1}
 	scale, shift := make([]float32, 40), make([]float32, 40)
@@ -29,7 +30,7 @@ func TestElementwise(t *testing.T) {
 	type change = func(g *kernels.Geometry)
 	none := func(*kernels.Geometry) {}
 	for name, c := range map[string]struct {
-		op      bcnn.StepOp
+		op      plan.Op
 		in, out bcnn.DType
 		file    string
 		kernel  string
@@ -37,47 +38,47 @@ func TestElementwise(t *testing.T) {
 		args    []any
 		g       change
 	}{
-		"max pool of bits": {&bcnn.MaxPoolStep{Window: window, Flip: flip}, bcnn.Bits, bcnn.Bits,
+		"max pool of bits": {&plan.MaxPool{Window: window, Flip: flip}, bcnn.Bits, bcnn.Bits,
 			"elementwise", "max_pool_bits", words, []any{x, y, mask}, func(g *kernels.Geometry) { windowed(g); g.Flip = 1 }},
-		"max pool of floats": {&bcnn.MaxPoolStep{Window: window}, bcnn.Float32, bcnn.Float32,
+		"max pool of floats": {&plan.MaxPool{Window: window}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "max_pool_float", values, []any{x, y}, windowed},
-		"affine": {&bcnn.AffineStep{Scale: scale, Shift: shift, Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Bits, bcnn.Float32,
+		"affine": {&plan.Affine{Scale: scale, Shift: shift, Activation: plan.Activation{Kind: plan.ActivationReLU}}, bcnn.Bits, bcnn.Float32,
 			"elementwise", "affine", values, []any{x, y, scale, shift, []float32(nil)}, func(g *kernels.Geometry) { g.Scaled, g.Activation = 1, 1 }},
-		"conversion": {&bcnn.AffineStep{}, bcnn.Uint8, bcnn.Float32,
+		"conversion": {&plan.Affine{}, bcnn.Uint8, bcnn.Float32,
 			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil), []float32(nil)}, none},
-		"sign": {&bcnn.SignStep{Threshold: bcnn.Threshold{F32: f32, Flip: flip}}, bcnn.Float32, bcnn.Bits,
+		"sign": {&plan.Sign{Threshold: plan.Threshold{F32: f32, Flip: flip}}, bcnn.Float32, bcnn.Bits,
 			"elementwise", "sign_bits", words, []any{x, y, f32, mask}, func(g *kernels.Geometry) { g.Flip = 1 }},
-		"quantize": {&bcnn.QuantizeStep{Low: -2, Levels: 2, Thresholds: f32}, bcnn.Float32, bcnn.Float32,
+		"quantize": {&plan.Quantize{Low: -2, Levels: 2, Thresholds: f32}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "quantize", values, []any{x, y, f32}, func(g *kernels.Geometry) { g.First, g.End, g.OtherC = -2, -1, int32(len(f32)) }},
-		"quantize to bytes": {&bcnn.QuantizeStep{Low: -2, Levels: 2, Thresholds: f32}, bcnn.Float32, bcnn.Uint8,
+		"quantize to bytes": {&plan.Quantize{Low: -2, Levels: 2, Thresholds: f32}, bcnn.Float32, bcnn.Uint8,
 			"elementwise", "quantize_bytes", values / 4, []any{x, y, f32}, func(g *kernels.Geometry) { g.First, g.End, g.OtherC, g.Vector = -2, -1, int32(len(f32)), 4 }},
-		"max pool of bytes": {&bcnn.MaxPoolStep{Window: window}, bcnn.Uint8, bcnn.Uint8,
+		"max pool of bytes": {&plan.MaxPool{Window: window}, bcnn.Uint8, bcnn.Uint8,
 			"elementwise", "max_pool_bytes", values / 4, []any{x, y}, func(g *kernels.Geometry) { windowed(g); g.Vector = 4 }},
-		"add": {&bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}}, bcnn.Float32, bcnn.Float32,
+		"add": {&plan.Add{Activation: plan.Activation{Kind: plan.ActivationReLU}}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "add", values, []any{x, other, y, []float32(nil)}, func(g *kernels.Geometry) { g.Activation = 1 }},
-		"add and PReLU": {&bcnn.AddStep{Activation: bcnn.Activation{Kind: bcnn.ActivationPReLU, Slope: slope}}, bcnn.Float32, bcnn.Float32,
+		"add and PReLU": {&plan.Add{Activation: plan.Activation{Kind: plan.ActivationPReLU, Slope: slope}}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "add", values, []any{x, other, y, slope}, func(g *kernels.Geometry) { g.Activation = 2 }},
-		"clip": {&bcnn.AffineStep{Activation: bcnn.Activation{Kind: bcnn.ActivationClip, Min: -1, Max: 6}}, bcnn.Float32, bcnn.Float32,
+		"clip": {&plan.Affine{Activation: plan.Activation{Kind: plan.ActivationClip, Min: -1, Max: 6}}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "affine", values, []any{x, y, []float32(nil), []float32(nil), []float32{-1, 6}}, func(g *kernels.Geometry) { g.Activation = 3 }},
-		"product": {&bcnn.PairStep{}, bcnn.Float32, bcnn.Float32,
+		"product": {&plan.Pair{}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "pair", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC = 15, 40 }},
-		"maximum": {&bcnn.PairStep{Kind: bcnn.PairMax}, bcnn.Float32, bcnn.Float32,
+		"maximum": {&plan.Pair{Kind: plan.PairMax}, bcnn.Float32, bcnn.Float32,
 			"elementwise", "pair", values, []any{x, other, y}, func(g *kernels.Geometry) { g.OtherPixels, g.OtherC, g.Scheme = 15, 40, 2 }},
-		"table": {&bcnn.TableStep{Values: table}, bcnn.Uint8, bcnn.Float32,
+		"table": {&plan.Table{Values: table}, bcnn.Uint8, bcnn.Float32,
 			"elementwise", "table_float", values, []any{x, y, table}, func(g *kernels.Geometry) { g.OtherC = 1 }},
-		"table of bytes": {&bcnn.TableStep{Values: table}, bcnn.Uint8, bcnn.Uint8,
+		"table of bytes": {&plan.Table{Values: table}, bcnn.Uint8, bcnn.Uint8,
 			"elementwise", "table_bytes", values / 4, []any{x, y, table}, func(g *kernels.Geometry) { g.OtherC, g.Vector = 1, 4 }},
-		"tables of bits": {&bcnn.TableStep{Values: slices.Repeat(table, 40)}, bcnn.Uint8, bcnn.Bits,
+		"tables of bits": {&plan.Table{Values: slices.Repeat(table, 40)}, bcnn.Uint8, bcnn.Bits,
 			"elementwise", "table_bits", words, []any{x, y, slices.Repeat(table, 40)}, func(g *kernels.Geometry) { g.OtherC = 40 }},
-		"flatten bits":   {&bcnn.FlattenStep{}, bcnn.Bits, bcnn.Bits, "elementwise", "flatten_bits", words, []any{x, y}, none},
-		"flatten floats": {&bcnn.FlattenStep{}, bcnn.Float32, bcnn.Float32, "elementwise", "flatten_float", values, []any{x, y}, none},
-		"threshold": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeThreshold, Threshold: &bcnn.Threshold{I32: i32, Flip: flip}}, bcnn.Uint8, bcnn.Bits,
+		"flatten bits":   {&plan.Flatten{}, bcnn.Bits, bcnn.Bits, "elementwise", "flatten_bits", words, []any{x, y}, none},
+		"flatten floats": {&plan.Flatten{}, bcnn.Float32, bcnn.Float32, "elementwise", "flatten_float", values, []any{x, y}, none},
+		"threshold": {&plan.Binarize{Scheme: bcnn.SchemeThreshold, Threshold: &plan.Threshold{I32: i32, Flip: flip}}, bcnn.Uint8, bcnn.Bits,
 			"binarize", "binarize", words, []any{x, y, i32, ranges, mask}, func(g *kernels.Geometry) { g.Parts, g.Flip = 32, 1 }},
-		"grey": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeGrey, Threshold: &bcnn.Threshold{I32: i32}}, bcnn.Uint8, bcnn.Bits,
+		"grey": {&plan.Binarize{Scheme: bcnn.SchemeGrey, Threshold: &plan.Threshold{I32: i32}}, bcnn.Uint8, bcnn.Bits,
 			"binarize", "binarize", words, []any{x, y, i32, ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 1 }},
-		"LBP": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeLBP}, bcnn.Uint8, bcnn.Bits,
+		"LBP": {&plan.Binarize{Scheme: bcnn.SchemeLBP}, bcnn.Uint8, bcnn.Bits,
 			"binarize", "binarize", words, []any{x, y, []int32(nil), ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 2 }},
-		"min max": {&bcnn.BinarizeStep{Scheme: bcnn.SchemeMinMax}, bcnn.Uint8, bcnn.Bits,
+		"min max": {&plan.Binarize{Scheme: bcnn.SchemeMinMax}, bcnn.Uint8, bcnn.Bits,
 			"binarize", "binarize", words, []any{x, y, []int32(nil), ranges, []uint32(nil)}, func(g *kernels.Geometry) { g.Parts, g.Scheme = 32, 3 }},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -97,8 +98,8 @@ func TestElementwise(t *testing.T) {
 			}
 		})
 	}
-	_, err := Step{}.Elementwise(&bcnn.ConvStep{})
-	require.ErrorContains(t, err, "*bcnn.ConvStep")
+	_, err := Step{}.Elementwise(&plan.Conv{})
+	require.ErrorContains(t, err, "*plan.Conv")
 }
 
 func TestGrowScratch(t *testing.T) {

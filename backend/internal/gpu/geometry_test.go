@@ -9,6 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -62,11 +63,11 @@ func TestValues(t *testing.T) {
 // TestGeometry: sizes of windows in every form.
 func TestGeometry(t *testing.T) {
 	s := Step{Batch: 2,
-		In:  bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 11, W: 9, C: 96}},
-		Out: bcnn.PlanTensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 2, W: 1, C: 66}},
+		In:  plan.Tensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 11, W: 9, C: 96}},
+		Out: plan.Tensor{DType: bcnn.Bits, Shape: bcnn.Shape{H: 2, W: 1, C: 66}},
 	}
-	op := &bcnn.ConvStep{Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 2, Pad: bcnn.Padding{Top: 1, Left: 2}},
-		Out: 66, Groups: 3, Pool: &bcnn.Window{KH: 2, KW: 3}, Activation: bcnn.Activation{Kind: bcnn.ActivationReLU}, ZeroPoint: 9, Threshold: &bcnn.Threshold{Flip: []uint64{1, 0}}}
+	op := &plan.Conv{Window: bcnn.Window{KH: 3, KW: 2, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 2, Pad: bcnn.Padding{Top: 1, Left: 2}},
+		Out: 66, Groups: 3, Pool: &bcnn.Window{KH: 2, KW: 3}, Activation: plan.Activation{Kind: plan.ActivationReLU}, ZeroPoint: 9, Threshold: &plan.Threshold{Flip: []uint64{1, 0}}}
 	want := Geometry{Geometry: kernels.Geometry{
 		InH: 11, InW: 9, InC: 96, InWords: 4, OutH: 2, OutW: 1, OutC: 66, OutWords: 4,
 		Kh: 3, Kw: 2, StrideH: 2, StrideW: 3, DilationH: 1, DilationW: 2, PadT: 1, PadL: 2,
@@ -79,7 +80,7 @@ func TestGeometry(t *testing.T) {
 	require.Equal(t, Sizes{Taps: 6, In: 32, Out: 66, PerGroup: 22, Words: 1, Lanes: 32, Blocks: 3}, c.Sizes)
 
 	// Blocks of 4 lanes for floats, groups that do not fill words.
-	s.Out, s.In.Shape.C = bcnn.PlanTensor{DType: bcnn.Float32, Shape: bcnn.Shape{H: 4, W: 3, C: 66}}, 72
+	s.Out, s.In.Shape.C = plan.Tensor{DType: bcnn.Float32, Shape: bcnn.Shape{H: 4, W: 3, C: 66}}, 72
 	op.Pool, op.Threshold, op.Scale = nil, nil, make([]float32, 66)
 	want.InC, want.OutH, want.OutW, want.PoolH, want.PoolW, want.Scaled, want.Flip, want.ToBits = 72, 4, 3, 1, 1, 1, 0, 0
 	want.Blocks, want.GroupIn, want.Taps, want.Words = 17, 24, 3*2*24, 2 // channels 24 to 47 touch two words

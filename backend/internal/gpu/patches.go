@@ -3,7 +3,7 @@ package gpu
 import (
 	"slices"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // PackPatches is the kernel of variant Patches that extracts the patches of bits.
@@ -11,20 +11,20 @@ const PackPatches = "pack_patches"
 
 // BinarizedForConv reports whether the first step of a plan makes bits of the image for
 // nothing but the convolution that is the second.
-func BinarizedForConv(plan *bcnn.Plan) bool {
-	if len(plan.Steps) < 2 {
+func BinarizedForConv(p *plan.Plan) bool {
+	if len(p.Steps) < 2 {
 		return false
 	}
-	bits := plan.Steps[0].Out
-	for _, s := range plan.Steps[2:] {
+	bits := p.Steps[0].Out
+	for _, s := range p.Steps[2:] {
 		if slices.Contains(s.In, bits) {
 			return false
 		}
 	}
-	_, binarizes := plan.Steps[0].Op.(*bcnn.BinarizeStep)
-	conv, convolves := plan.Steps[1].Op.(*bcnn.ConvStep)
-	return binarizes && convolves && !conv.Dense && slices.Equal(plan.Steps[1].In, []int{bits}) &&
-		!slices.Contains(plan.Outputs, bits)
+	_, binarizes := p.Steps[0].Op.(*plan.Binarize)
+	conv, convolves := p.Steps[1].Op.(*plan.Conv)
+	return binarizes && convolves && !conv.Dense && slices.Equal(p.Steps[1].In, []int{bits}) &&
+		!slices.Contains(p.Outputs, bits)
 }
 
 // PackImage joins the kernel that binarises an image and PackPatches of its bits, as the

@@ -5,7 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/kernels"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
@@ -14,7 +14,7 @@ func TestBinarizedForConv(t *testing.T) {
 	for scheme, want := range map[vehiclenet.InputScheme]bool{"none": false, "rgb": true, "grey": true, "lbp": true} {
 		net, err := vehiclenet.Topology(scheme, 6, 1)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		require.Equal(t, want, BinarizedForConv(plan), scheme)
 		if !want {

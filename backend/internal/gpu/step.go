@@ -5,7 +5,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // The variants of kernels, as Options.Kernels names them.
@@ -21,15 +21,15 @@ const (
 
 // Step is a step of a plan, for a batch.
 type Step struct {
-	Batch   int             // images at the most
-	In, Out bcnn.PlanTensor // the first input, and the output
-	X, Y    Tensor          // where they are
-	More    []Operand       // the other inputs
+	Batch   int         // images at the most
+	In, Out plan.Tensor // the first input, and the output
+	X, Y    Tensor      // where they are
+	More    []Operand   // the other inputs
 }
 
 // Operand is an input of a step, and where it is.
 type Operand struct {
-	bcnn.PlanTensor
+	plan.Tensor
 	At Tensor
 }
 
@@ -72,7 +72,7 @@ func (k *Kernel) GrowScratch(sizes *[Scratches]int) {
 
 // NewStep returns step i of a plan for a batch of so many images at the most. The error
 // wraps driver.ErrTooLarge where the 32-bit indices of kernels do not reach.
-func NewStep(plan *bcnn.Plan, i, batch int) (Step, error) {
+func NewStep(plan *plan.Plan, i, batch int) (Step, error) {
 	of := plan.Steps[i]
 	s := Step{Batch: batch, In: plan.Tensors[of.In[0]], Out: plan.Tensors[of.Out], X: Tensor(of.In[0]), Y: Tensor(of.Out)}
 	for _, in := range of.In[1:] {
@@ -81,7 +81,7 @@ func NewStep(plan *bcnn.Plan, i, batch int) (Step, error) {
 	return s, s.checkSize(of.Op)
 }
 
-func (s Step) checkSize(op bcnn.StepOp) error {
+func (s Step) checkSize(op plan.Op) error {
 	const (
 		roundedUp    = 64 // outputs, by so many at the most
 		denseThreads = 64 // of an output
@@ -91,7 +91,7 @@ func (s Step) checkSize(op bcnn.StepOp) error {
 	if pixels*(float64(s.Out.Shape.C)+roundedUp) > math.MaxInt32 { // threads of an image
 		return fmt.Errorf("%w: output of %v", driver.ErrTooLarge, s.Out.Shape)
 	}
-	conv, ok := op.(*bcnn.ConvStep)
+	conv, ok := op.(*plan.Conv)
 	if !ok {
 		return nil
 	}

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
@@ -39,10 +40,10 @@ func (p *plainStep) run(e Elementwise, images int) {
 			}
 			i := image*e.Items + item
 			x, y := p.tensors[e.Args[0].(Tensor)].F32[i], p.tensors[e.Args[1].(Tensor)].F32[other]
-			switch kind := bcnn.PairKind(g.Scheme); {
-			case kind == bcnn.PairMul:
+			switch kind := plan.PairKind(g.Scheme); {
+			case kind == plan.PairMul:
 				y *= x
-			case x != x, kind == bcnn.PairMin && x < y, kind == bcnn.PairMax && x > y:
+			case x != x, kind == plan.PairMin && x < y, kind == plan.PairMax && x > y:
 				y = x
 			}
 			p.values[i] = y
@@ -186,9 +187,9 @@ func (p *plainStep) table(e Elementwise, image, item int) {
 // what kernels are given alone, and compares with the reference.
 func TestSteps(t *testing.T) {
 	seen := make(map[string]int)
-	eachStep(t, func(name string, s Step, op bcnn.StepOp, in []*bcnn.Tensor, out *bcnn.Tensor) {
+	eachStep(t, func(name string, s Step, op plan.Op, in []*bcnn.Tensor, out *bcnn.Tensor) {
 		switch op.(type) {
-		case *bcnn.AvgPoolStep, *bcnn.TableStep, *bcnn.PairStep, *bcnn.ConcatStep, *bcnn.ChannelsStep, *bcnn.PixelsStep, *bcnn.SignStep, *bcnn.QuantizeStep:
+		case *plan.AvgPool, *plan.Table, *plan.Pair, *plan.Concat, *plan.Channels, *plan.Pixels, *plan.Sign, *plan.Quantize:
 		default:
 			return
 		}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/roots"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -35,7 +36,7 @@ func TestRoots(t *testing.T) {
 				return n.Append(fmt.Sprint(len(n.Layers), suffix), op, in...)
 			}, bcnn.NetworkInput)
 			require.Equal(t, len(n.Layers)-1, last)
-			plan, err := bcnn.Lower(t.Context(), n, bcnn.LowerOptions{})
+			plan, err := lower.Network(t.Context(), n, lower.Options{})
 			require.NoError(t, err)
 			in := bcnn.NewTensor(bcnn.Float32, 1, shape)
 			copy(in.F32, x)

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
@@ -27,9 +28,9 @@ func TestParityCases(t *testing.T) {
 			continue
 		}
 		net := c.Network()
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{Unfused: true})
+		plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: true})
 		if err != nil {
-			plan, err = bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+			plan, err = lower.Network(t.Context(), net, lower.Options{})
 		}
 		require.NoError(t, err, c.Name)
 		a := analysis(t, net)

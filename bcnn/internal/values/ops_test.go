@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -149,7 +150,7 @@ func requireContained(t *testing.T, name string, from []source, op bcnn.Op) (ran
 	}
 	layer := net.Append("op", op, ends...)
 	net.Outputs = []int{layer}
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	if err != nil {
 		return false
 	}

@@ -14,6 +14,7 @@ import (
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
@@ -96,7 +97,7 @@ func run() error {
 	if err != nil {
 		return err
 	}
-	plan, err := bcnn.Lower(context.Background(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(context.Background(), net, lower.Options{})
 	if err != nil {
 		return err
 	}

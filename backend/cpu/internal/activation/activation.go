@@ -3,25 +3,25 @@ package activation
 
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Of returns the activation of a step as kernels take it. They do not know functions: see
 // Rest.
-func Of(a bcnn.Activation) kern.Activation {
+func Of(a plan.Activation) kern.Activation {
 	switch a.Kind {
-	case bcnn.ActivationReLU:
+	case plan.ActivationReLU:
 		return kern.ReLU()
-	case bcnn.ActivationPReLU:
+	case plan.ActivationPReLU:
 		return kern.Activation{Slope: a.Slope}
-	case bcnn.ActivationClip:
+	case plan.ActivationClip:
 		return kern.Activation{Clip: true, Low: a.Min, High: a.Max}
 	}
 	return kern.Activation{}
 }
 
 // End returns how the sums of a convolution become outputs.
-func End(op *bcnn.ConvStep) kern.End {
+func End(op *plan.Conv) kern.End {
 	return kern.End{Scale: op.Scale, Shift: op.Shift, Activation: Of(op.Activation)}
 }
 
@@ -32,8 +32,8 @@ type Rest struct {
 }
 
 // RestOf returns what they leave: a function, or nothing.
-func RestOf(set *kern.Set, a bcnn.Activation) Rest {
-	if a.Kind != bcnn.ActivationFunction {
+func RestOf(set *kern.Set, a plan.Activation) Rest {
+	if a.Kind != plan.ActivationFunction {
 		return Rest{}
 	}
 	return Rest{set, kern.FunctionNamed(string(a.Function))}

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -24,7 +25,7 @@ const (
 )
 
 // convTime estimates the time for one pixel of a convolution, in nanoseconds.
-func convTime(c *schedule.Context, op *bcnn.ConvStep, d bcnn.DType, taps int) float64 {
+func convTime(c *schedule.Context, op *plan.Conv, d bcnn.DType, taps int) float64 {
 	perTap := c.Set.Cost.Floats
 	switch d {
 	case bcnn.Bits:
@@ -51,7 +52,7 @@ const (
 )
 
 // pickKernel picks the kernel for a convolution, and says why.
-func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType) (kernel, string) {
+func pickKernel(c *schedule.Context, op *plan.Conv, w window, in bcnn.DType) (kernel, string) {
 	switch {
 	case in == bcnn.Float32:
 		return sumsKernel, "float32 sums, in the order of the taps"
@@ -80,7 +81,7 @@ func pickKernel(c *schedule.Context, op *bcnn.ConvStep, w window, in bcnn.DType)
 // patchTimes returns how often a wide convolution makes the patches of a pixel: once for
 // all blocks of a group, but for each where bits are pooled after the kernel, or planes
 // written.
-func patchTimes(op *bcnn.ConvStep) int {
+func patchTimes(op *plan.Conv) int {
 	if op.OutPlanes > 1 || op.Pool != nil && (op.Pool.KH != 2 || op.Pool.KW != 2 || op.InPlanes > 1) {
 		return num.CeilDiv(op.Out, kern.BlockOutputs)
 	}
@@ -159,7 +160,7 @@ func wideTiles(c *schedule.Context, height, channels int, work float64, need fun
 
 // sumTiles divides a convolution whose sums go through memory. It returns the
 // rows and the output channels of a tile.
-func sumTiles(c *schedule.Context, op *bcnn.ConvStep, w window, height int, work float64) (rows, block int) {
+func sumTiles(c *schedule.Context, op *plan.Conv, w window, height int, work float64) (rows, block int) {
 	blocks := 1
 	if op.Groups == 1 {
 		blocks = bits.Words(op.Out)
@@ -174,7 +175,7 @@ func sumTiles(c *schedule.Context, op *bcnn.ConvStep, w window, height int, work
 }
 
 // denseTiles divides a dense layer into chunks of images and blocks of outputs.
-func denseTiles(c *schedule.Context, op *bcnn.ConvStep, taps int) (images, outputs int) {
+func denseTiles(c *schedule.Context, op *plan.Conv, taps int) (images, outputs int) {
 	outputs, _, why := c.Split(convTime(c, op, bcnn.Bits, taps), bits.Words(op.Out), 1)
 	outputs *= bits.WordBits
 	stride := num.RoundUp(min(outputs, op.Out), c.Set.Block)

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // wide are instruction sets with kernels for many channels, without any kernel.
@@ -17,7 +18,7 @@ func wide(nibbles bool) *kern.Set {
 }
 
 func geometry(k, channels, groups, pad, dilation int) window {
-	op := &bcnn.ConvStep{Groups: groups, Window: bcnn.Window{
+	op := &plan.Conv{Groups: groups, Window: bcnn.Window{
 		KH: k, KW: k, StrideH: 1, StrideW: 1, DilationH: dilation, DilationW: dilation,
 		Pad: bcnn.Padding{Top: pad, Left: pad, Bottom: pad, Right: pad},
 	}}
@@ -47,7 +48,7 @@ func TestPickKernel(t *testing.T) {
 		{wide(false), bcnn.Bits, 3, 64, 64, 2, sumsKernel},
 		{wide(false), bcnn.Bits, 3, 60, 128, 2, sumsKernel},
 	} {
-		op := &bcnn.ConvStep{Out: c.out, Groups: c.groups}
+		op := &plan.Conv{Out: c.out, Groups: c.groups}
 		got, why := pickKernel(&schedule.Context{Set: c.set}, op, geometry(c.k, c.channels, c.groups, 1, 1), c.in)
 		require.Equal(t, c.want, got, "%+v: %s", c, why)
 		require.NotEmpty(t, why)
@@ -66,7 +67,7 @@ func TestPickKernel(t *testing.T) {
 		{short, 1, 2, 1, wideKernel}, {short, 2, 2, 1, wideSums},
 		{wide(false), 2, 1, 1, wideSums}, {some, 2, 1, 2, sumsKernel}, {&narrow, 2, 2, 1, sumsKernel}, {some, 2, 1, 64, sumsKernel},
 	} {
-		op := &bcnn.ConvStep{
+		op := &plan.Conv{
 			Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1},
 			Out:    64, Groups: c.groups, InPlanes: c.in, OutPlanes: c.out,
 		}

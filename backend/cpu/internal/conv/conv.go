@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -32,7 +33,7 @@ type window struct {
 func (w *window) long() bool { return w.cols*w.KW*w.group > 1<<15 }
 
 // newWindow returns the geometry of a convolution of outputs of the given size.
-func newWindow(op *bcnn.ConvStep, in bcnn.Shape, rows, cols int) window {
+func newWindow(op *plan.Conv, in bcnn.Shape, rows, cols int) window {
 	w := window{Window: op.Window, image: in, groups: op.Groups, group: in.C / op.Groups, cols: cols, planes: max(op.InPlanes, 1), each: 1}
 	w.pads = op.Window.ReadsPadding(op.Image(in), bcnn.Shape{H: rows, W: cols})
 	w.rows = rows * w.planes
@@ -105,7 +106,7 @@ type sumsConv struct {
 }
 
 // Compile compiles an operation that has passed the check of the plan.
-func Compile(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Step, tiles.Size) {
 	// A dense layer with a pool, which is an odd 1×1 one, is a convolution.
 	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && (op.Border == nil || len(op.Border.Correction) == op.Out) {
 		return newDense(c, op, in)

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -29,7 +30,7 @@ type dense struct {
 	blocks  int
 }
 
-func newDense(c *schedule.Context, op *bcnn.ConvStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func newDense(c *schedule.Context, op *plan.Conv, in plan.Tensor) (tiles.Step, tiles.Size) {
 	d := &dense{in: c.In, planes: max(op.InPlanes, 1), group: in.Shape.C}
 	image := op.Image(in.Shape)
 	d.pixels, d.width = image.Pixels(), image.W

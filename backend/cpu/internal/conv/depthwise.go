@@ -7,6 +7,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -34,7 +35,7 @@ type depthwise struct {
 	long     bool // a row takes longer than a tile should
 }
 
-func newDepthwise(c *schedule.Context, op *bcnn.ConvStep, w window, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func newDepthwise(c *schedule.Context, op *plan.Conv, w window, out plan.Tensor) (tiles.Step, tiles.Size) {
 	d := &depthwise{window: w, in: c.In, outShape: out.Shape, poolH: 1, poolW: 1}
 	if op.Pool != nil {
 		d.poolH, d.poolW = op.Pool.KH, op.Pool.KW

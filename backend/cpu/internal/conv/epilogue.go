@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // epilogue makes outputs of the sums of a convolution. Channels come in ranges
@@ -37,7 +38,7 @@ type epilogue struct {
 	classes  int   // of columns
 }
 
-func newEpilogue(c *schedule.Context, op *bcnn.ConvStep, in bcnn.DType, stride int) epilogue {
+func newEpilogue(c *schedule.Context, op *plan.Conv, in bcnn.DType, stride int) epilogue {
 	e := epilogue{
 		set: c.Set, out: c.Out, outPlanes: max(op.OutPlanes, 1), channels: op.Out, words: bits.Words(op.Out), stride: stride,
 		float: in == bcnn.Float32, end: activation.End(op), rest: activation.RestOf(c.Set, op.Activation),

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // maxExact bounds what is added to the values of planes, so that float32 holds their sums.
@@ -15,7 +16,7 @@ const maxExact = 1 << 23
 
 // valuesOnly reports whether a convolution only makes float32 values of planes: it has a
 // weight of +1 for each channel.
-func valuesOnly(op *bcnn.ConvStep, in, out bcnn.PlanTensor) bool {
+func valuesOnly(op *plan.Conv, in, out plan.Tensor) bool {
 	switch {
 	case in.DType != bcnn.Bits || op.InPlanes < 2 || op.Threshold != nil || op.Pool != nil || op.Dense:
 		return false
@@ -43,7 +44,7 @@ func repeats(channels int) int {
 
 // newPlaneValues compiles such a convolution: each plane chooses one of two values for each
 // channel, which are added up. All of them are integers that float32 holds.
-func newPlaneValues(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func newPlaneValues(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Step, tiles.Size) {
 	set, src, dst, shape := c.Set, c.In, c.Out, out.Shape
 	planes, words, values := op.InPlanes, bits.Words(shape.C), shape.W*shape.C
 	repeat := repeats(shape.C)
@@ -77,7 +78,7 @@ func newPlaneValues(c *schedule.Context, op *bcnn.ConvStep, in, out bcnn.PlanTen
 					continue
 				}
 				set.Choose(s.Floats[:values], plane, one[j], zero[j])
-				set.Add(row, row, s.Floats[:values], activation.Of(bcnn.Activation{}))
+				set.Add(row, row, s.Floats[:values], activation.Of(plan.Activation{}))
 			}
 			if !end.None() {
 				set.ScaleFloat(row, shape.C, row, shape.C, shape.C, shape.W, end)

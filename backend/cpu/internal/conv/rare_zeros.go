@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // rowsConv computes some output rows of an image, of the channels of some blocks.
@@ -35,7 +36,7 @@ type rareZeros struct {
 // newRareZeros returns both where there are no kernels for the upper plane alone, or its sums
 // would be fractions.
 func newRareZeros(
-	c *schedule.Context, op *bcnn.ConvStep, both rowsConv, need tiles.Size, in, out bcnn.PlanTensor,
+	c *schedule.Context, op *plan.Conv, both rowsConv, need tiles.Size, in, out plan.Tensor,
 ) (tiles.Step, tiles.Size) {
 	if op.InPlanes != 2 || op.Groups > 1 || op.Dense || c.Set.Wide == nil {
 		return both, need
@@ -97,7 +98,7 @@ func doubled(scale, shift []float32, n int) (twice, same []float32) {
 // halve makes of the table for counts of the lower plane and two times those of the upper
 // one the table for counts of the upper plane, where the lower one is empty. It reports
 // whether all sums are even.
-func (t *wideTable) halve(op *bcnn.ConvStep) bool {
+func (t *wideTable) halve(op *plan.Conv) bool {
 	filter := len(op.Bits) / op.Out
 	for o := range op.Out {
 		lower := int32(0) // the count of an empty plane

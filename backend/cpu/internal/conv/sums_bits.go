@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -28,7 +29,7 @@ type bitSource struct {
 	patch    int  // where the patches start in the scratch
 }
 
-func newBitSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *bitSource {
+func newBitSource(c *schedule.Context, op *plan.Conv, w window, stride int) *bitSource {
 	b := &bitSource{window: w, set: c.Set, in: c.In, stride: stride, outs: op.Out / op.Groups}
 	single := w.KH*w.KW == 1
 	b.direct = w.groups == 1 && (single || w.DilationW == 1 && w.group%bits.WordBits == 0)
@@ -58,7 +59,7 @@ func newBitSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) 
 }
 
 // packGroups packs the weights of every group.
-func packGroups[T any](c *schedule.Context, op *bcnn.ConvStep, w window, pack func(dense []uint64) T) []T {
+func packGroups[T any](c *schedule.Context, op *plan.Conv, w window, pack func(dense []uint64) T) []T {
 	dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
 	group := op.Out / op.Groups * bits.Words(w.taps())
 	var all []T

@@ -5,6 +5,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -27,7 +28,7 @@ type byteSource struct {
 	patch    int // where gathered patches start in the scratch
 }
 
-func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *byteSource {
+func newByteSource(c *schedule.Context, op *plan.Conv, w window, stride int) *byteSource {
 	b := &byteSource{window: w, set: c.Set, in: c.In, zeroPoint: op.ZeroPoint, stride: stride, outs: op.Out / op.Groups}
 	b.direct = w.groups == 1 && w.DilationW == 1
 	b.bordered = w.pads
@@ -65,7 +66,7 @@ func newByteSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int)
 }
 
 // whole reports whether the weights are integers of 8 or of 16 bits.
-func whole(op *bcnn.ConvStep) bool { return op.Int8 != nil || op.Int16 != nil }
+func whole(op *plan.Conv) bool { return op.Int8 != nil || op.Int16 != nil }
 
 func (b *byteSource) size(rows, pixels int) tiles.Size {
 	need := tiles.Size{Sums: num.Product(pixels, b.stride)}

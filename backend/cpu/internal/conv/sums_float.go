@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -37,7 +38,7 @@ type floatSource struct {
 	from, to int
 }
 
-func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *floatSource {
+func newFloatSource(c *schedule.Context, op *plan.Conv, w window, stride int) *floatSource {
 	f := &floatSource{window: w, set: c.Set, in: c.In, stride: stride, outs: op.Out / op.Groups}
 	f.rowRuns = w.groups == 1 && w.DilationW == 1
 	f.from = num.CeilDiv(w.Pad.Left, w.StrideW)
@@ -101,7 +102,7 @@ func newFloatSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int
 
 // downColumns reports whether the set has a kernel that goes down columns of such
 // windows: it keeps the sums of all rows that a row of the input belongs to.
-func (f *floatSource) downColumns(op *bcnn.ConvStep) bool {
+func (f *floatSource) downColumns(op *plan.Conv) bool {
 	half := f.KH / 2
 	return f.each && f.out != nil && op.Out >= f.set.FloatLanes && f.KH == f.KW && f.set.Columns(f.KH, f.stride) &&
 		f.StrideH == 1 && f.StrideW == 1 && f.DilationH == 1 && f.DilationW == 1 && f.Pad.Top <= half && f.Pad.Left <= half &&

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -61,7 +62,7 @@ func newWideTable(channels, classes, thresholds int) wideTable {
 // bitTable makes the table for sums K − 2·c + correction of taps products:
 // thresholds for c, or K + correction. Where products are of planes, taps are those of
 // all, times powers of 2.
-func (e *epilogue) bitTable(op *bcnn.ConvStep, taps int) wideTable {
+func (e *epilogue) bitTable(op *plan.Conv, taps int) wideTable {
 	classes := 1
 	if op.Border != nil {
 		classes = op.Border.Rows * op.Border.Cols
@@ -97,7 +98,7 @@ func (e *epilogue) bitTable(op *bcnn.ConvStep, taps int) wideTable {
 
 // byteTable makes the table for sums c of bytes, without the zero point and what they
 // lack.
-func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64, lack []int32) wideTable {
+func byteTable(op *plan.Conv, taps, rowWords int, dense []uint64, lack []int32) wideTable {
 	t := newWideTable(op.Out, 1, 1)
 	for o := range t.values {
 		t.values[o] = math.MaxInt32 // never: sums are less
@@ -123,7 +124,7 @@ func byteTable(op *bcnn.ConvStep, taps, rowWords int, dense []uint64, lack []int
 }
 
 // wordTable is byteTable for weights of 8 or 16 bits.
-func wordTable[W int8 | int16](op *bcnn.ConvStep, weights []W, taps int, lack []int32) wideTable {
+func wordTable[W int8 | int16](op *plan.Conv, weights []W, taps int, lack []int32) wideTable {
 	t := newWideTable(op.Out, 1, 1)
 	copy(t.values, lack)
 	for o := range op.Out {
@@ -135,7 +136,7 @@ func wordTable[W int8 | int16](op *bcnn.ConvStep, weights []W, taps int, lack []
 }
 
 // wideConv returns nil where the tables of the kernels would be too large.
-func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.PlanTensor) (*wideConv, tiles.Size) {
+func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tensor) (*wideConv, tiles.Size) {
 	v := &wideConv{window: w, outShape: out.Shape, poolH: 1, poolW: 1} // without planes
 	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	if op.Pool != nil {
@@ -227,7 +228,7 @@ func newWideConv(c *schedule.Context, op *bcnn.ConvStep, w window, in, out bcnn.
 // becomes of them are a part of the first-level cache.
 const wideChunk, sumsChunk = 64, 32
 
-func (c *wideConv) fillOffsets(border *bcnn.Border) {
+func (c *wideConv) fillOffsets(border *plan.Border) {
 	c.runStep = c.rows.run()
 	tile := c.tiling.rows * c.poolH * c.planes
 	c.at = make([]uint32, tile*c.cols)

@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -30,7 +31,7 @@ type joinedRows struct {
 	joined int // where the joined rows start in the scratch
 }
 
-func newJoinedRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+func newJoinedRows(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.WideFilter) {
 	b := &joinedRows{window: w, set: c.Set, in: c.In}
 	_, cols := w.span(1)
 	b.width = cols - (w.KW-1)*w.DilationW

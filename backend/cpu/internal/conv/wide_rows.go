@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -41,7 +42,7 @@ func pieceBytes(w *kern.Wide) int {
 // wideBits lays out the input and the weights of a convolution on bits.
 //
 // With carries, kernels may be picked that read patches, not rows.
-func wideBits(c *schedule.Context, op *bcnn.ConvStep, w window, carries bool) (rowSource, *kern.WideFilter) {
+func wideBits(c *schedule.Context, op *plan.Conv, w window, carries bool) (rowSource, *kern.WideFilter) {
 	layout, why := pickLayout(c, w)
 	c.Choice.Why += "; " + why
 	switch layout {
@@ -211,7 +212,7 @@ type cutRows struct {
 	dense int // words of a row that is packed densely, from which runs are cut
 }
 
-func newCutRows(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+func newCutRows(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.WideFilter) {
 	b := &cutRows{window: w, set: c.Set, in: c.In, pitch: num.CeilDiv(w.KW*w.group, pieceBits)}
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
@@ -295,7 +296,7 @@ type byteRows struct {
 	inPlace   bool // rows of the tensor are read
 }
 
-func wideBytes(c *schedule.Context, op *bcnn.ConvStep, w window) (rowSource, *kern.WideFilter) {
+func wideBytes(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.WideFilter) {
 	weights := schedule.Share(c, func() *kern.WideFilter {
 		if op.Int16 != nil {
 			return c.Set.Wide.PackInt16(op.Int16, op.Out, w.KH, w.KW*w.group)

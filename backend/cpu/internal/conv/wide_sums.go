@@ -6,7 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -22,7 +22,7 @@ type wideSource struct {
 }
 
 // newWideSource returns nil where the tables of the kernels would be too large.
-func newWideSource(c *schedule.Context, op *bcnn.ConvStep, w window, stride int) *wideSource {
+func newWideSource(c *schedule.Context, op *plan.Conv, w window, stride int) *wideSource {
 	b := &wideSource{window: w, stride: stride}
 	b.rowSource, b.filter = wideBits(c, op, w, false)
 	b.table = newWideTable(op.Out, 1, 1)

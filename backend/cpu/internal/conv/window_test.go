@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // TestWindow compares with what the taps of every output are, one by one.
@@ -14,7 +15,7 @@ func TestWindow(t *testing.T) {
 	rng := rand.New(rand.NewPCG(1, 1))
 	seen := map[bool]int{}
 	for range 2000 {
-		op := &bcnn.ConvStep{
+		op := &plan.Conv{
 			Window: bcnn.Window{
 				KH: 1 + rng.IntN(4), KW: 1 + rng.IntN(4), StrideH: 1 + rng.IntN(3), StrideW: 1 + rng.IntN(3),
 				DilationH: 1 + rng.IntN(2), DilationW: 1 + rng.IntN(2),

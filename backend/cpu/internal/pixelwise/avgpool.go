@@ -6,10 +6,11 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-func newAvgPool(c *schedule.Context, op *bcnn.AvgPoolStep, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func newAvgPool(c *schedule.Context, op *plan.AvgPool, in, out plan.Tensor) (tiles.Step, tiles.Size) {
 	a := &avgPool{rowPool: newRowPool(c, op.Window, in, out)}
 	if op.CountPadding {
 		a.count = op.KH * op.KW

@@ -6,11 +6,12 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // binarize compiles the binarisation of the input image.
-func newBinarize(c *schedule.Context, op *bcnn.BinarizeStep, in, out bcnn.Shape) (tiles.Step, tiles.Size) {
+func newBinarize(c *schedule.Context, op *plan.Binarize, in, out bcnn.Shape) (tiles.Step, tiles.Size) {
 	b := &binarize{set: c.Set, in: c.In, out: c.Out, shape: in, words: bits.Words(out.C)}
 	b.chunk = min(binarizeChunk, num.RoundUp(in.Pixels(), bits.WordBits))
 	if op.Threshold != nil {
@@ -52,7 +53,7 @@ type binarize struct {
 	flip   []uint64
 }
 
-func (b *binarize) setThresholds(t *bcnn.Threshold) {
+func (b *binarize) setThresholds(t *plan.Threshold) {
 	channels := len(t.I32)
 	b.thresholds, b.flip = t.I32, make([]uint64, b.words)
 	copy(b.flip, t.Flip)

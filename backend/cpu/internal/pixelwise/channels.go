@@ -6,17 +6,18 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // pair compiles a step of two values each, of which the second one may be repeated.
-func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step {
+func pair(c *schedule.Context, kind plan.PairKind, shape bcnn.Shape) tiles.Step {
 	x, others, dst := c.In, c.Others[0], c.Out
 	pixels, channels := shape.Pixels(), shape.C
 	name, all, each, rows := "multiply", c.Set.Mul, c.Set.MulEach, c.Set.MulRows
 	switch kind {
-	case bcnn.PairMin:
+	case plan.PairMin:
 		name, all, each, rows = "minimum", c.Set.Min, c.Set.MinEach, c.Set.MinRows
-	case bcnn.PairMax:
+	case plan.PairMax:
 		name, all, each, rows = "maximum", c.Set.Max, c.Set.MaxEach, c.Set.MaxRows
 	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
@@ -45,7 +46,7 @@ func pair(c *schedule.Context, kind bcnn.PairKind, shape bcnn.Shape) tiles.Step 
 
 // concat compiles a step that joins tensors along their channels. The first one may lie
 // in the output already.
-func concat(c *schedule.Context, in, out bcnn.PlanTensor) tiles.Step {
+func concat(c *schedule.Context, in, out plan.Tensor) tiles.Step {
 	set := c.Set
 	parts, dst, pixels := append([]*bcnn.Tensor{c.In}, c.Others...), c.Out, out.Shape.Pixels()
 	values, begin := bits.Words(out.Shape.C), 0 // of a pixel
@@ -101,7 +102,7 @@ func channelRuns(index []int32) []channelRun {
 const pickValues = 4096
 
 // channels compiles a step that picks channels.
-func channels(c *schedule.Context, op *bcnn.ChannelsStep, in bcnn.PlanTensor) tiles.Step {
+func channels(c *schedule.Context, op *plan.Channels, in plan.Tensor) tiles.Step {
 	src, dst, pixels, n := c.In, c.Out, in.Shape.Pixels(), len(op.Index)
 	work := c.Set.Cost.Value * float64(n)
 	if in.DType == bcnn.Float32 {

@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -19,7 +20,7 @@ const (
 
 // matMul compiles the product of the rows of two tensors, those of the second one laid out as
 // weights.
-func matMul(c *schedule.Context, in bcnn.PlanTensor, outputs int) (tiles.Step, tiles.Size) {
+func matMul(c *schedule.Context, in plan.Tensor, outputs int) (tiles.Step, tiles.Size) {
 	m := &product{set: c.Set, a: c.In, b: c.Others[0], out: c.Out, in: in.Shape, outputs: outputs, pixels: min(in.Shape.W, matMulBlock)}
 	m.blocks = num.CeilDiv(in.Shape.W, m.pixels)
 	products := float64(in.Shape.Values()) * float64(outputs)
@@ -93,7 +94,7 @@ const transposeSide = 64
 
 // transpose compiles a step that swaps columns and channels. An item is a row of the output's
 // squares.
-func transpose(c *schedule.Context, in bcnn.PlanTensor) tiles.Step {
+func transpose(c *schedule.Context, in plan.Tensor) tiles.Step {
 	src, dst, shape := c.In, c.Out, in.Shape
 	strips := num.CeilDiv(shape.C, transposeSide)
 	do := func(_ *tiles.Scratch, image, from, to int) {

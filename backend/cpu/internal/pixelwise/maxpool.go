@@ -6,10 +6,11 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-func newMaxPool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) tiles.Step {
+func newMaxPool(c *schedule.Context, op *plan.MaxPool, in, out plan.Tensor) tiles.Step {
 	if op.Planes > 1 {
 		return newPlanePool(c, op, in, out)
 	}
@@ -32,7 +33,7 @@ func newMaxPool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTens
 // does, at its start, for a thread that computes them in order: no output is behind the first
 // of its taps. Those of a pixel are read before it is written, and a part of it that is
 // computed twice, because vectors overlap, is the maximum of itself and of its taps.
-func InPlace(op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) bool {
+func InPlace(op *plan.MaxPool, in, out plan.Tensor) bool {
 	if in.DType != bcnn.Float32 {
 		return false
 	}
@@ -63,7 +64,7 @@ type rowPool struct {
 	chunk             int       // pixels at a time
 }
 
-func newRowPool(c *schedule.Context, w bcnn.Window, in, out bcnn.PlanTensor) rowPool {
+func newRowPool(c *schedule.Context, w bcnn.Window, in, out plan.Tensor) rowPool {
 	return rowPool{Window: w, set: c.Set, in: c.In, out: c.Out, inShape: in.Shape, outShape: out.Shape, values: in.Shape.C}
 }
 

@@ -11,52 +11,53 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // Compile compiles an operation that is no convolution. It has passed the check of
 // the plan.
-func Compile(c *schedule.Context, op bcnn.StepOp, in, out bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func Compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, tiles.Size) {
 	switch op := op.(type) {
-	case *bcnn.BinarizeStep:
+	case *plan.Binarize:
 		return newBinarize(c, op, in.Shape, out.Shape)
-	case *bcnn.MaxPoolStep:
+	case *plan.MaxPool:
 		return newMaxPool(c, op, in, out), tiles.Size{}
-	case *bcnn.AvgPoolStep:
+	case *plan.AvgPool:
 		return newAvgPool(c, op, in, out)
-	case *bcnn.AffineStep:
+	case *plan.Affine:
 		return affine(c, op, in)
-	case *bcnn.TableStep:
+	case *plan.Table:
 		return table(c, op, in.Shape, out.DType), tiles.Size{}
-	case *bcnn.SignStep:
+	case *plan.Sign:
 		return sign(c, op, in.Shape)
-	case *bcnn.QuantizeStep:
+	case *plan.Quantize:
 		return quantize(c, op, in.Shape, out.DType), tiles.Size{}
-	case *bcnn.AddStep:
+	case *plan.Add:
 		return add(c, op, in.Shape), tiles.Size{}
-	case *bcnn.PairStep:
+	case *plan.Pair:
 		return pair(c, op.Kind, in.Shape), tiles.Size{}
-	case *bcnn.ConcatStep:
+	case *plan.Concat:
 		return concat(c, in, out), tiles.Size{}
-	case *bcnn.ChannelsStep:
+	case *plan.Channels:
 		return channels(c, op, in), tiles.Size{}
-	case *bcnn.PixelsStep:
+	case *plan.Pixels:
 		return pixels(c, op, in, out), tiles.Size{}
-	case *bcnn.ResampleStep:
+	case *plan.Resample:
 		return resample(c, op, in.Shape, out.Shape), tiles.Size{}
-	case *bcnn.TopKStep:
+	case *plan.TopK:
 		return topK(c, op, in.Shape), tiles.Size{}
-	case *bcnn.FlattenStep:
+	case *plan.Flatten:
 		return flatten(c, in), tiles.Size{}
-	case *bcnn.MatMulStep:
+	case *plan.MatMul:
 		return matMul(c, in, out.Shape.C)
-	case *bcnn.TransposeStep:
+	case *plan.Transpose:
 		return transpose(c, in), tiles.Size{}
 	}
 	return nil, tiles.Size{} // the check has refused it
 }
 
-func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
+func add(c *schedule.Context, op *plan.Add, shape bcnn.Shape) tiles.Step {
 	set, a, b, dst := c.Set, c.In, c.Others[0], c.Out
 	// Slopes are repeated over a few pixels of few channels.
 	pixels := max(1, min(addValues/shape.C, shape.Pixels()))
@@ -77,7 +78,7 @@ func add(c *schedule.Context, op *bcnn.AddStep, shape bcnn.Shape) tiles.Step {
 	return c.Pixels("add", shape.Pixels(), c.Set.Cost.Value*float64(shape.Values()), do)
 }
 
-func flatten(c *schedule.Context, in bcnn.PlanTensor) tiles.Step {
+func flatten(c *schedule.Context, in plan.Tensor) tiles.Step {
 	src, dst, shape := c.In, c.Out, in.Shape
 	pixels, words, total := shape.Pixels(), bits.Words(shape.C), bits.Words(shape.Values())
 	// The pixels of a block fill whole words, so that no two tiles write to the
@@ -101,7 +102,7 @@ func flatten(c *schedule.Context, in bcnn.PlanTensor) tiles.Step {
 }
 
 // affine compiles an affine step. A bit has one of two results in each channel.
-func affine(c *schedule.Context, op *bcnn.AffineStep, in bcnn.PlanTensor) (tiles.Step, tiles.Size) {
+func affine(c *schedule.Context, op *plan.Affine, in plan.Tensor) (tiles.Step, tiles.Size) {
 	set, src, dst, shape := c.Set, c.In, c.Out, in.Shape
 	end := kern.End{Scale: op.Scale, Shift: op.Shift, Activation: activation.Of(op.Activation)}
 	rest := activation.RestOf(c.Set, op.Activation)

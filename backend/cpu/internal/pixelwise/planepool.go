@@ -3,13 +3,13 @@ package pixelwise
 import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // newPlanePool compiles a maximum of the numbers of planes.
-func newPlanePool(c *schedule.Context, op *bcnn.MaxPoolStep, in, out bcnn.PlanTensor) tiles.Step {
+func newPlanePool(c *schedule.Context, op *plan.MaxPool, in, out plan.Tensor) tiles.Step {
 	src, dst, planes, w := c.In, c.Out, op.Planes, op.Window
 	words := bits.Words(in.Shape.C)
 	height, width := in.Shape.H/planes, in.Shape.W

@@ -4,6 +4,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // fewThresholds are compared one after the other.
@@ -11,7 +12,7 @@ const fewThresholds = 16
 
 // quantize compiles a step that makes whole numbers of floats, or bytes that are the
 // numbers of the levels.
-func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape, dtype bcnn.DType) tiles.Step {
+func quantize(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dtype bcnn.DType) tiles.Step {
 	set, src, dst := c.Set, c.In, c.Out
 	n := op.Levels - 1
 	work := float64(shape.Values())
@@ -65,7 +66,7 @@ func quantize(c *schedule.Context, op *bcnn.QuantizeStep, shape bcnn.Shape, dtyp
 }
 
 // levels writes low plus the number of thresholds that each value of pixels reaches.
-func levels[T uint8 | float32](out []T, in []float32, op *bcnn.QuantizeStep, ladders []ladder, channels, low int) {
+func levels[T uint8 | float32](out []T, in []float32, op *plan.Quantize, ladders []ladder, channels, low int) {
 	n := op.Levels - 1
 	shared := len(op.Thresholds) == n
 	switch {

@@ -5,6 +5,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // signWords bounds the words in which bits of pixels are collected before they are
@@ -12,7 +13,7 @@ import (
 const signWords = 512
 
 // sign compiles thresholds.
-func sign(c *schedule.Context, op *bcnn.SignStep, shape bcnn.Shape) (tiles.Step, tiles.Size) {
+func sign(c *schedule.Context, op *plan.Sign, shape bcnn.Shape) (tiles.Step, tiles.Size) {
 	set, src, dst := c.Set, c.In, c.Out
 	words, pitch := bits.Words(shape.C), c.InPitch
 	planes := max(op.Planes, 1)

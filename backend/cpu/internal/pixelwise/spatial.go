@@ -9,12 +9,13 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // pixels compiles a step that makes an image of the pixels of another. Rows that follow
 // one of the same pixels are copies of it.
-func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) tiles.Step {
+func pixels(c *schedule.Context, op *plan.Pixels, in, out plan.Tensor) tiles.Step {
 	work := c.Set.Cost.Value * float64(out.Shape.Elements(out.DType))
 	if in.DType == bcnn.Float32 {
 		p := picker[float32]{op: op, runs: channelRuns(op.Cols), in: in.Shape, w: out.Shape.W, size: out.Shape.C}
@@ -62,7 +63,7 @@ func pixels(c *schedule.Context, op *bcnn.PixelsStep, in, out bcnn.PlanTensor) t
 
 // picker picks pixels of an image of floats or of words; in.C counts those of a pixel.
 type picker[T float32 | uint64] struct {
-	op   *bcnn.PixelsStep
+	op   *plan.Pixels
 	runs []channelRun // of columns
 	in   bcnn.Shape
 	w    int // of the output
@@ -85,7 +86,7 @@ const pickPixel = 16
 // rowPicks returns the picks for rows of w pixels of the input, or none where pixels are
 // large or lie too far apart. n values are a pixel of the input, and size one of the output.
 // Where all rows are repeated as often, and nothing else, the picks are those of all copies.
-func rowPicks(c *schedule.Context, op *bcnn.PixelsStep, w, n, size int) (all []*kern.Picks, times int) {
+func rowPicks(c *schedule.Context, op *plan.Pixels, w, n, size int) (all []*kern.Picks, times int) {
 	if size > pickPixel {
 		return nil, 0
 	}
@@ -172,7 +173,7 @@ func (p *picker[T]) row(to, from []T, blockRow int) {
 }
 
 // resample compiles sums of weighted pixels.
-func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) tiles.Step {
+func resample(c *schedule.Context, op *plan.Resample, in, out bcnn.Shape) tiles.Step {
 	set, src, dst := c.Set, c.In, c.Out
 	rows := kern.NewBlendTaps(op.Rows.Index, op.Rows.Weight, in.W*in.C)
 	cols := kern.NewBlendTaps(op.Cols.Index, op.Cols.Weight, in.C)
@@ -212,7 +213,7 @@ func resample(c *schedule.Context, op *bcnn.ResampleStep, in, out bcnn.Shape) ti
 
 // topK compiles the search for the largest values of each pixel. The next one is the
 // largest of those that come behind the one before.
-func topK(c *schedule.Context, op *bcnn.TopKStep, in bcnn.Shape) tiles.Step {
+func topK(c *schedule.Context, op *plan.TopK, in bcnn.Shape) tiles.Step {
 	src, dst, k := c.In, c.Out, op.K
 	if k == 1 {
 		do := func(_ *tiles.Scratch, image, from, to int) {

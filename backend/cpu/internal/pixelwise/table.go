@@ -6,10 +6,11 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // table compiles the look-up of bytes.
-func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.DType) tiles.Step {
+func table(c *schedule.Context, op *plan.Table, shape bcnn.Shape, out bcnn.DType) tiles.Step {
 	set, src, dst, channels := c.Set, c.In, c.Out, shape.C
 	work := c.Set.Cost.Value * float64(shape.Values())
 	pixels := func(image, from, to int) (first, end int) {
@@ -19,7 +20,7 @@ func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.D
 	case bcnn.Bits:
 		return tableBits(c, op, shape)
 	case bcnn.Uint8:
-		tables := make([]*kern.ByteTable, len(op.Values)/bcnn.TableSize)
+		tables := make([]*kern.ByteTable, len(op.Values)/plan.TableSize)
 		for t := range tables {
 			tables[t] = kern.NewByteTable(op.Of(t))
 		}
@@ -48,10 +49,10 @@ func table(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape, out bcnn.D
 }
 
 // tableBits makes numbers, of which plane j has bit j.
-func tableBits(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape) tiles.Step {
+func tableBits(c *schedule.Context, op *plan.Table, shape bcnn.Shape) tiles.Step {
 	src, dst, channels, planes := c.In, c.Out, shape.C, max(op.Planes, 1)
-	tables := len(op.Values) / bcnn.TableSize
-	numbers := make([][bcnn.TableSize]uint8, tables)
+	tables := len(op.Values) / plan.TableSize
+	numbers := make([][plan.TableSize]uint8, tables)
 	for t := range numbers {
 		for x, v := range op.Of(t) {
 			numbers[t][x] = uint8(v)
@@ -64,7 +65,7 @@ func tableBits(c *schedule.Context, op *bcnn.TableStep, shape bcnn.Shape) tiles.
 			at := 0 // word of a plane
 			for ; len(in) > 0; in = in[channels:] {
 				for first := 0; first < channels; first += bits.WordBits {
-					var words [bcnn.MaxPlanes]uint64
+					var words [plan.MaxPlanes]uint64
 					for i, x := range in[first:min(first+bits.WordBits, channels)] {
 						t := 0
 						if tables > 1 {

@@ -8,7 +8,7 @@ import (
 	"sync"
 	"weak"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Plan holds the weights of a plan for one instruction set. Executables hold it, and
@@ -26,7 +26,7 @@ type part struct {
 
 // key names a Plan and keeps nothing alive.
 type key struct {
-	plan weak.Pointer[bcnn.Plan]
+	plan weak.Pointer[plan.Plan]
 	isa  string
 }
 
@@ -37,7 +37,7 @@ var plans = struct {
 
 // Of returns the weights of a plan for an instruction set: those that another
 // executable holds, or else none yet.
-func Of(plan *bcnn.Plan, isa string) *Plan {
+func Of(plan *plan.Plan, isa string) *Plan {
 	k := key{weak.Make(plan), isa}
 	plans.Lock()
 	defer plans.Unlock()

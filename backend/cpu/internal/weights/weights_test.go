@@ -9,7 +9,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 func never() bool { return false }
@@ -20,7 +20,7 @@ func value(calls *atomic.Int32, n int) func() []int {
 }
 
 func TestShare(t *testing.T) {
-	plan, other := &bcnn.Plan{}, &bcnn.Plan{}
+	plan, other := &plan.Plan{}, &plan.Plan{}
 	var calls atomic.Int32
 	p := Of(plan, "avx2")
 	require.Same(t, p, Of(plan, "avx2"))
@@ -37,7 +37,7 @@ func TestShare(t *testing.T) {
 }
 
 func TestIncompleteValuesAreNotKept(t *testing.T) {
-	p := Of(&bcnn.Plan{}, "")
+	p := Of(&plan.Plan{}, "")
 	var calls atomic.Int32
 	require.Equal(t, []int{1}, Share(p, 0, func() bool { return true }, value(&calls, 1)))
 	require.Equal(t, []int{2}, Share(p, 0, never, value(&calls, 2)))
@@ -45,7 +45,7 @@ func TestIncompleteValuesAreNotKept(t *testing.T) {
 }
 
 func TestOneMakesWhatManyAskFor(t *testing.T) {
-	plan := &bcnn.Plan{}
+	plan := &plan.Plan{}
 	var calls atomic.Int32
 	var wg sync.WaitGroup
 	p := Of(plan, "")
@@ -67,7 +67,7 @@ func TestOneMakesWhatManyAskFor(t *testing.T) {
 // their names stay.
 func TestNothingStays(t *testing.T) {
 	for i := range 100 {
-		plan := &bcnn.Plan{}
+		plan := &plan.Plan{}
 		for range 3 {
 			Share(Of(plan, "avx2"), i, never, func() []byte { return make([]byte, 1<<20) })
 		}

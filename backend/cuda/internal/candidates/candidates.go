@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
@@ -82,9 +83,9 @@ type planner struct {
 // Of returns the candidates of a step, with kernels as PTX for an architecture (75 for
 // 7.5), of each variant the best first as far as that is known without measuring. op is
 // what the step does. Every step has variant gpu.Direct.
-func Of(step gpu.Step, op bcnn.StepOp, limits Limits, arch int) ([]Candidate, error) {
+func Of(step gpu.Step, op plan.Op, limits Limits, arch int) ([]Candidate, error) {
 	c := planner{step, limits, arch}
-	conv, ok := op.(*bcnn.ConvStep)
+	conv, ok := op.(*plan.Conv)
 	switch {
 	case !ok:
 		return c.elementwise(op)
@@ -132,7 +133,7 @@ func perItem(k gpu.Kernel, items, threads int) Spec {
 const matMulTile = 32
 
 // elementwise is the one candidate of a step that is no convolution.
-func (c *planner) elementwise(op bcnn.StepOp) ([]Candidate, error) {
+func (c *planner) elementwise(op plan.Op) ([]Candidate, error) {
 	kernels, err := c.Elementwise(op)
 	if err != nil {
 		return nil, err
@@ -151,7 +152,7 @@ func (c *planner) elementwise(op bcnn.StepOp) ([]Candidate, error) {
 		if k.Name == gpu.ImageRanges { // of the results a warp makes one
 			s.Grid[0] = gpu.RangeParts
 		}
-		if _, ok := op.(*bcnn.MatMulStep); ok { // a block makes a tile
+		if _, ok := op.(*plan.MatMul); ok { // a block makes a tile
 			out := c.Out.Shape
 			s.Grid[0] = num.Product(out.H, num.CeilDiv(out.W, matMulTile), num.CeilDiv(out.C, matMulTile))
 		}

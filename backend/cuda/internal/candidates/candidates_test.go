@@ -12,6 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/kernels"
@@ -54,8 +56,8 @@ func entries(t *testing.T, arch int) func(file string) map[string]int {
 }
 
 // of lists the candidates of the steps of a network.
-func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, arch int) ([][]Candidate, *bcnn.Plan) {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, arch int) ([][]Candidate, *plan.Plan) {
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	var all [][]Candidate
 	for i, s := range plan.Steps {
@@ -178,7 +180,7 @@ func TestFused(t *testing.T) {
 	for _, scheme := range vehiclenet.InputSchemes {
 		net, err := vehiclenet.Topology(scheme, 6, 1)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		f := NewFused(plan, large, 90)
 		require.NotNil(t, f, scheme)
@@ -201,7 +203,7 @@ func TestFused(t *testing.T) {
 	for _, name := range []string{"binarynet", "birealnet18"} {
 		net, err := zoo.New(name, 1)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		require.Nil(t, NewFused(plan, large, 90), name)
 	}
@@ -212,7 +214,7 @@ func TestFused(t *testing.T) {
 func TestFusedThreads(t *testing.T) {
 	net, err := vehiclenet.Topology("none", 6, 1)
 	require.NoError(t, err)
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	// 1,152 tiles of bytes, then 576 of bits.
 	for _, c := range []struct{ processors, arch, threads int }{

@@ -6,7 +6,7 @@ import (
 	"sort"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -16,7 +16,7 @@ func (c *planner) direct(k gpu.Kernel, pixels int) Candidate {
 	return Candidate{Variant: gpu.Direct, Name: k.Name, Specs: []Spec{spec}}
 }
 
-func (c *planner) convBits(op *bcnn.ConvStep) []Candidate {
+func (c *planner) convBits(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	tail := w.Epilogue()
 	args := func(first ...any) []any { return append(append([]any{c.X, c.Y}, first...), tail...) }
@@ -50,7 +50,7 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Candidate {
 }
 
 // convPlanes is a convolution or a dense layer on bit planes.
-func (c *planner) convPlanes(op *bcnn.ConvStep) []Candidate {
+func (c *planner) convPlanes(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	tail := w.Epilogue()
 	c.Out.Shape.H = int(w.G.OutH)
@@ -69,7 +69,7 @@ func (c *planner) convPlanes(op *bcnn.ConvStep) []Candidate {
 	return all
 }
 
-func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
+func (c *planner) convBytes(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	thresholds := w.ThresholdsI32(w.Stride())
 	var all []Candidate
@@ -95,7 +95,7 @@ func (c *planner) convBytes(op *bcnn.ConvStep) []Candidate {
 }
 
 // denseBytes is a dense layer on bytes.
-func (c *planner) denseBytes(op *bcnn.ConvStep) []Candidate {
+func (c *planner) denseBytes(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	words := num.CeilDiv(int(w.G.Taps), 4)
 	w.G.Vector, w.G.RowWords = 1, int32(words)
@@ -136,7 +136,7 @@ func (c *planner) byteProducts(k gpu.Kernel, weights []uint32) []Candidate {
 	return all
 }
 
-func (c *planner) convFloat(op *bcnn.ConvStep) []Candidate {
+func (c *planner) convFloat(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	args := append([]any{c.X, c.Y, w.Floats(op.F32), gpu.PadTo(op.Bias, w.Stride(), 0), w.ThresholdsF32(w.Stride())}, w.Tail()...)
 	var all []Candidate
@@ -172,7 +172,7 @@ const maxWarps = 8
 // windows adds the kernels for certain sizes of windows, first if they are the best
 // guess: with few words, reading from shared memory is what takes the time. k is the
 // kernel, of whose name the end is missing.
-func (c *planner) windows(all []Candidate, k gpu.Kernel, op *bcnn.ConvStep, pitch int) []Candidate {
+func (c *planner) windows(all []Candidate, k gpu.Kernel, op *plan.Conv, pitch int) []Candidate {
 	g := k.G
 	if op.KH != op.KW || op.KH != 3 && op.KH != 5 || op.StrideH*op.StrideW*op.DilationH*op.DilationW != 1 || g.Words > 4 {
 		return all
@@ -255,7 +255,7 @@ const (
 	denseThreads = 64 // per output in variant gpu.Patches
 )
 
-func (c *planner) dense(op *bcnn.ConvStep) []Candidate {
+func (c *planner) dense(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	w.G.RowWords = int32(2 * len(op.Bits) / op.Out)
 	args := append([]any{c.X, c.Y, gpu.Rows(op.Bits)}, denseTail(w)...)

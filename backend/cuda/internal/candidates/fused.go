@@ -6,6 +6,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 	"github.com/bitcnn/bitcnn/kernels"
 )
@@ -19,7 +20,7 @@ type Fused struct {
 	Weights   []uint32   // of the first dense layer
 	Threads   int        // of a block
 	Shared    int        // bytes of a block
-	Uses      []bcnn.Use // of the tensors, between barriers of the grid
+	Uses      []plan.Use // of the tensors, between barriers of the grid
 	denses    int
 	arch      int
 }
@@ -34,22 +35,22 @@ type FusedConv struct {
 
 // NewFused returns nil if the kernel, as PTX for an architecture, cannot execute the plan,
 // whose sizes have been checked.
-func NewFused(plan *bcnn.Plan, limits Limits, arch int) *Fused {
+func NewFused(p *plan.Plan, limits Limits, arch int) *Fused {
 	s := &Fused{arch: arch}
-	steps, before := plan.Steps, 0  // tensor
-	var binarize *bcnn.BinarizeStep // of the input
-	if len(steps) == 0 || len(plan.Inputs) > 1 || len(plan.Outputs) > 1 {
+	steps, before := p.Steps, 0 // tensor
+	var binarize *plan.Binarize // of the input
+	if len(steps) == 0 || len(p.Inputs) > 1 || len(p.Outputs) > 1 {
 		return nil
 	}
-	if first, ok := steps[0].Op.(*bcnn.BinarizeStep); ok {
+	if first, ok := steps[0].Op.(*plan.Binarize); ok {
 		binarize, steps, before = first, steps[1:], steps[0].Out
 	}
 	for i, step := range steps {
-		op, ok := step.Op.(*bcnn.ConvStep)
+		op, ok := step.Op.(*plan.Conv)
 		if !ok || gpu.HasPlanes(op) || len(step.In) != 1 || step.In[0] != before {
 			return nil
 		}
-		c := gpu.Step{In: plan.Tensors[step.In[0]], Out: plan.Tensors[step.Out], X: gpu.Tensor(step.In[0]), Y: gpu.Tensor(step.Out)}
+		c := gpu.Step{In: p.Tensors[step.In[0]], Out: p.Tensors[step.Out], X: gpu.Tensor(step.In[0]), Y: gpu.Tensor(step.Out)}
 		last := i == len(steps)-1
 		if last != (c.Out.DType == bcnn.Float32) || c.Out.DType == bcnn.Uint8 {
 			return nil
@@ -61,7 +62,7 @@ func NewFused(plan *bcnn.Plan, limits Limits, arch int) *Fused {
 			}
 		case !op.Dense && s.denses == 0 && len(s.Convs) < len(s.Net.Conv):
 			if i == 0 && binarize != nil {
-				if !s.addBinarizedConv(c, op, binarize, plan.Tensors[0]) {
+				if !s.addBinarizedConv(c, op, binarize, p.Tensors[0]) {
 					return nil
 				}
 			} else if !s.addConv(c, op) {
@@ -72,10 +73,10 @@ func NewFused(plan *bcnn.Plan, limits Limits, arch int) *Fused {
 		}
 		before = step.Out
 	}
-	if s.denses == 0 || before != plan.Outputs[0] {
+	if s.denses == 0 || before != p.Outputs[0] {
 		return nil
 	}
-	s.listUses(plan)
+	s.listUses(p)
 	for len(s.Constants)%4 != 0 {
 		s.Constants = append(s.Constants, 0)
 	}
@@ -115,8 +116,8 @@ func (s *Fused) chooseThreads(limits Limits) {
 
 // listUses tells when the launch uses which tensors: from one barrier of the grid to
 // the next, blocks read and write in any order.
-func (s *Fused) listUses(plan *bcnn.Plan) {
-	end := len(plan.Steps) - 1
+func (s *Fused) listUses(p *plan.Plan) {
+	end := len(p.Steps) - 1
 	step := end - s.denses - len(s.Convs) + 1 // of the first convolution
 	for i, a := range s.Convs {
 		first, last := step+i, step+i
@@ -125,14 +126,14 @@ func (s *Fused) listUses(plan *bcnn.Plan) {
 		}
 		if i == len(s.Convs)-1 {
 			last = end // no barrier comes before the dense layers
-			s.Uses = append(s.Uses, bcnn.Use{Tensor: plan.Outputs[0], First: first, Last: last})
+			s.Uses = append(s.Uses, plan.Use{Tensor: p.Outputs[0], First: first, Last: last})
 		}
-		s.Uses = append(s.Uses, bcnn.Use{Tensor: int(a.In), First: first, Last: last}, bcnn.Use{Tensor: int(a.Out), First: first, Last: last})
+		s.Uses = append(s.Uses, plan.Use{Tensor: int(a.In), First: first, Last: last}, plan.Use{Tensor: int(a.Out), First: first, Last: last})
 	}
 }
 
 // newConv starts the next convolution; nil if the kernel has nothing like it.
-func (s *Fused) newConv(c gpu.Step, op *bcnn.ConvStep) (*kernels.NetworkConv, *FusedConv, gpu.Conv) {
+func (s *Fused) newConv(c gpu.Step, op *plan.Conv) (*kernels.NetworkConv, *FusedConv, gpu.Conv) {
 	w := c.Conv(op, Lanes)
 	if op.Groups != 1 || op.Threshold == nil || op.KH != op.KW || w.G.PoolH != w.G.PoolW || w.G.PoolH > 2 ||
 		max(op.StrideH, op.StrideW, op.DilationH, op.DilationW) > 1 {
@@ -153,7 +154,7 @@ var (
 )
 
 // addConv reports whether the kernel has the convolution.
-func (s *Fused) addConv(c gpu.Step, op *bcnn.ConvStep) bool {
+func (s *Fused) addConv(c gpu.Step, op *plan.Conv) bool {
 	at, a, w := s.newConv(c, op)
 	if at == nil {
 		return false
@@ -172,7 +173,7 @@ func (s *Fused) addConv(c gpu.Step, op *bcnn.ConvStep) bool {
 }
 
 // addBytes lays out the weights for bytes of which zero counts as 0.
-func (s *Fused) addBytes(a *FusedConv, w gpu.Conv, op *bcnn.ConvStep, zero int64) {
+func (s *Fused) addBytes(a *FusedConv, w gpu.Conv, op *plan.Conv, zero int64) {
 	var sums []int32
 	a.Weights, sums = w.Bytes(w.Int8())
 	if hasByteProducts(s.arch) {
@@ -185,7 +186,7 @@ func (s *Fused) addBytes(a *FusedConv, w gpu.Conv, op *bcnn.ConvStep, zero int64
 
 // addBinarizedConv reports whether the kernel has the convolution, of bits that it
 // makes of the image on the way. With b = 0 or 1 for −1 or +1, Σ ±1·w = 2·Σ b·w − Σ w.
-func (s *Fused) addBinarizedConv(c gpu.Step, op *bcnn.ConvStep, binarize *bcnn.BinarizeStep, image bcnn.PlanTensor) bool {
+func (s *Fused) addBinarizedConv(c gpu.Step, op *plan.Conv, binarize *plan.Binarize, image plan.Tensor) bool {
 	at, a, w := s.newConv(c, op)
 	if at == nil || w.In > 4 || binarize.Scheme == bcnn.SchemeMinMax {
 		return false
@@ -207,7 +208,7 @@ func (s *Fused) addBinarizedConv(c gpu.Step, op *bcnn.ConvStep, binarize *bcnn.B
 }
 
 // addDense reports whether the kernel has the dense layer.
-func (s *Fused) addDense(c gpu.Step, op *bcnn.ConvStep) bool {
+func (s *Fused) addDense(c gpu.Step, op *plan.Conv) bool {
 	w := c.Conv(op, Lanes)
 	g := w.G
 	stride := num.CeilDiv(op.Out, Lanes) * Lanes

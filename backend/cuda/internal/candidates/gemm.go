@@ -8,8 +8,8 @@ import (
 	"sort"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -102,7 +102,7 @@ type rowWord struct {
 // gemm lists the kernels of variant gpu.TensorCore, an implicit GEMM with tiles in shared memory;
 // none for groups that do not fill words and for pooling windows whose pixels are no
 // power of two.
-func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
+func (c *planner) gemm(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	rows, cols, correction, offset := w.PaddedBorder()
 	// The upper half of a pixel's last 64-bit word is loaded along with more than one
@@ -132,7 +132,7 @@ func (c *planner) gemm(op *bcnn.ConvStep) []Candidate {
 }
 
 // gemmOfBytes is gemm for bytes, of which four channels make a word.
-func (c *planner) gemmOfBytes(op *bcnn.ConvStep) []Candidate {
+func (c *planner) gemmOfBytes(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	if w.In%wordBytes != 0 || tooManyBytes(w.Taps*w.In) {
 		return nil
@@ -157,7 +157,7 @@ func (c *planner) gemmOfBytes(op *bcnn.ConvStep) []Candidate {
 
 // gemmRow completes the geometry for a GEMM, a tap having so many words, and lists the words
 // of a row; none where there is no GEMM.
-func (c *planner) gemmRow(op *bcnn.ConvStep, w *gpu.Conv, words int) (gpu.Geometry, []rowWord) {
+func (c *planner) gemmRow(op *plan.Conv, w *gpu.Conv, words int) (gpu.Geometry, []rowWord) {
 	g := w.G
 	pool := int(g.PoolH * g.PoolW)
 	if w.MixedLanes || pool&(pool-1) != 0 {
@@ -190,7 +190,7 @@ func (c *planner) gemmRow(op *bcnn.ConvStep, w *gpu.Conv, words int) (gpu.Geomet
 }
 
 // gemmTiles lists the kernels of a form, and those that share sums.
-func (c *planner) gemmTiles(op *bcnn.ConvStep, g gpu.Geometry, form gemmForm, args []any) (all, splits []Candidate) {
+func (c *planner) gemmTiles(op *plan.Conv, g gpu.Geometry, form gemmForm, args []any) (all, splits []Candidate) {
 	pool := int(g.PoolH * g.PoolW)
 	for _, t := range form.tiles {
 		tiles := op.Groups * num.CeilDiv(int(g.GroupOut), t.cols)
@@ -245,7 +245,7 @@ func tooManyBytes(products int) bool { return products > -minSum/(255*128) }
 
 // floatConstants are scale, shift and slope of a convolution; where its outputs are floats,
 // for all columns, and 1 and 0 where it has none.
-func floatConstants(op *bcnn.ConvStep, w *gpu.Conv) (scale, shift, slope []float32) {
+func floatConstants(op *plan.Conv, w *gpu.Conv) (scale, shift, slope []float32) {
 	scale, shift, slope = op.Scale, op.Shift, w.Slope()
 	if w.G.ToBits == 1 {
 		return scale, shift, slope
@@ -325,7 +325,7 @@ func saturate(v int64) int32 { return int32(min(max(v, minSum), -minSum)) }
 
 // gemmTaps tells where the words of a row are: for each vector of them the offset in
 // words and the rows and columns from the first tap, and a word of padding.
-func (c *planner) gemmTaps(op *bcnn.ConvStep, g gpu.Geometry, row []rowWord) []int32 {
+func (c *planner) gemmTaps(op *plan.Conv, g gpu.Geometry, row []rowWord) []int32 {
 	const outside = 1 << 29
 	vector := int(g.Vector)
 	taps := make([]int32, 0, int(g.Planes)*planeWords/vector*4)

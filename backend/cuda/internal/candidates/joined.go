@@ -4,14 +4,14 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Join moves the extraction of patches to the step before the convolution, where that
 // binarises the image for it: both are one kernel then. all are the candidates of the
 // steps, of variant gpu.Patches where there are such. It returns what the first step was
 // before, which makes its output; nil where nothing was joined.
-func Join(plan *bcnn.Plan, all [][]Candidate) *Candidate {
+func Join(plan *plan.Plan, all [][]Candidate) *Candidate {
 	if !gpu.BinarizedForConv(plan) || len(all[0]) == 0 || len(all[1]) == 0 || all[1][0].Specs[0].Name != gpu.PackPatches {
 		return nil
 	}

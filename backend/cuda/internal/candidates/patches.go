@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -16,7 +16,7 @@ const (
 
 // patches is variant gpu.Patches, the paper's convolution, for activations of all channels in
 // one group; nothing where scratch or shared memory would be too small.
-func (c *planner) patches(op *bcnn.ConvStep) []Candidate {
+func (c *planner) patches(op *plan.Conv) []Candidate {
 	if op.Groups != 1 {
 		return nil
 	}

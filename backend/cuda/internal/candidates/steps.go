@@ -6,6 +6,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
@@ -15,12 +16,12 @@ type Steps struct {
 	Table  []kernels.Step // without addresses
 	Args   [][]any        // of the kernels
 	Blocks int            // of the grid
-	Uses   []bcnn.Use     // of the tensors, between barriers of the grid
+	Uses   []plan.Use     // of the tensors, between barriers of the grid
 }
 
 // NewSteps makes the table for a batch of so many images at the most, of the candidates of
 // each step; nil if the kernel has none of those of a step.
-func NewSteps(plan *bcnn.Plan, all [][]Candidate, limits Limits, batch int) *Steps {
+func NewSteps(p *plan.Plan, all [][]Candidate, limits Limits, batch int) *Steps {
 	chosen := make([]*Candidate, len(all))
 	for i := range all {
 		if chosen[i] = stepCandidate(all[i], limits, batch); chosen[i] == nil {
@@ -28,13 +29,13 @@ func NewSteps(plan *bcnn.Plan, all [][]Candidate, limits Limits, batch int) *Ste
 		}
 	}
 	s := &Steps{Blocks: 1}
-	for first := 0; first < len(plan.Steps); {
-		tail := tailOf(plan, chosen, first)
+	for first := 0; first < len(p.Steps); {
+		tail := tailOf(p, chosen, first)
 		end := first + 1 + len(tail)
 		for i := first; i < end; i++ {
 			for _, spec := range chosen[i].Specs {
 				t := kernels.Step{G: spec.G.Geometry, Kind: stepKind(spec.Name), Blocks: int32(spec.Grid[0]), Stored: 1}
-				if len(tail) > 0 && !readElsewhere(plan, plan.Steps[i].Out, first, end) {
+				if len(tail) > 0 && !readElsewhere(p, p.Steps[i].Out, first, end) {
 					t.Stored = 0
 				}
 				if i == first {
@@ -46,7 +47,7 @@ func NewSteps(plan *bcnn.Plan, all [][]Candidate, limits Limits, batch int) *Ste
 				s.Table, s.Args = append(s.Table, t), append(s.Args, spec.Args)
 				for _, a := range spec.Args {
 					if tensor, ok := a.(gpu.Tensor); ok {
-						s.Uses = append(s.Uses, bcnn.Use{Tensor: int(tensor), First: first, Last: end - 1})
+						s.Uses = append(s.Uses, plan.Use{Tensor: int(tensor), First: first, Last: end - 1})
 					}
 				}
 			}
@@ -80,34 +81,34 @@ func stepCandidate(all []Candidate, limits Limits, batch int) *Candidate {
 // tailOf tells which of the steps after one are made of its values in registers: for each
 // whether the value is the second operand of a sum. It takes sums with tensors that were
 // made before, affine functions and signs.
-func tailOf(plan *bcnn.Plan, chosen []*Candidate, first int) (tail []bool) {
-	value := plan.Steps[first].Out
-	if name := chosen[first].Specs[0].Name; plan.Tensors[value].DType != bcnn.Float32 ||
+func tailOf(p *plan.Plan, chosen []*Candidate, first int) (tail []bool) {
+	value := p.Steps[first].Out
+	if name := chosen[first].Specs[0].Name; p.Tensors[value].DType != bcnn.Float32 ||
 		!strings.HasPrefix(name, "conv_bits_") && !strings.HasPrefix(name, "conv_values_") {
 		return nil
 	}
-	for i := first + 1; i < len(plan.Steps) && len(tail) < kernels.StepsGroup-1; i++ {
-		s, second := plan.Steps[i], false
-		if plan.Tensors[s.Out].Shape != plan.Tensors[value].Shape {
+	for i := first + 1; i < len(p.Steps) && len(tail) < kernels.StepsGroup-1; i++ {
+		s, second := p.Steps[i], false
+		if p.Tensors[s.Out].Shape != p.Tensors[value].Shape {
 			break // planes of a sign, say
 		}
 		switch s.Op.(type) {
-		case *bcnn.AddStep:
+		case *plan.Add:
 			other := s.In[1]
 			if second = other == value; second {
 				other = s.In[0]
 			}
-			made := func(s bcnn.Step) bool { return s.Out == other }
-			if !slices.Contains(s.In, value) || slices.ContainsFunc(plan.Steps[first:i], made) {
+			made := func(s plan.Step) bool { return s.Out == other }
+			if !slices.Contains(s.In, value) || slices.ContainsFunc(p.Steps[first:i], made) {
 				return tail
 			}
 			value = s.Out
-		case *bcnn.AffineStep:
+		case *plan.Affine:
 			if s.In[0] != value {
 				return tail
 			}
 			value = s.Out
-		case *bcnn.SignStep:
+		case *plan.Sign:
 			if s.In[0] != value {
 				return tail
 			}
@@ -121,7 +122,7 @@ func tailOf(plan *bcnn.Plan, chosen []*Candidate, first int) (tail []bool) {
 
 // readElsewhere reports whether a tensor is an output, or an input of steps outside of
 // those from first to end.
-func readElsewhere(plan *bcnn.Plan, tensor, first, end int) bool {
+func readElsewhere(plan *plan.Plan, tensor, first, end int) bool {
 	if slices.Contains(plan.Outputs, tensor) {
 		return true
 	}

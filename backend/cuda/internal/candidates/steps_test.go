@@ -9,12 +9,13 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/kernels"
 )
 
 // table is the table of a network for one image, and its plan.
-func table(t *testing.T, net *bcnn.Network, limits Limits) (*Steps, *bcnn.Plan) {
+func table(t *testing.T, net *bcnn.Network, limits Limits) (*Steps, *plan.Plan) {
 	all, plan := of(t, net, 1, limits, 90)
 	s := NewSteps(plan, all, limits, 1)
 	require.NotNil(t, s)
@@ -90,7 +91,7 @@ func TestTails(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			net := &bcnn.Network{Name: "tail", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 3, W: 3, C: 64}}}}
 			c.build(net, func(op bcnn.Op, inputs ...int) int { return net.Append(fmt.Sprint(len(net.Layers)), op, inputs...) })
-			s, plan := table(t, net, large)
+			s, p := table(t, net, large)
 			require.Equal(t, c.want, about(s))
 			// Whatever is done between two barriers needs its tensors from the first to the last.
 			at := 0
@@ -98,13 +99,13 @@ func TestTails(t *testing.T) {
 				for k := i; k <= i+int(s.Table[i].Tail); k++ {
 					for _, a := range s.Args[k] {
 						if tensor, ok := a.(gpu.Tensor); ok {
-							require.Contains(t, s.Uses, bcnn.Use{Tensor: int(tensor), First: at, Last: at + int(s.Table[i].Tail)})
+							require.Contains(t, s.Uses, plan.Use{Tensor: int(tensor), First: at, Last: at + int(s.Table[i].Tail)})
 						}
 					}
 				}
 				at += 1 + int(s.Table[i].Tail)
 			}
-			require.Equal(t, len(plan.Steps), at)
+			require.Equal(t, len(p.Steps), at)
 		})
 	}
 }

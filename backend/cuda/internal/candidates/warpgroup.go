@@ -8,8 +8,8 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -31,7 +31,7 @@ type warpgroupKernel struct {
 
 // warpgroups lists the kernels of variant gpu.Warpgroup: products of Hopper's warpgroups, at
 // stride 1, of one group, whose pixels are whole chunks of 128 bits.
-func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
+func (c *planner) warpgroups(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	rows, cols, correction, offset := w.PaddedBorder()
 	kernels := []warpgroupKernel{{"conv_wgmma_floats", 3}}
@@ -50,7 +50,7 @@ func (c *planner) warpgroups(op *bcnn.ConvStep) []Candidate {
 }
 
 // warpgroupsOfBytes is warpgroups for bytes, of which 16 channels are a chunk.
-func (c *planner) warpgroupsOfBytes(op *bcnn.ConvStep) []Candidate {
+func (c *planner) warpgroupsOfBytes(op *plan.Conv) []Candidate {
 	w := c.Conv(op, Lanes)
 	if !c.limits.WarpgroupBytes || w.In%(chunkWords*wordBytes) != 0 || tooManyBytes(w.Taps*w.In) {
 		return nil
@@ -69,7 +69,7 @@ func (c *planner) warpgroupsOfBytes(op *bcnn.ConvStep) []Candidate {
 
 // warpgroupCandidates are the first of the kernels that fits, given arguments for so many
 // chunks of a pixel, for each shape of tiles; those of which there are fewer come first.
-func (c *planner) warpgroupCandidates(op *bcnn.ConvStep, w *gpu.Conv, file string, kernels []warpgroupKernel, args func(chunks int) []any) []Candidate {
+func (c *planner) warpgroupCandidates(op *plan.Conv, w *gpu.Conv, file string, kernels []warpgroupKernel, args func(chunks int) []any) []Candidate {
 	g := w.G
 	if op.Groups != 1 || op.StrideH != 1 || op.StrideW != 1 || g.InWords%chunkWords != 0 ||
 		g.PoolH != g.PoolW || g.PoolH > 2 {

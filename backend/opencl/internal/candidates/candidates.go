@@ -7,6 +7,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -67,7 +68,7 @@ type planner struct {
 // what the device does of the step. Where a variant is forced, it is the only one if the
 // step has it. Every step has variant gpu.Direct. Local memory that is global memory
 // makes gpu.Patches the slower one in any case.
-func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidate, error) {
+func Of(step gpu.Step, op plan.Op, limits Limits, forced string) ([]Candidate, error) {
 	c := planner{step, limits}
 	var patches []Spec
 	if forced == gpu.Patches || forced == "" && limits.LocalMemory {
@@ -77,7 +78,7 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidat
 		return []Candidate{{gpu.Patches, patches}}, nil
 	}
 	var vectors []Spec
-	if conv, ok := op.(*bcnn.ConvStep); ok && (forced == gpu.Vectors || forced == "" && limits.GPU) {
+	if conv, ok := op.(*plan.Conv); ok && (forced == gpu.Vectors || forced == "" && limits.GPU) {
 		vectors = c.convVectors(conv)
 	}
 	if vectors != nil && forced == gpu.Vectors {
@@ -98,8 +99,8 @@ func Of(step gpu.Step, op bcnn.StepOp, limits Limits, forced string) ([]Candidat
 }
 
 // patchesOf returns the kernels of variant gpu.Patches; nil for none.
-func (c *planner) patchesOf(op bcnn.StepOp) []Spec {
-	conv, ok := op.(*bcnn.ConvStep)
+func (c *planner) patchesOf(op plan.Op) []Spec {
+	conv, ok := op.(*plan.Conv)
 	switch {
 	case !ok || c.In.DType != bcnn.Bits || gpu.HasPlanes(conv):
 		return nil
@@ -110,8 +111,8 @@ func (c *planner) patchesOf(op bcnn.StepOp) []Spec {
 }
 
 // direct returns the kernels of variant gpu.Direct.
-func (c *planner) direct(op bcnn.StepOp) ([]Spec, error) {
-	conv, ok := op.(*bcnn.ConvStep)
+func (c *planner) direct(op plan.Op) ([]Spec, error) {
+	conv, ok := op.(*plan.Conv)
 	switch {
 	case !ok:
 		return c.elementwise(op)
@@ -127,7 +128,7 @@ func (c *planner) direct(op bcnn.StepOp) ([]Spec, error) {
 	return c.convValues(conv), nil
 }
 
-func (c *planner) elementwise(op bcnn.StepOp) ([]Spec, error) {
+func (c *planner) elementwise(op plan.Op) ([]Spec, error) {
 	kernels, err := c.Elementwise(op)
 	if err != nil {
 		return nil, err

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 	"github.com/bitcnn/bitcnn/kernels"
 	"github.com/bitcnn/bitcnn/vehiclenet"
@@ -42,7 +43,7 @@ func entries(t *testing.T) map[string]map[string]int {
 
 // of lists the candidates of the steps of a network.
 func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, forced string) [][]Candidate {
-	plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	var all [][]Candidate
 	for i, s := range plan.Steps {

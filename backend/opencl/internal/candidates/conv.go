@@ -3,6 +3,7 @@ package candidates
 import (
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -11,7 +12,7 @@ import (
 const floatLanes = 4
 
 // conv starts the spec of a convolution or dense layer.
-func (c *planner) conv(op *bcnn.ConvStep) (Spec, gpu.Conv) {
+func (c *planner) conv(op *plan.Conv) (Spec, gpu.Conv) {
 	lanes, toBits := floatLanes, c.Out.DType == bcnn.Bits
 	if toBits {
 		lanes = 32
@@ -27,7 +28,7 @@ const uniformPixels = 16
 
 // directConv starts the spec of a kernel in which a work-item has a block of channels of a
 // pixel.
-func (c *planner) directConv(op *bcnn.ConvStep) (Spec, gpu.Conv) {
+func (c *planner) directConv(op *plan.Conv) (Spec, gpu.Conv) {
 	s, w := c.conv(op)
 	if pixels := s.Items / int(w.G.Blocks); pixels >= uniformPixels {
 		s.Form.Uniform, s.Items, s.Blocks = true, pixels, int(w.G.Blocks)
@@ -35,7 +36,7 @@ func (c *planner) directConv(op *bcnn.ConvStep) (Spec, gpu.Conv) {
 	return s, w
 }
 
-func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
+func (c *planner) convBits(op *plan.Conv) []Spec {
 	s, w := c.directConv(op)
 	s.File, s.Name = "conv_bits", "conv_bits"
 	var weights, masks []uint32
@@ -53,7 +54,7 @@ func (c *planner) convBits(op *bcnn.ConvStep) []Spec {
 // nil where groups do not fill such blocks, for bytes in groups or with
 // weights of 16 bits, and for pooling windows
 // other than 2×2.
-func (c *planner) convVectors(op *bcnn.ConvStep) []Spec {
+func (c *planner) convVectors(op *plan.Conv) []Spec {
 	const lanes, pixels = 8, 4
 	bytes := c.In.DType == bcnn.Uint8
 	if op.Dense || c.In.DType == bcnn.Float32 || gpu.HasPlanes(op) || bytes && (op.Groups > 1 || op.Int16 != nil) {
@@ -88,7 +89,7 @@ func (c *planner) convVectors(op *bcnn.ConvStep) []Spec {
 
 // runs returns weights as bytes, of the taps of a row of the window without gaps where
 // those of the image have none, and what the sums of a channel lack if 0 is at 128.
-func (c *planner) runs(op *bcnn.ConvStep, w *gpu.Conv) (weights []uint32, correction []int32) {
+func (c *planner) runs(op *plan.Conv, w *gpu.Conv) (weights []uint32, correction []int32) {
 	run := 1
 	if op.DilationW == 1 {
 		run = op.KW
@@ -101,7 +102,7 @@ func (c *planner) runs(op *bcnn.ConvStep, w *gpu.Conv) (weights []uint32, correc
 	return weights, gpu.PadTo(sums, w.Stride(), 0)
 }
 
-func (c *planner) convValues(op *bcnn.ConvStep) []Spec {
+func (c *planner) convValues(op *plan.Conv) []Spec {
 	s, w := c.directConv(op)
 	s.File, s.Name = "conv_values", "conv_values"
 	switch {
@@ -133,7 +134,7 @@ const (
 
 // dense is a dense layer on bits of which a kernel makes partial sums of so many words
 // of a row each.
-func (c *planner) dense(op *bcnn.ConvStep, segment int, first Spec, weights []uint32) []Spec {
+func (c *planner) dense(op *plan.Conv, segment int, first Spec, weights []uint32) []Spec {
 	s, w := c.conv(op)
 	epilogue := w.Epilogue()
 	row := 2 * len(op.Bits) / op.Out
@@ -148,7 +149,7 @@ func (c *planner) dense(op *bcnn.ConvStep, segment int, first Spec, weights []ui
 
 // denseReduce gives every output a work-group that adds its sums up; nil where
 // work-groups are too small.
-func (c *planner) denseReduce(op *bcnn.ConvStep) []Spec {
+func (c *planner) denseReduce(op *plan.Conv) []Spec {
 	if c.limits.Group < denseGroup {
 		return nil
 	}
@@ -156,7 +157,7 @@ func (c *planner) denseReduce(op *bcnn.ConvStep) []Spec {
 	return c.dense(op, 2*len(op.Bits)/op.Out, first, gpu.Rows(op.Bits))
 }
 
-func (c *planner) denseSegments(op *bcnn.ConvStep) []Spec {
+func (c *planner) denseSegments(op *plan.Conv) []Spec {
 	row := 2 * len(op.Bits) / op.Out
 	segment := max(leastSegment, num.CeilDiv(row, mostSegments))
 	first := Spec{Kernel: gpu.Kernel{Name: "dense_segments"}, Items: num.CeilDiv(row, segment)}
@@ -165,7 +166,7 @@ func (c *planner) denseSegments(op *bcnn.ConvStep) []Spec {
 
 // patches is the paper's convolution, for activations of all channels in one group; nil
 // where local memory or work-groups are too small.
-func (c *planner) patches(op *bcnn.ConvStep) []Spec {
+func (c *planner) patches(op *plan.Conv) []Spec {
 	if op.Groups != 1 {
 		return nil
 	}

@@ -6,7 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
-	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/vehiclenet"
 )
 
@@ -17,7 +17,7 @@ func TestJoin(t *testing.T) {
 	for _, scheme := range vehiclenet.InputSchemes {
 		net, err := vehiclenet.Topology(scheme, 6, 1)
 		require.NoError(t, err)
-		plan, err := bcnn.Lower(t.Context(), net, bcnn.LowerOptions{})
+		plan, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
 		require.Nil(t, Join(plan, of(t, net, 1, local, gpu.Direct)))
 		all := of(t, net, 1, local, gpu.Patches)

@@ -7,15 +7,16 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Step returns the function that computes a float step. tensor returns the memory of a
 // tensor of the plan, whose batch may change between calls.
-func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
+func Step(s plan.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 	in, out := tensor(s.In[0]), tensor(s.Out)
 	switch op := s.Op.(type) {
-	case *bcnn.ConvStep:
+	case *plan.Conv:
 		sums := make([]float32, op.Out)
 		if in.DType == bcnn.Uint8 { // of sums that float32 does not hold
 			exact := make([]int32, op.Out)
@@ -25,59 +26,59 @@ func Step(s bcnn.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 			return func() { wholeConv(op, op.Int8, out, in, exact) }, nil
 		}
 		return func() { floatConv(op, out, in, sums) }, nil
-	case *bcnn.MaxPoolStep:
+	case *plan.MaxPool:
 		return func() { maxPool(op.Window, out, in) }, nil
-	case *bcnn.AffineStep:
+	case *plan.Affine:
 		return func() { Affine(op, out, in) }, nil
-	case *bcnn.TableStep: // of bits, the device makes it
+	case *plan.Table: // of bits, the device makes it
 		return func() {
 			for i, v := range in.U8 {
 				out.F32[i] = op.Of(i % in.Shape.C)[v]
 			}
 		}, nil
-	case *bcnn.SignStep:
+	case *plan.Sign:
 		return func() { sign(op, out, in) }, nil
-	case *bcnn.QuantizeStep:
+	case *plan.Quantize:
 		return func() { quantize(op, out, in) }, nil
-	case *bcnn.AddStep:
+	case *plan.Add:
 		other := tensor(s.In[1])
 		return func() {
 			for i, v := range in.F32 {
 				out.F32[i] = op.Activation.Of(v+other.F32[i], i%in.Shape.C)
 			}
 		}, nil
-	case *bcnn.FlattenStep:
+	case *plan.Flatten:
 		return func() { copy(out.F32, in.F32) }, nil
-	case *bcnn.AvgPoolStep:
+	case *plan.AvgPool:
 		return func() { avgPool(op, out, in) }, nil
-	case *bcnn.PairStep:
+	case *plan.Pair:
 		others := tensor(s.In[1])
 		return func() { pair(op.Kind, out, in, others) }, nil
-	case *bcnn.ConcatStep:
+	case *plan.Concat:
 		parts := make([]*bcnn.Tensor, len(s.In))
 		for i, t := range s.In {
 			parts[i] = tensor(t)
 		}
 		return func() { concat(out, parts) }, nil
-	case *bcnn.PixelsStep:
+	case *plan.Pixels:
 		return func() { pixels(op, out, in) }, nil
-	case *bcnn.ResampleStep:
+	case *plan.Resample:
 		return func() { resample(op, out, in) }, nil
-	case *bcnn.TopKStep:
+	case *plan.TopK:
 		return func() { topK(op, out, in) }, nil
-	case *bcnn.MatMulStep:
+	case *plan.MatMul:
 		other := tensor(s.In[1])
 		return func() { matMul(out, in, other) }, nil
-	case *bcnn.TransposeStep:
+	case *plan.Transpose:
 		return func() { transpose(out, in) }, nil
-	case *bcnn.ChannelsStep:
+	case *plan.Channels:
 		return func() { channels(op, out, in) }, nil
 	}
-	return nil, bcnn.Unsupported(fmt.Sprintf("operation %T on the host", s.Op))
+	return nil, plan.Unsupported(fmt.Sprintf("operation %T on the host", s.Op))
 }
 
 // floatConv is a convolution of floats; sums has a place for every output channel.
-func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
+func floatConv(op *plan.Conv, out, in *bcnn.Tensor, sums []float32) {
 	poolH, poolW := 1, 1
 	if op.Pool != nil {
 		poolH, poolW = op.Pool.KH, op.Pool.KW
@@ -107,7 +108,7 @@ func floatConv(op *bcnn.ConvStep, out, in *bcnn.Tensor, sums []float32) {
 }
 
 // wholeConv is a convolution of bytes and weights of 8 or 16 bits.
-func wholeConv[W int8 | int16](op *bcnn.ConvStep, whole []W, out, in *bcnn.Tensor, sums []int32) {
+func wholeConv[W int8 | int16](op *plan.Conv, whole []W, out, in *bcnn.Tensor, sums []int32) {
 	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
 	for pixel := range out.N * out.Shape.Pixels() {
 		image, y, x := split(pixel, out.Shape)
@@ -153,7 +154,7 @@ func split(pixel int, s bcnn.Shape) (image, y, x int) {
 
 // floatSums makes the accumulators of all output channels of a pixel, in the
 // order of the numeric contract.
-func floatSums(op *bcnn.ConvStep, in *bcnn.Tensor, image, y, x int, sums []float32) {
+func floatSums(op *plan.Conv, in *bcnn.Tensor, image, y, x int, sums []float32) {
 	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
 	copy(sums, op.Bias)
 	eachTap(op.Window, in.Shape, image, y, x, func(tap, at int) {
@@ -184,7 +185,7 @@ func flip(row, mask []uint64) {
 	}
 }
 
-func sign(op *bcnn.SignStep, out, in *bcnn.Tensor) {
+func sign(op *plan.Sign, out, in *bcnn.Tensor) {
 	c, planes := in.Shape.C, max(op.Planes, 1)
 	words := bits.Words(c)
 	plane := in.Shape.W * words
@@ -209,7 +210,7 @@ func sign(op *bcnn.SignStep, out, in *bcnn.Tensor) {
 }
 
 // Affine may be given the same tensor twice.
-func Affine(op *bcnn.AffineStep, out, in *bcnn.Tensor) {
+func Affine(op *plan.Affine, out, in *bcnn.Tensor) {
 	channels := in.Shape.C
 	words := bits.Words(channels)
 	for pixel := range in.N * in.Shape.Pixels() {

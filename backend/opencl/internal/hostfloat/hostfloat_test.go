@@ -9,6 +9,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
@@ -32,20 +34,20 @@ func TestStep(t *testing.T) {
 		if testing.Short() && i%5 != 0 {
 			continue
 		}
-		plan, err := bcnn.Lower(t.Context(), c.Network(), bcnn.LowerOptions{})
+		p, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 		require.NoError(t, err)
-		tensors := make([]bcnn.Tensor, len(plan.Tensors))
-		in := c.Inputs(plan, c.Batch)
+		tensors := make([]bcnn.Tensor, len(p.Tensors))
+		in := c.Inputs(p, c.Batch)
 		copy(tensors, in)
-		_, err = ref.RunAll(t.Context(), plan, in, func(step int, _ string, made bcnn.Tensor) { tensors[plan.Steps[step].Out] = made })
+		_, err = ref.RunAll(t.Context(), p, in, func(step int, _ string, made bcnn.Tensor) { tensors[p.Steps[step].Out] = made })
 		require.NoError(t, err)
-		for k, s := range plan.Steps {
-			in, out := plan.Tensors[s.In[0]].DType, plan.Tensors[s.Out].DType
-			conv, isConv := s.Op.(*bcnn.ConvStep)
+		for k, s := range p.Steps {
+			in, out := p.Tensors[s.In[0]].DType, p.Tensors[s.Out].DType
+			conv, isConv := s.Op.(*plan.Conv)
 			if whole := isConv && (conv.Int8 != nil || conv.Int16 != nil); in != bcnn.Float32 && (isConv && !whole || out != bcnn.Float32) {
 				continue
 			}
-			made := bcnn.NewTensor(out, c.Batch, plan.Tensors[s.Out].Shape)
+			made := bcnn.NewTensor(out, c.Batch, p.Tensors[s.Out].Shape)
 			for i := range made.F32 {
 				made.F32[i] = -1000 // everything is to be written
 			}
@@ -65,24 +67,24 @@ func TestStep(t *testing.T) {
 			compute()
 			require.Equal(t, bitsOf(tensors[s.Out]), bitsOf(made), "%s, step %d (%s)", c.Name, k, s.Name)
 			switch op := s.Op.(type) {
-			case *bcnn.ConvStep:
+			case *plan.Conv:
 				seen["conv of "+in.String()+" to "+out.String()]++
-			case *bcnn.MaxPoolStep:
+			case *plan.MaxPool:
 				seen["max pool"]++
-			case *bcnn.AffineStep:
+			case *plan.Affine:
 				seen["affine of "+in.String()]++
 				// In place, as the scaling of sums is.
 				if in == bcnn.Float32 {
-					same := bcnn.NewTensor(in, c.Batch, plan.Tensors[s.Out].Shape)
+					same := bcnn.NewTensor(in, c.Batch, p.Tensors[s.Out].Shape)
 					copy(same.F32, tensors[s.In[0]].F32)
 					Affine(op, &same, &same)
 					require.Equal(t, bitsOf(made), bitsOf(same), c.Name)
 				}
-			case *bcnn.SignStep:
+			case *plan.Sign:
 				seen["sign"]++
-			case *bcnn.AddStep:
+			case *plan.Add:
 				seen["add"]++
-			case *bcnn.QuantizeStep:
+			case *plan.Quantize:
 				seen["quantize to "+out.String()]++
 			default:
 				seen[s.Kind()+" of "+in.String()]++
@@ -93,6 +95,6 @@ func TestStep(t *testing.T) {
 		"flatten of float32", "avgpool of bits", "avgpool of float32", "mul of float32", "concat of float32", "channels of float32"} {
 		require.Positive(t, seen[what], "%s among %v", what, seen)
 	}
-	_, err := Step(bcnn.Step{Op: &bcnn.BinarizeStep{}, In: []int{0}}, func(int) *bcnn.Tensor { return &bcnn.Tensor{} })
+	_, err := Step(plan.Step{Op: &plan.Binarize{}, In: []int{0}}, func(int) *bcnn.Tensor { return &bcnn.Tensor{} })
 	require.ErrorIs(t, err, errors.ErrUnsupported)
 }

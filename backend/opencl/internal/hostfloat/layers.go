@@ -3,11 +3,12 @@ package hostfloat
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // avgPool adds bits as ±1, which is exact.
-func avgPool(op *bcnn.AvgPoolStep, out, in *bcnn.Tensor) {
+func avgPool(op *plan.AvgPool, out, in *bcnn.Tensor) {
 	channels := in.Shape.C
 	words := bits.Words(channels)
 	for pixel := range out.N * out.Shape.Pixels() {
@@ -46,7 +47,7 @@ func avgPool(op *bcnn.AvgPoolStep, out, in *bcnn.Tensor) {
 }
 
 // pair repeats the others over pixels and channels where there is one.
-func pair(kind bcnn.PairKind, out, in, others *bcnn.Tensor) {
+func pair(kind plan.PairKind, out, in, others *bcnn.Tensor) {
 	s, by := in.Shape, others.Shape
 	for i, v := range in.F32 {
 		image, pixel, c := i/s.Values(), i/s.C%s.Pixels(), i%s.C
@@ -57,13 +58,13 @@ func pair(kind bcnn.PairKind, out, in, others *bcnn.Tensor) {
 			c = 0
 		}
 		switch w := others.F32[(image*by.Pixels()+pixel)*by.C+c]; kind {
-		case bcnn.PairMul:
+		case plan.PairMul:
 			out.F32[i] = v * w
-		case bcnn.PairMin:
+		case plan.PairMin:
 			if out.F32[i] = w; v < w || v != v {
 				out.F32[i] = v
 			}
-		case bcnn.PairMax:
+		case plan.PairMax:
 			if out.F32[i] = w; v > w || v != v {
 				out.F32[i] = v
 			}
@@ -81,7 +82,7 @@ func concat(out *bcnn.Tensor, parts []*bcnn.Tensor) {
 	}
 }
 
-func channels(op *bcnn.ChannelsStep, out, in *bcnn.Tensor) {
+func channels(op *plan.Channels, out, in *bcnn.Tensor) {
 	for pixel := range out.N * out.Shape.Pixels() {
 		to, from := out.F32[pixel*out.Shape.C:][:out.Shape.C], in.F32[pixel*in.Shape.C:][:in.Shape.C]
 		for c, i := range op.Index {
@@ -94,7 +95,7 @@ func channels(op *bcnn.ChannelsStep, out, in *bcnn.Tensor) {
 }
 
 // quantize counts the thresholds that values reach.
-func quantize(op *bcnn.QuantizeStep, out, in *bcnn.Tensor) {
+func quantize(op *plan.Quantize, out, in *bcnn.Tensor) {
 	n := op.Levels - 1
 	for i, v := range in.F32 {
 		number := 0

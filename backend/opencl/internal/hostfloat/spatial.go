@@ -4,10 +4,11 @@ import (
 	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-func pixels(op *bcnn.PixelsStep, out, in *bcnn.Tensor) {
+func pixels(op *plan.Pixels, out, in *bcnn.Tensor) {
 	channels := out.Shape.C
 	for pixel := range out.N * out.Shape.Pixels() {
 		image, y, x := split(pixel, out.Shape)
@@ -24,7 +25,7 @@ func pixels(op *bcnn.PixelsStep, out, in *bcnn.Tensor) {
 	}
 }
 
-func resample(op *bcnn.ResampleStep, out, in *bcnn.Tensor) {
+func resample(op *plan.Resample, out, in *bcnn.Tensor) {
 	channels := out.Shape.C
 	for pixel := range out.N * out.Shape.Pixels() {
 		image, y, x := split(pixel, out.Shape)
@@ -42,7 +43,7 @@ func resample(op *bcnn.ResampleStep, out, in *bcnn.Tensor) {
 	}
 }
 
-func topK(op *bcnn.TopKStep, out, in *bcnn.Tensor) {
+func topK(op *plan.TopK, out, in *bcnn.Tensor) {
 	for pixel := range out.N * out.Shape.Pixels() {
 		values := in.F32[pixel*in.Shape.C:][:in.Shape.C]
 		last, before := -1, float32(math.Inf(1))

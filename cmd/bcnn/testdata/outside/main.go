@@ -11,6 +11,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/models"
 )
@@ -19,7 +21,7 @@ func main() {
 	ctx := context.Background()
 	net, err := models.Load(ctx, "digits")
 	check(err)
-	plan, err := bcnn.Lower(ctx, net, bcnn.LowerOptions{})
+	plan, err := lower.Network(ctx, net, lower.Options{})
 	check(err)
 	in := bcnn.NewTensor(bcnn.Uint8, 2, plan.Inputs[0].Shape)
 	for i := range in.U8 {
