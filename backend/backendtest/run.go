@@ -3,28 +3,17 @@
 package backendtest
 
 import (
-	"os"
-	"strconv"
 	"sync"
 	"testing"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/parity"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
-// Run runs the whole table on the device, each case as a subtest. Where BCNN_TEST_EVERY is a number
-// N, it takes every Nth case, and not the same ones for all instruction sets: processors that are
-// emulated are slow.
-func Run(t *testing.T, dev *backend.Device, opts backend.Options) {
-	n := 1
-	if every := os.Getenv("BCNN_TEST_EVERY"); every != "" {
-		var err error
-		if n, err = strconv.Atoi(every); err != nil || n < 1 {
-			t.Fatalf("BCNN_TEST_EVERY is %q, want a number from 1 on", every)
-		}
-	}
-	runEvery(t, n, dev, opts)
-}
+// Run runs the table on the device, each case as a subtest; testenv.EnvShare says how much of it,
+// and that is not the same for all instruction sets.
+func Run(t *testing.T, dev *backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
 
 // RunSlow is Run for a device that is slow, such as an emulated one: go test -short
 // takes every eighth case.
@@ -40,9 +29,9 @@ func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
 var table = sync.OnceValue(func() []parity.Case { return parity.Keep(parity.Cases()) })
 
 func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
-	first := len(opts.ISA) % n
+	first := len(opts.ISA)
 	for i, c := range table() {
-		if i%n != first {
+		if (i+first)%n != 0 || !testenv.InShare(t, (i+first)/n) {
 			continue
 		}
 		t.Run(c.Name, func(t *testing.T) { check(t, dev, opts, c) })

@@ -88,7 +88,7 @@ func TestCandidatesAgree(t *testing.T) {
 	testenv.Long(t)
 	d := measured(t, "")
 	d.fastest = gpu.Direct // nothing is timed
-	requireParity(t, d, backend.Options{}, everyNth(12, 5))
+	requireParity(t, d, backend.Options{}, testenv.Share(t, everyNth(12, 5)))
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, e := range d.tuning.Steps {
 		require.Empty(t, e.Wrong, "%s, %s %s", e.Step, e.Variant, e.Name)

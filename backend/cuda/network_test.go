@@ -168,11 +168,12 @@ func wholeNetworks(n, first int) (some []parity.Case) {
 // variant to be the fastest. TestParity runs them as they are.
 func TestWholeNetworks(t *testing.T) {
 	needCooperative(t)
-	requireParity(t, apartDevice(t), backend.Options{}, wholeNetworks(1, 0))
+	some := testenv.Share(t, wholeNetworks(1, 0))
+	requireParity(t, apartDevice(t), backend.Options{}, some)
 	for _, variant := range kernelNames {
 		d := measured(t, "")
 		d.fastest = variant
-		for _, c := range wholeNetworks(1, 0) {
+		for _, c := range some {
 			exe := requireReference(t, d, c.Network(), backend.Options{}, c.Batch)
 			want := ""
 			if variant == gpu.Fused {

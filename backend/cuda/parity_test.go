@@ -110,7 +110,7 @@ func TestVariants(t *testing.T) {
 	testenv.Long(t)
 	for i, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
-			requireParityPlaced(t, -1, backend.Options{Kernels: variant}, everyNth(2*len(kernelNames), i))
+			requireParityPlaced(t, -1, backend.Options{Kernels: variant}, testenv.Share(t, everyNth(2*len(kernelNames), i)))
 		})
 	}
 }
@@ -196,7 +196,7 @@ func TestShapes(t *testing.T) {
 func TestPatchesOfImages(t *testing.T) {
 	testenv.Long(t)
 	opts := backend.Options{Kernels: gpu.Patches}
-	requireParityPlaced(t, -1, opts, wholeNetworks(1, 0))
+	requireParityPlaced(t, -1, opts, testenv.Share(t, wholeNetworks(1, 0)))
 	for _, p := range placements {
 		for i, scheme := range vehiclenet.InputSchemes {
 			net, err := vehiclenet.Topology(scheme, 6, uint64(i))

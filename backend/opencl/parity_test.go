@@ -108,7 +108,7 @@ func TestParitySpecialised(t *testing.T) {
 					some = append(some, c)
 				}
 			}
-			failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, some, nil)
+			failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, testenv.Share(t, some), nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -406,7 +406,7 @@ func TestPatchesOfImages(t *testing.T) {
 			whole = append(whole, c)
 		}
 	}
-	failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, whole, nil)
+	failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, testenv.Share(t, whole), nil)
 	require.NoError(t, err)
 	for _, f := range failures {
 		t.Error(f)
