@@ -12,7 +12,6 @@ import (
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
-	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/models"
 )
