@@ -37,7 +37,7 @@ const (
 // The size is looked at before anything of that size is allocated: see MaxPixels
 // and MaxBytes.
 func Decode(r io.Reader) (image.Image, error) {
-	return decode(r, MaxPixels, MaxBytes, whole)
+	return decode(r, MaxPixels, MaxBytes, fullScale)
 }
 
 // DecodeFile reads an image from a regular file, as Decode does. Errors name the
@@ -87,8 +87,8 @@ func (p Preprocessing) scale(size image.Point) int {
 	return 1
 }
 
-// whole is the scale of those who want all pixels.
-func whole(image.Point) int { return 1 }
+// fullScale is the scale of those who want all pixels.
+func fullScale(image.Point) int { return 1 }
 
 // maxScaled is the length of a JPEG that is decoded at a scale, for which it is held in memory.
 const maxScaled = 64 << 20

@@ -213,11 +213,11 @@ func TestDecodeAllocatesWhatItReckons(t *testing.T) {
 			if c.tight && size.X*size.Y > 1<<20 {
 				require.Greater(t, float64(used), 0.75*float64(reckoned), "%s, %v", c.name, size)
 			}
-			_, err = decode(bytes.NewReader(c.data), MaxPixels, reckoned-1, whole)
+			_, err = decode(bytes.NewReader(c.data), MaxPixels, reckoned-1, fullScale)
 			require.ErrorContains(t, err, "bytes of memory, at most", c.name)
-			_, err = decode(bytes.NewReader(c.data), int64(size.X*size.Y)-1, MaxBytes, whole)
+			_, err = decode(bytes.NewReader(c.data), int64(size.X*size.Y)-1, MaxBytes, fullScale)
 			require.ErrorContains(t, err, "pixels, at most", c.name)
-			_, err = decode(bytes.NewReader(c.data), int64(size.X*size.Y), reckoned, whole)
+			_, err = decode(bytes.NewReader(c.data), int64(size.X*size.Y), reckoned, fullScale)
 			require.NoError(t, err, c.name)
 		}
 	}
@@ -285,7 +285,7 @@ func FuzzDecode(f *testing.F) {
 		var img image.Image
 		var err error
 		const limit = 1 << 20
-		used := allocated(func() { img, err = decode(bytes.NewReader(data), 1<<12, limit, whole) })
+		used := allocated(func() { img, err = decode(bytes.NewReader(data), 1<<12, limit, fullScale) })
 		// Before the size is known, the head alone is kept.
 		require.LessOrEqual(t, used, int64(max(limit, 4*len(data)+1<<18)))
 		if err == nil {

@@ -49,7 +49,7 @@ func shortcut() *planner {
 
 // asked is an executable of a plan that answers questions, and does not run.
 func asked(plan *plan.Plan, threads int) *executable {
-	return &executable{plan: plan, config: driver.Config{Threads: threads}, whole: separate(plan), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
+	return &executable{plan: plan, config: driver.Config{Threads: threads}, container: separate(plan), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
 }
 
 // TestAdd asks which steps behind a convolution its kernels do besides.
@@ -112,7 +112,7 @@ func TestAdd(t *testing.T) {
 					last = g.last
 				}
 			}
-			at := inPlace(e.plan, all, e.whole)
+			at := inPlace(e.plan, all, e.container)
 			for _, can := range []bool{true, false} {
 				for _, overlaid := range []bool{true, false} {
 					stub, over := &ender{can: can, overlaid: overlaid}, []pair(nil)
@@ -167,12 +167,12 @@ func TestNumbers(t *testing.T) {
 			c.more(p)
 			p.done()
 			e := asked(&p.plan, 1)
-			require.False(t, e.numbers(&ender{can: true}, 3), "no levels that a kernel makes")
+			require.False(t, e.fuseLevels(&ender{can: true}, 3), "no levels that a kernel makes")
 			e.levels[3] = &kern.Levels{}
 			stub := &ender{can: true}
-			require.Equal(t, c.want, e.numbers(stub, 3))
-			require.False(t, e.numbers(&ender{}, 3))
-			require.False(t, e.numbers(nil, 3))
+			require.Equal(t, c.want, e.fuseLevels(stub, 3))
+			require.False(t, e.fuseLevels(&ender{}, 3))
+			require.False(t, e.fuseLevels(nil, 3))
 			if c.want {
 				require.Same(t, e.levels[3], stub.levels)
 				require.Same(t, &e.tensors[4], stub.numbers)
@@ -201,10 +201,10 @@ func TestPoolPlace(t *testing.T) {
 		{"an output", 1, func(p *planner) { p.plan.Outputs = []int{2} }, nil, false},
 		{"what is an output", 1, func(p *planner) { p.plan.Outputs = []int{1} }, nil, false},
 		{"an input", 1, func(p *planner) { p.plan.Steps[1].In = []int{0} }, nil, false},
-		{"the part of another", 1, func(p *planner) {}, func(e *executable) { e.whole[1] = 3 }, false},
-		{"in which another is", 1, func(p *planner) {}, func(e *executable) { e.whole[3] = 1 }, false},
-		{"that is a part", 1, func(p *planner) {}, func(e *executable) { e.whole[2] = 3 }, false},
-		{"that has a part", 1, func(p *planner) {}, func(e *executable) { e.whole[3] = 2 }, false},
+		{"the part of another", 1, func(p *planner) {}, func(e *executable) { e.container[1] = 3 }, false},
+		{"in which another is", 1, func(p *planner) {}, func(e *executable) { e.container[3] = 1 }, false},
+		{"that is a part", 1, func(p *planner) {}, func(e *executable) { e.container[2] = 3 }, false},
+		{"that has a part", 1, func(p *planner) {}, func(e *executable) { e.container[3] = 2 }, false},
 		{"whose windows reach back", 1, func(p *planner) {
 			p.plan.Steps[1].Op = &plan.MaxPool{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}}
 			p.plan.Tensors[2].Shape = shape

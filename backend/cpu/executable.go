@@ -32,11 +32,11 @@ type executable struct {
 	choices []driver.Choice
 	// tensors are those of the plan, as many images as the batch in hand has.
 	// The steps point to them. Inputs and outputs are empty between runs.
-	tensors []bcnn.Tensor
-	full    []bcnn.Tensor  // the same for MaxBatch images
-	whole   []int          // see joined
-	levels  []*kern.Levels // of the steps that are bytes of them
-	outputs []int          // of the plan
+	tensors   []bcnn.Tensor
+	full      []bcnn.Tensor  // the same for MaxBatch images
+	container []int          // see joined
+	levels    []*kern.Levels // of the steps that are bytes of them
+	outputs   []int          // of the plan
 }
 
 func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config) (*executable, error) {
@@ -44,13 +44,13 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	fusable := groups(plan, config.Stepwise)
-	e.whole = separate(plan)
+	e.container = separate(plan)
 	if !config.Stepwise {
-		e.whole = joined(plan)
+		e.container = joined(plan)
 	}
 	placed, err := e.layout(fusable, nil)
 	if err != nil && !config.Stepwise { // groups may need more than their steps one by one
-		fusable, e.whole = groups(plan, true), separate(plan)
+		fusable, e.container = groups(plan, true), separate(plan)
 		placed, err = e.layout(fusable, nil)
 	}
 	if err != nil {
@@ -65,7 +65,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 			Set: set, Batch: config.MaxBatch, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
 			Most:    most[s.In[0]],
-			InPitch: plan.Tensors[e.whole[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.whole[s.Out]].Shape.C,
+			InPitch: plan.Tensors[e.container[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.container[s.Out]].Shape.C,
 		}
 		for _, t := range s.In[1:] {
 			c.Others = append(c.Others, &e.tensors[t])
@@ -120,7 +120,7 @@ func compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, 
 // which are the caller's. over is that of uses.
 func (e *executable) layout(groups []group, over []pair) (plan.Placement, error) {
 	p, batch := e.plan, e.config.MaxBatch
-	uses, at := uses(p, groups, e.whole, over)
+	uses, at := uses(p, groups, e.container, over)
 	for _, u := range uses {
 		if t := p.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
 			return plan.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
@@ -196,7 +196,7 @@ func alignedBytes(n int) []byte {
 // bind gives the tensors the size of the batch, and the caller's slices to inputs and
 // outputs.
 func (e *executable) bind(out, in []bcnn.Tensor) {
-	for i, w := range e.whole {
+	for i, w := range e.container {
 		if t := e.full[w]; t.U8 != nil || t.Words != nil || t.F32 != nil {
 			e.tensors[i] = t.Images(0, in[0].N)
 			e.tensors[i].Shape = e.full[i].Shape

@@ -141,7 +141,7 @@ type pair struct{ read, written int }
 // fuse makes one step of each group whose first step can lead the others. It returns the pairs of
 // tensors that may share memory.
 func (e *executable) fuse(groups []group) (over []pair) {
-	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.whole)
+	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.container)
 	e.steps = nil
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
@@ -150,7 +150,7 @@ func (e *executable) fuse(groups []group) (over []pair) {
 			over = append(over, pair{plan.Steps[g.first].In[0], plan.Steps[g.first].Out})
 		}
 		done := e.add(steps[g.first], follow, g.last, at, &over)
-		if done == 0 && follow <= g.last && e.numbers(steps[g.first], follow) {
+		if done == 0 && follow <= g.last && e.fuseLevels(steps[g.first], follow) {
 			done = 1
 		}
 		for end := follow + done; follow < end; follow++ {
@@ -209,7 +209,7 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 	if !added {
 		return 0
 	}
-	if overlaid && e.unread(other, i+end) && e.apart(other) && e.apart(s.Out) {
+	if overlaid && e.unread(other, i+end) && e.standalone(other) && e.standalone(s.Out) {
 		*over = append(*over, pair{other, s.Out})
 	}
 	return end + 1
@@ -220,7 +220,7 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 func (e *executable) poolsInPlace(i int) bool {
 	s := e.plan.Steps[i]
 	op, ok := s.Op.(*plan.MaxPool)
-	if !ok || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.apart(s.In[0]) || !e.apart(s.Out) {
+	if !ok || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.standalone(s.In[0]) || !e.standalone(s.Out) {
 		return false
 	}
 	return pixelwise.InPlace(op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out])
@@ -236,12 +236,12 @@ func (e *executable) unread(t, step int) bool {
 	return true
 }
 
-// apart reports whether a tensor is neither an input nor an output, and is not joined with others.
-func (e *executable) apart(t int) bool {
+// standalone reports whether a tensor is neither an input nor an output, and is not joined with others.
+func (e *executable) standalone(t int) bool {
 	if t < len(e.plan.Inputs) || e.plan.Ends()[t] {
 		return false
 	}
-	for i, w := range e.whole {
+	for i, w := range e.container {
 		if (i == t) != (w == t) {
 			return false
 		}
@@ -249,9 +249,9 @@ func (e *executable) apart(t int) bool {
 	return true
 }
 
-// numbers folds step i, which makes levels, into the kernel of the step before, if nothing else
+// fuseLevels folds step i, which makes levels, into the kernel of the step before, if nothing else
 // reads the tensor between them and the kernel can. It reports whether it has.
-func (e *executable) numbers(before tiles.Step, i int) bool {
+func (e *executable) fuseLevels(before tiles.Step, i int) bool {
 	out := e.plan.Steps[i-1].Out
 	conv, can := before.(interface {
 		Levels(*kern.Levels, *bcnn.Tensor) bool

@@ -95,8 +95,8 @@ func (b *builder) binary() bool {
 	return false
 }
 
-// whole reports whether the last layer makes whole numbers of at most 8 bits.
-func (b *builder) whole() bool {
+// isCodes reports whether the last layer makes whole numbers of at most 8 bits.
+func (b *builder) isCodes() bool {
 	for i := b.last(); i >= 0; i = b.net.Layers[i].Inputs[0] {
 		switch b.net.Layers[i].Op.(type) {
 		case bcnn.Quantize:
@@ -187,7 +187,7 @@ func (b *builder) randomBlock(out int) {
 		}
 		if levels {
 			w := weightLevels[b.rng.IntN(len(weightLevels))]
-			if b.whole() && b.rng.IntN(2) == 0 {
+			if b.isCodes() && b.rng.IntN(2) == 0 {
 				w = integers{"s8", -128, 256}
 			}
 			b.convLevels(op, w)
@@ -207,7 +207,7 @@ func (b *builder) heavy(op bcnn.Conv2D, levels bool) bool {
 	if levels {
 		products *= 15
 	}
-	if b.whole() && !b.binary() {
+	if b.isCodes() && !b.binary() {
 		products *= 8
 	}
 	return products > 1<<22

@@ -208,9 +208,9 @@ func (lo *lowering) noBytes(i, groups int) string {
 	return ""
 }
 
-// whole returns real weights as integers of 8 or of 16 bits. Both are nil if they are no integers,
+// integerWeights returns real weights as integers of 8 or of 16 bits. Both are nil if they are no integers,
 // or if sums of bytes times them might exceed int32.
-func (lo *lowering) whole(weights []float32, out int) ([]int8, []int16, error) {
+func (lo *lowering) integerWeights(weights []float32, out int) ([]int8, []int16, error) {
 	if err := lo.Charge(int64(len(weights))); err != nil {
 		return nil, nil, err
 	}

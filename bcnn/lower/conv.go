@@ -46,7 +46,7 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	}
 	real := w // the weights if it is computed in float32
 	if w.Real() && dtype == bcnn.Uint8 && v.levels == nil {
-		if conv.Int8, conv.Int16, err = lo.whole(w.F32, conv.Out); err != nil {
+		if conv.Int8, conv.Int16, err = lo.integerWeights(w.F32, conv.Out); err != nil {
 			return out, err
 		}
 		w.Int8 = conv.Int8

@@ -89,7 +89,7 @@ func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 		return v, err
 	}
 	if !lo.fused || v.conv == nil || v.conv.F32 != nil || lo.plan.Tensors[v.convIn].DType != bcnn.Bits {
-		if v, err = lo.numbers(v); err != nil {
+		if v, err = lo.floatValues(v); err != nil {
 			return v, err
 		}
 	}
@@ -146,8 +146,8 @@ func (lo *lowering) undone(layers []int, t int) []int {
 	return layers
 }
 
-// numbers returns a value with its chain on a tensor of Float32, sums included.
-func (lo *lowering) numbers(v value) (value, error) {
+// floatValues returns a value with its chain on a tensor of Float32, sums included.
+func (lo *lowering) floatValues(v value) (value, error) {
 	v, err := lo.plain(v)
 	if err != nil {
 		return v, err

@@ -247,7 +247,7 @@ func (lo *lowering) sign(v value, i int, rule bcnn.ZeroRule) (value, error) {
 	dtype, sums := bcnn.Float32, v.conv != nil && v.conv.Integer()
 	if sums {
 		var err error
-		if v, err = lo.numbers(v); err != nil {
+		if v, err = lo.floatValues(v); err != nil {
 			return v, err
 		}
 	}

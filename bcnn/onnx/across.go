@@ -22,17 +22,17 @@ func acrossChannels(sequences handler) handler {
 			return sequences(im, n)
 		}
 		v = im.build.Settle(v)
-		v = im.build.Ordered(n, v)
+		v = im.build.InChannelOrder(n, v)
 		columns := try.Value(budget.List(im.budget, v.Shape.C, func(i int) int32 { return int32(i) }))
 		row := im.build.Pixels(n, "/row", v, bcnn.Pixels{Rows: []int32{0}, Cols: columns, BlockH: 1, BlockW: v.Shape.C})
 		row.View = view.View{view.Batch, nil, view.Whole(view.W, row.Shape.W)}
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
-		m.Inputs[0] = im.lend(n.Input(0), "as a row", build.Operand{Value: row})
+		m.Inputs[0] = im.alias(n.Input(0), "as a row", build.Operand{Value: row})
 		r := sequences(im, &m)
 		if r.Value == nil || r.Value.Shape.C != 1 {
 			return r
 		}
-		return build.Operand{Value: im.build.Flattened(r.Value, n)}
+		return build.Operand{Value: im.build.Flatten(r.Value, n)}
 	}
 }

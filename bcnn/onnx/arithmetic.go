@@ -128,14 +128,14 @@ func (im *importer) ofValues(n *pb.Node, op string, a, b *build.Value) build.Ope
 	}
 	left := im.build.Settle(a)
 	right := im.build.Settle(b)
-	a, b = im.build.Same(n, left, right)
+	a, b = im.build.Align(n, left, right)
 	if a.Shape != b.Shape || !a.View.Equal(b.View) { // one of them may be repeated
 		both := []*build.Value{a, b}
 		small, large := 0, 1
 		if a.Shape.Values() > b.Shape.Values() {
 			small, large = 1, 0
 		}
-		repeated, err := try.Do(func() *build.Value { return im.build.Repeated(n, both[small], both[large]) })
+		repeated, err := try.Do(func() *build.Value { return im.build.Repeat(n, both[small], both[large]) })
 		if err != nil {
 			try.Failf("two computed tensors must have the same shape, or sizes of 1 in one of them, and no different Transpose before them: %w", err)
 		}
@@ -180,7 +180,7 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 	case op == "Pow" && !swapped:
 		return im.power(n, v, t)
 	}
-	v = im.across(n, v, t)
+	v = im.repeatAlong(n, v, t)
 	v, list, ok := im.build.PerChannel(v, t, n)
 	if !ok {
 		return im.withPixels(n, op, v, t, swapped)
@@ -253,7 +253,7 @@ func (im *importer) withList(op string, v *build.Value, list []float32, swapped 
 	case op == "Sub" && swapped:
 		return bcnn.Affine{Scale: []float32{-1}, Bias: list}
 	case op == "Sub":
-		negative := im.build.Floats(len(list))
+		negative := im.build.NewFloats(len(list))
 		for i, x := range list {
 			negative[i] = -x
 		}
@@ -276,7 +276,7 @@ func (im *importer) limits(n *pb.Node, op string, v *build.Value, t *eval.Tensor
 	if len(list) == 1 { // expanded
 		return im.withConstant(n, op, v, eval.Scalar(pb.Float, float64(list[0])), false)
 	}
-	like := im.build.Single(n, v)
+	like := im.build.FirstPixel(n, v)
 	c := im.build.Constant(n, t, like, -1)
 	return im.ofValues(n, op, v, c)
 }
@@ -301,7 +301,7 @@ func (im *importer) withPixels(n *pb.Node, op string, v *build.Value, t *eval.Te
 // exact (powers of two) it is an Affine. Otherwise it is a BatchNorm of variance c², which divides
 // in float64, or, if some c² is not exact in float32, an Affine with the rounded 1/c.
 func (im *importer) quotient(v *build.Value, list []float32) bcnn.Op {
-	scale := im.build.Floats(len(list))
+	scale := im.build.NewFloats(len(list))
 	powers, squares, zero := true, true, false
 	try.Check(im.budget.Loop(len(list), func(lo, hi int) {
 		for i := lo; i < hi; i++ {

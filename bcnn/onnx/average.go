@@ -17,7 +17,7 @@ func (im *importer) averagePool(n *pb.Node) build.Operand {
 		if win.Pad != (bcnn.Padding{}) {
 			try.Failf("an average over dilated windows with padding is not supported")
 		}
-		v, win = im.apart(n, v, win)
+		v, win = im.undilate(n, v, win)
 	}
 	count := n.Int("count_include_pad", 0)
 	if around == (bcnn.Padding{}) {

@@ -73,7 +73,7 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	}
 	groups := n.Int("group", 1)
 	if groups > 1 {
-		v = im.build.Ordered(n, v)
+		v = im.build.InChannelOrder(n, v)
 	}
 	out, channels, kernel := w.Dims[0], w.Dims[1], w.Dims[2:]
 	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.Shape.C) || out == 0 {
@@ -86,7 +86,7 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	bias := im.bias(n, 2, out)
 	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
 	taps := kernel[0] * kernel[1]
-	rows := im.build.Floats(w.Len())
+	rows := im.build.NewFloats(w.Len())
 	order := im.build.Channels(v, v.View[1])
 	o, c, k := 0, 0, 0 // filter, channel and tap of weight i
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {

@@ -85,13 +85,13 @@ func (im *importer) channelled(n *pb.Node, v *build.Value, k int) *build.Value {
 	if rank == 4 {
 		rows = 1
 	}
-	return im.build.Arranged(n, v, rank-1, rows, rank-2)
+	return im.build.Arrange(n, v, rank-1, rows, rank-2)
 }
 
 // denseRows returns the weights of a dense layer, [out][k], times alpha, with the k inputs in the
 // order of the values in memory.
 func (im *importer) denseRows(v *build.Value, w *eval.Tensor, k, out int, transB bool, alpha float32) []float32 {
-	rows := im.build.Floats(w.Len())
+	rows := im.build.NewFloats(w.Len())
 	order := im.build.Offsets(lastOf(v), view.FlatStride(v.Shape))
 	i, o := 0, 0 // input and output of weight from
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
@@ -118,7 +118,7 @@ func (im *importer) denseBias(c *eval.Tensor, out int, beta float32) []float32 {
 		n > 0 && c.Dims[n-1] != 1 && c.Dims[n-1] != out {
 		try.Failf("its bias is %v of shape %v, want %d FLOAT values", c.Type, c.Dims, out)
 	}
-	bias := im.build.Floats(out)
+	bias := im.build.NewFloats(out)
 	for o := range bias {
 		bias[o] = c.F32[o%c.Len()] * beta
 	}
@@ -130,7 +130,7 @@ func (im *importer) denseBias(c *eval.Tensor, out int, beta float32) []float32 {
 func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, bias []float32) build.Operand {
 	k, out, last := v.Shape.C, w.Dims[1], len(v.View)-1
 	order := im.build.Offsets(v.View[last], view.ChannelStride)
-	rows := im.build.Floats(w.Len())
+	rows := im.build.NewFloats(w.Len())
 	try.Check(im.budget.Loop(len(rows), func(lo, hi int) {
 		for from := lo; from < hi; from++ {
 			rows[from%out*k+order[from/out]] = w.F32[from]

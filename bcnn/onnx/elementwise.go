@@ -25,7 +25,7 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 		f = func(x, y float64) float64 { return g(y, x) }
 	}
 	if n.OpType == "And" || n.OpType == "Or" || n.OpType == "Xor" {
-		return im.build.Joined(n, n.OpType, operands)
+		return im.build.Logical(n, n.OpType, operands)
 	}
 	// Two values are compared as x − y with 0: the difference of two float32 numbers is 0 only if
 	// they are equal.
@@ -34,12 +34,12 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 		v, t, f = r.Value, eval.Scalar(pb.Float, 0), eval.BinaryOps[n.OpType]
 	}
 	if v.Func == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
-		v, t = im.numbers(n, v, t)
+		v, t = im.channelIndices(n, v, t)
 	}
 	t = im.build.OneNumber(v, t)
-	v = im.across(n, v, t)
+	v = im.repeatAlong(n, v, t)
 	if v.Type == pb.Float && !v.Hole {
-		if pixels := im.build.OverPixels(v, t); pixels {
+		if pixels := im.build.VariesOverPixels(v, t); pixels {
 			r := im.compute(n, "Sub", build.Operand{Value: v}, build.Operand{Constant: t})
 			v, t = r.Value, eval.Scalar(pb.Float, 0)
 		}
@@ -50,9 +50,9 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 // mostNumber is the magnitude up to which float32 has all integers.
 const mostNumber = 1 << 24
 
-// numbers converts channel indices, as of ArgMax, and the integers that they are compared with to
+// channelIndices converts channel indices, as of ArgMax, and the integers that they are compared with to
 // FLOAT. It fails for integers that may be rounded.
-func (im *importer) numbers(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, *eval.Tensor) {
+func (im *importer) channelIndices(n *pb.Node, v *build.Value, t *eval.Tensor) (*build.Value, *eval.Tensor) {
 	large := false
 	try.Check(im.budget.Loop(t.Len(), func(lo, hi int) {
 		for i := lo; i < hi; i++ {
@@ -125,7 +125,7 @@ func (im *importer) cast(n *pb.Node, r build.Operand, typ pb.DataType) build.Ope
 		return r
 	}
 	v := r.Value
-	if out, ok := v.Converted(n, typ); ok {
+	if out, ok := v.Convert(n, typ); ok {
 		return build.Operand{Value: out}
 	}
 	number := v.Type == pb.Int64 || v.Type == pb.Int32 // a channel index

@@ -116,7 +116,7 @@ func (s *source) part(name string, file io.Reader, end, offset, size int64) ([]b
 	if at, ok := file.(io.ReaderAt); ok {
 		return s.read(io.NewSectionReader(at, offset, size), size)
 	}
-	err := s.pieces(offset, func(n int64) error {
+	err := s.chunks(offset, func(n int64) error {
 		_, err := io.CopyN(io.Discard, file, n)
 		return err
 	})
@@ -132,7 +132,7 @@ func (s *source) read(r io.Reader, size int64) ([]byte, error) {
 	}
 	data := make([]byte, size)
 	rest := data
-	err := s.pieces(size, func(n int64) error {
+	err := s.chunks(size, func(n int64) error {
 		_, err := io.ReadFull(r, rest[:n])
 		rest = rest[n:]
 		return err
@@ -146,9 +146,9 @@ func (s *source) read(r io.Reader, size int64) ([]byte, error) {
 	return data, nil
 }
 
-// pieces calls f for chunks of size bytes, and charges each before, so that reading ends with the
+// chunks calls f for chunks of size bytes, and charges each before, so that reading ends with the
 // context.
-func (s *source) pieces(size int64, f func(n int64) error) error {
+func (s *source) chunks(size int64, f func(n int64) error) error {
 	const most = 1 << 20
 	for size > 0 {
 		n := min(size, most)

@@ -113,7 +113,7 @@ func (im *importer) linearSoftplus(operands []build.Operand) bool {
 	if above == nil || x == nil || y == nil || x.Shape != y.Shape || !x.View.Equal(y.View) {
 		return false
 	}
-	base, t, larger, ok := above.Side()
+	base, t, larger, ok := above.OneSided()
 	if !ok || !larger || t < linearFrom || !base.View.Equal(x.View) {
 		return false
 	}

@@ -183,9 +183,9 @@ func (im *importer) lookup(name string) build.Operand {
 	return im.env[name]
 }
 
-// lend makes r an input of a rewritten copy of a node. It returns the name under which the copy
+// alias makes r an input of a rewritten copy of a node. It returns the name under which the copy
 // reads it, made of name and as, which no tensor of a file can have because of pb.Forbidden.
-func (im *importer) lend(name, as string, r build.Operand) string {
+func (im *importer) alias(name, as string, r build.Operand) string {
 	name += pb.Forbidden + as
 	im.env[name] = r
 	return name
@@ -285,7 +285,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	}
 	// Images stay NHWC however their dimensions are grouped. Anything else becomes a vector.
 	if v.CheckImage() == nil {
-		v = im.build.Ordered(v.Node, v)
+		v = im.build.InChannelOrder(v.Node, v)
 	}
 	seen := v.View
 	values := v.Shape.Values()
@@ -293,7 +293,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		return seen.InOrder(values, view.FlatStride(v.Shape)) || seen.InOrder(values, view.PlanarStride(v.Shape))
 	}
 	if len(seen) == 4 && !inOrder() {
-		v = im.build.Arranged(v.Node, v, 1, 2, 3)
+		v = im.build.Arrange(v.Node, v, 1, 2, 3)
 		seen = v.View
 	}
 	if len(seen) < 3 || !inOrder() {

@@ -89,7 +89,7 @@ func (im *importer) overChannelsOf(n *pb.Node, v *build.Value, dim int) *build.V
 	if cols < 0 {
 		rows, cols = cols, rows
 	}
-	return im.build.Arranged(n, v, dim, rows, cols)
+	return im.build.Arrange(n, v, dim, rows, cols)
 }
 
 // argMax imports ArgMax and ArgMin.

@@ -17,7 +17,7 @@ func channelsLast(images handler) handler {
 		for i := range min(len(n.Inputs), 2) {
 			r := im.operand(n, i)
 			r = im.permute(n, r, lastFirst(rankOf(r)))
-			m.Inputs[i] = im.lend(n.Input(i), "with the channels first", r)
+			m.Inputs[i] = im.alias(n.Input(i), "with the channels first", r)
 		}
 		r := images(im, &m)
 		perm := make([]int, rankOf(r)) // back again

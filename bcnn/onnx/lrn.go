@@ -47,7 +47,7 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	}
 	try.Check(im.build.CheckShape(shape))
 	size := try.Value(eval.Count([]int{shape.C, v.Shape.C}))
-	weights := im.build.Floats(size)
+	weights := im.build.NewFloats(size)
 	for c := range shape.C {
 		first, end := max(c-before, 0), min(c-before+k, v.Shape.C)
 		number := k

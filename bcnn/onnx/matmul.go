@@ -57,11 +57,11 @@ func (im *importer) product(n *pb.Node, a, b *build.Value) build.Operand {
 	if rank == 4 {
 		heads = 1
 	}
-	x := im.build.Arranged(n, a, rank-1, heads, rank-2)
+	x := im.build.Arrange(n, a, rank-1, heads, rank-2)
 	if view.Only(b.View[rank-1], view.C) { // its columns are the channels: heads are told apart, then they swap
-		b = im.build.Arranged(n, b, rank-1, heads, rank-2)
+		b = im.build.Arrange(n, b, rank-1, heads, rank-2)
 	}
-	y := im.build.Arranged(n, b, rank-2, heads, rank-1)
+	y := im.build.Arrange(n, b, rank-2, heads, rank-1)
 	try.Check(x.CheckReal())
 	try.Check(y.CheckReal())
 	shape := bcnn.Shape{H: x.Shape.H, W: x.Shape.W, C: y.Shape.W}

@@ -28,7 +28,7 @@ func (im *importer) batchNorm(n *pb.Node) build.Operand {
 		try.Failf("its input must have the batch and the channels as its first two dimensions")
 	}
 	if !view.Only(v.View[1], view.C) && len(v.View) == 2 {
-		v = im.build.Flattened(v, n)
+		v = im.build.Flatten(v, n)
 	}
 	channels := v.View[1]
 	if !view.Only(channels, view.C) {
@@ -45,7 +45,7 @@ func (im *importer) batchNorm(n *pb.Node) build.Operand {
 		}
 		// The channels have another order in memory, or dimension 1 is only a part of them, as in a
 		// vector that has become an image.
-		lists[i] = im.build.Floats(v.Shape.C)
+		lists[i] = im.build.NewFloats(v.Shape.C)
 		try.Check(im.budget.Charge(int64(len(channels)) * int64(v.Shape.C)))
 		for c := range lists[i] {
 			lists[i][c] = from[view.Position(channels, c)]

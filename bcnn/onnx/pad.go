@@ -102,5 +102,5 @@ func (im *importer) padNode(n *pb.Node) build.Operand {
 	if around == (bcnn.Padding{}) {
 		return build.Operand{Value: v.With(n)}
 	}
-	return build.Operand{Value: im.build.Padded(n, v, around, pad.fill)}
+	return build.Operand{Value: im.build.Pad(n, v, around, pad.fill)}
 }

@@ -11,12 +11,12 @@ import (
 )
 
 func (im *importer) maxPool(n *pb.Node) build.Operand {
-	v, again := im.value(n, 0).Limited()
+	v, again := im.value(n, 0).WithoutLimits()
 	v = im.build.Settle(v)
 	try.Check(v.CheckReal())
 	turned := try.Value(v.CheckPooled())
 	win, _ := poolWindow(n, v.Shape, turned)
-	v, win = im.apart(n, v, win)
+	v, win = im.undilate(n, v, win)
 	out := im.maximum(n, v, win)
 	out.View = pooledView(v, out.Shape, turned)
 	again(out)
@@ -52,10 +52,10 @@ func tiles(h, w int) bcnn.Window {
 	return bcnn.Window{KH: h, KW: w, StrideH: h, StrideW: w, DilationH: 1, DilationW: 1}
 }
 
-// apart picks the pixels that each window of a dilated pool reads, side by side, and returns them
+// undilate picks the pixels that each window of a dilated pool reads, side by side, and returns them
 // with the windows over them, which are dense. A tap in the padding is replaced by one of the same
 // window inside the image, which changes no maximum.
-func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window) {
+func (im *importer) undilate(n *pb.Node, v *build.Value, win bcnn.Window) (*build.Value, bcnn.Window) {
 	if win.DilationH == 1 && win.DilationW == 1 {
 		return v, win
 	}
@@ -83,7 +83,7 @@ func (im *importer) apart(n *pb.Node, v *build.Value, win bcnn.Window) (*build.V
 
 // ones returns n weights of 1.
 func (im *importer) ones(n int) bcnn.Weights {
-	ones := im.build.Floats(n)
+	ones := im.build.NewFloats(n)
 	try.Check(im.budget.Loop(n, func(lo, hi int) {
 		for i := lo; i < hi; i++ {
 			ones[i] = 1

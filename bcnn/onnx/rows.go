@@ -127,7 +127,7 @@ func (im *importer) rowsNorm(n *pb.Node) build.Operand {
 	r.Value = im.channelled(n, v, v.Size(2))
 	m := *n
 	m.Inputs = slices.Clone(n.Inputs)
-	m.Inputs[0] = im.lend(n.Input(0), "as batch, channels, positions", im.permute(n, r, swap))
+	m.Inputs[0] = im.alias(n.Input(0), "as batch, channels, positions", im.permute(n, r, swap))
 	return im.permute(n, im.batchNorm(&m), swap)
 }
 

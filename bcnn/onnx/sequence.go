@@ -114,7 +114,7 @@ func (im *importer) splitToSequence(n *pb.Node) build.Operand {
 			sizes = append(sizes, min(each, rest))
 		}
 	}
-	parts := im.parts(n, r, axis, sizes)
+	parts := im.splitOperand(n, r, axis, sizes)
 	if given != nil || keep != 0 {
 		return build.Operand{Parts: parts}
 	}
@@ -128,7 +128,7 @@ func (im *importer) splitToSequence(n *pb.Node) build.Operand {
 func (im *importer) reshaped(n *pb.Node, r build.Operand, op string, axis int64) build.Operand {
 	m := *n
 	m.OpType = op
-	m.Inputs = []string{im.lend(n.Input(0), "as a part", r)}
+	m.Inputs = []string{im.alias(n.Input(0), "as a part", r)}
 	m.Attrs = []*pb.Attribute{{Name: "axes", Type: pb.AttrInts, Is: []int64{axis}}}
 	return im.squeeze(&m, op == "Unsqueeze")
 }
@@ -153,7 +153,7 @@ func (im *importer) concatFromSequence(n *pb.Node) build.Operand {
 		if added != 0 {
 			p = im.reshaped(n, p, "Unsqueeze", axis)
 		}
-		m.Inputs[i] = im.lend(n.Input(0), fmt.Sprintf("part %d", i), p)
+		m.Inputs[i] = im.alias(n.Input(0), fmt.Sprintf("part %d", i), p)
 	}
 	return im.concat(&m)
 }

@@ -116,7 +116,7 @@ func (im *importer) split(n *pb.Node) build.Operand {
 	if len(sizes) != len(n.Outputs) {
 		try.Failf("it has %d parts for %d outputs", len(sizes), len(n.Outputs))
 	}
-	parts := im.parts(n, r, axis, sizes)
+	parts := im.splitOperand(n, r, axis, sizes)
 	for i, part := range parts[1:] {
 		im.env[n.Outputs[i+1]] = part
 	}
@@ -131,8 +131,8 @@ func sizesOf(r build.Operand) []int {
 	return dimensions(r.Value)
 }
 
-// parts splits an operand along an axis into parts of the given sizes, which must add up.
-func (im *importer) parts(n *pb.Node, r build.Operand, axis int, sizes []int64) []build.Operand {
+// splitOperand splits an operand along an axis into parts of the given sizes, which must add up.
+func (im *importer) splitOperand(n *pb.Node, r build.Operand, axis int, sizes []int64) []build.Operand {
 	whole := sizesOf(r)
 	starts, steps := make([]int, len(whole)), slices.Repeat([]int{1}, len(whole))
 	var parts []build.Operand
@@ -225,9 +225,9 @@ func (im *importer) settledValue(v *build.Value) *build.Value {
 	return im.build.Settle(v)
 }
 
-// across repeats a value along dimensions of 1 along which the constant beside it varies: a value
+// repeatAlong repeats a value along dimensions of 1 along which the constant beside it varies: a value
 // may be compared with the thresholds of several levels at once.
-func (im *importer) across(n *pb.Node, v *build.Value, t *eval.Tensor) *build.Value {
+func (im *importer) repeatAlong(n *pb.Node, v *build.Value, t *eval.Tensor) *build.Value {
 	lead := len(v.View) - len(t.Dims)
 	for i, size := range t.Dims {
 		if lead < 0 || size <= 1 || len(v.View[lead+i]) > 0 || v.Size(lead+i) == size {
@@ -262,14 +262,14 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) *build.
 			like.Shape.W, like.View[dim] = size, view.Whole(view.W, size)
 		}
 		try.Check(im.build.CheckShape(like.Shape))
-		return im.build.Repeated(n, v, like)
+		return im.build.Repeat(n, v, like)
 	}
 	if v.Shape.Values() == 1 {
 		like := v.With(n)
 		like.Shape.C, like.View = size, slices.Clone(v.View)
 		like.View[dim] = view.Whole(view.C, size)
 		try.Check(im.build.CheckShape(like.Shape))
-		return im.build.Repeated(n, v, like)
+		return im.build.Repeat(n, v, like)
 	}
 	for i, d := range v.View {
 		if len(d) == 0 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {

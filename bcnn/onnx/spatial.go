@@ -28,13 +28,13 @@ func alongRows(images handler) handler {
 		m := widened(n)
 		image := v.With(v.Node)
 		image.View = edit(v.View, []int{row}, true, nil)
-		m.Inputs[0] = im.lend(n.Input(0), "as images", build.Operand{Value: image})
+		m.Inputs[0] = im.alias(n.Input(0), "as images", build.Operand{Value: image})
 		if n.OpType == "Conv" || n.OpType == "ConvTranspose" {
 			w := im.constant(n, 1)
 			if w != nil && len(w.Dims) == 3 {
 				wide := *w
 				wide.Dims = slices.Insert(slices.Clone(w.Dims), row, 1)
-				m.Inputs[1] = im.lend(n.Input(1), "of images", build.Operand{Constant: &wide})
+				m.Inputs[1] = im.alias(n.Input(1), "of images", build.Operand{Constant: &wide})
 			}
 		}
 		r := images(im, m)
@@ -66,10 +66,10 @@ func arranged(images handler) handler {
 		if row {
 			rows, cols = -1, 2
 		}
-		v = im.build.Arranged(n, v, 1, rows, cols)
+		v = im.build.Arrange(n, v, 1, rows, cols)
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
-		m.Inputs[0] = im.lend(n.Input(0), "as an image", build.Operand{Value: v})
+		m.Inputs[0] = im.alias(n.Input(0), "as an image", build.Operand{Value: v})
 		return images(im, &m)
 	}
 }
@@ -164,8 +164,8 @@ func (im *importer) paddedPositions(mode string, size, begin, end int) []int32 {
 	return try.Value(budget.List(im.budget, n, func(i int) int32 { return int32(at(i - begin)) }))
 }
 
-// whole returns 0 to size−1.
-func whole(size int) []int32 {
+// allPositions returns 0 to size−1.
+func allPositions(size int) []int32 {
 	list := make([]int32, size)
 	for i := range list {
 		list[i] = int32(i)
@@ -187,7 +187,7 @@ func (im *importer) depthToSpace(n *pb.Node) build.Operand {
 		order := try.Value(budget.List(im.budget, v.Shape.C, func(c int) int { return c%of*block*block + c/of }))
 		v = im.build.Pick(n, "/order", v, 1, order)
 	}
-	return build.Operand{Value: im.build.Pixels(n, "", v, bcnn.Pixels{Rows: whole(block * v.Shape.H), Cols: whole(block * v.Shape.W), BlockH: block, BlockW: block})}
+	return build.Operand{Value: im.build.Pixels(n, "", v, bcnn.Pixels{Rows: allPositions(block * v.Shape.H), Cols: allPositions(block * v.Shape.W), BlockH: block, BlockW: block})}
 }
 
 // spaceToDepth imports SpaceToDepth: for each place in a block, the pixels there become channels.
@@ -223,7 +223,7 @@ func (im *importer) settledImageOf(n *pb.Node, v *build.Value) *build.Value {
 	v = im.build.Settle(v)
 	try.Check(v.CheckReal())
 	try.Check(v.CheckImage())
-	return im.build.Ordered(n, v)
+	return im.build.InChannelOrder(n, v)
 }
 
 // picked picks rows and columns of a value. nil stands for all of them.
@@ -233,10 +233,10 @@ func (im *importer) picked(n *pb.Node, v *build.Value, op bcnn.Pixels) *build.Va
 	}
 	try.Check(im.budget.Charge(4 * int64(v.Shape.H+v.Shape.W)))
 	if op.Rows == nil {
-		op.Rows = whole(v.Shape.H)
+		op.Rows = allPositions(v.Shape.H)
 	}
 	if op.Cols == nil {
-		op.Cols = whole(v.Shape.W)
+		op.Cols = allPositions(v.Shape.W)
 	}
 	return im.build.Pixels(n, "", v, op)
 }

@@ -104,7 +104,7 @@ func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *transpos
 	channels, each := w.Dims[0]/groups, w.Dims[1]
 	taps, blocks := num.Product(y.Window, x.Window), num.Product(y.Stride, x.Stride)
 	try.Value(eval.Count([]int{groups * each, blocks, taps, channels}))
-	rows = im.build.Floats(num.Product(groups, blocks, each, taps, channels))
+	rows = im.build.NewFloats(num.Product(groups, blocks, each, taps, channels))
 	area := y.Kernel * x.Kernel
 	try.Check(transposed.Fill(im.budget, rows, groups, each, channels, y, x, func(group, m, ky, kx, c int) float32 {
 		return w.F32[((group*channels+c)*each+m)*area+ky*x.Kernel+kx]
@@ -112,7 +112,7 @@ func (im *importer) transposedWeights(w *eval.Tensor, groups int, y, x *transpos
 	if bias == nil {
 		return rows, nil
 	}
-	biases = im.build.Floats(groups * blocks * each)
+	biases = im.build.NewFloats(groups * blocks * each)
 	try.Check(im.budget.Loop(len(biases), func(lo, hi int) {
 		for o := lo; o < hi; o++ {
 			biases[o] = bias[o/(blocks*each)*each+o%each]

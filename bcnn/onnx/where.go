@@ -35,7 +35,7 @@ func (im *importer) whereNode(n *pb.Node) build.Operand {
 
 // eluOf recognises Where(x > 0, x, α·(exp(x) − 1)).
 func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r build.Operand, ok bool) {
-	base, t, above, ok := cond.Side()
+	base, t, above, ok := cond.OneSided()
 	if !above {
 		a, b = b, a
 	}

@@ -51,7 +51,7 @@ func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []i
 	default:
 		return nil, false
 	}
-	out = im.build.Over(n, image, rows, cols)
+	out = im.build.Windows(n, image, rows, cols)
 	whole := out.View[map[view.Axis]int{view.H: 2, view.W: 3}[x]]
 	out.View = slices.Clone(seen)
 	if out.View[axis] = whole; v.Windows == nil { // what is padded is not in the view
@@ -78,7 +78,7 @@ func (im *importer) im2col(n *pb.Node) build.Operand {
 	fill := n.Int("pad_value", 0)
 	around := bcnn.Padding{Top: pad[0], Left: pad[1], Bottom: pad[2], Right: pad[3]}
 	if around != (bcnn.Padding{}) {
-		v = im.build.Padded(n, v, around, float32(fill))
+		v = im.build.Pad(n, v, around, float32(fill))
 	}
 	var taps [2]build.Taps
 	for i, size := range []int{v.Size(2), v.Size(3)} {
@@ -91,7 +91,7 @@ func (im *importer) im2col(n *pb.Node) build.Operand {
 		}
 		taps[i] = t
 	}
-	out := im.build.Over(n, v, taps[0], taps[1])
+	out := im.build.Windows(n, v, taps[0], taps[1])
 	parts := try.Value(view.View{view.Batch, out.View[1], out.View[2], out.View[3]}.Reshape([]int{v.Shape.C, taps[0].Taps, taps[0].N, taps[1].Taps, taps[1].N}))
 	out.View = view.View{view.Batch, parts[3], parts[5], slices.Concat(parts[2], parts[4], parts[1])}
 	return build.Operand{Value: out}
@@ -156,7 +156,7 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 	}
 	m := *n
 	m.OpType, m.Domain = "Conv", ""
-	m.Inputs = []string{im.lend(n.Input(0), "as an image", build.Operand{Value: image}), im.lend(n.Input(1), "as windows", build.Operand{Constant: weights})}
+	m.Inputs = []string{im.alias(n.Input(0), "as an image", build.Operand{Value: image}), im.alias(n.Input(1), "as windows", build.Operand{Constant: weights})}
 	m.Attrs = []*pb.Attribute{pair("strides", win.Rows.Stride, cols.Stride), pair("dilations", win.Rows.Dilation, cols.Dilation)}
 	r = im.conv(&m)
 	y := r.Value.With(n)

@@ -143,7 +143,7 @@ const attempts = 12
 // levels of a sum of tables apart: all of them, or where rounding mixes levels, in no
 // attempt.
 func (im *importer) separate(s *sum8, v, w *value, sign int64) (a, b float32, thresholds []float32) {
-	thresholds = im.numbers(steps8)
+	thresholds = im.newFloats(steps8)
 	var best []float32
 	for k := range attempts {
 		// The larger scale is 1, or a little more.
@@ -156,7 +156,7 @@ func (im *importer) separate(s *sum8, v, w *value, sign int64) (a, b float32, th
 		}
 		if k == 0 {
 			a, b = x, y
-			best = im.numbers(steps8)
+			best = im.newFloats(steps8)
 			copy(best, thresholds)
 		}
 	}

@@ -112,7 +112,7 @@ func (im *importer) bconvBits(o *schema.Operator, y *value, taps int) *value {
 	if thresholds.Len() != y.shape.C {
 		try.Failf("it has %d thresholds, want one for each of %d channels", thresholds.Len(), y.shape.C)
 	}
-	bias := im.numbers(y.shape.C)
+	bias := im.newFloats(y.shape.C)
 	for i := range bias {
 		// Beyond the ends it is always or never −1.
 		most := min(max(int(thresholds.At(i)), -1), taps)
@@ -124,8 +124,8 @@ func (im *importer) bconvBits(o *schema.Operator, y *value, taps int) *value {
 	return y
 }
 
-// numbers allocates numbers for a layer.
-func (im *importer) numbers(n int) []float32 {
+// newFloats allocates numbers for a layer.
+func (im *importer) newFloats(n int) []float32 {
 	try.Check(im.budget.Charge(8 * int64(n)))
 	return make([]float32, n)
 }
@@ -158,7 +158,7 @@ func (im *importer) bconv8(o *schema.Operator, v *value, conv bcnn.Conv2D, shape
 	try.Check(out.quantized(t))
 	row := v.shape.C / conv.Groups
 	taps := conv.KH * conv.KW * row
-	thresholds := im.numbers(conv.Out * steps8)
+	thresholds := im.newFloats(conv.Out * steps8)
 	size, words := len(conv.Weights.Bits)/conv.Out, bits.Words(row)
 	for c := range conv.Out {
 		q, falls := lceInteger(multiplier[c], bias[c], out.scale, out.zero, taps, act)

@@ -80,7 +80,7 @@ func (im *importer) l2Normalization(o *schema.Operator) *value {
 	}
 	squares := im.emit(o, "/squares", bcnn.Mul{}, v.shape, v, v)
 	one := bcnn.Shape{H: v.shape.H, W: v.shape.W, C: 1}
-	ones := im.numbers(v.shape.C)
+	ones := im.newFloats(v.shape.C)
 	for c := range ones {
 		ones[c] = 1
 	}
@@ -251,7 +251,7 @@ func (im *importer) sum(o *schema.Operator, sign float32) *value {
 		return floats(im.activation(o, y, act))
 	}
 	list := im.perChannel(o, k, v)
-	bias := im.numbers(len(list))
+	bias := im.newFloats(len(list))
 	scale := []float32(nil)
 	for i, b := range list {
 		bias[i] = b

@@ -36,7 +36,7 @@ func (im *importer) table8(o *schema.Operator, v, q *value, channels int, f func
 	if both {
 		return im.hills8(o, v, q, rows)
 	}
-	thresholds := im.numbers(channels * steps8)
+	thresholds := im.newFloats(channels * steps8)
 	for c, row := range rows {
 		k, list := 0, thresholds[c*steps8:][:steps8]
 		for i := range row {
@@ -77,9 +77,9 @@ func (v *value) integer8(i int) int64 { return int64(i + math.MinInt8 - v.zero) 
 func (im *importer) hills8(o *schema.Operator, v, q *value, rows []bytes8) *value {
 	var lists [2][]float32 // thresholds of rises and of falls
 	for k := range lists {
-		lists[k] = im.numbers(len(rows) * steps8)
+		lists[k] = im.newFloats(len(rows) * steps8)
 	}
-	first := im.numbers(len(rows))
+	first := im.newFloats(len(rows))
 	offset := q.zero
 	if im.isOutput(o) {
 		offset = 0 // as integers8 has it

@@ -56,7 +56,7 @@ type value struct {
 	rank   int // of the file's tensor
 	typ    schema.Type
 	by     *schema.Operator // that made what is pending
-	stairs *stairs          // pending
+	stairs *rounded         // pending
 	// numbers says that the values are whole numbers of type INT32 or INT64; others of INT32
 	// are packed bits.
 	numbers bool

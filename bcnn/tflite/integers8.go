@@ -137,7 +137,7 @@ func (im *importer) averagePool8(o *schema.Operator, v *value, window bcnn.Windo
 		try.Failf("its output has another scale or zero point than its input")
 	}
 	limits := q.activationRange(int(o.Options.Uint8(5, 0)))
-	thresholds := im.numbers(steps8)
+	thresholds := im.newFloats(steps8)
 	v.nearest8(thresholds)
 	for k := range thresholds {
 		switch level := int64(math.MinInt8 + 1 + k); {
@@ -201,7 +201,7 @@ func (im *importer) mean8(o *schema.Operator, v *value, window bcnn.Window, shap
 	if direct {
 		channels = shape.C
 	}
-	thresholds := im.numbers(channels * steps8)
+	thresholds := im.newFloats(channels * steps8)
 	lo, hi := n*int64(math.MinInt8-v.zero), n*int64(math.MaxInt8-v.zero)
 	for c := range channels {
 		list := thresholds[c*steps8:][:steps8]
@@ -263,7 +263,7 @@ const maxProduct8 = math.MaxUint8 * math.MaxUint8
 // mul8 is MUL of 8-bit values: thresholds of the product of integers.
 func (im *importer) mul8(o *schema.Operator, v, w *value, act int) *value {
 	q, level := im.product8(o, v, w, act)
-	thresholds := im.numbers(steps8)
+	thresholds := im.newFloats(steps8)
 	im.steps8Of(thresholds, -maxProduct8, maxProduct8, level)
 	if w.shape.Values() > v.shape.Values() {
 		v, w = w, v

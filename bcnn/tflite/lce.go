@@ -153,7 +153,7 @@ func (im *importer) quantize8(o *schema.Operator) *value {
 	default:
 		im.deviates(o, "the last %d of %d values may differ by at most 1, if they are halfway between two integers", n-whole, n)
 	}
-	thresholds := im.numbers(channels * steps8)
+	thresholds := im.newFloats(channels * steps8)
 	for c := range channels {
 		list := thresholds[c*steps8:][:steps8]
 		rounded := inBlocks

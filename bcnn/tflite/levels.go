@@ -13,9 +13,9 @@ import (
 // Whole numbers of a few levels, as DoReFa and its kin make them: a clip, a factor, ROUND,
 // and another factor.
 
-// stairs is a rounding of a value to whole numbers, pending until what stands before or
+// rounded is a rounding of a value to whole numbers, pending until what stands before or
 // behind it has bounded them.
-type stairs struct {
+type rounded struct {
 	lo, hi float64                 // of the whole numbers
 	least  func(k float64) float32 // the least number that becomes k or more
 }
@@ -43,7 +43,7 @@ func (im *importer) round(o *schema.Operator) *value {
 	v := im.real(o, 0)
 	of := try.Value(im.values.Of(v.layer))
 	r := roundings[o.Name]
-	out := &value{layer: v.layer, shape: v.shape, typ: v.typ, by: o, stairs: &stairs{r.of(of.Min), r.of(of.Max), r.least}}
+	out := &value{layer: v.layer, shape: v.shape, typ: v.typ, by: o, stairs: &rounded{r.of(of.Min), r.of(of.Max), r.least}}
 	return im.stepped(out)
 }
 
@@ -73,7 +73,7 @@ func (im *importer) stepped(v *value) *value {
 		return floats(im.affine(v.by, "", v, []float32{0}, []float32{float32(s.lo)}))
 	}
 	op := bcnn.Quantize{Low: int(s.lo), Levels: int(s.hi-s.lo) + 1}
-	op.Thresholds = im.numbers(op.Levels - 1)
+	op.Thresholds = im.newFloats(op.Levels - 1)
 	for i := range op.Thresholds {
 		op.Thresholds[i] = s.least(s.lo + 1 + float64(i))
 	}

@@ -94,7 +94,7 @@ func (im *importer) bilinear8(o *schema.Operator, v *value, shape bcnn.Shape, co
 	if unit := rowUnit * colUnit; unit < unit8*unit8>>16 {
 		im.deviates(o, "pixels may differ by at most 1, if they are almost halfway between two integers")
 	}
-	thresholds := im.numbers(steps8)
+	thresholds := im.newFloats(steps8)
 	v.nearest8(thresholds)
 	y := im.emit(o, "/weighted", bcnn.Resample{Rows: rows, Cols: cols}, shape, v)
 	return im.integers8(o, y, thresholds, q)

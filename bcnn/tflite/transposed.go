@@ -86,7 +86,7 @@ func (im *importer) transposeConvFloats(o *schema.Operator, v *value, filter *co
 	of := im.bias(o, 3, filter.dims[0])
 	var bias []float32
 	if of != nil { // the same for all pixels of a block
-		bias = im.numbers(shape.C)
+		bias = im.newFloats(shape.C)
 		for i := range bias {
 			bias[i] = of[i%len(of)]
 		}

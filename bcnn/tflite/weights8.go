@@ -111,7 +111,7 @@ func (im *importer) weighted8(o *schema.Operator, v *value, shape bcnn.Shape, w 
 	q := im.output8(o.Outputs[0])
 	bias := im.bias8(o, w.bias, w.out/max(w.blocks, 1))
 	limits := q.activationRange(w.act)
-	thresholds := im.numbers(w.out * steps8)
+	thresholds := im.newFloats(w.out * steps8)
 	size := len(w.rows) / w.out
 	op := w.build(bcnn.Weights{Int8: w.rows})
 	conv, _ := op.(bcnn.Conv2D)
@@ -179,7 +179,7 @@ func (im *importer) asLevels(o *schema.Operator, v *value) *value {
 			return v
 		}
 	}
-	thresholds := im.numbers(steps8)
+	thresholds := im.newFloats(steps8)
 	for k := range thresholds {
 		thresholds[k] = float32(math.MinInt8 + 1 + k - v.zero)
 	}

@@ -36,7 +36,7 @@ func xnorNet(b *builder) {
 	}{{5, 256, true}, {3, 384, false}, {3, 384, false}, {3, 256, true}, {0, 4096, false}, {1, 4096, false}} {
 		id := fmt.Sprint(i + 2)
 		b.normSign(fmt.Sprint(i+1) + "b")
-		w := b.whole() // 6×6
+		w := b.fullWindow() // 6×6
 		if c.size > 0 {
 			w = b.same(c.size, 1)
 		}

@@ -231,8 +231,8 @@ func (b *builder) same(size, stride int) bcnn.Window {
 	return w
 }
 
-// whole is a window over the whole image.
-func (b *builder) whole() bcnn.Window {
+// fullWindow is a window over the whole image.
+func (b *builder) fullWindow() bcnn.Window {
 	w := square(1, 1, 0)
 	w.KH, w.KW = b.shape.H, b.shape.W
 	return w
@@ -274,6 +274,6 @@ func (b *builder) add(id string, x, y int) {
 
 // top is the end of most networks: the mean of every channel, and real weights.
 func (b *builder) top(classes int) {
-	b.averagePool("pool", b.whole())
+	b.averagePool("pool", b.fullWindow())
 	b.floatDense("fc", b.channels(classes))
 }

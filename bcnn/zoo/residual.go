@@ -79,7 +79,7 @@ func (b *builder) biRealBlocks() {
 			b.net.Append("add"+id, bcnn.Add{}, sum, around)
 		}
 	}
-	b.averagePool("pool5", b.whole())
+	b.averagePool("pool5", b.fullWindow())
 	b.floatDense("fc", b.channels(1000))
 }
 
@@ -125,7 +125,7 @@ func realToBinary(b *builder) {
 		conv, after := b.last(), b.shape
 
 		b.shape = from
-		b.averagePool("squeeze"+id, b.whole(), input)
+		b.averagePool("squeeze"+id, b.fullWindow(), input)
 		b.gateDense("reduce"+id, max(b.shape.C/8, 1))
 		b.relu("gate" + id)
 		b.gateDense("expand"+id, out)

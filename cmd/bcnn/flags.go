@@ -26,7 +26,7 @@ const (
 // wholeFlag adds a flag for a whole number from low to high, whose value so far
 // is the default. Any other value is a usage error.
 func wholeFlag(cmd *cobra.Command, p *int, name string, low, high int, usage string) {
-	cmd.Flags().Var(&whole{p, low, high}, name, usage)
+	cmd.Flags().Var(&intFlag{p, low, high}, name, usage)
 }
 
 func threadsFlag(cmd *cobra.Command, p *int, usage string) {
@@ -39,12 +39,12 @@ func kernelsFlag(cmd *cobra.Command, p *string, usage string) {
 	cmd.Flags().StringVar(p, "kernels", "", usage+": patches (the paper's), direct, on OpenCL vectors, on CUDA tensorcore, splitk (several blocks share a sum), fused (one launch for a whole network) or wgmma (Hopper's warpgroups); default the fastest")
 }
 
-type whole struct {
+type intFlag struct {
 	n         *int
 	low, high int
 }
 
-func (w *whole) Set(s string) error {
+func (w *intFlag) Set(s string) error {
 	n, err := strconv.ParseInt(s, 0, strconv.IntSize)
 	if err != nil || int(n) < w.low || int(n) > w.high {
 		return fmt.Errorf("want a whole number from %d to %d", w.low, w.high)
@@ -53,8 +53,8 @@ func (w *whole) Set(s string) error {
 	return nil
 }
 
-func (w *whole) String() string { return strconv.Itoa(*w.n) }
-func (w *whole) Type() string   { return "int" }
+func (w *intFlag) String() string { return strconv.Itoa(*w.n) }
+func (w *intFlag) Type() string   { return "int" }
 
 // wholesFlag adds a flag for whole numbers from low to high, separated by commas,
 // whose value so far is the default. Any other value is a usage error.
@@ -70,7 +70,7 @@ type wholes struct {
 func (w *wholes) Set(s string) error {
 	var list []int
 	for _, word := range strings.Split(s, ",") {
-		n := whole{new(int), w.low, w.high}
+		n := intFlag{new(int), w.low, w.high}
 		if err := n.Set(word); err != nil {
 			return err
 		}

@@ -67,7 +67,7 @@ func TestAllNumbers(t *testing.T) {
 	visit = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			switch f.Value.(type) {
-			case *whole, *wholes:
+			case *intFlag, *wholes:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
 			case *floats, *fraction, *duration:

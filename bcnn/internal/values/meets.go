@@ -51,8 +51,8 @@ func number(list []float32, c int, empty float64) float64 {
 	return float64(list[c%len(list)])
 }
 
-// parts returns the numbers of a channel.
-func (l *link) parts(c int) (mean, scale, shift float64) {
+// coefficients returns the numbers of a channel.
+func (l *link) coefficients(c int) (mean, scale, shift float64) {
 	mean, scale, shift = number(l.mean, c, 0), number(l.scale, c, 1), number(l.shift, c, 0)
 	if n := l.norm; n != nil {
 		scale /= math.Sqrt(number(n.Var, c, 1) + float64(n.Epsilon))
@@ -73,7 +73,7 @@ func evaluate(links []link, c int, x float64) float64 {
 			}
 			continue
 		}
-		mean, scale, shift := links[i].parts(c)
+		mean, scale, shift := links[i].coefficients(c)
 		x = float64((x-mean)*scale) + shift
 	}
 	return x
@@ -197,7 +197,7 @@ func meet(s Multiples, links []link, c int, t float64, branch int) Frequency {
 			}
 			branch >>= 1
 		default:
-			m, k, h := l.parts(c)
+			m, k, h := l.coefficients(c)
 			slope, shift = slope*k, (shift-m)*k+h
 			size = (size+math.Abs(m))*math.Abs(k) + math.Abs(h)
 		}

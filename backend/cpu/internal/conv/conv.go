@@ -58,9 +58,9 @@ func (w *window) tensorRow(image, y int) int { return (image*w.image.H+y)*w.each
 // more. It asks where rows are long.
 func (w *window) interrupted(s *tiles.Scratch) bool { return w.long() && s.Ended() }
 
-// whole reports whether the rows that windows read are those of the image, side by
+// readsFullRows reports whether the rows that windows read are those of the image, side by
 // side, from the first column to the last, and may be prepared in one go.
-func (w *window) whole() bool {
+func (w *window) readsFullRows() bool {
 	rows, cols := w.span(w.rows)
 	return w.Pad == (bcnn.Padding{}) && w.DilationW == 1 && rows <= w.image.H && cols == w.image.W && !w.long()
 }
@@ -249,7 +249,7 @@ func (c *sumsConv) rowsOf(s *tiles.Scratch, image, y0, y1, channel, n int) {
 			pixels := min(c.chunk, c.cols-x)
 			c.sumPlanes(s, y, x, pixels, channel, n)
 			if planes > 1 {
-				c.numbers(s, 0, pixel+y/c.poolH*planes*c.outShape.W, pooled, c.poolW, first+y, x, pixels, channel, n)
+				c.codes(s, 0, pixel+y/c.poolH*planes*c.outShape.W, pooled, c.poolW, first+y, x, pixels, channel, n)
 			} else if pooled {
 				c.pool(s, pixel+y/c.poolH*c.outShape.W, c.poolW, first+y, x, pixels, channel, n)
 			} else {

@@ -94,7 +94,7 @@ func (d *dense) Run(tile int, s *tiles.Scratch) {
 		return
 	}
 	for i := range images {
-		d.numbers(s, i, (first+i)*d.outPlanes, false, 1, 0, 0, 1, channel, n)
+		d.codes(s, i, (first+i)*d.outPlanes, false, 1, 0, 0, 1, channel, n)
 	}
 }
 

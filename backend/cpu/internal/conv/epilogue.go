@@ -185,10 +185,10 @@ func (e *epilogue) flipPixels(pixel, pixels, channel, n int) {
 	}
 }
 
-// numbers counts the thresholds that the sums of pixels of an output row, the first of
+// codes counts the thresholds that the sums of pixels of an output row, the first of
 // them number from of the sums, reach, from (y, x) on, before pooling. The planes of the row, pooled or not, start with the pixel
 // that has the index pixel.
-func (e *epilogue) numbers(s *tiles.Scratch, from, pixel int, pooled bool, poolW, y, x, pixels, channel, n int) {
+func (e *epilogue) codes(s *tiles.Scratch, from, pixel int, pooled bool, poolW, y, x, pixels, channel, n int) {
 	words := bits.Words(n)
 	width := e.out.Shape.W
 	size := pixels * words

@@ -42,7 +42,7 @@ func newByteSource(c *schedule.Context, op *plan.Conv, w window, stride int) *by
 	} else {
 		b.at = kern.Patches{Step: w.taps(), Rows: 1, RowLen: w.taps()}
 	}
-	if whole(op) {
+	if op.Integer() {
 		b.words = schedule.Share(c, func() []*kern.DotWordsWeights {
 			var all []*kern.DotWordsWeights
 			for g := 0; g < w.groups && !c.Ended(); g++ {
@@ -64,9 +64,6 @@ func newByteSource(c *schedule.Context, op *plan.Conv, w window, stride int) *by
 	})
 	return b
 }
-
-// whole reports whether the weights are integers of 8 or of 16 bits.
-func whole(op *plan.Conv) bool { return op.Int8 != nil || op.Int16 != nil }
 
 func (b *byteSource) size(rows, pixels int) tiles.Size {
 	need := tiles.Size{Sums: num.Product(pixels, b.stride)}

@@ -326,7 +326,7 @@ func (c *wideConv) compute(s *tiles.Scratch, image, y0, y1, block, end int) {
 			src = c.rows.load(s, image, first*c.planes, rows*c.planes, group)
 		}
 		if c.outPlanes > 1 {
-			c.numbers(s, src, class, image, y0, rows, block)
+			c.codes(s, src, class, image, y0, rows, block)
 			continue
 		}
 		if c.patches != nil && !c.pools() { // patches are made for all blocks that read them
@@ -413,8 +413,8 @@ func (c *wideConv) bits(s *tiles.Scratch, block int) {
 	}
 }
 
-// numbers computes a block of planes of rows before pooling, for output rows from y0 on.
-func (c *wideConv) numbers(s *tiles.Scratch, src unsafe.Pointer, class []uint32, image, y0, rows, block int) {
+// codes computes a block of planes of rows before pooling, for output rows from y0 on.
+func (c *wideConv) codes(s *tiles.Scratch, src unsafe.Pointer, class []uint32, image, y0, rows, block int) {
 	width := c.outShape.W
 	var flip uint64
 	if c.flip != nil {

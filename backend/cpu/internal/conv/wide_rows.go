@@ -72,7 +72,7 @@ func wideBits(c *schedule.Context, op *plan.Conv, w window, carries bool) (rowSo
 		b.row = w.image.W * b.pitch
 		c.Choice.Kernel += ", in place"
 	}
-	b.narrowed = w.whole() && w.each == 1 && b.narrow() && !c.Set.Wide.Nibbles
+	b.narrowed = w.readsFullRows() && w.each == 1 && b.narrow() && !c.Set.Wide.Nibbles
 	return b, filter
 }
 
@@ -311,7 +311,7 @@ func wideBytes(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.W
 	_, cols := w.span(1)
 	b.row = cols * w.group
 	// Kernels must not read beyond the tensor.
-	b.inPlace = w.whole() && b.length == w.KW*w.group
+	b.inPlace = w.readsFullRows() && b.length == w.KW*w.group
 	if b.runs {
 		b.row = (cols + w.cols*w.KW) * w.group // the plain row comes first
 	}
@@ -341,7 +341,7 @@ func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Poin
 	height, cols := b.span(rows)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
-	if b.whole() {
+	if b.readsFullRows() {
 		from := (image*b.image.H + first*b.StrideH) * b.row
 		if b.inPlace {
 			return unsafe.Pointer(&b.in.U8[from])

@@ -9,9 +9,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
-// Arranged returns a value as an image with the given dimensions of it as channels, rows and
+// Arrange returns a value as an image with the given dimensions of it as channels, rows and
 // columns; −1 stands for one of size 1.
-func (b *Builder) Arranged(n *pb.Node, v *Value, channels, rows, cols int) *Value {
+func (b *Builder) Arrange(n *pb.Node, v *Value, channels, rows, cols int) *Value {
 	seen := make(view.View, len(v.View))
 	seen[0] = view.Batch
 	size := [3]int{1, 1, 1}
@@ -65,7 +65,7 @@ func (b *Builder) rearranged(n *pb.Node, v *Value, shape bcnn.Shape, seen view.V
 	for i := range index {
 		index[to[i]] = int32(from[i])
 	}
-	out := b.Flattened(v, n)
+	out := b.Flatten(v, n)
 	if !slices.IsSorted(index) {
 		out = b.Emit(n, "/order", bcnn.Channels{Index: index}, bcnn.Shape{H: 1, W: 1, C: total}, out)
 	}

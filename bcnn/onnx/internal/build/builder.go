@@ -140,13 +140,13 @@ func (b *Builder) Vector(v *Value, n *pb.Node) *Value {
 	}
 	switch all = view.Merge(all); {
 	case slices.Equal(all, view.Whole(view.C, v.Shape.Values())):
-		out := b.Flattened(v, n).With(n)
+		out := b.Flatten(v, n).With(n)
 		out.View = view.Vector(out.Shape.C)
 		return out
 	case v.Shape.Pixels() == 1:
 		out := v.With(n)
 		out.View = view.View{view.Batch, all}
-		return b.Ordered(n, out)
+		return b.InChannelOrder(n, out)
 	}
 	shape := bcnn.Shape{H: 1, W: 1, C: v.Shape.Values()}
 	seen := view.View{view.Batch}
@@ -164,8 +164,8 @@ func (b *Builder) Vector(v *Value, n *pb.Node) *Value {
 	return out
 }
 
-// Flattened returns a value with its pixels lined up as channels.
-func (b *Builder) Flattened(v *Value, n *pb.Node) *Value {
+// Flatten returns a value with its pixels lined up as channels.
+func (b *Builder) Flatten(v *Value, n *pb.Node) *Value {
 	if v.Shape.Pixels() == 1 {
 		return v
 	}
@@ -194,8 +194,8 @@ func (b *Builder) CheckShape(s bcnn.Shape) error {
 	return nil
 }
 
-// Floats allocates numbers for a layer.
-func (b *Builder) Floats(n int) []float32 {
+// NewFloats allocates numbers for a layer.
+func (b *Builder) NewFloats(n int) []float32 {
 	try.Check(b.budget.Charge(4 * int64(n)))
 	return make([]float32, n)
 }

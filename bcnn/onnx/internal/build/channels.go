@@ -22,14 +22,14 @@ func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []flo
 func (b *Builder) PerChannel(v *Value, t *eval.Tensor, n *pb.Node) (_ *Value, list []float32, ok bool) {
 	list, ok = b.perChannel(v, t)
 	if !ok && len(v.View) == 2 && v.Shape.Pixels() > 1 {
-		v = b.Flattened(v, n)
+		v = b.Flatten(v, n)
 		list, ok = b.perChannel(v, t)
 	}
 	return v, list, ok
 }
 
-// OverPixels reports whether a constant varies over the height or width of a value.
-func (b *Builder) OverPixels(v *Value, t *eval.Tensor) bool {
+// VariesOverPixels reports whether a constant varies over the height or width of a value.
+func (b *Builder) VariesOverPixels(v *Value, t *eval.Tensor) bool {
 	if t.Len() < 2 || len(v.View) == 2 {
 		return false
 	}
@@ -95,7 +95,7 @@ func (b *Builder) perChannel(v *Value, t *eval.Tensor) (list []float32, ok bool)
 			return nil, false
 		}
 	}
-	list = b.Floats(v.Shape.C)
+	list = b.NewFloats(v.Shape.C)
 	for _, d := range varies { // which every channel looks at
 		try.Check(b.budget.Charge(int64(len(d)) * int64(v.Shape.C)))
 	}

@@ -78,10 +78,10 @@ func (v *Value) line() *line {
 	return v.Func.pieces[0].line
 }
 
-// Side returns base and t if the value is a step that is true on one side of t and false on the
+// OneSided returns base and t if the value is a step that is true on one side of t and false on the
 // other, with one t for all channels. above says that it is true above t. Its value at t may be
 // either. ok is false for other values.
-func (v *Value) Side() (base *Value, t float64, above, ok bool) {
+func (v *Value) OneSided() (base *Value, t float64, above, ok bool) {
 	f := v.Func
 	if !f.steps() || len(f.t) != 1 || f.t[0].Len() != 1 || f.pieces[0].constant.Len() != 1 || f.pieces[2].constant.Len() != 1 {
 		return nil, 0, false, false

@@ -19,7 +19,7 @@ func (b *Builder) channelled(v *Value, dim int, n *pb.Node) *Value {
 	v = b.Settle(v)
 	try.Check(v.CheckReal())
 	if !view.IsBatch(v.View[dim]) && view.Product(v.View[dim]) == v.Shape.Values() {
-		v = b.Flattened(v, n)
+		v = b.Flatten(v, n)
 	}
 	if d := v.View[dim]; !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
 		try.Failf("dimension %d of its input must be the channels (stored as %v, height×width×channels)", dim, v.Shape)
@@ -129,9 +129,9 @@ func (b *Builder) Inner(v view.View, axis view.Axis, of func(dim int) bool) (ato
 	return atoms, seen
 }
 
-// Ordered puts the channels of a value in the order in which its dimension over them runs, if that
+// InChannelOrder puts the channels of a value in the order in which its dimension over them runs, if that
 // is not their order in memory.
-func (b *Builder) Ordered(n *pb.Node, v *Value) *Value {
+func (b *Builder) InChannelOrder(n *pb.Node, v *Value) *Value {
 	for i, d := range v.View {
 		if len(d) < 2 || !view.Only(d, view.C) || view.Product(d) != v.Shape.C {
 			continue
@@ -156,7 +156,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 	if len(values) > 1 && slices.ContainsFunc(values, func(v *Value) bool {
 		return dim < len(v.View) && view.Only(v.View[dim], view.C) && view.Product(v.View[dim]) < min(v.Shape.C, v.Shape.Values())
 	}) {
-		return b.beside(n, values, dim)
+		return b.concatGroups(n, values, dim)
 	}
 	parts := make([]*Value, len(values))
 	for i, v := range values {
@@ -164,7 +164,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 			try.Failf("the tensors have different numbers of dimensions")
 		}
 		p := b.channelled(v, dim, n)
-		p = b.Ordered(n, p)
+		p = b.InChannelOrder(n, p)
 		parts[i] = p
 	}
 	first := parts[0]
@@ -223,8 +223,8 @@ func (b *Builder) alike(n *pb.Node, values []*Value, dim int) []*Value {
 	return out
 }
 
-// beside joins values along a dimension that runs over groups of channels, or is 1.
-func (b *Builder) beside(n *pb.Node, values []*Value, dim int) *Value {
+// concatGroups joins values along a dimension that runs over groups of channels, or is 1.
+func (b *Builder) concatGroups(n *pb.Node, values []*Value, dim int) *Value {
 	parts := make([]*Value, len(values))
 	shape := bcnn.Shape{}
 	group, size := 0, 0
@@ -256,15 +256,15 @@ func (b *Builder) beside(n *pb.Node, values []*Value, dim int) *Value {
 	return out
 }
 
-// Same settles two values. If they have different views it puts the channels of both in order and,
+// Align settles two values. If they have different views it puts the channels of both in order and,
 // if their dimensions are the same, the second value in the memory order of the first.
-func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value) {
+func (b *Builder) Align(n *pb.Node, x, y *Value) (*Value, *Value) {
 	x = b.Settle(x)
 	if y = b.Settle(y); x.View.Equal(y.View) {
 		return x, y
 	}
-	x = b.Ordered(n, x)
-	y = b.Ordered(n, y)
+	x = b.InChannelOrder(n, x)
+	y = b.InChannelOrder(n, y)
 	if x.View.Equal(y.View) || len(x.View) != len(y.View) || !view.IsBatch(x.View[0]) {
 		return x, y
 	}
@@ -279,7 +279,7 @@ func (b *Builder) Same(n *pb.Node, x, y *Value) (*Value, *Value) {
 
 var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum"}
 
-// pairOps combine truth values that are ±1. The product is −Xor: see Joined.
+// pairOps combine truth values that are ±1. The product is −Xor: see Logical.
 var pairOps = map[string]bcnn.Op{"And": bcnn.Min{}, "Or": bcnn.Max{}, "Xor": bcnn.Mul{}}
 
 func truth(yes bool) float64 {
@@ -292,7 +292,7 @@ func truth(yes bool) float64 {
 // Pair combines two values by a layer that repeats its second input along dimensions of 1. Either
 // of x and y may be the one that is repeated.
 func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) *Value {
-	x, y = b.Same(n, x, y)
+	x, y = b.Align(n, x, y)
 	if x.Shape.Values() < y.Shape.Values() {
 		x, y = y, x
 	}
@@ -302,7 +302,7 @@ func (b *Builder) Pair(n *pb.Node, op bcnn.Op, x, y *Value) *Value {
 	}
 	pixels := y.Shape.H == x.Shape.H && y.Shape.W == x.Shape.W || y.Shape.Pixels() == 1
 	if !fits || !pixels || y.Shape.C != x.Shape.C && y.Shape.C != 1 {
-		repeated, err := try.Do(func() *Value { return b.Repeated(n, y, x) })
+		repeated, err := try.Do(func() *Value { return b.Repeat(n, y, x) })
 		if err != nil {
 			try.Failf("the %s of tensors of %v and %v (height×width×channels) is not supported: "+
 				"the second must have the dimensions of the first, or 1 for some of them", pairNames[op.Kind()], x.Shape, y.Shape)

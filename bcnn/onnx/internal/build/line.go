@@ -154,9 +154,9 @@ func (b *Builder) clipByChoice(n *pb.Node, v *Value, lo, hi float64) Operand {
 	return r
 }
 
-// Limited returns a value without its pending limits, and a function that makes them pending on
+// WithoutLimits returns a value without its pending limits, and a function that makes them pending on
 // another value. A maximum over pixels commutes with limits.
-func (v *Value) Limited() (bare *Value, again func(out *Value)) {
+func (v *Value) WithoutLimits() (bare *Value, again func(out *Value)) {
 	bare, _, _, ok := v.Limits()
 	if !ok {
 		return v, func(*Value) {}
@@ -231,8 +231,8 @@ func (b *Builder) rounded(l *line, channels int, level func(channel int, x float
 	return out
 }
 
-// whole returns the line of a rounded value, nil for others.
-func (v *Value) whole() *line {
+// roundedLine returns the line of a rounded value, nil for others.
+func (v *Value) roundedLine() *line {
 	if l := v.line(); l != nil && l.rounding != nil {
 		return l
 	}
@@ -240,12 +240,12 @@ func (v *Value) whole() *line {
 }
 
 // IsRounded reports whether a rounding to integers is pending on the value.
-func (v *Value) IsRounded() bool { return v.whole() != nil }
+func (v *Value) IsRounded() bool { return v.roundedLine() != nil }
 
 // Scaled multiplies a rounded FLOAT value by a positive factor. ok is false for other values and
 // factors.
 func (v *Value) Scaled(n *pb.Node, factor float64) (out *Value, ok bool) {
-	s := v.whole()
+	s := v.roundedLine()
 	if s == nil || v.Type != pb.Float {
 		return nil, false
 	}
@@ -265,7 +265,7 @@ func (v *Value) rescaled(n *pb.Node, gain, offset float32) *Value {
 // Moved adds a number to a rounded FLOAT value. ok is false for other values, and if it is not
 // exact.
 func (v *Value) Moved(n *pb.Node, by float64) (out *Value, ok bool) {
-	s := v.whole()
+	s := v.roundedLine()
 	if s == nil || v.Type != pb.Float {
 		return nil, false
 	}
@@ -311,7 +311,7 @@ func (v *Value) Shifted(n *pb.Node, by float64) *Value {
 // OneStep returns a rounding to two integers as a step, whose constants need not be evenly spaced:
 // 2q − 1 is ±1 where q is 0 or 1. ok is false for other values.
 func (b *Builder) OneStep(v *Value) (out *Value, ok bool) {
-	s := v.whole()
+	s := v.roundedLine()
 	if s == nil || s.hi-s.lo != 1 || s.channels() != 1 || v.Type != pb.Float {
 		return nil, false
 	}
@@ -328,9 +328,9 @@ func rounder(x, y float32) bool {
 	return bits.TrailingZeros32(math.Float32bits(x)) > bits.TrailingZeros32(math.Float32bits(y))
 }
 
-// Converted returns a rounded value as another type that holds all of its integers. ok is false for
+// Convert returns a rounded value as another type that holds all of its integers. ok is false for
 // other values.
-func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
+func (v *Value) Convert(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 	lo, hi := math.Inf(-1), math.Inf(1)
 	switch typ {
 	case pb.Uint8:
@@ -341,7 +341,7 @@ func (v *Value) Converted(n *pb.Node, typ pb.DataType) (out *Value, ok bool) {
 	default:
 		return nil, false
 	}
-	s := v.whole()
+	s := v.roundedLine()
 	if s == nil || s.gain != 1 || s.offset != 0 || s.lo+s.shift < lo || s.hi+s.shift > hi || s.hi-s.lo > mostWhole {
 		return nil, false
 	}

@@ -120,7 +120,7 @@ func (b *Builder) piecesOf(s *Func) *pieces {
 			zeros := try.Value(b.values.Meets(p.in.Layer, list))
 			own = zeros != values.Never
 		}
-		next := b.Floats(len(list))
+		next := b.NewFloats(len(list))
 		for c, t := range list {
 			next[c] = above(t)
 		}
@@ -166,7 +166,7 @@ func (p *pieces) channels() int {
 
 // sign emits +1 from threshold k on and −1 below it.
 func (b *Builder) sign(v *Value, p *pieces, k int) *Value {
-	offset := b.Floats(len(p.thresholds[k]))
+	offset := b.NewFloats(len(p.thresholds[k]))
 	for c, t := range p.thresholds[k] {
 		offset[c] = -t
 	}

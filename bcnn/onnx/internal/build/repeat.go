@@ -24,11 +24,11 @@ func (b *Builder) span(start, step, n int) []int32 {
 	return try.Value(budget.List(b.budget, n, func(i int) int32 { return int32(start + i*step) }))
 }
 
-// Repeated repeats a value to the shape and the view of like. Each dimension of v is that of like,
-// or 1, or one channel per group (see Grouped).
-func (b *Builder) Repeated(n *pb.Node, v, like *Value) *Value {
-	if v := b.Grouped(n, v, like); v != nil {
-		return b.Repeated(n, v, like)
+// Repeat repeats a value to the shape and the view of like. Each dimension of v is that of like,
+// or 1, or one channel per group (see RepeatGroups).
+func (b *Builder) Repeat(n *pb.Node, v, like *Value) *Value {
+	if v := b.RepeatGroups(n, v, like); v != nil {
+		return b.Repeat(n, v, like)
 	}
 	fits := len(v.View) == len(like.View)
 	for i := 0; fits && i < len(v.View); i++ {
@@ -59,9 +59,9 @@ func (b *Builder) Repeated(n *pb.Node, v, like *Value) *Value {
 	return out
 }
 
-// Grouped repeats a value that has one channel for each group of like's channels to all channels of
+// RepeatGroups repeats a value that has one channel for each group of like's channels to all channels of
 // like. It returns nil if v is not such a value.
-func (b *Builder) Grouped(n *pb.Node, v, like *Value) *Value {
+func (b *Builder) RepeatGroups(n *pb.Node, v, like *Value) *Value {
 	if len(v.View) != len(like.View) || v.Shape.C == like.Shape.C || v.Shape.C == 1 {
 		return nil
 	}
@@ -108,8 +108,8 @@ func (b *Builder) Grouped(n *pb.Node, v, like *Value) *Value {
 	return y
 }
 
-// Single returns the first pixel of a value, as a value that can be repeated over its pixels.
-func (b *Builder) Single(n *pb.Node, v *Value) *Value {
+// FirstPixel returns the first pixel of a value, as a value that can be repeated over its pixels.
+func (b *Builder) FirstPixel(n *pb.Node, v *Value) *Value {
 	if v.Shape.Pixels() == 1 {
 		return v
 	}
@@ -127,7 +127,7 @@ func (b *Builder) Single(n *pb.Node, v *Value) *Value {
 // inMemory returns the first values numbers of a constant in the memory order of an image of the
 // given shape. seen is the view of the dimensions of the constant. zeros reports whether all are 0.
 func (b *Builder) inMemory(t *eval.Tensor, seen view.View, shape bcnn.Shape, values int) (list []float32, zeros bool) {
-	list, zeros = b.Floats(values), true
+	list, zeros = b.NewFloats(values), true
 	for i := range list {
 		const work = 16 // for the place of one number
 		try.Check(b.budget.Charge(work * int64(len(t.Dims)+1)))

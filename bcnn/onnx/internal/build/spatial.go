@@ -73,8 +73,8 @@ func (b *Builder) PickPart(n *pb.Node, v *Value, dim int, x view.Axis, positions
 	return out
 }
 
-// Padded returns an image with pixels of one value around it.
-func (b *Builder) Padded(n *pb.Node, v *Value, p bcnn.Padding, fill float32) *Value {
+// Pad returns an image with pixels of one value around it.
+func (b *Builder) Pad(n *pb.Node, v *Value, p bcnn.Padding, fill float32) *Value {
 	around := func(before, size, after int) []int32 {
 		list := make([]int32, before+size+after)
 		for i := range list {
@@ -113,7 +113,7 @@ func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.Top
 		v.Layer = b.Net.Layers[v.Layer].Inputs[0]
 	}
 	v = b.channelled(v, dim, n)
-	v = b.Ordered(n, v)
+	v = b.InChannelOrder(n, v)
 	v = b.Settle(v)
 	if op.K < 1 || op.K > v.Shape.C {
 		try.Failf("the %d largest of %d values do not exist", op.K, v.Shape.C)

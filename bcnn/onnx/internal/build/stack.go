@@ -18,7 +18,7 @@ func (b *Builder) stack(n *pb.Node, values []*Value, dim int) *Value {
 		p := b.Settle(v)
 		try.Check(p.CheckReal())
 		try.Check(p.CheckImage())
-		p = b.Ordered(n, p)
+		p = b.InChannelOrder(n, p)
 		parts[i] = p
 		most, total = max(most, p.Size(dim)), total+p.Size(dim)
 	}
@@ -87,7 +87,7 @@ func (b *Builder) joinLines(n *pb.Node, values []*Value) *Value {
 		}
 		line := v.With(n)
 		line.View = try.Value(v.View.Reshape([]int{v.Shape.Values()}))
-		lines[i] = b.Ordered(n, b.Flattened(line, n))
+		lines[i] = b.InChannelOrder(n, b.Flatten(line, n))
 	}
 	y := b.Concat(n, lines, 1)
 	out := y.With(n)

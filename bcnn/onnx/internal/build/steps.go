@@ -233,10 +233,10 @@ func (b *Builder) inFloat(t *eval.Tensor) *eval.Tensor {
 	return b.eval.Cast(pb.Float)([]*eval.Tensor{t})
 }
 
-// Joined returns And, Or or Xor of two truth values: steps of different values, or a step and a
+// Logical returns And, Or or Xor of two truth values: steps of different values, or a step and a
 // constant that varies over its pixels. As ±1 they are combined by the minimum, the maximum or the
 // negative product.
-func (b *Builder) Joined(n *pb.Node, op string, operands []Operand) Operand {
+func (b *Builder) Logical(n *pb.Node, op string, operands []Operand) Operand {
 	signs := make([]*Value, len(operands))
 	for i, o := range operands {
 		if o.Value == nil || !o.Value.IsStep() || o.Value.Type != pb.Bool {

@@ -24,8 +24,8 @@ type Taps struct{ Taps, N, Stride, Dilation int }
 // Unit returns windows of one pixel along an axis.
 func Unit(size int) Taps { return Taps{Taps: 1, N: size, Stride: 1, Dilation: 1} }
 
-// Over returns windows over an image, seen as batch, channels, rows and columns.
-func (b *Builder) Over(n *pb.Node, v *Value, rows, cols Taps) *Value {
+// Windows returns windows over an image, seen as batch, channels, rows and columns.
+func (b *Builder) Windows(n *pb.Node, v *Value, rows, cols Taps) *Value {
 	shape := bcnn.Shape{H: rows.Taps * rows.N, W: cols.Taps * cols.N, C: v.Shape.C}
 	try.Check(b.CheckShape(shape))
 	out := &Value{Type: v.Type, Node: n, Layer: v.Layer, Shape: shape, Windows: &Windows{v, rows, cols}}
