@@ -5,9 +5,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"math"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -18,67 +15,28 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/costtest"
 	"github.com/bitcnn/bitcnn/internal/drawn"
 	"github.com/bitcnn/bitcnn/internal/f32"
-	"github.com/bitcnn/bitcnn/internal/steps"
-	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // The tables of functions, made once, are no part of what a network costs.
 func init() { f32.TabulateAll() }
 
-// An import takes time and memory in proportion to the bytes of its files: what is
-// charged to the budget cannot exceed base and perByte, and what is done is charged,
-// which is shown by the bytes that are allocated and, where the code is instrumented
-// (see TestSteps), by the steps that it takes.
-
-// cost is what an import took.
-type cost struct {
-	bytes, used, allocated, steps int64
-	err                           error
-}
-
-// watched is a context that ends when it has been looked at so often, and remembers the
-// most steps between two looks.
-type watched struct {
-	context.Context
-	looks, end int
-	last, most int64
-}
-
-func (w *watched) Err() error {
-	w.looks++
-	w.most = max(w.most, steps.N-w.last)
-	w.last = steps.N
-	if w.looks > w.end {
-		return context.Canceled
-	}
-	return nil
-}
-
 // importCost imports files and checks that what it takes is charged.
-func importCost(t *testing.T, symbol, params []byte, opts Options, looks int) cost {
+func importCost(t *testing.T, symbol, params []byte, opts Options, looks int) costtest.Cost {
 	t.Helper()
-	w := &watched{Context: t.Context(), end: looks, last: steps.N}
-	c := cost{bytes: int64(len(symbol) + len(params))}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	executed := steps.N
-	im, err := begin(w, int64(len(symbol)), int64(len(params)), opts)
-	if err == nil {
+	c := costtest.Measure(t, int64(len(symbol)+len(params)), looks, 32<<20, func(ctx context.Context) (used int64, err error) {
+		im, err := begin(ctx, int64(len(symbol)), int64(len(params)), opts)
+		if err != nil {
+			return 0, err
+		}
 		if err = im.read(symbol, params); err == nil {
 			_, err = im.network()
 		}
-		c.used = im.budget.Used()
-	}
-	c.steps = steps.N - executed
-	runtime.ReadMemStats(&after)
-	c.allocated, c.err = int64(after.TotalAlloc-before.TotalAlloc), err
-	require.LessOrEqual(t, c.used, base+perByte*c.bytes)
-	require.LessOrEqual(t, c.allocated, c.used+1<<20, "allocations are charged: %+v", c)
-	require.LessOrEqual(t, c.steps, 3*c.used+1<<14, "steps are charged: %+v", c)
-	w.Err()
-	require.LessOrEqual(t, w.most, int64(32<<20), "an interrupt is seen soon: %+v", c)
+		return im.budget.Used(), err
+	})
+	require.LessOrEqual(t, c.Used, base+perByte*c.Bytes)
 	return c
 }
 
@@ -230,40 +188,28 @@ var costShape = Options{InputShape: bcnn.Shape{H: 5, W: 6, C: 4}, Name: "n"}
 // TestCost imports every kind of files in three sizes: what is done is charged, and
 // what is charged does not grow faster than the files.
 func TestCost(t *testing.T) {
-	sizes := []int{1, 10, 100}
-	if testing.Short() {
-		sizes = sizes[:2]
-	}
 	for _, k := range large {
 		t.Run(k.name, func(t *testing.T) {
-			var c [3]cost
-			for i, times := range sizes {
+			var c []costtest.Cost
+			for _, times := range costtest.Sizes() {
 				n := times * k.n
 				if k.ends == budget.ErrExceeded.Error() {
 					n = k.n // the bound is all there is to hold
 				}
 				symbol, params := k.make(n)
-				c[i] = importCost(t, symbol, params, costShape, math.MaxInt)
-				t.Logf("%d bytes, %d units, %d bytes allocated, %d steps: %.99v", c[i].bytes, c[i].used, c[i].allocated, c[i].steps, c[i].err)
+				last := importCost(t, symbol, params, costShape, costtest.Ever)
+				c = append(c, last)
+				t.Log(last)
 				if k.ends == "" {
-					require.NoError(t, c[i].err)
+					require.NoError(t, last.Err)
 				} else {
-					require.ErrorContains(t, c[i].err, k.ends)
+					require.ErrorContains(t, last.Err, k.ends)
 				}
 			}
 			if testing.Short() || k.ends == budget.ErrExceeded.Error() {
 				return
 			}
-			for _, count := range []func(cost) int64{
-				func(c cost) int64 { return c.used },
-				func(c cost) int64 { return c.allocated },
-				func(c cost) int64 { return c.steps },
-			} {
-				// Ten times the size, and as much for slices and maps, which grow in steps.
-				// What is quadratic takes a hundred times as much.
-				first, second := count(c[1])-count(c[0]), count(c[2])-count(c[1])
-				require.LessOrEqual(t, second, 20*max(first, 0)+1<<17, "%+v", c)
-			}
+			costtest.RequireLinear(t, c)
 		})
 	}
 }
@@ -273,30 +219,15 @@ func TestInterrupt(t *testing.T) {
 	for _, k := range large {
 		symbol, params := k.make(k.n)
 		for _, looks := range []int{0, 1} {
-			if c := importCost(t, symbol, params, costShape, looks); c.used > 1<<22 {
-				require.ErrorIs(t, c.err, context.Canceled, "%s after %d looks", k.name, looks)
+			if c := importCost(t, symbol, params, costShape, looks); c.Used > 1<<22 {
+				require.ErrorIs(t, c.Err, context.Canceled, "%s after %d looks", k.name, looks)
 			}
 		}
 	}
 }
 
-// TestSteps runs TestCost again on copies of the packages that count their steps.
-func TestSteps(t *testing.T) {
-	if steps.N > 0 {
-		return // this is the run on the copies
-	}
-	testenv.Long(t)
-	if _, err := exec.LookPath("go"); err != nil {
-		testenv.Absent(t, "go", err)
-	}
-	dir := t.TempDir()
-	run := func(args ...string) {
-		out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-		require.NoError(t, err, "go %s\n%s", strings.Join(args, " "), out)
-	}
-	run("run", "../../internal/steps/instrument", "-o", dir, "..", "../bits", "./...")
-	run("test", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestCost$", ".")
-}
+// TestSteps counts the steps of TestCost.
+func TestSteps(t *testing.T) { costtest.Instrumented(t, "^TestCost$") }
 
 // seeds are small files.
 func seeds(f *testing.F) {

@@ -3,10 +3,6 @@ package tflite
 import (
 	"bytes"
 	"context"
-	"fmt"
-	"os/exec"
-	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -16,58 +12,21 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
-	"github.com/bitcnn/bitcnn/internal/steps"
-	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/internal/costtest"
 )
 
-// The cost model: an import takes time and memory in proportion to the bytes of the
-// file. What is charged to the budget cannot exceed base and perByte; and what is done
-// must be charged, which is shown here by counts that know nothing of the budget: the
-// bytes that are allocated, and where the code is instrumented (see TestSteps) the steps
-// that it takes.
-
-// cost is what an import took.
-type cost struct {
-	bytes            int64 // of the file
-	used             int64 // of the budget
-	allocated, steps int64
-	err              error
-}
-
-// watched is a context that remembers the most steps between two looks at it.
-type watched struct {
-	context.Context
-	last, most int64
-}
-
-func (w *watched) Err() error {
-	w.most = max(w.most, steps.N-w.last)
-	w.last = steps.N
-	return nil
-}
-
 // importCost imports a file and checks that what it takes is charged.
-func importCost(t *testing.T, data []byte) cost {
+func importCost(t *testing.T, data []byte) costtest.Cost {
 	t.Helper()
-	w := &watched{Context: t.Context(), last: steps.N}
-	b := budget.New(w, base)
-	b.Grow(perByte * int64(len(data)))
 	limits, err := bcnn.Limits{}.WithDefaults()
 	require.NoError(t, err)
-	c := cost{bytes: int64(len(data))}
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	executed := steps.N
-	_, c.err = decodeWithin(b, data, Options{}, limits)
-	c.steps = steps.N - executed
-	runtime.ReadMemStats(&after)
-	c.allocated = int64(after.TotalAlloc - before.TotalAlloc)
-	c.used = b.Used()
-	require.LessOrEqual(t, c.used, base+perByte*c.bytes)
-	require.LessOrEqual(t, c.allocated, c.used+1<<20, "allocations are charged: %+v", c)
-	require.LessOrEqual(t, c.steps, 3*c.used+1<<14, "steps are charged: %+v", c)
-	w.Err()
-	require.LessOrEqual(t, w.most, int64(16<<20), "an interrupt is seen soon: %+v", c)
+	c := costtest.Measure(t, int64(len(data)), costtest.Ever, 16<<20, func(ctx context.Context) (int64, error) {
+		b := budget.New(ctx, base)
+		b.Grow(perByte * int64(len(data)))
+		_, err := decodeWithin(b, data, Options{}, limits)
+		return b.Used(), err
+	})
+	require.LessOrEqual(t, c.Used, base+perByte*c.Bytes)
 	return c
 }
 
@@ -216,22 +175,17 @@ func bconvOptions(channels, padding int32) []byte {
 // TestCost imports every kind of file in three sizes: what is done is charged, and what
 // is charged does not grow faster than the file.
 func TestCost(t *testing.T) {
-	sizes := []int{1, 10, 100}
-	if testing.Short() {
-		sizes = sizes[:2]
-	}
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) {
-			var c [3]cost
-			for i, times := range sizes {
-				c[i] = importCost(t, k.make(times*k.n).encode())
-				end, _, _ := strings.Cut(fmt.Sprint(c[i].err), "\n")
-				t.Logf("%d bytes, %d units, %d bytes allocated, %d steps: %.100s", c[i].bytes, c[i].used, c[i].allocated, c[i].steps, end)
+			var c []costtest.Cost
+			for _, times := range costtest.Sizes() {
+				c = append(c, importCost(t, k.make(times*k.n).encode()))
+				t.Log(c[len(c)-1])
 			}
 			if testing.Short() {
 				return
 			}
-			switch last := c[2].err; k.ends {
+			switch last := c[2].Err; k.ends {
 			case "":
 				require.NoError(t, last)
 			case exceeds:
@@ -244,23 +198,8 @@ func TestCost(t *testing.T) {
 	}
 }
 
-// TestSteps runs TestCost again on copies of the packages that count their steps.
-func TestSteps(t *testing.T) {
-	if steps.N > 0 {
-		return // this is the run on the copies
-	}
-	testenv.Long(t)
-	if _, err := exec.LookPath("go"); err != nil {
-		testenv.Absent(t, "go", err)
-	}
-	dir := t.TempDir()
-	run := func(args ...string) {
-		out, err := exec.CommandContext(t.Context(), "go", args...).CombinedOutput()
-		require.NoError(t, err, "go %s\n%s", strings.Join(args, " "), out)
-	}
-	run("run", "../../internal/steps/instrument", "-o", dir, "..", "../bits", "./...")
-	run("test", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^TestCost$|^TestCostOfFiles$", ".")
-}
+// TestSteps counts the steps of TestCost and TestCostOfFiles.
+func TestSteps(t *testing.T) { costtest.Instrumented(t, "^TestCost$|^TestCostOfFiles$") }
 
 // TestCostOfFiles is TestCost for the files of LCE.
 func TestCostOfFiles(t *testing.T) {

@@ -262,7 +262,7 @@ func TestImports(t *testing.T) {
 // What programs are made of knows nothing of tests.
 func TestNoTestingInPrograms(t *testing.T) {
 	dir := testenv.Root(t)
-	helpers := []string{"backend/backendtest", "bcnn/internal/placetest", "internal/answers", "internal/testenv"}
+	helpers := []string{"backend/backendtest", "bcnn/internal/placetest", "internal/answers", "internal/costtest", "internal/testenv"}
 	walk(t, dir, func(name string) error {
 		if strings.HasSuffix(name, "_test.go") || slices.Contains(helpers, path.Dir(name)) {
 			return nil
