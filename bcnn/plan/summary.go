@@ -6,10 +6,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// LayerReport tells what became of a layer with weights.
+// LayerReport tells what became of a layer that multiplies: one with weights, or a product of two
+// layers, which has none.
 type LayerReport struct {
 	Layer  string
-	Kind   string // "conv2d" or "dense"
+	Kind   string // "conv2d", "dense" or "matmul"
 	Output bcnn.Shape
 	Params int64 // weights and biases
 	// Binary says that its sums are exact integers and its weights ±1, or integers from −8
@@ -36,6 +37,10 @@ type LayerReport struct {
 func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 	var reports []LayerReport
 	for i, step := range p.Steps {
+		if _, product := step.Op.(*MatMul); product {
+			reports = append(reports, p.productReport(n, i))
+			continue
+		}
 		conv, ok := step.Op.(*Conv)
 		if !ok {
 			continue
@@ -93,4 +98,22 @@ func (p *Plan) fewLevels(t int) bool {
 func (c *Conv) fewBits() bool {
 	const most = 1 << (MaxPlanes - 1)
 	return !slices.ContainsFunc(c.Int8, func(w int8) bool { return w < -most || w > most })
+}
+
+// productReport reports on step i, the product of two layers.
+func (p *Plan) productReport(n *bcnn.Network, i int) LayerReport {
+	step := p.Steps[i]
+	r := LayerReport{
+		Layer: step.Name, Kind: step.Kind(), Output: p.Tensors[step.Out].Shape, Planes: 1, MACs: p.MACs(i),
+		Binary: p.Tensors[step.In[0]].DType == bcnn.Bits,
+	}
+	for _, l := range step.Layers {
+		if _, ok := n.Layers[l].Op.(bcnn.MatMul); ok {
+			r.Layer = n.Layers[l].Name
+		}
+	}
+	if !r.Binary {
+		r.WhyFloat = "not both of its inputs are signs"
+	}
+	return r
 }

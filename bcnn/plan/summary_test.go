@@ -31,6 +31,22 @@ func TestSummarize(t *testing.T) {
 	}, plan.Summarize(n, p))
 }
 
+// Products of two layers have no weights, but multiplications.
+func TestSummarizeProducts(t *testing.T) {
+	n := &bcnn.Network{Name: "n", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 5, C: 3}, DType: bcnn.Float32}}}
+	n.Append("norm", bcnn.Affine{Scale: []float32{2}})
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	n.Append("scores", bcnn.MatMul{}, 1, 1)
+	n.Append("turned", bcnn.Transpose{}, 0)
+	n.Append("values", bcnn.MatMul{}, 2, 3)
+	p, err := lower.Network(t.Context(), n, lower.Options{})
+	require.NoError(t, err)
+	require.Equal(t, []plan.LayerReport{
+		{Layer: "scores", Kind: "matmul", Output: bcnn.Shape{H: 1, W: 5, C: 5}, Planes: 1, Binary: true, MACs: 5 * 5 * 3},
+		{Layer: "values", Kind: "matmul", Output: bcnn.Shape{H: 1, W: 5, C: 3}, Planes: 1, MACs: 5 * 3 * 5, WhyFloat: "not both of its inputs are signs"},
+	}, plan.Summarize(n, p))
+}
+
 func TestStrings(t *testing.T) {
 	require.Equal(t, "none relu prelu clip function ActivationKind(9)", fmt.Sprint(plan.ActivationNone, " ", plan.ActivationReLU, " ", plan.ActivationPReLU, " ",
 		plan.ActivationClip, " ", plan.ActivationFunction, " ", plan.ActivationKind(9)))

@@ -13,7 +13,7 @@ import (
 
 // Report is about the layers of a network and its plan.
 type Report struct {
-	Layers []Layer `json:"layers"` // those with weights
+	Layers []Layer `json:"layers"` // those that multiply
 	// FloatSteps are the steps without weights that compute in float32, by their kinds.
 	FloatSteps []Steps `json:"float_steps"`
 	// MACs are the multiplications for one image; some of them are of ±1.
@@ -31,7 +31,7 @@ type Report struct {
 	Warning string `json:"warning,omitempty"`
 }
 
-// Layer is a layer with weights.
+// Layer is a layer with weights, or a product of two layers.
 type Layer struct {
 	Name        string  `json:"name"`
 	Kind        string  `json:"kind"`
@@ -82,7 +82,11 @@ func New(net *bcnn.Network, p *plan.Plan) *Report {
 	}
 	r.Compression = ratio(r.Float, r.Stored)
 	for _, s := range p.Steps {
-		if _, ok := s.Op.(*plan.Conv); ok || s.Kind() == "flatten" || p.Tensors[s.Out].DType != bcnn.Float32 {
+		switch s.Op.(type) {
+		case *plan.Conv, *plan.MatMul, *plan.Flatten:
+			continue
+		}
+		if p.Tensors[s.Out].DType != bcnn.Float32 {
 			continue
 		}
 		i := slices.IndexFunc(r.FloatSteps, func(k Steps) bool { return k.Kind == s.Kind() })
@@ -123,7 +127,11 @@ func (r *Report) Table() [][]string {
 	rows := [][]string{{"layer", "operator", "weights", "multiplications", "", "float32 bytes", "", "stored bytes", "", "smaller", "why float"}}
 	numbers := func(macs, float, stored int64, compression float64) []string {
 		cells := []string{fmt.Sprint(macs), percent(macs, r.MACs), fmt.Sprint(float), percent(float, r.Float), fmt.Sprint(stored), percent(stored, r.Stored)}
-		return append(cells, fmt.Sprintf("%.1f times", compression))
+		smaller := ""
+		if float > 0 {
+			smaller = fmt.Sprintf("%.1f times", compression)
+		}
+		return append(cells, smaller)
 	}
 	for _, l := range r.Layers {
 		row := append([]string{l.Name, l.Kind, l.Precision()}, numbers(l.MACs, l.Float, l.Stored, l.Compression)...)
