@@ -75,6 +75,15 @@ func (d *drawn) chain() {
 	d.last = false
 }
 
+// two appends two values made of another layer, most often 0 and another.
+func (d *drawn) two(at int) int {
+	d.then(bcnn.Affine{Bias: d.some(1, 0, 0.5, -1)}, d.most[at+1]+1, at)
+	d.then(bcnn.Sign{Zero: bcnn.ZeroIsPlus}, 1, len(d.shapes)-2)
+	scale := d.some(1, 0.5, -0.5, 1, 2)
+	d.then(bcnn.Affine{Scale: scale, Bias: d.some(1, scale[0], -scale[0], 0, 0.25)}, 4, len(d.shapes)-2)
+	return len(d.shapes) - 2
+}
+
 // layer appends a random layer of a kind.
 func (d *drawn) layer(kind int) {
 	at := d.at()
@@ -146,6 +155,9 @@ func (d *drawn) layer(kind int) {
 	case 17: // rows of codes with factors by those of another layer, or by themselves
 		other := d.at()
 		if d.IntN(2) == 0 {
+			at, other = d.two(at), d.two(at)
+			most = d.most[at+1]
+		} else if d.IntN(2) == 0 {
 			d.then(bcnn.Transpose{}, most, at)
 			d.then(bcnn.Transpose{}, most, len(d.shapes)-2)
 			other = len(d.shapes) - 2
