@@ -39,34 +39,41 @@ func (p *pass) matMul() (value, error) {
 		return p.copy(), nil
 	}
 	p.found(Factors, "it multiplies %v by %v", x, y)
-	shape := p.shapes[p.at]
 	if gain == 1 && r == 0 && s == 0 {
-		return p.same(p.emit("", bcnn.MatMul{}, shape, x.layer, y.layer)), nil
+		return p.same(p.emit("", bcnn.MatMul{}, p.shapes[p.at], x.layer, y.layer)), nil
 	}
-	sum := p.emit("/sum", bcnn.MatMul{}, shape, x.layer, y.layer)
+	return p.productOfCodes(x.layer, y.layer, r, s, float32(gain), float32(constant))
+}
+
+// productOfCodes returns gain·(Σ q·t + r·Σ t + s·Σ q) + constant of the ±1 q and t that two layers
+// give; r and s are −1, 0 or 1.
+func (p *pass) productOfCodes(q, t int, r, s float64, gain, constant float32) (value, error) {
+	shape := p.shapes[p.at]
+	sum := p.emit("/sum", bcnn.MatMul{}, shape, q, t)
 	if r != 0 {
-		t, err := p.rowTotals("/columns", y.layer)
+		totals, err := p.rowTotals("/columns", t)
 		if err != nil {
 			return value{}, err
 		}
-		turned := bcnn.Shape{H: shape.H, W: 1, C: shape.C}
-		t = p.emit("/columns/turned", bcnn.Transpose{}, turned, t)
+		totals = p.emit("/columns/turned", bcnn.Transpose{}, bcnn.Shape{H: shape.H, W: 1, C: shape.C}, totals)
 		rows := make([]int32, shape.H)
 		for i := range rows {
 			rows[i] = int32(i)
 		}
-		sum = p.plus("/columns", sum, p.emit("/columns/repeated", bcnn.Pixels{Rows: rows, Cols: make([]int32, shape.W)}, shape, t), r)
+		totals = p.emit("/columns/repeated", bcnn.Pixels{Rows: rows, Cols: make([]int32, shape.W)}, shape, totals)
+		sum = p.plus("/columns", sum, totals, r)
 	}
 	if s != 0 {
-		t, err := p.rowTotals("/rows", x.layer)
+		totals, err := p.rowTotals("/rows", q)
 		if err != nil {
 			return value{}, err
 		}
-		sum = p.plus("/rows", sum, p.emit("/rows/repeated", bcnn.Channels{Index: make([]int32, shape.C)}, shape, t), s)
+		totals = p.emit("/rows/repeated", bcnn.Channels{Index: make([]int32, shape.C)}, shape, totals)
+		sum = p.plus("/rows", sum, totals, s)
 	}
-	scale := bcnn.Affine{Scale: []float32{float32(gain)}}
+	scale := bcnn.Affine{Scale: []float32{gain}}
 	if constant != 0 {
-		scale.Bias = []float32{float32(constant)}
+		scale.Bias = []float32{constant}
 	}
 	return p.same(p.emit("", scale, shape, sum)), nil
 }
