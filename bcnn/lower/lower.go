@@ -29,8 +29,8 @@ type Options struct {
 // for 0 are fixed, and a pool moves behind the threshold. The network is not changed. Time and
 // memory are linear in the size of the network. When ctx ends, its error is returned.
 func Network(ctx context.Context, n *bcnn.Network, opts Options) (*plan.Plan, error) {
-	plan, _, err := lower(ctx, n, opts)
-	return plan, err
+	p, _, err := lower(ctx, n, opts)
+	return p, err
 }
 
 // lowering is the state of Network.

@@ -182,7 +182,7 @@ BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32
 BITCNN_API bitcnn_status bitcnn_bundled_name(size_t index, char *text, size_t size, size_t *length);
 
 /* What became of the layers of a model, as JSON: an object with name, inputs, labels,
- * layers with weights (name, kind, binary, params, float_bytes, stored_bytes, macs,
+ * layers that multiply (name, kind, binary, params, float_bytes, stored_bytes, macs,
  * why_float), macs, binary_macs, float_bytes and stored_bytes of all of them, and a
  * warning if little is binary. */
 BITCNN_API bitcnn_status bitcnn_report(bitcnn_model model, char *text, size_t size, size_t *length);

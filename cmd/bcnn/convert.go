@@ -93,7 +93,7 @@ func newConvert(env *environment) *cobra.Command {
 Engine, a network of BMXNet (NAME-symbol.json, with its weights NAME-0000.params
 beside it), the folder of weights published with BinCNN (with --mode), or a network
 that 'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and
-report for every layer with weights whether it is binary, its bytes before and
+report for every layer that multiplies whether it is binary, its bytes before and
 after, and why it is computed in float. The format is recognised by what is in
 the file; a .bcnn file is written anew.
 

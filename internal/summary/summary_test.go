@@ -69,3 +69,19 @@ func TestBytes(t *testing.T) {
 		require.Equal(t, []string{"8-bit", "float"}, []string{r.Layers[0].Precision(), r.Layers[1].Precision()})
 	}
 }
+
+// A product of two layers has multiplications and no weights to make smaller.
+func TestProducts(t *testing.T) {
+	n := &bcnn.Network{Name: "product", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 4, C: 8}, DType: bcnn.Float32}}}
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	n.Append("scores", bcnn.MatMul{}, 0, 0)
+	p, err := lower.Network(t.Context(), n, lower.Options{})
+	require.NoError(t, err)
+	r := New(n, p)
+	require.Equal(t, []int64{4 * 4 * 8, 4 * 4 * 8}, []int64{r.MACs, r.BinaryMACs})
+	require.Empty(t, r.FloatSteps)
+	require.Empty(t, r.Warning)
+	row := r.Table()[1]
+	require.Equal(t, []string{"scores", "matmul", "binary"}, row[:3])
+	require.Equal(t, "", row[len(row)-2])
+}

@@ -304,7 +304,7 @@ class Model(_core.Runner):
         return report
 
     def report(self) -> Table:
-        """The layers with weights: which are binary, and why others are not."""
+        """The layers that multiply: which are binary, and why others are not."""
         return _report_table(self._report())
 
     def profile(self, *inputs: ArrayLike, runs: int = 100) -> Table:
