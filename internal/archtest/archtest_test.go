@@ -66,7 +66,7 @@ func group(pkg string) string {
 			return rest
 		}
 		return "internal"
-	case "bench", "capi", "cmd", "examples", "models", "serve", "vehiclenet", "vision", "kernels", "train":
+	case "bench", "capi", "cmd", "examples", "models", "serve", "vehiclenet", "vision", "kernels":
 		return first
 	}
 	return "unknown"
@@ -109,7 +109,6 @@ var allowed = map[string][]string{
 	"capi":                {"front", "vision", "arrays", "summary", "lower", "bcnn", "reader"},
 	"examples":            {"front", "vision"}, // nothing internal: they are copied
 	"bench":               {"internal", "measure", "backend", "backend/all", "lower", "plan", "ref", "bcnn", "bits", "reader"},
-	"train":               {"vision", "dataset", "bcnn", "bits", "reader", "internal"},
 	"answers":             {"arrays", "lower", "bcnn", "ref", "reader", "internal"}, // for tests
 	"importfuzz":          {"front", "arrays", "lower", "bcnn", "ref", "reader", "internal"},
 	"internal":            {"internal", "bits"},
@@ -413,8 +412,6 @@ func TestWrong(t *testing.T) {
 		{"bcnn/modelfile/read.go", "bcnn/onnx/internal/pb", false},
 		{"bcnn/ref/run.go", "internal/f32", true},
 		{"internal/f32/fma.go", "bcnn", false},
-		{"train/decode/main.go", "vision", true},
-		{"train/decode/main.go", "backend/all", false},
 		{"bench/main.go", "backend/all", true},
 		{"bench/main.go", "backend/cpu", false},
 		{"capi/session.go", ".", true},

@@ -20,6 +20,8 @@ import torch  # noqa: E402
 from bitcnn.train import _photos as photos_of  # noqa: E402
 from bitcnn.train import _report as report  # noqa: E402
 from bitcnn.train.__main__ import main  # noqa: E402
+from bitcnn.train._distort import centre, random_affine  # noqa: E402
+from bitcnn.train._inputs import GreyThreshold, LocalBinaryPattern, grey  # noqa: E402
 from bitcnn.train._networks import RECIPES  # noqa: E402
 
 SHAPES = ("circle", "cross", "square")
@@ -232,6 +234,39 @@ def test_near_duplicates_are_found_and_nothing_else(tmp_path):
     assert len(test_side) == 30
     assert (train_side, test_side) == photos_of.split(photos, groups, 0.3, 1)
     assert test_side != photos_of.split(photos, groups, 0.3, 2)[1]
+
+
+def test_distortions_of_nothing_are_the_centre():
+    torch.manual_seed(1)
+    x = torch.randint(0, 256, (2, 3, 100, 100)).float()
+    y = random_affine(x, 96, rotation=0, zoom=(1, 1), shift=0)
+    assert torch.equal(y.round(), centre(x, 96))
+    mirrored = random_affine(x, 96, rotation=0, zoom=(1, 1), shift=0, mirror=True).round()
+    assert all(torch.equal(m, c) or torch.equal(m, c.flip(2)) for m, c in zip(mirrored, centre(x, 96), strict=True))
+
+
+def test_grey_thresholds_are_levels():
+    torch.manual_seed(1)
+    x = torch.randint(0, 256, (1, 3, 64, 64)).float()
+    r, g, b = x.long().unbind(1)
+    level = (77 * r + 150 * g + 29 * b) >> 8
+    for threshold in (-2.0, -1.7031, -1.703125, -0.5, 0.5):
+        scheme = GreyThreshold()
+        with torch.no_grad():
+            scheme.threshold.fill_(threshold)
+        assert torch.equal(scheme(x)[:, 0] > 0, level >= scheme.levels()[0])
+
+
+def test_local_binary_patterns():
+    torch.manual_seed(1)
+    x = torch.randint(0, 256, (1, 3, 7, 6)).float()
+    bits = LocalBinaryPattern()(x)[0]
+    level = grey(x)[0, 0].tolist()
+    for channel, (dy, dx) in enumerate([(-1, -1), (0, 1), (1, -1)]):
+        for y in range(7):
+            for column in range(6):
+                neighbour = level[min(max(y + dy, 0), 6)][min(max(column + dx, 0), 5)]
+                assert bits[channel, y, column] == (1 if neighbour > level[y][column] else -1)
 
 
 def test_accuracy_and_its_error():
