@@ -42,7 +42,7 @@ var trained = []Trained{
 	{"vehiclenet-grey", vehicles, 91.04, kept, here, apache},
 	{"vehiclenet-lbp", vehicles, 94.79, kept, here, apache},
 	{"digits", "MNIST, handwritten digits", 99.51, "its 10,000 test images", here, apache},
-	{"cifar10", "CIFAR-10, animals and vehicles, ten classes", 79.54, "its test images, as published", finn, bsd},
+	{"cifar10", "CIFAR-10, animals and vehicles, ten classes", 79.37, "its 10,000 test images", finn, bsd},
 	{"roadsigns", "German road signs (GTSRB), 43 and none", 96.63, "its test images, as published", finn, bsd},
 	{"streetview", "digits of house numbers (SVHN)", 94.9, "its test images, as published (Umuroglu et al., FINN, 2017)", finn, bsd},
 }
