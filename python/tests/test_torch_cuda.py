@@ -66,7 +66,7 @@ def test_layers(driver: Driver, monkeypatch: pytest.MonkeyPatch) -> None:
     x, w = torch.randn(3, 70, 6, 5), torch.randn(9, 70, 3, 3)
     weight, given = Tensor(driver, bt.pack(w)), Tensor(driver, x)
     made = Tensor(driver, torch.zeros(3, 9, 6, 5))
-    geometry = _layer.Geometry(6, 5, 70, 9, (3, 3), padding=(1, 1), padding_value=-1)
+    geometry = _layer.Geometry(6, 5, 70, 9, (3, 3), padding=(1, 1, 1, 1), padding_value=-1)
 
     def find() -> Any:
         return _layer.layer("key", geometry, (9, 6, 5), weight, 2)  # type: ignore[arg-type]
