@@ -7,7 +7,9 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io"
 	"math/rand/v2"
+	"net/http"
 	"os"
 	"slices"
 	"sync"
@@ -29,11 +31,16 @@ func main() {
 	flag.StringVar(&o.http, "http", "127.0.0.1:8000", "address of HTTP")
 	flag.StringVar(&o.grpc, "grpc", "", "address of gRPC; empty: not measured")
 	flag.StringVar(&o.model, "model", "vehiclenet", "a bundled model, which the server has by this name")
-	flag.StringVar(&o.what, "what", "overhead", "overhead, throughput, latency or soak")
+	flag.StringVar(&o.what, "what", "overhead", "overhead, throughput, latency or soak; or echo: a bare server of net/http to measure in place of another, "+
+		"which reads requests and answers as much")
 	flag.IntVar(&o.n, "n", 3000, "requests of overhead and soak")
 	flag.IntVar(&o.clients, "clients", 64, "clients of throughput, latency and soak")
 	flag.Float64Var(&o.seconds, "seconds", 3, "time of each of the five runs of throughput, and of latency")
 	flag.Parse()
+	if o.what == "echo" {
+		fmt.Fprintln(os.Stderr, "bench:", echo(o.http))
+		os.Exit(1)
+	}
 	measure, ok := map[string]func(*bench) error{
 		"overhead": (*bench).overhead, "throughput": (*bench).throughput, "latency": (*bench).latency, "soak": (*bench).soak,
 	}[o.what]
@@ -49,6 +56,16 @@ func main() {
 		fmt.Fprintln(os.Stderr, "bench:", err)
 		os.Exit(1)
 	}
+}
+
+// echo serves what a request takes without a network, of a server or of neurons: net/http, the
+// body and a response of that size.
+func echo(address string) error {
+	return http.ListenAndServe(address, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if _, err := io.ReadFull(r.Body, make([]byte, max(0, r.ContentLength))); err == nil {
+			w.Write(make([]byte, 200))
+		}
+	}))
 }
 
 // bench has what is asked, and a session to compare with.
