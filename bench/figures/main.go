@@ -1,6 +1,7 @@
-// The command figures writes what engines.json says about the speed of bcnn beside that of
-// other engines: the table of docs/performance.md, and charts. Figures stand in the file by
-// hand, as docs/performance.md tells how they were measured.
+// The command figures writes the tables of pages, and charts of them: what engines.json says about
+// the speed of bcnn beside that of other engines, for docs/performance.md, and what photos.json
+// says about accuracy by the number of photos, for docs/photos.md. Figures stand in the files by
+// hand; the pages tell how they were measured.
 //
 //	go run ./bench/figures
 package main
@@ -21,13 +22,20 @@ import (
 	"github.com/bitcnn/bitcnn/internal/files"
 )
 
-const page = "docs/performance.md"
-
 //go:embed engines.json
 var engines []byte
 
+//go:embed photos.json
+var photos []byte
+
 func main() {
-	written, err := generate(engines, func(name string) ([]byte, error) { return files.ReadAll(name, 1<<20) })
+	read := func(name string) ([]byte, error) { return files.ReadAll(name, 1<<20) }
+	written, err := speed(engines, read)
+	if err == nil {
+		var more map[string][]byte
+		more, err = accuracy(photos, read)
+		maps.Copy(written, more)
+	}
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		if err == nil {
 			err = files.Replace(name, func(w io.Writer) error {
@@ -59,22 +67,18 @@ type row struct {
 	Ms               map[string]string // milliseconds by engine, with the mark of a note behind a space
 }
 
-// generate returns the files that the figures are in, by name.
-func generate(data []byte, read func(string) ([]byte, error)) (map[string][]byte, error) {
+// speed returns the page and the charts of engines.json, by name.
+func speed(data []byte, read func(string) ([]byte, error)) (map[string][]byte, error) {
+	const page = "docs/performance.md"
 	var f figures
-	d := json.NewDecoder(bytes.NewReader(data))
-	d.DisallowUnknownFields()
-	if err := d.Decode(&f); err != nil {
-		return nil, fmt.Errorf("engines.json: %w", err)
+	if err := decode("engines.json", data, &f); err != nil {
+		return nil, err
 	}
-	text, err := read(page)
+	text, err := withTable(page, "engines.json", f.table(), read)
 	if err != nil {
 		return nil, err
 	}
-	written := map[string][]byte{}
-	if written[page], err = between(text, f.table()); err != nil {
-		return nil, err
-	}
+	written := map[string][]byte{page: text}
 	for _, c := range f.Charts {
 		drawn := chart.Chart{Title: c.Title, Axis: "ms"}
 		marks := map[string]bool{}
@@ -94,13 +98,26 @@ func generate(data []byte, read func(string) ([]byte, error)) (map[string][]byte
 				drawn.Footer = append(drawn.Footer, note)
 			}
 		}
-		var b bytes.Buffer
-		if err := chart.WriteSVG(&b, []chart.Chart{drawn}); err != nil {
+		if written[c.File], err = svg(drawn); err != nil {
 			return nil, err
 		}
-		written[c.File] = b.Bytes()
 	}
 	return written, nil
+}
+
+func decode(name string, data []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(data))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	return nil
+}
+
+func svg(c chart.Chart) ([]byte, error) {
+	var b bytes.Buffer
+	err := chart.WriteSVG(&b, []chart.Chart{c})
+	return b.Bytes(), err
 }
 
 // panel returns the bars of a row, and adds the marks of its notes.
@@ -147,13 +164,13 @@ func (f *figures) table() string {
 	return b.String()
 }
 
-// Lines of the page that the table is between.
-const (
-	first = "<!-- bench/figures/engines.json, by go run ./bench/figures -->\n"
-	last  = "<!-- end -->\n"
-)
-
-func between(text []byte, table string) ([]byte, error) {
+// withTable returns a page with a table between its marks.
+func withTable(page, source, table string, read func(string) ([]byte, error)) ([]byte, error) {
+	text, err := read(page)
+	if err != nil {
+		return nil, err
+	}
+	first, last := fmt.Sprintf("<!-- bench/figures/%s, by go run ./bench/figures -->\n", source), "<!-- end -->\n"
 	before, rest, ok := strings.Cut(string(text), first)
 	_, after, ended := strings.Cut(rest, last)
 	if !ok || !ended {

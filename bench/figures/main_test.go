@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -16,10 +17,14 @@ import (
 func TestWritten(t *testing.T) {
 	root := testenv.Root(t)
 	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(root, name)) }
-	files, err := generate(engines, read)
+	files, err := speed(engines, read)
 	require.NoError(t, err)
-	require.Contains(t, files, page)
-	require.Contains(t, files, "docs/images/engines.svg")
+	more, err := accuracy(photos, read)
+	require.NoError(t, err)
+	maps.Copy(files, more)
+	for _, name := range []string{"performance.md", "photos.md", "images/engines.svg", "images/photos.svg"} {
+		require.Contains(t, files, "docs/"+name)
+	}
 	for name, want := range files {
 		got, err := read(name)
 		require.NoError(t, err)
@@ -28,7 +33,8 @@ func TestWritten(t *testing.T) {
 }
 
 func TestRefused(t *testing.T) {
-	whole := func(string) ([]byte, error) { return []byte(first + last), nil }
+	const first = "<!-- bench/figures/engines.json, by go run ./bench/figures -->\n"
+	whole := func(string) ([]byte, error) { return []byte(first + "<!-- end -->\n"), nil }
 	gone := errors.New("gone")
 	for name, test := range map[string]struct {
 		data string
@@ -42,9 +48,13 @@ func TestRefused(t *testing.T) {
 		"no number": {`{"engines": ["e"], "rows": [{"network": "n", "machine": "m", "ms": {"e": "1–2"}}],
 			"charts": [{"machine": "m", "networks": ["n"]}]}`, whole, "is no number"},
 	} {
-		_, err := generate([]byte(test.data), test.read)
+		_, err := speed([]byte(test.data), test.read)
 		require.ErrorContains(t, err, test.want, name)
 	}
+	_, err := accuracy([]byte(`{"sets": [{"photos": 1}]}`), whole)
+	require.ErrorContains(t, err, `photos.json: json: unknown field "photos"`)
+	_, err = accuracy([]byte(`{}`), whole)
+	require.ErrorContains(t, err, "docs/photos.md has no table")
 	table := (&figures{Engines: []string{"e", "f"}, Rows: []row{{"n", "m", map[string]string{"e": "1 ¹"}}}, Notes: []string{"¹ N."}}).table()
 	require.Equal(t, "| n | m | 1 ¹ | – |", strings.Split(table, "\n")[2])
 }
