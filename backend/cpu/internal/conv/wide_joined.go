@@ -19,8 +19,9 @@ import (
 // on one channel are one piece, the 75 on three channels are three.
 type joinedRows struct {
 	window
-	set *kern.Set
-	in  *bcnn.Tensor
+	set    *kern.Set
+	expand func(dst []uint8, src []uint32) // see kern.Wide.Expander
+	in     *bcnn.Tensor
 
 	width  int // positions in a row, those between strides included
 	taps   int // of a row of a window in a piece
@@ -54,7 +55,7 @@ func newJoinedRows(c *schedule.Context, op *plan.Conv, w window) (rowSource, *ke
 		b.join = best
 	}
 	b.pieces = num.CeilDiv(w.KH, b.join)
-	return b, shareFilter(c, w, func() *kern.WideFilter {
+	filter := shareFilter(c, w, func() *kern.WideFilter {
 		if b.join > 1 {
 			n := b.join * w.KW * w.group
 			weights := splitRuns(c, packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group), op.Out, w.taps(), n)
@@ -64,6 +65,8 @@ func newJoinedRows(c *schedule.Context, op *plan.Conv, w window) (rowSource, *ke
 		weights := splitRuns(c, packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out*w.KH, w.KW*w.group, n)
 		return c.Set.Wide.PackBits(weights, op.Out, w.KH*b.parts, n)
 	})
+	b.expand = c.Set.Wide.Expander(filter)
+	return b, filter
 }
 
 // splitRuns cuts rows of total bits, each of which starts a word, into runs of
@@ -144,7 +147,7 @@ func (b *joinedRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Po
 		made = b.joinRows(all[b.joined:], made, rows)
 	}
 	if b.set.Wide.Nibbles {
-		b.set.Wide.Expand(s.Bytes[:8*len(made)], made)
+		b.expand(s.Bytes[:8*len(made)], made)
 		return unsafe.Pointer(&s.Bytes[0])
 	}
 	return unsafe.Pointer(&made[0])

@@ -63,6 +63,7 @@ func wideBits(c *schedule.Context, op *plan.Conv, w window, carries bool) (rowSo
 		}
 		return c.Set.Wide.PackBits(weights, op.Out, w.KH, n)
 	})
+	b.expand = c.Set.Wide.Expander(filter)
 	b.parities = filter.Patches
 	b.inPlace = layout == rowsInPlace && !b.parities
 	_, cols := w.span(1)
@@ -93,6 +94,7 @@ func shareFilter(c *schedule.Context, w window, pack func() *kern.WideFilter) *k
 type bitRows struct {
 	window
 	set      *kern.Set
+	expand   func(dst []uint8, src []uint32) // see kern.Wide.Expander
 	in       *bcnn.Tensor
 	inPlace  bool // read from the tensor
 	narrowed bool // rows follow each other as in the tensor, pixels of one piece for each word
@@ -156,7 +158,7 @@ func (b *bitRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.P
 			b.pad(dst, b.in.Words[b.tensorRow(image, y+r)*row:][:row], group)
 		}
 		if b.set.Wide.Nibbles {
-			b.set.Wide.Expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
+			b.expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
 		}
 	}
 	if b.set.Wide.Nibbles {
@@ -205,11 +207,12 @@ func (b *bitRows) pad(dst []uint32, src []uint64, group int) {
 // densely, where whole pieces for every pixel would waste much.
 type cutRows struct {
 	window
-	set   *kern.Set
-	in    *bcnn.Tensor
-	pitch int // pieces of a run
-	row   int // pieces of a row
-	dense int // words of a row that is packed densely, from which runs are cut
+	set    *kern.Set
+	expand func(dst []uint8, src []uint32) // see kern.Wide.Expander
+	in     *bcnn.Tensor
+	pitch  int // pieces of a run
+	row    int // pieces of a row
+	dense  int // words of a row that is packed densely, from which runs are cut
 }
 
 func newCutRows(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.WideFilter) {
@@ -217,10 +220,12 @@ func newCutRows(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.
 	_, cols := w.span(1)
 	b.row = w.cols * b.pitch
 	b.dense = bits.Words(cols*w.group) + 1 // reads go beyond the last bit
-	return b, shareFilter(c, w, func() *kern.WideFilter {
+	filter := shareFilter(c, w, func() *kern.WideFilter {
 		weights := packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group)
 		return c.Set.Wide.PackBits(weights, op.Out, w.KH, w.KW*w.group)
 	})
+	b.expand = c.Set.Wide.Expander(filter)
+	return b, filter
 }
 
 func (b *cutRows) need(rows int) tiles.Size {
@@ -255,7 +260,7 @@ func (b *cutRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Point
 			b.cut(dst, s.Words[:b.dense], b.in.Words[b.tensorRow(image, y)*row:][:row])
 		}
 		if b.set.Wide.Nibbles {
-			b.set.Wide.Expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
+			b.expand(s.Bytes[8*r*b.row:][:8*b.row], dst)
 		}
 	}
 	if b.set.Wide.Nibbles {

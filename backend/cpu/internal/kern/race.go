@@ -40,11 +40,13 @@ func Annotated(set *Set) *Set {
 				patches(dst, src, at, rows, run, step)
 			}
 		}
-		if expand := wide.Expand; expand != nil {
-			wide.Expand = func(dst []uint8, src []uint32) {
-				writes(dst[:8*len(src)])
-				reads(src)
-				expand(dst, src)
+		for _, f := range []*func(dst []uint8, src []uint32){&wide.Expand, &wide.ExpandBytes} {
+			if expand := *f; expand != nil {
+				*f = func(dst []uint8, src []uint32) {
+					writes(dst[:8*len(src)])
+					reads(src)
+					expand(dst, src)
+				}
 			}
 		}
 	}

@@ -56,6 +56,21 @@ type Wide struct {
 	//
 	// nil if Nibbles is not set.
 	Expand func(dst []uint8, src []uint32)
+	// ExpandBytes stores the bytes of src, the lowest first, as little-endian 16-bit numbers,
+	//
+	//	dst[8·i + 2·n : 8·i + 2·n + 2] = 32·(src[i]>>(8·n) & 255)
+	//
+	// for filters of PairedBytes; nil if there are none.
+	ExpandBytes func(dst []uint8, src []uint32)
+}
+
+// Expander returns Expand or ExpandBytes, as the filter wants patches of bits; nil where they hold
+// 32 bits in every piece.
+func (w *Wide) Expander(f *WideFilter) func(dst []uint8, src []uint32) {
+	if f.PairedBytes {
+		return w.ExpandBytes
+	}
+	return w.Expand
 }
 
 // BlockOutputs is the number of outputs of a block.
@@ -64,22 +79,24 @@ const BlockOutputs = bits.WordBits
 // WideFilter is the weights of a convolution, and the kernels that they are laid out for. The
 // layout is [block][group of outputs][row][piece][output].
 type WideFilter struct {
-	RunBytes   int     // of a patch
-	Rows       int     // runs of a patch
-	Tail       uint64  // mask of the last piece of a run, or what else kernels need
-	Fix        []int32 // by output: to be added to the sums of kernels of bytes; nil for nothing
-	Budget     int     // bytes of a patch that kernels may sum in 16 bits
-	Patches    bool    // the kernels read what Wide.Patches writes
-	Form       string  // which form the kernels have, if there are several
-	Why        string  // why that form was picked
-	blocks     []filterBlock
-	data       []uint8
-	rows       int // as the weights lie
-	pieces     int // of a row
-	pieceBytes int
-	group      int // outputs of a group; 0 means all of a block
-	outputs    int
-	rest       *WideFilter // the next filter of PackParts; nil for others
+	RunBytes int     // of a patch
+	Rows     int     // runs of a patch
+	Tail     uint64  // mask of the last piece of a run, or what else kernels need
+	Fix      []int32 // by output: to be added to the sums of kernels of bytes; nil for nothing
+	Budget   int     // bytes of a patch that kernels may sum in 16 bits
+	Patches  bool    // the kernels read what Wide.Patches writes
+	// PairedBytes says that kernels read what Wide.ExpandBytes writes.
+	PairedBytes bool
+	Form        string // which form the kernels have, if there are several
+	Why         string // why that form was picked
+	blocks      []filterBlock
+	data        []uint8
+	rows        int // as the weights lie
+	pieces      int // of a row
+	pieceBytes  int
+	group       int // outputs of a group; 0 means all of a block
+	outputs     int
+	rest        *WideFilter // the next filter of PackParts; nil for others
 }
 
 // filterBlock is the weights of a block and their kernels.
@@ -457,6 +474,24 @@ func PackNibbles(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideF
 		for r := range rows {
 			for i := range pieces {
 				out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/16]>>(i%16*4)) & 15
+			}
+		}
+	}
+	return out
+}
+
+// PackPairedBytes is PackNibbles for kernels that read what Wide.ExpandBytes writes, and whose vectors
+// have both nibbles of a byte, for 16 outputs: [byte][nibble][output].
+func PackPairedBytes(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
+	words, pieces := bits.Words(n), 2*((n+7)/8)
+	out := NewWideFilter(outputs, rows, pieces, 1, kernels)
+	out.PairedBytes = true
+	for o := range outputs {
+		for r := range rows {
+			for i := range pieces {
+				if i/16 < words {
+					out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/16]>>(i%16*4)) & 15
+				}
 			}
 		}
 	}

@@ -34,6 +34,14 @@ func expand(dst []uint8, src []uint32) {
 	expandAVX2(&dst[0], &src[0], len(src))
 }
 
+func expandPairedBytes(dst []uint8, src []uint32) {
+	if len(src) < 4 {
+		generic.ExpandBytes(dst, src)
+		return
+	}
+	expandBytesAVX2(&dst[0], &src[0], len(src))
+}
+
 func lookUpBytes(dst, src []uint8, t *kern.ByteTable) {
 	switch n := len(dst); {
 	case n >= 128:

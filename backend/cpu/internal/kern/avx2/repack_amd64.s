@@ -173,6 +173,32 @@ end:
 	VZEROUPPER
 	RET
 
+// func expandBytesAVX2(dst *uint8, src *uint32, n int)
+// Requires: AVX, AVX2, CMOV
+TEXT ·expandBytesAVX2(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ n+16(FP), DX
+	SHLQ $0x02, DX
+	MOVQ $0x00000010, BX
+	XORQ SI, SI
+	SUBQ BX, DX
+
+block:
+	VPMOVZXBW (CX)(SI*1), Y0
+	VPSLLW    $0x05, Y0, Y0
+	VMOVDQU   Y0, (AX)(SI*2)
+	CMPQ      SI, DX
+	JEQ       end
+	ADDQ      BX, SI
+	CMPQ      SI, DX
+	CMOVQGT   DX, SI
+	JMP       block
+
+end:
+	VZEROUPPER
+	RET
+
 // func lookUpBytes128AVX2(dst *uint8, src *uint8, n int, changes *uint8)
 // Requires: AVX, AVX2, CMOV, SSE2
 TEXT ·lookUpBytes128AVX2(SB), NOSPLIT, $0-32

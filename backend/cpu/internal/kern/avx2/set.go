@@ -16,10 +16,16 @@ func Set() kern.Set {
 	s := generic.Set()
 	s.ISA = "avx2"
 	s.Wide = &kern.Wide{
-		Nibbles: true,
-		Expand:  expand,
-		MaxTaps: math.MaxInt16,
+		Nibbles:     true,
+		Expand:      expand,
+		ExpandBytes: expandPairedBytes,
+		MaxTaps:     math.MaxInt16,
 		PackBits: func(w []uint64, outputs, rows, n int) *kern.WideFilter {
+			if outputs <= 16 { // half of a vector
+				return kern.PackPairedBytes(w, outputs, rows, n, []kern.WideKernels{
+					{Outputs: 16, Conv: convBits16AVX2, Sums: convBitsSums16AVX2, Floats: convBitsFloats16AVX2, Pooled: convBitsPooled16AVX2},
+				})
+			}
 			kernels := []kern.WideKernels{
 				{Outputs: 32, Conv: convBits32AVX2, Sums: convBitsSums32AVX2, Floats: convBitsFloats32AVX2, Pooled: convBitsPooled32AVX2},
 				{Outputs: 64, Conv: convBits64AVX2, Sums: convBitsSums64AVX2, Floats: convBitsFloats64AVX2, Pooled: convBitsPooled64AVX2},

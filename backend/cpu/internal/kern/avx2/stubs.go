@@ -58,6 +58,42 @@ func convBitsFloats64AVX2(job *byte)
 //go:noescape
 func convBitsFloats32AVX2(job *byte)
 
+// convBits16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convBits16AVX2(job *byte)
+
+// convBitsSums16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = table[class[p]][o] − 2·c[o]
+//
+//go:noescape
+func convBitsSums16AVX2(job *byte)
+
+// convBitsFloats16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	dst[p][o] = end of float32(table[class[p]][o] − 2·c[o]), plus what is added
+//
+//go:noescape
+func convBitsFloats16AVX2(job *byte)
+
+// convBitsPooled16AVX2 computes, for every pixel p and each of 16 outputs o, with x the
+// bytes of the patch at src + at[p],
+//
+//	c[o] = Σ over i of popcount(x[i] XOR w[i][o])
+//	bit o of dst[p/4] = c[o] ≤ table[class[p]][o] of any of four pixels, XOR flip
+//
+//go:noescape
+func convBitsPooled16AVX2(job *byte)
+
 // convBitsPooled64AVX2 computes, for every pixel p and each of 64 outputs o, with x the
 // nibbles of the patch at src + at[p],
 //
@@ -1322,6 +1358,11 @@ func join8AVX2(dst *uint32, src *uint32, n int, taps int, step int, shift int)
 //
 //go:noescape
 func expandAVX2(dst *uint8, src *uint32, n int)
+
+// expandBytesAVX2 is ExpandBytes of n values, n ≥ 4.
+//
+//go:noescape
+func expandBytesAVX2(dst *uint8, src *uint32, n int)
 
 // lookUpBytes128AVX2 looks up the bytes of src, n ≥ 128.
 //

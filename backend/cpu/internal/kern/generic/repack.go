@@ -1,5 +1,7 @@
 package generic
 
+import "encoding/binary"
+
 // Narrow is that of kern.Set.
 func Narrow(dst []uint32, src []uint64) {
 	src = src[:len(dst)]
@@ -31,5 +33,15 @@ func Expand(dst []uint8, src []uint32) {
 		d := (*[8]uint8)(dst[8*i:])
 		d[0], d[1], d[2], d[3] = uint8(x), uint8(x>>8), uint8(x>>16), uint8(x>>24)
 		d[4], d[5], d[6], d[7] = uint8(x>>32), uint8(x>>40), uint8(x>>48), uint8(x>>56)
+	}
+}
+
+// ExpandBytes is that of kern.Wide.
+func ExpandBytes(dst []uint8, src []uint32) {
+	dst = dst[:8*len(src)]
+	for i, v := range src {
+		for n := range 4 {
+			binary.LittleEndian.PutUint16(dst[8*i+2*n:], uint16(v>>(8*n)&255)<<5)
+		}
 	}
 }

@@ -18,6 +18,13 @@ var racyWideCalls = []racyCall{
 		dst, src := make([]uint8, 8*racyN), row[uint32]()
 		return func() { s.Wide.Expand(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
+	{"ExpandBytes", func(s *kern.Set) (func(), []probe) {
+		if s.Wide == nil || s.Wide.ExpandBytes == nil {
+			return nil, nil
+		}
+		dst, src := make([]uint8, 8*racyN), row[uint32]()
+		return func() { s.Wide.ExpandBytes(dst, src) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
 	{"Parities", func(s *kern.Set) (func(), []probe) {
 		if s.Wide == nil || s.Wide.Parities == nil {
 			return nil, nil

@@ -83,21 +83,30 @@ func TestExpand(t *testing.T) {
 		require.EqualValues(t, i<<4, dst[i])
 	}
 	require.Equal(t, make([]uint8, 8), dst[16:])
+	generic.ExpandBytes(dst, src[1:])
+	require.Equal(t, []uint8{0x00, 0x13, 0x40, 0x17, 0x80, 0x1b, 0xc0, 0x1f}, dst[:8])
 	forEach(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		if s.Wide == nil || !s.Wide.Nibbles {
+		if s.Wide == nil {
 			return
 		}
-		for n := range 40 {
-			src := make([]uint32, n)
-			for i := range src {
-				src[i] = rng.Uint32()
+		require.Equal(t, s.Wide.Nibbles, s.Wide.Expand != nil)
+		for _, f := range []struct {
+			set, generic func(dst []uint8, src []uint32)
+		}{
+			{s.Wide.Expand, generic.Expand}, {s.Wide.ExpandBytes, generic.ExpandBytes},
+		} {
+			for n := 0; n < 40 && f.set != nil; n++ {
+				src := make([]uint32, n)
+				for i := range src {
+					src[i] = rng.Uint32()
+				}
+				want := make([]uint8, 8*n)
+				f.generic(want, src)
+				got, check := unaligned(t, 8*n, 4)
+				f.set(got, src)
+				check()
+				require.Equal(t, want, append([]uint8{}, got...))
 			}
-			want := make([]uint8, 8*n)
-			generic.Expand(want, src)
-			got, check := unaligned(t, 8*n, 4)
-			s.Wide.Expand(got, src)
-			check()
-			require.Equal(t, want, append([]uint8{}, got...))
 		}
 	})
 }

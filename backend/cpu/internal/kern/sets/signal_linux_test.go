@@ -23,12 +23,7 @@ func TestSignals(t *testing.T) {
 		}
 		w := s.Wide.PackBits(randomBits(rng, outputs*rows, taps), outputs, rows, taps)
 		src := make([]uint8, (pixels+rows)*w.RunBytes)
-		for i := range src {
-			src[i] = uint8(rng.IntN(256))
-			if s.Wide.Nibbles {
-				src[i] &= 0xf0
-			}
-		}
+		randomPatches(rng, s.Wide, w, src)
 		at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, kern.BlockOutputs)
 		for p := range at {
 			at[p] = uint32(p * w.RunBytes)

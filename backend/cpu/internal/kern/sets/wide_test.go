@@ -100,7 +100,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 	if !c.bytes {
 		for p := range c.pixels {
 			for r := range c.rows {
-				fillRun(rng, wide, x(p, r, 0), run, c)
+				fillRun(rng, wide.Expander(w), x(p, r, 0), run, c)
 			}
 		}
 	}
@@ -121,6 +121,8 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 				switch {
 				case c.bytes:
 					sum += int(x(p, r, i)[0]) * weight(o, r, i)
+				case w.PairedBytes:
+					sum += int(binary.LittleEndian.Uint16(x(p, r, i/8*2))>>(5+i%8)&1) ^ (bits.At(run, i)+1)/2
 				case wide.Nibbles:
 					sum += int(x(p, r, i/4)[0]>>(4+i%4)&1) ^ (bits.At(run, i)+1)/2
 				default:
@@ -382,8 +384,24 @@ func testPlanes(t *testing.T, wide *kern.Wide, w *kern.WideFilter, rng *rand.Ran
 	}
 }
 
+// randomPatches draws patches of bits that have no end.
+func randomPatches(rng *rand.Rand, wide *kern.Wide, w *kern.WideFilter, src []uint8) {
+	for i := range src {
+		src[i] = uint8(rng.IntN(256))
+	}
+	if expand := wide.Expander(w); expand != nil {
+		pieces := make([]uint32, (len(src)+7)/8)
+		for i := range pieces {
+			pieces[i] = rng.Uint32()
+		}
+		all := make([]uint8, 8*len(pieces))
+		expand(all, pieces)
+		copy(src, all)
+	}
+}
+
 // fillRun draws a run of bits, 0 beyond its taps.
-func fillRun(rng *rand.Rand, wide *kern.Wide, dst []uint8, n int, c wideCase) {
+func fillRun(rng *rand.Rand, expand func(dst []uint8, src []uint32), dst []uint8, n int, c wideCase) {
 	pieces := make([]uint32, (c.taps+31)/32)
 	for i := range pieces {
 		if !c.largest {
@@ -393,9 +411,9 @@ func fillRun(rng *rand.Rand, wide *kern.Wide, dst []uint8, n int, c wideCase) {
 	if tail := c.taps % 32; tail != 0 {
 		pieces[len(pieces)-1] &= 1<<tail - 1
 	}
-	if wide.Nibbles {
+	if expand != nil {
 		all := make([]uint8, 8*len(pieces))
-		wide.Expand(all, pieces)
+		expand(all, pieces)
 		copy(dst[:n], all)
 		return
 	}
@@ -523,11 +541,12 @@ func BenchmarkWide(b *testing.B) {
 				rng := rand.New(rand.NewPCG(1, 2))
 				w := pack(randomBits(rng, c.outputs*c.rows, c.taps), c.outputs, c.rows, c.taps)
 				src, dst := make([]uint8, (pixels+c.rows)*w.RunBytes), make([]uint64, pixels)
-				for i := range src {
-					src[i] = uint8(rng.IntN(256))
-					if s.Wide.Nibbles && !c.bytes {
-						src[i] &= 0xf0
+				if c.bytes {
+					for i := range src {
+						src[i] = uint8(rng.IntN(256))
 					}
+				} else {
+					randomPatches(rng, s.Wide, w, src)
 				}
 				at, class, table := make([]uint32, pixels), make([]uint32, pixels), make([]int32, kern.BlockOutputs)
 				for p := range at {

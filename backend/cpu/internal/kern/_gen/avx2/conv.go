@@ -14,7 +14,8 @@ import (
 // A kernel convolves pixels × vectors of output channels. Its innermost loop
 // sums in narrow lanes, which are added to sums in memory before they overflow.
 type kernel struct {
-	bytes           bool // else nibbles
+	bytes           bool // else bits, in nibbles
+	paired          bool // of bits: both nibbles of a byte at once, for 16 outputs
 	sums            bool
 	floats          bool // ended sums
 	levels          bool // of bytes: the numbers of their levels
@@ -32,7 +33,7 @@ type kernel struct {
 
 // piece is the bytes of the input that meet a vector of weights.
 func (k *kernel) piece() int {
-	if k.bytes {
+	if k.bytes || k.paired {
 		return 2
 	}
 	return 1
@@ -47,7 +48,7 @@ func (k *kernel) budget() Op {
 	if k.bytes {
 		return Mem{Base: k.job, Disp: gen.JobBudget}
 	}
-	return U32(63)
+	return U32(uint32(63 * k.piece()))
 }
 
 func conv(bytes, sums, pooled bool, pixels, vectors int) {
@@ -59,6 +60,9 @@ func (k *kernel) write() {
 	bytes, sums, pooled, pixels, vectors := k.bytes, k.sums, k.pooled, k.pixels, k.vectors
 	n := vectors * k.outputs()
 	name, piece, product, result := "convBits", "nibbles", "popcount(x[i] XOR w[i][o])", "bit o of dst[p] = c[o] ≤ table[class[p]][o], XOR flip"
+	if k.paired {
+		piece = "bytes"
+	}
 	if bytes {
 		name, piece, product, result = "convBytes", "pairs of bytes", "Σ of 2 bytes of x[i]·w[i][o]", "bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip"
 	}
@@ -98,7 +102,11 @@ func (k *kernel) write() {
 	k.job = Load(Param("job"), GP64())
 	if !bytes {
 		k.counts = GP64()
-		LEAQ(NewDataAddr(NewStaticSymbol("popcounts"), 0), k.counts)
+		symbol := "popcounts"
+		if k.paired {
+			symbol = "popcountPairs"
+		}
+		LEAQ(NewDataAddr(NewStaticSymbol(symbol), 0), k.counts)
 	}
 	Label("wide")
 	CMPQ(Mem{Base: k.job, Disp: gen.JobPixels}, U8(pixels))
@@ -187,7 +195,7 @@ func (k *kernel) tile(pixels int, label string) {
 	dst, class, table := GP64(), GP64(), k.table
 	MOVQ(Mem{Base: k.job, Disp: gen.JobDst}, dst)
 	MOVQ(Mem{Base: k.job, Disp: gen.JobClass}, class)
-	if !k.bytes && !k.sums && !k.floats && pixels == 4 {
+	if !k.bytes && !k.paired && !k.sums && !k.floats && pixels == 4 {
 		k.storeAlike(dst, class, label)
 	}
 	switch {
@@ -198,7 +206,11 @@ func (k *kernel) tile(pixels int, label string) {
 		ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
 		pixels = 0
 	case k.pooled:
-		k.storePooled(dst, class)
+		if k.paired {
+			k.storePooledPair(dst, class)
+		} else {
+			k.storePooled(dst, class)
+		}
 		pixels = 0
 	}
 	for p := range pixels {
@@ -227,9 +239,14 @@ func (k *kernel) step(x []reg.GPVirtual, acc []reg.VecVirtual, w, i reg.Register
 	for p := range x {
 		in := Mem{Base: x[p], Index: i, Scale: 1, Disp: u * k.piece()}
 		b := YMM()
-		if k.bytes {
+		switch {
+		case k.bytes:
 			VPBROADCASTW(in, b)
-		} else {
+		case k.paired:
+			n := k.temp
+			MOVWQZX(in, n)
+			VMOVDQU(Mem{Base: k.counts, Index: n, Scale: 1}, b)
+		default:
 			n := k.temp
 			MOVBQZX(in, n)
 			VBROADCASTI128(Mem{Base: k.counts, Index: n, Scale: 1}, b)
@@ -269,6 +286,20 @@ func (k *kernel) wide(at reg.GPVirtual) Mem {
 func (k *kernel) widen(acc []reg.VecVirtual, first bool) {
 	wide := k.wide(k.temp)
 	var mask reg.VecVirtual
+	if k.paired {
+		for i, a := range acc {
+			sum, upper := YMM(), XMM()
+			VEXTRACTI128(U8(1), a, upper)
+			VPMOVZXBW(a.AsX(), sum)
+			VPMOVZXBW(upper, a)
+			VPADDW(a, sum, sum)
+			if !first {
+				VPADDW(wide.Offset(64*i), sum, sum)
+			}
+			VMOVDQU(sum, wide.Offset(64*i))
+		}
+		return
+	}
 	if !k.bytes {
 		mask = YMM()
 		VPCMPEQW(mask, mask, mask)

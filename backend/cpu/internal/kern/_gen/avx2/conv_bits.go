@@ -13,12 +13,17 @@ import (
 // convBits writes the convolutions of bits.
 func convBits() {
 	gen.Popcounts(16)
+	gen.PopcountPairs()
 	for _, sums := range []bool{false, true} {
 		conv(false, sums, false, 4, 2)
 		conv(false, sums, false, 4, 1)
 	}
 	(&kernel{floats: true, pixels: 4, vectors: 2}).write()
 	(&kernel{floats: true, pixels: 4, vectors: 1}).write()
+	for _, k := range []kernel{{}, {sums: true}, {floats: true}, {pooled: true}} {
+		k.paired, k.pixels, k.vectors = true, 4, 1
+		k.write()
+	}
 	for _, vectors := range []int{2, 1} {
 		conv(false, false, true, 4, vectors)
 		short(vectors)
@@ -29,6 +34,10 @@ func convBits() {
 func (k *kernel) store(p int, dst, table reg.Register, label string) {
 	if k.bytes {
 		k.storeBytes(p, dst, table, label)
+		return
+	}
+	if k.paired {
+		k.storePair(p, dst, table, label)
 		return
 	}
 	word, part, wide := GP64(), k.temp, k.wide(GP64())
@@ -80,6 +89,79 @@ func (k *kernel) store(p int, dst, table reg.Register, label string) {
 		XORQ(Mem{Base: k.job, Disp: gen.JobFlip}, word)
 		MOVQ(word, Mem{Base: dst})
 	}
+}
+
+// storePair is store for counts of 16 outputs in their order.
+func (k *kernel) storePair(p int, dst, table reg.Register, label string) {
+	sums := k.wide(GP64()).Offset(64 * p)
+	if k.sums || k.floats {
+		values := make([]reg.VecVirtual, 2) // of 8 outputs each
+		for i := range values {
+			c, t := YMM(), YMM()
+			VPMOVZXWD(sums.Offset(16*i), c)
+			VPADDD(c, c, c)
+			VMOVDQU(Mem{Base: table, Disp: 32 * i}, t)
+			VPSUBD(c, t, t)
+			if k.sums {
+				VMOVDQU(t, Mem{Base: dst, Disp: 32 * i})
+			}
+			values[i] = t
+		}
+		if k.floats {
+			label = fmt.Sprint(label, p)
+			ymm.EndFloats(k.job, values, len(values), label)
+			ymm.StoreFloats(k.job, dst, values, label)
+		}
+		return
+	}
+	greater := YMM()
+	VMOVDQU(sums, greater)
+	VPCMPGTW(boundsOf16(table), greater, greater)
+	k.storeNot(greater, dst)
+}
+
+// storePooledPair is storePooled for counts of 16 outputs in their order.
+func (k *kernel) storePooledPair(dst, class reg.Register) {
+	wide := k.wide(GP64())
+	var least reg.VecVirtual
+	for p := range 4 {
+		MOVL(Mem{Base: class, Disp: 4 * p}, k.table.As32())
+		ADDQ(Mem{Base: k.job, Disp: gen.JobTable}, k.table)
+		above := YMM()
+		VMOVDQU(wide.Offset(64*p), above)
+		VPSUBSW(boundsOf16(k.table), above, above)
+		if p == 0 {
+			least = above
+		} else {
+			VPMINSW(above, least, least)
+		}
+	}
+	zero := YMM()
+	VPXOR(zero, zero, zero)
+	VPCMPGTW(zero, least, least)
+	k.storeNot(least, dst)
+	ADDQ(Mem{Base: k.job, Disp: gen.JobDstStep}, dst)
+}
+
+// storeNot stores the packed word of 16 outputs whose lanes are 0.
+func (k *kernel) storeNot(lanes reg.VecVirtual, dst reg.Register) {
+	word, upper := GP64(), XMM()
+	VEXTRACTI128(U8(1), lanes, upper)
+	VPACKSSWB(upper, lanes.AsX(), upper)
+	VPMOVMSKB(upper, word.As32())
+	XORL(U32(0xffff), word.As32())
+	XORQ(Mem{Base: k.job, Disp: gen.JobFlip}, word)
+	MOVQ(word, Mem{Base: dst})
+}
+
+// boundsOf16 returns the thresholds of 16 outputs in their order. Saturated to 16 bits, they mean
+// the same.
+func boundsOf16(table reg.Register) reg.VecVirtual {
+	t := YMM()
+	VMOVDQU(Mem{Base: table}, t)
+	VPACKSSDW(Mem{Base: table, Disp: 32}, t, t)
+	VPERMQ(U8(0xd8), t, t)
+	return t
 }
 
 // bounds returns the thresholds of half the outputs of a vector. Saturated to 16

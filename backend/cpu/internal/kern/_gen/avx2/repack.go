@@ -14,6 +14,7 @@ func repack() {
 	join("join32AVX2", 4)
 	join("join8AVX2", 1)
 	expand()
+	expandBytes()
 	lookUpBytes()
 }
 
@@ -102,6 +103,24 @@ func expand() {
 		VPAND(odd, y, y)
 		VPAND(even, x, x)
 		VPOR(y, x, x)
+		VMOVDQU(x, Mem{Base: dst, Index: i, Scale: 2})
+	})
+	VZEROUPPER()
+	RET()
+}
+
+// expandBytes writes the distribution of bytes to offsets in a table of 32 bytes each.
+func expandBytes() {
+	TEXT("expandBytesAVX2", NOSPLIT, "func(dst *uint8, src *uint32, n int)")
+	Doc("expandBytesAVX2 is ExpandBytes of n values, n ≥ 4.")
+	Pragma("noescape")
+	dst, src := Load(Param("dst"), GP64()), Load(Param("src"), GP64())
+	n := Load(Param("n"), GP64()).(reg.GPVirtual)
+	SHLQ(U8(2), n)
+	blocks(n, constant(16), func(i reg.GPVirtual) {
+		x := YMM()
+		VPMOVZXBW(Mem{Base: src, Index: i, Scale: 1}, x)
+		VPSLLW(U8(5), x, x)
 		VMOVDQU(x, Mem{Base: dst, Index: i, Scale: 2})
 	})
 	VZEROUPPER()

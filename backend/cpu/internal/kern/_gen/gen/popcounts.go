@@ -1,6 +1,8 @@
 package gen
 
 import (
+	"math/bits"
+
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
 )
@@ -10,15 +12,26 @@ import (
 func Popcounts(rows int) {
 	GLOBL("popcounts", RODATA|NOPTR)
 	for a := range rows {
-		var row [2]uint64
-		for b := range 16 {
-			n := uint64(0)
-			for d := a ^ b; d != 0; d &= d - 1 {
-				n++
-			}
-			row[b/8] |= n << (8 * (b % 8))
-		}
-		DATA(16*a, U64(row[0]))
-		DATA(16*a+8, U64(row[1]))
+		popcountRow(16*a, a)
 	}
+}
+
+// PopcountPairs writes a table of the rows of Popcounts for both nibbles of each byte, the lower
+// one first.
+func PopcountPairs() {
+	GLOBL("popcountPairs", RODATA|NOPTR)
+	for a := range 256 {
+		popcountRow(32*a, a&15)
+		popcountRow(32*a+16, a>>4)
+	}
+}
+
+// popcountRow writes the differences of a nibble from all others.
+func popcountRow(at, a int) {
+	var row [2]uint64
+	for b := range 16 {
+		row[b/8] |= uint64(bits.OnesCount(uint(a^b))) << (8 * (b % 8))
+	}
+	DATA(at, U64(row[0]))
+	DATA(at+8, U64(row[1]))
 }
