@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -348,6 +349,9 @@ func TestMetadata(t *testing.T) {
 	require.Empty(t, net.Labels)
 
 	// A file may be called what a network may not.
+	if runtime.GOOS == "windows" { // where files may not
+		return
+	}
 	path = filepath.Join(t.TempDir(), "a\n\x1b[2J\xff.onnx")
 	require.NoError(t, os.WriteFile(path, m.encode(), 0o644))
 	net, _, err = Load(t.Context(), path, Options{})

@@ -8,6 +8,7 @@ import (
 	"math"
 	"os"
 	"path"
+	"path/filepath"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
@@ -87,7 +88,7 @@ func (s *source) external(location string, offset, size int64) ([]byte, error) {
 		return nil, fmt.Errorf("%s cannot be read, since the model was decoded without its folder: use Load", text.Quote(location))
 	}
 	name := path.Clean(location)
-	if !fs.ValidPath(name) {
+	if !fs.ValidPath(name) || filepath.IsAbs(location) {
 		return nil, fmt.Errorf("%s lies outside of the model's folder", text.Quote(location))
 	}
 	if err := s.budget.Charge(openUnits); err != nil {

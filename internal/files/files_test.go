@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 func write(t *testing.T, path, content string) string {
@@ -40,37 +42,41 @@ func once(t *testing.T, err error, path string, want any) {
 func TestOpen(t *testing.T) {
 	dir := t.TempDir()
 	path := write(t, filepath.Join(dir, "a"), "content")
-	link := filepath.Join(dir, "link")
-	require.NoError(t, os.Symlink(path, link))
 	root, err := os.OpenRoot(dir)
 	require.NoError(t, err)
 	defer root.Close()
-	for name, open := range map[string]func() (*File, error){
-		"file":   func() (*File, error) { return Open(path) },
-		"link":   func() (*File, error) { return Open(link) },
-		"folder": func() (*File, error) { return OpenIn(root, "a") },
+	for name, open := range map[string]func(t *testing.T) (*File, error){
+		"file": func(*testing.T) (*File, error) { return Open(path) },
+		"link": func(t *testing.T) (*File, error) {
+			link := filepath.Join(dir, "link")
+			testenv.Symlink(t, path, link)
+			return Open(link)
+		},
+		"folder": func(*testing.T) (*File, error) { return OpenIn(root, "a") },
 	} {
-		f, err := open()
-		require.NoError(t, err, name)
-		require.Equal(t, int64(7), f.Size())
-		part := make([]byte, 3)
-		_, err = f.ReadAt(part, 4)
-		require.NoError(t, err)
-		require.Equal(t, "ent", string(part))
-		all, err := io.ReadAll(f)
-		require.NoError(t, err)
-		require.Equal(t, "content", string(all))
-		info, err := fs.File(f).Stat()
-		require.NoError(t, err)
-		require.Equal(t, int64(7), info.Size())
-		require.NoError(t, f.Close())
-		_, err = f.Stat()
-		require.Error(t, err)
-		require.NotContains(t, err.Error(), path)
-		_, err = f.Read(part)
-		require.Equal(t, fs.ErrClosed, err)
-		_, err = f.ReadAt(part, 0)
-		require.Equal(t, fs.ErrClosed, err)
+		t.Run(name, func(t *testing.T) {
+			f, err := open(t)
+			require.NoError(t, err)
+			require.Equal(t, int64(7), f.Size())
+			part := make([]byte, 3)
+			_, err = f.ReadAt(part, 4)
+			require.NoError(t, err)
+			require.Equal(t, "ent", string(part))
+			all, err := io.ReadAll(f)
+			require.NoError(t, err)
+			require.Equal(t, "content", string(all))
+			info, err := fs.File(f).Stat()
+			require.NoError(t, err)
+			require.Equal(t, int64(7), info.Size())
+			require.NoError(t, f.Close())
+			_, err = f.Stat()
+			require.Error(t, err)
+			require.NotContains(t, err.Error(), path)
+			_, err = f.Read(part)
+			require.Equal(t, fs.ErrClosed, err)
+			_, err = f.ReadAt(part, 0)
+			require.Equal(t, fs.ErrClosed, err)
+		})
 	}
 }
 

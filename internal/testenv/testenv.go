@@ -9,6 +9,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -159,4 +160,20 @@ func Share[T any](t testing.TB, table []T) []T {
 		}
 	}
 	return some
+}
+
+// Symlink makes a symbolic link to a file or folder that there is. Where links cannot be made, or are not
+// followed, as on Windows without the right to and under Wine, the test is skipped.
+func Symlink(t testing.TB, target, link string) {
+	t.Helper()
+	err := os.Symlink(target, link)
+	if err == nil {
+		_, err = os.Stat(link)
+	}
+	if err != nil && runtime.GOOS == "windows" {
+		t.Skip(err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
 }
