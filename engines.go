@@ -4,11 +4,11 @@ import (
 	"context"
 	"math/bits"
 	"sync"
-	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all" // a Session runs on any of them
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/host"
 )
 
@@ -122,11 +122,11 @@ func (p *engines) run(ctx context.Context, out, in []Tensor) (deviceRun, error) 
 	defer p.end(e)
 	seen := deviceRun{batch: in[0].N, first: true}
 	if p.observed {
-		seen.began = time.Now()
+		seen.began = clock.Now()
 	}
 	err = e.Run(ctx, out, in)
 	if p.observed {
-		seen.running = time.Since(seen.began)
+		seen.running = clock.Since(seen.began)
 	}
 	return seen, err
 }

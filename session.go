@@ -10,6 +10,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 // Options are the options of Open. The zero value is good.
@@ -201,14 +202,14 @@ func (s *Session) Run(ctx context.Context, out, in []Tensor) error {
 		_, err := s.run(ctx, out, in)
 		return err
 	}
-	called := time.Now()
+	called := clock.Now()
 	seen, err := s.run(ctx, out, in)
 	o := Observation{Images: in[0].N, Batch: seen.batch, First: seen.first, Running: seen.running, Err: err}
-	if seen.batch > 0 {
-		o.Waiting = seen.began.Sub(called)
-	} else {
-		o.Waiting = time.Since(called)
+	reached := seen.began
+	if seen.batch == 0 {
+		reached = clock.Now()
 	}
+	o.Waiting = time.Duration(reached - called)
 	s.observe(o)
 	return err
 }
@@ -217,7 +218,7 @@ func (s *Session) Run(ctx context.Context, out, in []Tensor) error {
 type deviceRun struct {
 	batch   int // images
 	first   bool
-	began   time.Time // this and running only if the session is observed
+	began   clock.Instant // this and running only if the session is observed
 	running time.Duration
 }
 

@@ -157,9 +157,7 @@ func TestMountedFolder(t *testing.T) {
 	dir := t.TempDir()
 	turn := func(to string) {
 		next := filepath.Join(dir, "..next")
-		if err := os.Symlink(to, next); err != nil {
-			testenv.Absent(t, "symlinks", err)
-		}
+		testenv.Symlink(t, to, next)
 		require.NoError(t, os.Rename(next, filepath.Join(dir, "..data")))
 	}
 	for version, model := range map[string]string{"..1": "digits", "..2": "vehiclenet"} {

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"io/fs"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -354,7 +355,9 @@ func TestOptions(t *testing.T) {
 	s := newServer(t, Options{}, "digits")
 	require.ErrorContains(t, s.Add(t.Context(), "", "digits"), "needs a name")
 	require.ErrorContains(t, s.Add(t.Context(), "digits", "float"), `two models are called "digits": digits and float`)
-	require.ErrorContains(t, s.Add(t.Context(), "none", "/no/such/file"), "/no/such/file: no such file")
+	err := s.Add(t.Context(), "none", "/no/such/file")
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, "/no/such/file: ")
 	require.True(t, s.Ready(), "one model is there")
 	require.NoError(t, s.Close())
 	require.ErrorIs(t, s.Add(t.Context(), "more", "digits"), bitcnn.ErrClosed)

@@ -248,7 +248,7 @@ only in B: net on cpu, 2 threads, batch of 1
 		{"--compare - -", "only once"},
 		{"--compare " + first + " " + second + " --runs 3", "measures nothing"},
 		{"--compare " + first + " " + second + " --format benchstat", "no benchstat"},
-		{"--compare " + first + " nosuch.json", "nosuch.json: no such file"},
+		{"--compare " + first + " nosuch.json", "nosuch.json: " + absent(t)},
 		{"--compare " + first + " " + write("e", ""), "no results"},
 		{"--compare " + first + " " + write("f", "{}"), "result 1: neither that of a model"},
 		{"--compare " + first + " " + write("g", a+"{"), "result 3: unexpected EOF"},

@@ -66,9 +66,9 @@ func TestEvalBrokenImages(t *testing.T) {
 
 func TestEvalUnknownClass(t *testing.T) {
 	model, dir := saveLightNet(t), evalFolder(t)
-	writePNG(t, filepath.Join(dir, "Light", "0.png"), lightImage(9))
+	writePNG(t, filepath.Join(dir, "lights", "0.png"), lightImage(9))
 	require.Contains(t, fail(t, exitJob, "eval", "--model", model, "--data", dir),
-		filepath.Join(dir, "Light")+": the folder is not named after a class of the model, which has light, dark")
+		filepath.Join(dir, "lights")+": the folder is not named after a class of the model, which has light, dark")
 }
 
 // idxFile writes an IDX file of bytes.

@@ -172,3 +172,9 @@ func useFake(t *testing.T, devices ...driver.Device) {
 	backend.Register(fakeBackend(devices))
 	t.Cleanup(func() { backend.Register(driver.Unavailable("fake", "the test is over")) })
 }
+
+// absent returns the system's words for a file that is not there.
+func absent(t *testing.T) string {
+	_, err := os.Stat(filepath.Join(t.TempDir(), "absent"))
+	return errors.Unwrap(err).Error()
+}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -48,7 +49,7 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	// A reader that has gone away, as in "bcnn devices | head -1", needs no
 	// words, but the job was not finished.
 	if out.err != nil {
-		if !errors.Is(out.err, syscall.EPIPE) {
+		if !readerIsGone(out.err) {
 			report(stderr, fmt.Errorf("standard output: %w", out.err))
 		}
 		return exitJob
@@ -182,4 +183,10 @@ func (e *environment) progress(what string) func(done, total int) {
 func isTerminal(w io.Writer) bool {
 	f, ok := w.(*os.File)
 	return ok && term.IsTerminal(int(f.Fd()))
+}
+
+// readerIsGone reports whether a pipe could not be written to because nobody reads from it.
+func readerIsGone(err error) bool {
+	const noData, brokenPipe = syscall.Errno(232), syscall.Errno(109) // of Windows
+	return errors.Is(err, syscall.EPIPE) || runtime.GOOS == "windows" && (errors.Is(err, noData) || errors.Is(err, brokenPipe))
 }

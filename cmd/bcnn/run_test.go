@@ -180,7 +180,7 @@ func TestRunErrors(t *testing.T) {
 		{saveArray(t, array("x", []int{0, 4, 4, 1})), `"input": an array without images`},
 		{saveArray(t, array("x", []int{1, 4, 4, 1}, pixels...), nobody), `no array "input"; there are "x", "nobody"`},
 		{text, "neither an .npy nor an .npz file"},
-		{filepath.Join(t.TempDir(), "absent.npz"), "no such file"},
+		{filepath.Join(t.TempDir(), "absent.npz"), absent(t)},
 	} {
 		message := fail(t, exitJob, "run", "-m", model, "-i", c.file, "-o", out)
 		require.Contains(t, message, c.file+": ")
