@@ -15,8 +15,8 @@ import (
 // Outputs come in blocks of BlockOutputs, one packed word each. A patch is a number of runs of
 // pieces: 32 bits, one nibble, or four bytes.
 type Wide struct {
-	// Nibbles says that patches of bits hold one nibble in the high half of every byte (see Expand)
-	// instead of 32 bits in every piece.
+	// Nibbles says that patches of bits take 8 bytes for 32 bits, as Expand or ExpandBytes writes them
+	// (see Expander), instead of 32 bits in every piece.
 	Nibbles bool
 	// MaxPlanes is the largest number of bit planes of the input and of the output for ConvPlanes,
 	// 1 if there are no such kernels.
