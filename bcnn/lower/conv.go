@@ -75,7 +75,7 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 			}
 		}
 	default:
-		conv.WhyFloat = "its input is real: no sign in front of it"
+		conv.WhyFloat = "its input is real: no sign in front of it, or a scale or offset between that is not one number"
 		if lo.ofLevels(i) {
 			conv.WhyFloat = cmp.Or(lo.noBytes(i, conv.Groups), levelsAsFloats)
 		}

@@ -27,7 +27,7 @@ func TestSummarize(t *testing.T) {
 		{Layer: "layer2", Kind: "conv2d", Output: bcnn.Shape{H: 3, W: 4, C: 6}, Params: 2 * 6,
 			Planes: 1, BytesFloat: 48, BytesStored: 48, MACs: 12 * 12, WhyFloat: "its weights are real"},
 		{Layer: "layer4", Kind: "dense", Output: bcnn.Shape{H: 1, W: 1, C: 10}, Params: 720,
-			Planes: 1, BytesFloat: 2880, BytesStored: 160, MACs: 720, WhyFloat: "its input is real: no sign in front of it"},
+			Planes: 1, BytesFloat: 2880, BytesStored: 160, MACs: 720, WhyFloat: "its input is real: no sign in front of it, or a scale or offset between that is not one number"},
 	}, plan.Summarize(n, p))
 }
 

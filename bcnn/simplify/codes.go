@@ -31,7 +31,7 @@ func (s scaled) String() string {
 		q = fmt.Sprintf("%v·(%s)", s.gain, q)
 	}
 	if s.offset != 0 {
-		q += fmt.Sprintf(" %+v", s.offset)
+		q += fmt.Sprintf(" %+g", s.offset)
 	}
 	return q
 }

@@ -327,7 +327,7 @@ func printBench(out *output, b measure.ModelResult) {
 	if b.Peak > 0 {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)
 	}
-	if b.Floor > 0 {
+	if b.Floor > 0 && slices.ContainsFunc(b.Steps, func(s measure.StepTime) bool { return s.Fraction > 0 }) {
 		out.printf("with the steps on ±1 values at their peak: %.1f µs; the shortest run is %.2f times that\n", b.Floor, b.Min/b.Floor)
 	}
 	printOrigin(out, b.Origin)

@@ -327,6 +327,10 @@ func TestConvertExplains(t *testing.T) {
 	var c conversion
 	require.NoError(t, json.Unmarshal([]byte(succeed(t, "convert", in, "-o", out, "--explain", "--json")), &c))
 	require.Equal(t, []finding{{Layer: "dense", Rule: "weights", Text: "its weights are ±α, its input is 0.5·(±1)"}}, c.Findings)
+	net.Layers[1].Op = bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{0.25}}
+	moved := filepath.Join(dir, "moved.bcnn")
+	require.NoError(t, modelfile.Save(moved, net))
+	require.Contains(t, succeed(t, "convert", moved, "-o", out, "--explain"), "its input is 0.5·(±1) +0.25 (rule weights)\n")
 	// Nothing is left to be found.
 	require.NotContains(t, succeed(t, "convert", out, "-o", in, "--explain"), "rule")
 }
