@@ -483,6 +483,18 @@ func TestEncodeRefusesWhatItCannotStore(t *testing.T) {
 }
 
 // What is new in a version makes a file one of it, and nothing else does.
+// A function that is new needs a version of its own: older programs do not have it.
+func TestVersionsOfFunctions(t *testing.T) {
+	first := map[bcnn.FunctionName]int{
+		bcnn.Tanh: 2, bcnn.Sigmoid: 5, bcnn.Exp: 5, bcnn.Softplus: 5, bcnn.ELU: 5, bcnn.Erf: 5, bcnn.SiLU: 5, bcnn.GELU: 5,
+		bcnn.GELUTanh: 5, bcnn.Mish: 5, bcnn.HardSwish: 5, bcnn.Reciprocal: 5, bcnn.RSqrt: 5, bcnn.RootScale: 5,
+	}
+	for _, name := range bcnn.FunctionNames() {
+		require.Contains(t, first, name, "in which version of the file is it? see versionOf")
+		require.Equal(t, first[name], versionOf(string(name)), name)
+	}
+}
+
 func TestVersions(t *testing.T) {
 	for name, n := range networks() {
 		want := `"version":"1"`
