@@ -38,7 +38,7 @@ def bar(x: float, y: float) -> Outline:
 
 SHAPES: dict[str, Callable[[float], list[Outline]]] = {
     "circle": lambda r: [polygon(60, r)],
-    "square": lambda r: [polygon(4, r)],
+    "square": lambda r: [bar(0.8 * r, 0.8 * r)],
     "triangle": lambda r: [polygon(3, r)],
     "star": lambda r: [polygon(10, r, 0.4)],
     "hexagon": lambda r: [polygon(6, r)],
@@ -46,23 +46,23 @@ SHAPES: dict[str, Callable[[float], list[Outline]]] = {
 }
 
 
-def colour(rng: np.random.Generator) -> tuple[int, int, int]:
-    red, green, blue = (int(v) for v in rng.integers(0, 256, 3))
+def tint(rng: np.random.Generator, least: int, most: int) -> tuple[int, int, int]:
+    """A grey between two levels with a little colour."""
+    grey = rng.integers(least, most)
+    red, green, blue = (int(v) for v in np.clip(grey + rng.integers(-25, 26, 3), 0, 255))
     return red, green, blue
 
 
 def draw(rng: np.random.Generator, shape: str) -> Image.Image:
-    """A shape of any place, size, angle and colour on a ground with lines, slightly blurred and noisy."""
-    ground, ink = colour(rng), colour(rng)
-    while sum(abs(a - b) for a, b in zip(ground, ink, strict=True)) < 120:
-        ink = colour(rng)
-    image = Image.new("RGB", (SIDE, SIDE), ground)
+    """A dark shape on light paper, turned and moved a little, with stray lines, blur and noise."""
+    image = Image.new("RGB", (SIDE, SIDE), tint(rng, 170, 245))
     pen = ImageDraw.Draw(image)
-    for _ in range(rng.integers(0, 5)):
-        pen.line([int(v) for v in rng.integers(0, SIDE, 4)], colour(rng), int(rng.integers(1, 4)))
-    radius = rng.uniform(22, 45)
-    x, y = rng.uniform(radius, SIDE - radius, 2)
-    turn = rng.uniform(0, 2 * math.pi)
+    for _ in range(rng.integers(0, 3)):
+        pen.line([int(v) for v in rng.integers(0, SIDE, 4)], tint(rng, 90, 160), int(rng.integers(1, 3)))
+    ink = tint(rng, 10, 110)
+    radius = rng.uniform(28, 46)
+    x, y = SIDE / 2 + rng.uniform(-12, 12, 2)
+    turn = rng.uniform(-0.35, 0.35)
     cos, sin = math.cos(turn), math.sin(turn)
     for outline in SHAPES[shape](radius):
         corners = [(x + cos * u - sin * v, y + sin * u + cos * v) for u, v in outline]
