@@ -28,7 +28,7 @@ func accuracy(data []byte, read func(string) ([]byte, error)) (map[string][]byte
 		return nil, err
 	}
 	var table strings.Builder
-	table.WriteString("| photos | of a class | accuracy |\n|---|---|---|\n")
+	table.WriteString("| data set | photos a class | accuracy |\n|---|---|---|\n")
 	drawn := chart.Chart{Title: f.Title, Axis: "% right", Least: 100}
 	for _, set := range f.Sets {
 		panel := chart.Panel{Title: set.Name}
