@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
 func TestMeters(t *testing.T) {
@@ -82,13 +83,13 @@ func TestRounds(t *testing.T) {
 	const least = 20 * time.Millisecond
 	for _, products := range []int{1 << 20, 3 << 21, 1 << 24} {
 		done, calls := 0, 0
-		start := time.Now()
+		start := clock.Now()
 		rate := peakRound(func(rounds int) {
 			require.Positive(t, rounds)
 			done, calls = done+rounds, calls+1
 			time.Sleep(time.Millisecond)
 		}, products, least)
-		took := time.Since(start)
+		took := clock.Since(start)
 		require.GreaterOrEqual(t, took, least)
 		require.Greater(t, calls, 1)
 		all := float64(done) * float64(products)
@@ -97,9 +98,9 @@ func TestRounds(t *testing.T) {
 		require.GreaterOrEqual(t, done/calls*products, 1<<23, "a call is long enough")
 	}
 	for _, size := range []int{2, 3, 4096, 4097, 1 << 20} {
-		start := time.Now()
+		start := clock.Now()
 		rate := readRound(make([]byte, size), least)
-		require.GreaterOrEqual(t, time.Since(start), least)
+		require.GreaterOrEqual(t, clock.Since(start), least)
 		require.Greater(t, rate, 1e6, size)
 		require.Less(t, rate, 1e13, size)
 	}

@@ -89,8 +89,11 @@ func SharedData(t testing.TB, name string) string {
 	if _, err := os.Stat(dir); errors.Is(err, fs.ErrNotExist) {
 		Absent(t, "shared-data", fmt.Errorf("%w; %s may name another folder", err, EnvSharedData))
 	}
-	file := filepath.Join(dir, filepath.FromSlash(name))
-	if _, err := os.Stat(file); err != nil {
+	file, err := filepath.Abs(filepath.Join(dir, filepath.FromSlash(name))) // the test may go to another folder
+	if err == nil {
+		_, err = os.Stat(file)
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return file
