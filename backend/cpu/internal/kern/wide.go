@@ -6,6 +6,7 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // Wide are the kernels of instruction sets that keep many output channels side by side in a
@@ -483,17 +484,7 @@ func PackNibbles(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideF
 // PackPairedBytes is PackNibbles for kernels that read what Wide.ExpandBytes writes, and whose vectors
 // have both nibbles of a byte, for 16 outputs: [byte][nibble][output].
 func PackPairedBytes(w []uint64, outputs, rows, n int, kernels []WideKernels) *WideFilter {
-	words, pieces := bits.Words(n), 2*((n+7)/8)
-	out := NewWideFilter(outputs, rows, pieces, 1, kernels)
+	out := PackNibbles(w, outputs, rows, num.RoundUp(n, 8), kernels)
 	out.PairedBytes = true
-	for o := range outputs {
-		for r := range rows {
-			for i := range pieces {
-				if i/16 < words {
-					out.Piece(o, r, i)[0] = uint8(w[(o*rows+r)*words+i/16]>>(i%16*4)) & 15
-				}
-			}
-		}
-	}
 	return out
 }
