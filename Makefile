@@ -97,8 +97,8 @@ install: lib ## copy the C library to PREFIX/lib and PREFIX/include (default /us
 image: ## build localhost/bitcnn:cpu with podman, buildah or docker (TARGET=gpu: localhost/bitcnn:gpu)
 	./scripts/image $(TARGET)
 
-wheel: ## build the Python wheel in build/wheel (Debian: python3-venv and python3-dev)
-	./scripts/wheel $(ARCH)
+wheel: ## build the Python wheel in build/wheel (Debian: python3-venv and python3-dev; TARGET=windows: for Windows)
+	TARGET=$(TARGET) ./scripts/wheel $(ARCH)
 
 opencl-check: ## run the OpenCL kernels on tiny cases under Oclgrind
 	./scripts/opencl-check

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes as c
+import os
 from collections.abc import Callable
 from typing import Any
 
@@ -14,7 +15,7 @@ class Driver:
     """The calls of libcuda, on the primary context of device 0."""
 
     def __init__(self) -> None:
-        self.library = c.CDLL("libcuda.so.1")
+        self.library = c.CDLL("nvcuda.dll" if os.name == "nt" else "libcuda.so.1")
         self.cleanup: list[Callable[[], object]] = []
         context = c.c_void_p()
         self("cuInit", 0)

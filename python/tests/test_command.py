@@ -11,7 +11,7 @@ import pytest
 import bitcnn
 from bitcnn import __main__ as main
 
-SCRIPT = [str(Path(sysconfig.get_path("scripts")) / "bcnn")]
+SCRIPT = [str(Path(sysconfig.get_path("scripts")) / main.NAME)]
 MODULE = [sys.executable, "-P", "-m", "bitcnn"]
 DIGIT = Path(__file__).parents[2] / "cmd/bcnn/samples/digit-7.png"
 
@@ -51,8 +51,8 @@ def test_command_beside_the_package(monkeypatch, tmp_path):
     monkeypatch.setattr(main, "__file__", str(tmp_path / "bitcnn/__main__.py"))
     monkeypatch.setattr(metadata, "files", lambda _: [metadata.PackagePath("../../bin/nothing")])
     (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/bcnn").touch()
-    assert main.command() == tmp_path / "bin/bcnn"
+    (tmp_path / "bin" / main.NAME).touch()
+    assert main.command() == tmp_path / "bin" / main.NAME
 
 
 def test_without_command(monkeypatch, tmp_path):

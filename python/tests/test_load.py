@@ -91,13 +91,15 @@ def test_wrong_sources(tmp_path: Path) -> None:
         bitcnn.load("digit")
     with pytest.raises(FileNotFoundError):
         bitcnn.convert(relu(), tmp_path / "none" / "x.bcnn")
-    with pytest.raises(OSError, match="not a directory"):
-        bitcnn.load("/dev/null/x")
+    # Of a path through a file Windows says that there is none.
+    with pytest.raises(OSError, match=r"not a directory|cannot find the path|Path not found") as e:
+        bitcnn.load(__file__ + "/x")
+    assert "bundled" not in str(e.value)
     text = tmp_path / "text"
     text.write_text("no model\n")
     for source, why in [
         (b"", "an empty file"),
-        (text, str(text)),
+        (text, re.escape(str(text))),
         (relu()[:-30], "not a valid ONNX file"),
         (tmp_path, "a folder"),
     ]:

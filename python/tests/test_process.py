@@ -1,5 +1,6 @@
 """Processes: forks, signals, exits, memory."""
 
+import os
 import re
 import subprocess
 import sys
@@ -35,6 +36,7 @@ assert bitcnn.load("digits", device="cpu")(x).shape == (10,)
 """
 
 
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system does not fork")
 def test_fork() -> None:
     assert run_python(FORK.format(used=False)) == ""
     assert run_python(FORK.format(used=True)).startswith("the process was forked after bitcnn had been used")
@@ -53,7 +55,7 @@ def scores(seed):
 
 if __name__ == "__main__":
     want = [scores(i) for i in range(4)]
-    for method in ["spawn", "forkserver"]:
+    for method in {"spawn", "forkserver"}.intersection(mp.get_all_start_methods()):
         with mp.get_context(method).Pool(2) as pool:
             np.testing.assert_array_equal(pool.map(scores, range(4)), want)
     print("same")
@@ -70,8 +72,9 @@ import numpy as np
 import bitcnn
 model = bitcnn.load("vehiclenet", device="cpu", threads=1)
 x = np.zeros(model.inputs[0].shape, np.uint8)
+interrupt = signal.raise_signal if os.name == "nt" else lambda s: os.kill(os.getpid(), s)
 for _ in range(5):
-    threading.Timer(0.05, os.kill, (os.getpid(), signal.SIGINT)).start()
+    threading.Timer(0.05, interrupt, (signal.SIGINT,)).start()
     try:
         while True:
             model(x)
@@ -111,12 +114,19 @@ except (ValueError, RuntimeError) as e:
 
 
 LEAK = """
+import ctypes as c
 import gc
+import os
 import numpy as np
 import bitcnn
 
 def resident():
-    return int(open("/proc/self/statm").read().split()[1]) * 4096
+    if os.name != "nt":
+        return int(open("/proc/self/statm").read().split()[1]) * 4096
+    counters = (c.c_size_t * 10)()  # PROCESS_MEMORY_COUNTERS, the third of which is the working set
+    process = c.c_void_p(c.windll.kernel32.GetCurrentProcess())
+    assert c.windll.kernel32.K32GetProcessMemoryInfo(process, counters, 72)
+    return counters[2]
 
 model = bitcnn.load("digits", device="cpu", threads=1)
 x = np.zeros((28, 28, 1), np.uint8)
@@ -154,7 +164,7 @@ def test_leak_short() -> None:
 
 # The Python code of README.md, in one process; that for PyTorch is in test_torch.py.
 def test_readme() -> None:
-    text, _, _ = (ROOT / "python" / "README.md").read_text().partition("## PyTorch")
+    text, _, _ = (ROOT / "python" / "README.md").read_text("utf-8").partition("## PyTorch")
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     assert "bitcnn.load" in code
     run_python(f"import os; os.chdir({str(Path(__file__).parent)!r})\n" + code)

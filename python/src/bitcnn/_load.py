@@ -155,7 +155,7 @@ def _load(
         try:
             lib.call("load", _path(source), options, number)
         except FileNotFoundError as e:
-            if not isinstance(source, str) or "." in source or os.sep in source:
+            if not isinstance(source, str) or not {".", "/", os.sep}.isdisjoint(source):
                 raise
             raise FileNotFoundError(f"{e}; the bundled models are {', '.join(bundled())}") from None
     return number.value
