@@ -356,12 +356,12 @@ const maxLabels = 4 << 20
 
 // readLabels reads a text file with one label per line.
 func readLabels(file string) ([]string, error) {
-	data, err := files.ReadAll(file, maxLabels)
+	text, err := files.ReadText(file, maxLabels)
 	if err != nil {
 		return nil, err
 	}
 	var labels []string
-	for line := range strings.Lines(string(data)) {
+	for line := range strings.Lines(text) {
 		if l := strings.TrimSpace(line); l != "" {
 			labels = append(labels, l)
 		}

@@ -283,6 +283,8 @@ func TestReadLabels(t *testing.T) {
 	labels, err = readLabels(writeFile(t, filepath.Join(dir, "c"), "a\n"+long))
 	require.NoError(t, err)
 	require.Equal(t, []string{"a", long}, labels)
+	_, err = readLabels(writeFile(t, filepath.Join(dir, "e"), "caf\xe9\n"))
+	require.EqualError(t, err, filepath.Join(dir, "e")+": encoding: invalid UTF-8")
 	_, err = readLabels(writeFile(t, filepath.Join(dir, "d"), strings.Repeat("x", maxLabels+1)))
 	require.ErrorContains(t, err, filepath.Join(dir, "d"))
 	_, err = readLabels(dir)

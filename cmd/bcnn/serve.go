@@ -101,11 +101,11 @@ func (s *server) run(ctx context.Context, models []string) error {
 	log := s.logger()
 	s.opts.Load, s.opts.Logger, s.opts.MaxBody = loadModel, log, int64(s.bodyMiB)<<20
 	if s.tokens != "" {
-		data, err := files.ReadAll(s.tokens, maxTokenFile)
+		text, err := files.ReadText(s.tokens, maxTokenFile)
 		if err != nil {
 			return err
 		}
-		if s.opts.Tokens = strings.Fields(string(data)); len(s.opts.Tokens) == 0 {
+		if s.opts.Tokens = strings.Fields(text); len(s.opts.Tokens) == 0 {
 			return files.Name(s.tokens, errors.New("there is no token in it"))
 		}
 	}

@@ -62,7 +62,7 @@ func TestServe(t *testing.T) {
 	require.NoError(t, err)
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "other.bcnn"), data, 0o644))
 	require.NoError(t, os.WriteFile(filepath.Join(folder, "bad.bcnn"), []byte("rubbish"), 0o644))
-	tokens := writeFile(t, filepath.Join(t.TempDir(), "tokens"), "secret\n")
+	tokens := writeFile(t, filepath.Join(t.TempDir(), "tokens"), "\ufeffsecret\r\n") // as an editor of Windows writes it
 	log, address, stop := serveCommand(t, model, "digits", "--models", folder, "--device", "cpu",
 		"--http", "127.0.0.1:0", "--grpc", "127.0.0.1:0", "--pprof", "127.0.0.1:0", "--token-file", tokens, "--verbose")
 	ask := func(method, url, token string, body []byte) (int, string) {

@@ -241,3 +241,28 @@ func TestReplaceManyAtOnce(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, bytes.Repeat(got[:1], 10_000), got)
 }
+
+func TestReadText(t *testing.T) {
+	dir := t.TempDir()
+	for name, c := range map[string]struct{ data, want, err string }{
+		"UTF-8":                      {"ü\n", "ü\n", ""},
+		"UTF-8 with a mark":          {"\ufeffü\r\n", "ü\r\n", ""},
+		"UTF-16, little-endian":      {"\xff\xfe\xfc\x00\r\x00\n\x00", "ü\r\n", ""},
+		"UTF-16, big-endian":         {"\xfe\xff\x00\xfc\x00\n", "ü\n", ""},
+		"Windows-1252":               {"\xfc\n", "", "invalid UTF-8"},
+		"nothing":                    {"", "", ""},
+		"more than there may be":     {strings.Repeat("a", 101), "", "101 bytes, at most 100 are read"},
+		"a letter that is cut short": {"a\xc3", "", "invalid UTF-8"},
+	} {
+		path := filepath.Join(dir, strings.ReplaceAll(name, " ", "-"))
+		require.NoError(t, os.WriteFile(path, []byte(c.data), 0o644))
+		text, err := ReadText(path, 100)
+		if c.err != "" {
+			require.ErrorContains(t, err, path+": ", name)
+			require.ErrorContains(t, err, c.err, name)
+			continue
+		}
+		require.NoError(t, err, name)
+		require.Equal(t, c.want, text, name)
+	}
+}
