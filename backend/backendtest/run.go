@@ -8,12 +8,18 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/parity"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // Run runs the table on the device, each case as a subtest; testenv.EnvShare says how much of it,
 // and that is not the same for all instruction sets.
-func Run(t *testing.T, dev *backend.Device, opts backend.Options) { runEvery(t, 1, dev, opts) }
+func Run(t *testing.T, dev *backend.Device, opts backend.Options) { run(t, 1, nil, dev, opts) }
+
+// RunOnly is Run for those cases that have a step of which f is true.
+func RunOnly(t *testing.T, f func(*plan.Plan, plan.Step) bool, dev *backend.Device, opts backend.Options) {
+	run(t, 1, f, dev, opts)
+}
 
 // RunSlow is Run for a device that is slow, such as an emulated one: go test -short
 // takes every eighth case.
@@ -22,17 +28,24 @@ func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
 	if testing.Short() {
 		n = 8
 	}
-	runEvery(t, n, dev, opts)
+	run(t, n, nil, dev, opts)
 }
 
 // table is kept, as tests run it with several sets of options.
 var table = sync.OnceValue(func() []parity.Case { return parity.Keep(parity.Cases()) })
 
-func runEvery(t *testing.T, n int, dev *backend.Device, opts backend.Options) {
+func run(t *testing.T, n int, has func(*plan.Plan, plan.Step) bool, dev *backend.Device, opts backend.Options) {
 	first := len(opts.ISA)
 	for i, c := range table() {
 		if (i+first)%n != 0 || !testenv.InShare(t, (i+first)/n) {
 			continue
+		}
+		if has != nil {
+			if some, err := c.Has(t.Context(), has); err != nil {
+				t.Errorf("%s: %v", c.Name, err)
+			} else if !some {
+				continue
+			}
 		}
 		t.Run(c.Name, func(t *testing.T) { check(t, dev, opts, c) })
 	}

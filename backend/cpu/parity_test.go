@@ -1,6 +1,10 @@
 package cpu
 
 import (
+	"errors"
+	"os"
+	"reflect"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -8,6 +12,8 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -22,7 +28,81 @@ func TestParity(t *testing.T) {
 	if raceEnabled {
 		run = backendtest.RunSlow
 	}
-	forEach(t, func(t *testing.T, opts backend.Options) { run(t, Device(), opts) })
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		if d, ok := derived[opts.ISA]; ok && os.Getenv(testenv.EnvOwnKernels) != "" {
+			backendtest.RunOnly(t, d.uses, Device(), opts)
+			return
+		}
+		run(t, Device(), opts)
+	})
+}
+
+// derivation is the set that another one has most kernels of, and the fields of kern.Set and
+// kern.Wide that may differ.
+type derivation struct {
+	from   string
+	fields []string
+}
+
+var (
+	ofBits  = []string{"PackBits"}
+	ofBytes = []string{"PackBytes", "PackInt8", "PackInt16"}
+	derived = map[string]derivation{
+		"neon":        {"neondot", ofBytes},
+		"neonbytes":   {"neon", ofBits},
+		"neonpieces":  {"neon", ofBits},
+		"neoncarries": {"neon", ofBits},
+		"neoni8mm":    {"neondot", ofBytes},
+		"neonv7":      {"generic", append([]string{"DotBits", "Threshold", "Peak"}, ofBits...)},
+	}
+)
+
+// uses reports whether a step may use a kernel that differs.
+func (d derivation) uses(p *plan.Plan, s plan.Step) bool {
+	if _, ok := s.Op.(*plan.Conv); !ok {
+		return false
+	}
+	switch in := p.Tensors[s.In[0]].DType; {
+	case slices.Contains(d.fields, "PackBits") && in == bcnn.Bits:
+		return true
+	case slices.Contains(d.fields, "PackBytes") && in == bcnn.Uint8:
+		return true
+	}
+	return false
+}
+
+// TestDerived compares the code of the functions of sets.
+func TestDerived(t *testing.T) {
+	for name, d := range derived {
+		set, err := sets.Lookup(name)
+		from, missing := sets.Lookup(d.from)
+		if errors.Join(err, missing) != nil {
+			continue // of another processor
+		}
+		for _, field := range differences(reflect.ValueOf(*set), reflect.ValueOf(*from)) {
+			require.Contains(t, d.fields, field, "%s has another function than %s", name, d.from)
+		}
+	}
+}
+
+// differences are the names of fields that are functions and differ.
+func differences(a, b reflect.Value) (names []string) {
+	for i := range a.NumField() {
+		f, g := a.Field(i), b.Field(i)
+		switch f.Kind() {
+		case reflect.Func:
+			if f.Pointer() != g.Pointer() {
+				names = append(names, a.Type().Field(i).Name)
+			}
+		case reflect.Pointer:
+			if f.IsNil() != g.IsNil() {
+				names = append(names, a.Type().Field(i).Name)
+			} else if !f.IsNil() {
+				names = append(names, differences(f.Elem(), g.Elem())...)
+			}
+		}
+	}
+	return names
 }
 
 func FuzzParity(f *testing.F) {

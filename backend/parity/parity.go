@@ -48,6 +48,20 @@ type Case struct {
 // Network builds the network of the case: always the same.
 func (c Case) Network() *bcnn.Network { return c.build(&builder{rng: c.rng("network"), c: c}) }
 
+// Has reports whether f is true of a step of one of the plans of the case.
+func (c Case) Has(ctx context.Context, f func(*plan.Plan, plan.Step) bool) (bool, error) {
+	plans, err := c.plans(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range plans {
+		if slices.ContainsFunc(p.Steps, func(s plan.Step) bool { return f(p.Plan, s) }) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
 // Inputs makes a batch of n images for the inputs of a plan of the network: always
 // the same, and the images of a smaller batch are the first of a larger one.
 func (c Case) Inputs(plan *plan.Plan, n int) []bcnn.Tensor {

@@ -139,6 +139,10 @@ const LeftOutByShort = "left out by -short"
 // cases. Where it is not set they take all.
 const EnvShare = "BCNN_TEST_SHARE"
 
+// EnvOwnKernels is the environment variable that is set where tests are slow, as on an emulator: an
+// instruction set is then tested on what it has kernels of its own for.
+const EnvOwnKernels = "BCNN_TEST_OWN_KERNELS"
+
 // InShare reports whether case i of a long table is to be tested.
 func InShare(t testing.TB, i int) bool {
 	t.Helper()
