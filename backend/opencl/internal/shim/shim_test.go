@@ -41,7 +41,7 @@ func TestSymbolsAreThoseOfTheHeader(t *testing.T) {
 		return names
 	}
 	declared := functions("include/CL/cl.h", `(?m)^(?:cl_\w+ |void \*)(cl[A-Z]\w*)\(`)
-	require.Len(t, declared, 41)
+	require.NotEmpty(t, declared)
 	require.ElementsMatch(t, declared, functions("symbols.h", `SYMBOL\((\w+)\)`))
 }
 
