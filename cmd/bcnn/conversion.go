@@ -106,7 +106,7 @@ func (c *conversion) print(out *output) {
 			options += " with --override-zeros"
 		}
 		if n := len(signs); n > 0 {
-			out.printf("%s of three values (-1, 0, +1), which cost the next layers twice the products of bits; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
+			out.printf("%s of three values (-1, 0, +1); a layer with weights that reads one needs twice the products of bits; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
 				text.Count(n, "sign"), options, strings.Join(signs, ", "))
 		}
 	}
