@@ -221,7 +221,7 @@ func TestConversion(t *testing.T) {
 
 	// Signs of three values, and what makes them binary.
 	text = succeed(t, convert("residual.dynamo")...)
-	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\), .* by --sign-zero plus or minus, which makes another network: node_sign, node_sign_2$`, text)
+	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\); .* by --sign-zero plus or minus, which makes another network: node_sign, node_sign_2$`, text)
 	text = succeed(t, convert("even_sums.old")...)
 	require.Contains(t, text, "low-bit (2 products)")
 	require.Contains(t, text, "--sign-zero plus or minus with --override-zeros")
