@@ -31,7 +31,7 @@ func (s *Server) RegisterGRPC(r grpc.ServiceRegistrar) {
 // GRPCOptions are options of a server of gRPC that serves this: its limits, and interceptors
 // that check tokens and survive panics.
 func (s *Server) GRPCOptions() []grpc.ServerOption {
-	return []grpc.ServerOption{
+	return append(tracedGRPC(s.opts.Traces),
 		grpc.MaxRecvMsgSize(int(s.opts.MaxBody)),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
@@ -47,7 +47,7 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 			h grpc.StreamHandler) error {
 			return s.guard(stream.Context(), info.FullMethod, func() error { return h(service, stream) })
 		}),
-	}
+	)
 }
 
 // maxStreams is the number of calls at the same time on a connection.

@@ -80,14 +80,14 @@ func (s *Server) Handler() http.Handler {
 	astray := s.answer(func(_ http.ResponseWriter, r *http.Request) error {
 		return failf(codes.NotFound, "there is no model and nothing else at %s", text.Quote(r.URL.Path))
 	})
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return tracedHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// The multiplexer would send those elsewhere who ask for what is above.
 		if p := r.URL.Path; p != "" && path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" {
 			astray.ServeHTTP(w, r)
 			return
 		}
 		mux.ServeHTTP(w, r)
-	})
+	}), s.opts.Traces)
 }
 
 // answer makes a handler of net/http: errors are written as the protocol has them, and a panic
@@ -280,7 +280,11 @@ func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
 			}
 			o.Top = n
 		}
-		answer, err := picture.Classify(ctx, m.name, m.session, m.classifier, body, o)
+		var answer *picture.Answer
+		err := m.traced(ctx, "classification", func(ctx context.Context) (err error) {
+			answer, err = picture.Classify(ctx, m.name, m.session, m.classifier, body, o)
+			return err
+		})
 		if err != nil {
 			return imageError(err)
 		}

@@ -49,7 +49,11 @@ func (m *model) infer(ctx context.Context, r *tensor.Request) (*tensor.Response,
 		return nil, err
 	}
 	filled := time.Now()
-	out, err := m.session.Predict(ctx, in...)
+	var out []bitcnn.Tensor
+	err = m.traced(ctx, "inference", func(ctx context.Context) (err error) {
+		out, err = m.session.Predict(ctx, in...)
+		return err
+	})
 	if err != nil {
 		return nil, err
 	}

@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus/collectors"
+	"go.opentelemetry.io/otel/trace"
 
 	"github.com/bitcnn/bitcnn"
 )
@@ -64,6 +65,9 @@ type Options struct {
 	// Logger gets what happens: models that come and go as Info, errors of the server as
 	// Error, requests as Debug. nil means none.
 	Logger *slog.Logger
+	// Traces gets a span of OpenTelemetry for each request, and in it one for the inference. nil
+	// means none.
+	Traces trace.TracerProvider
 }
 
 func (o Options) withDefaults() (Options, error) {

@@ -54,7 +54,8 @@ anew when they have been the same for a second; if that fails, the model that wa
 stays.
 
 The server listens on this machine alone unless --http and --grpc say otherwise; then
-think of --tls-cert and --token-file. SIGTERM and SIGINT let requests in progress end.
+think of --tls-cert and --token-file. Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector,
+traces go there. SIGTERM and SIGINT let requests in progress end.
 docs/serving.md tells the rest.`,
 		Example: `  bcnn serve
   bcnn serve cars=/mnt/models
@@ -116,6 +117,12 @@ func (s *server) run(ctx context.Context, models []string) error {
 			return err
 		}
 	}
+	traces, end, err := exportTraces(ctx, log)
+	if err != nil {
+		return err
+	}
+	defer end()
+	s.opts.Traces = traces
 	server, err := serve.New(s.opts)
 	if err != nil {
 		return err
