@@ -68,11 +68,20 @@ func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.D
 	return nil
 }
 
+// benchCommand is a run of bench.
+type benchCommand struct {
+	env *environment
+	benchFlags
+	model, ops, compare string
+	asJSON              bool
+}
+
+var benchFormats = []string{formatTable, formatJSON, formatBenchstat, formatSVG, formatPNG}
+
 func newBench(env *environment) *cobra.Command {
-	var model, ops, compare string
-	var asJSON bool
-	flags := benchFlags{Options: measure.Options{Runs: 200}, threads: []int{0}, batches: []int{1}}
-	formats := []string{formatTable, formatJSON, formatBenchstat, formatSVG, formatPNG}
+	b := &benchCommand{
+		env: env, benchFlags: benchFlags{Options: measure.Options{Runs: 200}, threads: []int{0}, batches: []int{1}},
+	}
 	cmd := &cobra.Command{
 		Use:   "bench",
 		Short: "Measure how fast a model runs",
@@ -133,90 +142,108 @@ date. With --compare, one per pair: model or op, device, threads, batch, a and b
   bcnn bench --model vgg16 --threads 1,2,4 --format svg > vgg16.svg
   bcnn bench --ops=bitflow --isa avx2 --json
   bcnn bench --compare before.json after.json`,
-		Args: func(cmd *cobra.Command, args []string) error {
-			if compare == "" {
-				return noArguments("--model names what is measured")(cmd, args)
-			}
-			if len(args) != 1 {
-				return usagef("--compare needs two files: --compare A.json B.json")
-			}
-			return nil
-		},
+		Args: b.args,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if err := b.check(cmd, args); err != nil {
+				return err
+			}
 			switch {
-			case flags.Fresh && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
-				return usagef("--paper sets --batch and --runs itself")
-			case flags.Fresh && ops != "":
-				return usagef("--paper is for models, not for --ops")
-			case compare != "" && changedBut(cmd, "compare", "format", "json"):
-				return usagef("--compare measures nothing: it takes two files, and --format or --json")
-			case compare != "" && flags.format == formatBenchstat:
-				return usagef("--compare has no benchstat format")
-			case compare == standardInput && args[0] == standardInput:
-				return usagef("standard input (-) can be read only once")
-			case ops != "" && cmd.Flags().Changed("model"):
-				return usagef("--ops takes no --model")
-			case !slices.Contains(formats, flags.format):
-				return usagef("--format %q: want one of %s", flags.format, strings.Join(formats, ", "))
-			case asJSON && cmd.Flags().Changed("format") && flags.format != formatJSON:
-				return usagef("--json and --format %s contradict each other", flags.format)
-			case flags.format == formatPNG && isTerminal(env.out.w):
-				return usagef("--format png is not for a terminal: write it to a file with > FILE")
-			}
-			if asJSON {
-				flags.format = formatJSON
-			}
-			if compare != "" {
-				return compareBench(env, [2]string{compare, args[0]}, cmd.InOrStdin(), flags.format)
-			}
-			if ops != "" {
-				chosen, err := selectOps(ops)
-				if err != nil {
-					return err
-				}
+			case b.compare != "":
+				return compareBench(env, [2]string{b.compare, args[0]}, cmd.InOrStdin(), b.format)
+			case b.ops != "":
 				if !cmd.Flags().Changed("threads") {
-					flags.threads = nil
+					b.threads = nil
 				}
-				devices, err := openDevices(flags.device)
-				if err != nil {
-					return err
-				}
-				return benchOps(cmd.Context(), env, devices, chosen, flags)
+				return b.runOps(cmd.Context())
 			}
-			if flags.Fresh {
-				flags.Runs = measure.PaperImages
-			}
-			net, err := loadModel(cmd.Context(), model)
-			if err != nil {
-				return err
-			}
-			plan, err := lower.Network(cmd.Context(), net, lower.Options{})
-			if err != nil {
-				return err
-			}
-			devices, err := openDevices(flags.device)
-			if err != nil {
-				return err
-			}
-			return benchModel(cmd.Context(), env, devices, model, plan, flags)
+			return b.runModel(cmd.Context())
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
-	deviceFlag(cmd, &flags.device, "all")
-	wholesFlag(cmd, &flags.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
-	wholeFlag(cmd, &flags.Runs, "runs", 1, maxRuns, "number of timed runs")
-	wholesFlag(cmd, &flags.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)
-	cmd.Flags().StringVar(&flags.ISA, "isa", "", "CPU instruction set (default the best)")
-	kernelsFlag(cmd, &flags.Kernels, "GPU kernels")
-	cmd.Flags().StringVar(&ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
+	modelFlag(cmd, &b.model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
+	deviceFlag(cmd, &b.device, "all")
+	wholesFlag(cmd, &b.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
+	wholeFlag(cmd, &b.Runs, "runs", 1, maxRuns, "number of timed runs")
+	wholesFlag(cmd, &b.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)
+	cmd.Flags().StringVar(&b.ISA, "isa", "", "CPU instruction set (default the best)")
+	kernelsFlag(cmd, &b.Kernels, "GPU kernels")
+	cmd.Flags().StringVar(&b.ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
-	cmd.Flags().BoolVar(&flags.Fresh, "paper", false, "follow the paper's protocol")
-	cmd.Flags().StringVar(&compare, "compare", "", "put two files of --json side by side: --compare A.json B.json; - is standard input")
-	cmd.Flags().StringVar(&flags.format, "format", formatTable, "table, json, benchstat (text that benchstat reads), svg or png (charts)")
-	cmd.Flags().BoolVar(&asJSON, "json", false, "short for --format json")
-	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(formats, cobra.ShellCompDirectiveNoFileComp))
+	cmd.Flags().BoolVar(&b.Fresh, "paper", false, "follow the paper's protocol")
+	cmd.Flags().StringVar(&b.compare, "compare", "", "put two files of --json side by side: --compare A.json B.json; - is standard input")
+	cmd.Flags().StringVar(&b.format, "format", formatTable, "table, json, benchstat (text that benchstat reads), svg or png (charts)")
+	cmd.Flags().BoolVar(&b.asJSON, "json", false, "short for --format json")
+	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("ops", cobra.FixedCompletions(zoo.OperatorGroups(), cobra.ShellCompDirectiveNoFileComp))
 	return cmd
+}
+
+func (b *benchCommand) args(cmd *cobra.Command, args []string) error {
+	if b.compare == "" {
+		return noArguments("--model names what is measured")(cmd, args)
+	}
+	if len(args) != 1 {
+		return usagef("--compare needs two files: --compare A.json B.json")
+	}
+	return nil
+}
+
+// check looks for flags that contradict each other, and makes --json a format.
+func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
+	switch {
+	case b.Fresh && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
+		return usagef("--paper sets --batch and --runs itself")
+	case b.Fresh && b.ops != "":
+		return usagef("--paper is for models, not for --ops")
+	case b.compare != "" && changedBut(cmd, "compare", "format", "json"):
+		return usagef("--compare measures nothing: it takes two files, and --format or --json")
+	case b.compare != "" && b.format == formatBenchstat:
+		return usagef("--compare has no benchstat format")
+	case b.compare == standardInput && args[0] == standardInput:
+		return usagef("standard input (-) can be read only once")
+	case b.ops != "" && cmd.Flags().Changed("model"):
+		return usagef("--ops takes no --model")
+	case !slices.Contains(benchFormats, b.format):
+		return usagef("--format %q: want one of %s", b.format, strings.Join(benchFormats, ", "))
+	case b.asJSON && cmd.Flags().Changed("format") && b.format != formatJSON:
+		return usagef("--json and --format %s contradict each other", b.format)
+	case b.format == formatPNG && isTerminal(b.env.out.w):
+		return usagef("--format png is not for a terminal: write it to a file with > FILE")
+	}
+	if b.asJSON {
+		b.format = formatJSON
+	}
+	return nil
+}
+
+func (b *benchCommand) runOps(ctx context.Context) error {
+	chosen, err := selectOps(b.ops)
+	if err != nil {
+		return err
+	}
+	devices, err := openDevices(b.device)
+	if err != nil {
+		return err
+	}
+	return benchOps(ctx, b.env, devices, chosen, b.benchFlags)
+}
+
+func (b *benchCommand) runModel(ctx context.Context) error {
+	if b.Fresh {
+		b.Runs = measure.PaperImages
+	}
+	net, err := loadModel(ctx, b.model)
+	if err != nil {
+		return err
+	}
+	plan, err := lower.Network(ctx, net, lower.Options{})
+	if err != nil {
+		return err
+	}
+	devices, err := openDevices(b.device)
+	if err != nil {
+		return err
+	}
+	return benchModel(ctx, b.env, devices, b.model, plan, b.benchFlags)
 }
 
 // benchModel times a model on the devices and prints the results.
