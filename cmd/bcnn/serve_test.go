@@ -1,4 +1,4 @@
-//go:build unix
+//go:build !wasm
 
 package main
 
@@ -14,6 +14,7 @@ import (
 	"regexp"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -113,12 +114,12 @@ func TestServeUsage(t *testing.T) {
 		require.Contains(t, fail(t, exitUsage, append([]string{"serve", model}, args...)...), words)
 	}
 	for words, args := range map[string][]string{
-		"there is no token in it":        {"--token-file", empty},
-		"tokens.none: no such file":      {"--token-file", "tokens.none"},
-		"failed to find any PEM data":    {"--tls-cert", key, "--tls-key", key},
-		"--http 127.0.0.1:http:":         {"--http", "127.0.0.1:http:"},
-		"no model of " + folder:          {"--models", folder},
-		"no such file or built-in model": {"nosuch"},
+		"there is no token in it":                {"--token-file", empty},
+		"tokens.none: " + syscall.ENOENT.Error(): {"--token-file", "tokens.none"},
+		"failed to find any PEM data":            {"--tls-cert", key, "--tls-key", key},
+		"--http 127.0.0.1:http:":                 {"--http", "127.0.0.1:http:"},
+		"no model of " + folder:                  {"--models", folder},
+		"no such file or built-in model":         {"nosuch"},
 	} {
 		models := []string{model}
 		if args[0] == "--models" || len(args) == 1 {

@@ -59,10 +59,14 @@ func TestTrampoline(t *testing.T) {
 func requireTools(t *testing.T, system string) {
 	tools := map[string]map[string]string{
 		"linux/arm64":   {"aarch64-cc": "aarch64-linux-gnu-gcc", "qemu-aarch64": "qemu-aarch64"},
-		"windows/amd64": {"mingw": "x86_64-w64-mingw32-gcc", "wine": "wine"},
+		"windows/amd64": {"mingw": "x86_64-w64-mingw32-gcc", "wine": "wine64"},
 	}
 	for name, tool := range tools[system] {
-		if _, err := exec.LookPath(tool); err != nil {
+		_, err := exec.LookPath(tool)
+		if err != nil && tool == "wine64" {
+			_, err = exec.LookPath("/usr/lib/wine/wine64") // where Debian's package has it
+		}
+		if err != nil {
 			testenv.Absent(t, name, err)
 		}
 	}
