@@ -145,9 +145,7 @@ func (r release) contents(folder, work, format string) (files.Contents, error) {
 			return nil, err
 		}
 	}
-	if _, err := os.Stat(in("bcnn.service")); err == nil {
-		add(in("bcnn.service"), "/usr/lib/systemd/system/bcnn.service", files.TypeFile, 0o644)
-	}
+	add(in("bcnn.service"), "/usr/lib/systemd/system/bcnn.service", files.TypeFile, 0o644)
 	if format == "rpm" {
 		add("", "/usr/share/licenses/bcnn", files.TypeDir, 0o755)
 		add("", "/usr/share/doc/bcnn", files.TypeDir, 0o755)

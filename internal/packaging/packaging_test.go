@@ -66,6 +66,7 @@ func stage(t *testing.T) string {
 		write(name, string(text))
 	}
 	write("man/bcnn.1", ".TH BCNN 1\n")
+	write("bcnn.service", "[Service]\n")
 	for _, name := range []string{"_bcnn", "bcnn.bash", "bcnn.fish"} {
 		write("completions/"+name, name)
 	}
@@ -321,7 +322,7 @@ func TestErrors(t *testing.T) {
 	require.ErrorContains(t, run([]string{"linux"}), "want linux FOLDER")
 
 	out := t.TempDir()
-	for _, missing := range []string{"bcnn", "man/bcnn.1", "completions/_bcnn", "NOTICE", "THIRD-PARTY"} {
+	for _, missing := range []string{"bcnn", "man/bcnn.1", "completions/_bcnn", "NOTICE", "THIRD-PARTY", "bcnn.service"} {
 		folder := stage(t)
 		require.NoError(t, os.Remove(filepath.Join(folder, missing)))
 		require.ErrorContains(t, run([]string{"linux", folder, "amd64", out}), filepath.Join(folder, filepath.Dir(missing)))
