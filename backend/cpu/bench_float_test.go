@@ -289,7 +289,7 @@ func benchmarkStep(b *testing.B, tested *plan.Plan, isa string) {
 	defer exe.Close()
 	p := planner{rng: newPlanner(1, tested.Inputs[0]).rng, plan: *tested}
 	in, out := p.input(1), bcnn.NewTensor(bcnn.Float32, 1, tested.OutputShape())
-	out.F32 = make([]float32, len(out.F32)+apart/4)[apart/4:] // as the tensors between steps lie
+	out.F32 = make([]float32, len(out.F32)+pageOffset/4)[pageOffset/4:] // as the tensors between steps lie
 	for b.Loop() {
 		if err := exe.Run(context.Background(), []bcnn.Tensor{out}, []bcnn.Tensor{in}); err != nil {
 			b.Fatal(err)

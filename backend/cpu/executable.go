@@ -134,9 +134,9 @@ func (e *executable) layout(groups []group, over []pair) (plan.Placement, error)
 	return placed, e.config.CheckMemory(placed.Bytes)
 }
 
-// apart is how far tensors start from each other within a page: 17 lines of the cache, so
+// pageOffset is how far tensors start from each other within a page: 17 lines of the cache, so
 // that the multiples of it differ for long.
-const apart = 1088
+const pageOffset = 1088
 
 // spread moves the tensors of a placement up, so that no two of them, but for those at the
 // same place, start at the same offset within a page. Steps that go down the columns of
@@ -156,7 +156,7 @@ func spread(p *plan.Placement) {
 		}
 		by += (at - start - by) & (page - 1)
 		moved[start] = start + by
-		at += apart
+		at += pageOffset
 	}
 	for i, start := range p.Offsets {
 		p.Offsets[i] = moved[start]

@@ -10,7 +10,7 @@ import (
 // in the last, whose pixels are farther apart: only what is new is copied. Those who read
 // it are signs, which can read such pixels, and the step that joins the next to it.
 func joined(p *plan.Plan) []int {
-	whole := separate(p)
+	container := separate(p)
 	ends, first := p.Ends(), make([]int, len(p.Tensors))
 	for t := range first {
 		first[t] = -1
@@ -35,18 +35,18 @@ func joined(p *plan.Plan) []int {
 		s := p.Steps[i]
 		if t := s.In[0]; first[t] == 1 && !ends[s.Out] {
 			if _, ok := s.Op.(*plan.Concat); ok {
-				whole[t] = whole[s.Out]
+				container[t] = container[s.Out]
 			}
 		}
 	}
-	return whole
+	return container
 }
 
 // separate is joined where every tensor lies for itself.
 func separate(plan *plan.Plan) []int {
-	whole := make([]int, len(plan.Tensors))
-	for t := range whole {
-		whole[t] = t
+	container := make([]int, len(plan.Tensors))
+	for t := range container {
+		container[t] = t
 	}
-	return whole
+	return container
 }

@@ -169,7 +169,7 @@ func (e *executable) uses(all [][]candidates.Candidate, whole one) []plan.Use {
 // placeTensors gives every tensor that is not mapped memory of its own from its first use to its last,
 // whichever kernels will be chosen.
 func (e *executable) placeTensors(uses []plan.Use) error {
-	if e.device.apart {
+	if e.device.unshared {
 		for i := range e.plan.Tensors {
 			if e.memory.tensors[i] != 0 {
 				continue

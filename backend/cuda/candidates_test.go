@@ -157,7 +157,7 @@ func (f forced) check(ctx context.Context, d *device) error {
 // TestEveryKernel launches every kernel that measuring could choose for some step.
 func TestEveryKernel(t *testing.T) {
 	testenv.Long(t)
-	d := apartDevice(t)
+	d := unsharedDevice(t)
 	all, err := everyKernel(d)
 	require.NoError(t, err)
 	for _, f := range testenv.Share(t, all) {

@@ -43,9 +43,9 @@ type device struct {
 	// For tests: tensors share no memory, so that guard pages lie behind each; the
 	// number of the kernel to take of those for a step, where it has so many; and the
 	// variant of kernels that measuring is to find the fastest.
-	apart   bool
-	pick    int
-	fastest string
+	unshared bool
+	pick     int
+	fastest  string
 
 	mu     sync.Mutex // guards what follows
 	thread *thread

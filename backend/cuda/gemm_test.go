@@ -41,7 +41,7 @@ func TestGEMM(t *testing.T) {
 // TestSplitKAgain: parts leave what they share as they found it, for batches of every
 // size.
 func TestSplitKAgain(t *testing.T) {
-	d := apartDevice(t)
+	d := unsharedDevice(t)
 	plan, err := lower.Network(t.Context(), backendtest.OneConv(6, 3, 256, 70), lower.Options{})
 	require.NoError(t, err)
 	e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: 3, Kernels: gpu.SplitK}, ctx: t.Context()}
@@ -131,7 +131,7 @@ func TestGEMMShapes(t *testing.T) {
 	} {
 		nets := c.networks()
 		for pick := range 2 * mostTiles {
-			d := apartDevice(t)
+			d := unsharedDevice(t)
 			d.pick = pick / 2
 			variant := []string{gpu.TensorCore, gpu.SplitK}[pick%2]
 			for i, n := range nets {
@@ -159,7 +159,7 @@ func TestWarpgroupShapes(t *testing.T) {
 		{h: 3, w: 5, in: 128, out: 32, k: 3, padValue: 1, images: 40},
 		{h: 1, w: 1, in: 128, out: 128, k: 1, images: 70},
 	} {
-		d := apartDevice(t)
+		d := unsharedDevice(t)
 		if !d.limits.Warpgroups {
 			t.Skip("compute capability 9.0 alone has them")
 		}
@@ -230,7 +230,7 @@ func TestByteShapes(t *testing.T) {
 				want, err := ref.Run(t.Context(), plan, in, nil)
 				require.NoError(t, err)
 				for _, variant := range []string{gpu.TensorCore, gpu.SplitK, gpu.Warpgroup} {
-					d := apartDevice(t)
+					d := unsharedDevice(t)
 					e := &executable{device: d, plan: plan, config: driver.Config{MaxBatch: c.images, Kernels: variant}, ctx: t.Context()}
 					all, err := e.candidates()
 					require.NoError(t, err)

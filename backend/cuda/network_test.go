@@ -169,7 +169,7 @@ func wholeNetworks(n, first int) (some []parity.Case) {
 func TestWholeNetworks(t *testing.T) {
 	needCooperative(t)
 	some := testenv.Share(t, wholeNetworks(1, 0))
-	requireParity(t, apartDevice(t), backend.Options{}, some)
+	requireParity(t, unsharedDevice(t), backend.Options{}, some)
 	for _, variant := range kernelNames {
 		d := measured(t, "")
 		d.fastest = variant

@@ -51,11 +51,11 @@ func testDevice(t testing.TB) *device {
 		tuneFrom: d.tuneFrom, pick: -1, thread: d.thread, tuning: d.loadTuning("")}
 }
 
-// apartDevice is testDevice with tensors that lie apart, so that the emulator notices
+// unsharedDevice is testDevice with tensors that share no memory, so that the emulator notices
 // what is read or written beyond one.
-func apartDevice(t testing.TB) *device {
+func unsharedDevice(t testing.TB) *device {
 	d := testDevice(t)
-	d.apart = true
+	d.unshared = true
 	return d
 }
 
@@ -64,7 +64,7 @@ func apartDevice(t testing.TB) *device {
 var placements = []struct {
 	name   string
 	device func(t testing.TB) *device
-}{{"shared", testDevice}, {"apart", apartDevice}}
+}{{"shared", testDevice}, {"apart", unsharedDevice}}
 
 // TestParity runs the whole table, as users get it.
 func TestParity(t *testing.T) {
@@ -184,7 +184,7 @@ func TestShapes(t *testing.T) {
 	testenv.Long(t)
 	for _, s := range []struct{ size, k, in, out int }{{17, 3, 32, 40}, {16, 3, 64, 64}, {9, 5, 128, 32}, {12, 1, 256, 33}, {20, 7, 3, 16}} {
 		for pick := range mostCandidates {
-			d := apartDevice(t)
+			d := unsharedDevice(t)
 			d.pick = pick
 			requireReference(t, d, backendtest.OneConv(s.size, s.k, s.in, s.out), backend.Options{}, 2)
 		}

@@ -142,7 +142,7 @@ func TestSmallImagesInOneLaunch(t *testing.T) {
 func TestEveryStep(t *testing.T) {
 	testenv.Long(t)
 	needCooperative(t)
-	d := apartDevice(t)
+	d := unsharedDevice(t)
 	left := make(map[int32]bool)
 	for kind := range kernels.StepKinds {
 		left[int32(kind)] = true

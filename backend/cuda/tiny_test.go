@@ -34,7 +34,7 @@ func TestTiny(t *testing.T) {
 	}
 	for pick := 0; pick < candidates; pick += step {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			d := apartDevice(t)
+			d := unsharedDevice(t)
 			d.pick = pick
 			requireParity(t, d, backend.Options{}, everyNth(of, 7*pick))
 		})
@@ -45,12 +45,12 @@ func TestTiny(t *testing.T) {
 			if variant == gpu.Patches { // long sums, channels that leave lanes without work, the paper's dense layers
 				cases = slices.Concat(cases, named("conv/bits/4x3x512/", 2), named("dense/bits/1x1x1000/", 2))
 			}
-			requireParity(t, apartDevice(t), backend.Options{Kernels: variant}, cases)
+			requireParity(t, unsharedDevice(t), backend.Options{Kernels: variant}, cases)
 		})
 	}
 	for pick := 0; pick < candidates/2; pick += step {
 		t.Run(fmt.Sprint("bytes", pick), func(t *testing.T) {
-			d := apartDevice(t)
+			d := unsharedDevice(t)
 			d.pick = pick
 			requireParity(t, d, backend.Options{}, slices.Concat(named("bytes/k", 3+pick), named("bytes/dense/", 4), named("bytes/maxpool", 3)))
 		})
@@ -60,11 +60,11 @@ func TestTiny(t *testing.T) {
 		t.Run(strings.TrimRight(kind, "/ "), func(t *testing.T) {
 			some := named(kind, n)
 			require.NotEmpty(t, some)
-			requireParity(t, apartDevice(t), backend.Options{}, some)
+			requireParity(t, unsharedDevice(t), backend.Options{}, some)
 		})
 	}
 	t.Run("capability", func(t *testing.T) {
-		d := apartDevice(t)
+		d := unsharedDevice(t)
 		for i, capability := range capabilities(d) {
 			end := d.as(capability)
 			requireParity(t, d, backend.Options{Kernels: gpu.TensorCore}, everyNth(of, 1+i))
@@ -72,7 +72,7 @@ func TestTiny(t *testing.T) {
 		}
 	})
 	t.Run("image", func(t *testing.T) {
-		requireParity(t, apartDevice(t), backend.Options{Kernels: gpu.Patches}, wholeNetworks(5, 2))
+		requireParity(t, unsharedDevice(t), backend.Options{Kernels: gpu.Patches}, wholeNetworks(5, 2))
 	})
 	// Tensors that share memory, for what takes it too early.
 	t.Run("whole", func(t *testing.T) {

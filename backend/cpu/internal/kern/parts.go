@@ -53,21 +53,21 @@ var (
 
 // convParts is ConvSums for filters of PackParts, modulo 2³².
 func (w *WideFilter) convParts(j *ConvJob, block, rowStep int) {
-	whole := *j
-	for done := uintptr(0); done < whole.Pixels; done += partPixels {
-		pixels := min(whole.Pixels-done, partPixels)
-		job := whole
+	all := *j
+	for done := uintptr(0); done < all.Pixels; done += partPixels {
+		pixels := min(all.Pixels-done, partPixels)
+		job := all
 		job.Pixels = pixels
-		job.At = (*uint32)(unsafe.Add(unsafe.Pointer(whole.At), 4*done))
-		job.Dst = unsafe.Add(whole.Dst, done*whole.DstStep)
+		job.At = (*uint32)(unsafe.Add(unsafe.Pointer(all.At), 4*done))
+		job.Dst = unsafe.Add(all.Dst, done*all.DstStep)
 		*j = job
 		j.Table, j.Class = unsafe.Pointer(&noTable[0]), &noClasses[0]
 		w.convSums(j, block, rowStep)
 		outputs := w.blocks[block].Outputs
 		for p := range pixels {
-			class := *(*uint32)(unsafe.Add(unsafe.Pointer(whole.Class), 4*(done+p)))
-			table := unsafe.Slice((*int32)(unsafe.Add(whole.Table, class)), outputs)
-			sums := unsafe.Slice((*int32)(unsafe.Add(job.Dst, p*whole.DstStep)), outputs)
+			class := *(*uint32)(unsafe.Add(unsafe.Pointer(all.Class), 4*(done+p)))
+			table := unsafe.Slice((*int32)(unsafe.Add(all.Table, class)), outputs)
+			sums := unsafe.Slice((*int32)(unsafe.Add(job.Dst, p*all.DstStep)), outputs)
 			for o, sum := range sums {
 				sums[o] = sum<<8 + table[o]
 			}
@@ -78,5 +78,5 @@ func (w *WideFilter) convParts(j *ConvJob, block, rowStep int) {
 			rest.convSums(j, block, rowStep)
 		}
 	}
-	*j = whole
+	*j = all
 }

@@ -218,9 +218,9 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 		kernel((*uint8)(unsafe.Pointer(j)))
 		return
 	}
-	whole, values, weights := *j, 4*b.Each, b.size/b.Outputs*b.Each
+	all, values, weights := *j, 4*b.Each, b.size/b.Outputs*b.Each
 	for i := range b.Outputs / b.Each {
-		*j = whole
+		*j = all
 		j.weights = unsafe.Add(j.weights, i*weights)
 		j.Table, j.dst = unsafe.Add(j.Table, i*values), j.dst+uintptr(i*b.Each*size)
 		for _, row := range []*unsafe.Pointer{&j.scale, &j.shift, &j.slope, &j.levelScale, &j.levelShift} {
@@ -230,7 +230,7 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 		}
 		kernel((*uint8)(unsafe.Pointer(j)))
 	}
-	*j = whole
+	*j = all
 }
 
 // EndsFloats reports whether there are kernels for ConvFloats. They have no padding, so the outputs

@@ -153,7 +153,7 @@ func (p *picker[T]) row(to, from []T, blockRow int) {
 		p.pickRow(to, from, p.picks[blockRow], 1)
 		return
 	}
-	whole := p.op.BlockH*p.op.BlockW == 1
+	unblocked := p.op.BlockH*p.op.BlockW == 1
 	for _, r := range p.runs {
 		part := to[r.to*p.size:][:r.n*p.size]
 		switch {
@@ -161,7 +161,7 @@ func (p *picker[T]) row(to, from []T, blockRow int) {
 			for ; len(part) > 0; part = part[p.size:] {
 				copy(part, p.fill)
 			}
-		case whole:
+		case unblocked:
 			copy(part, from[r.from*p.size:])
 		default:
 			for i := range min(p.op.BlockW, r.n) {
