@@ -59,14 +59,14 @@ var (
 
 // uses reports whether a step may use a kernel that differs.
 func (d derivation) uses(p *plan.Plan, s plan.Step) bool {
-	if _, ok := s.Op.(*plan.Conv); !ok {
-		return false
-	}
-	switch in := p.Tensors[s.In[0]].DType; {
-	case slices.Contains(d.fields, "PackBits") && in == bcnn.Bits:
-		return true
-	case slices.Contains(d.fields, "PackBytes") && in == bcnn.Uint8:
-		return true
+	differs := func(field string) bool { return slices.Contains(d.fields, field) }
+	in := p.Tensors[s.In[0]].DType
+	switch op := s.Op.(type) {
+	case *plan.Conv:
+		return differs("PackBits") && in == bcnn.Bits || differs("PackBytes") && in == bcnn.Uint8 ||
+			differs("Threshold") && op.Threshold != nil
+	case *plan.MatMul:
+		return differs("DotBits") && in == bcnn.Bits
 	}
 	return false
 }
