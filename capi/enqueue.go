@@ -35,7 +35,7 @@ func bitcnnGoEnqueue(number C.bitcnn_session, stream C.uintptr_t, images C.int64
 		if err != nil {
 			return err
 		}
-		if err := s.checkApart(in, out); err != nil {
+		if err := s.checkDisjoint(in, out); err != nil {
 			return err
 		}
 		return s.Enqueue(ctx, uintptr(stream), int(images), to, from)

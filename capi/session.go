@@ -244,7 +244,7 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 		err = s.tensors(c.out, c.outOrder, s.outputs, out, images)
 	}
 	if err == nil {
-		err = s.checkApart(in, out)
+		err = s.checkDisjoint(in, out)
 	}
 	if err == nil {
 		reorder(s.inputs, in, c.in, images, false)
@@ -259,8 +259,8 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 	return err
 }
 
-// checkApart sees that no output shares memory with an input or another output.
-func (s *session) checkApart(in, out *C.bitcnn_tensor) error {
+// checkDisjoint sees that no output shares memory with an input or another output.
+func (s *session) checkDisjoint(in, out *C.bitcnn_tensor) error {
 	ins, outs := unsafe.Slice(in, len(s.inputs)), unsafe.Slice(out, len(s.outputs))
 	overlap := func(a, b *C.bitcnn_tensor) bool {
 		x, y := uintptr(a.data), uintptr(b.data)

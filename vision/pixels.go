@@ -135,25 +135,25 @@ func readYCbCr(dst []uint64, img *image.YCbCr, x, y int) {
 	case share == 1:
 		cb, cr := img.Cb[at:][:len(dst)], img.Cr[at:][:len(dst)]
 		for i := range dst {
-			whole, low := chroma.of(cb[i], cr[i])
-			dst[i] = withLuma(luma[i], whole, low)
+			high, low := chroma.of(cb[i], cr[i])
+			dst[i] = withLuma(luma[i], high, low)
 		}
 		n = len(dst)
 	case share == 2 && x%2 == 0:
 		pairs := len(dst) / 2
 		cb, cr := img.Cb[at:][:pairs], img.Cr[at:][:pairs]
 		for i := range cb {
-			whole, low := chroma.of(cb[i], cr[i])
+			high, low := chroma.of(cb[i], cr[i])
 			l, d := luma[2*i:2*i+2], dst[2*i:2*i+2]
-			d[0] = withLuma(l[0], whole, low)
-			d[1] = withLuma(l[1], whole, low)
+			d[0] = withLuma(l[0], high, low)
+			d[1] = withLuma(l[1], high, low)
 		}
 		n, at = 2*pairs, at+pairs
 	}
 	for n < len(dst) {
-		whole, low := chroma.of(img.Cb[at], img.Cr[at])
+		high, low := chroma.of(img.Cb[at], img.Cr[at])
 		for end := min(n+share-(x+n)&(share-1), len(dst)); n < end; n++ {
-			dst[n] = withLuma(luma[n], whole, low)
+			dst[n] = withLuma(luma[n], high, low)
 		}
 		at++
 	}
@@ -166,8 +166,8 @@ var chroma = newChromaTable()
 
 type chromaTable struct {
 	cb, cr [256]struct {
-		whole, low uint64
-		green      int64
+		high, low uint64
+		green     int64
 	}
 }
 
@@ -177,21 +177,21 @@ func newChromaTable() *chromaTable {
 	for i := range t.cb {
 		v := int64(i) - 128
 		blue, red := uint64(zero+116130*v), uint64(zero+91881*v)
-		t.cb[i].whole, t.cb[i].low, t.cb[i].green = blue>>16<<(2*laneBits), blue&0xffff<<(2*laneBits), zero-22554*v
-		t.cr[i].whole, t.cr[i].low, t.cr[i].green = red>>16, red&0xffff, -46802*v
+		t.cb[i].high, t.cb[i].low, t.cb[i].green = blue>>16<<(2*laneBits), blue&0xffff<<(2*laneBits), zero-22554*v
+		t.cr[i].high, t.cr[i].low, t.cr[i].green = red>>16, red&0xffff, -46802*v
 	}
 	return t
 }
 
-func (t *chromaTable) of(cb, cr uint8) (whole, low uint64) {
+func (t *chromaTable) of(cb, cr uint8) (high, low uint64) {
 	u, v := &t.cb[cb], &t.cr[cr]
 	green := uint64(u.green + v.green)
-	return u.whole | v.whole | green>>16<<laneBits, u.low | v.low | green&0xffff<<laneBits
+	return u.high | v.high | green>>16<<laneBits, u.low | v.low | green&0xffff<<laneBits
 }
 
-func withLuma(luma uint8, whole, low uint64) uint64 {
+func withLuma(luma uint8, high, low uint64) uint64 {
 	y := uint64(luma) * laneOnes
-	v := y + whole + (257*y+low)>>16&laneOnes
+	v := y + high + (257*y+low)>>16&laneOnes
 	// Lanes from 256 to 511 are in range, those above are clamped to 255, those
 	// below to 0.
 	inside, above := v>>8&laneOnes, v>>9&laneOnes

@@ -66,11 +66,11 @@ func follows(p *plan.Plan, first, i int) bool {
 }
 
 // uses returns which groups need which tensors, without inputs and outputs. at[t] is the tensor in
-// whose memory tensor t lies. whole is the result of joined, and over are pairs that may share
-// memory.
-func uses(p *plan.Plan, groups []group, whole []int, over []pair) (uses []plan.Use, at []int) {
-	at = inPlace(p, groups, whole)
-	for t, w := range whole {
+// whose memory tensor t lies. containers has, for every tensor, the one that it is concatenated
+// into, and over are pairs that may share memory.
+func uses(p *plan.Plan, groups []group, containers []int, over []pair) (uses []plan.Use, at []int) {
+	at = inPlace(p, groups, containers)
+	for t, w := range containers {
 		at[t] = at[w]
 	}
 	for _, o := range over {
@@ -99,14 +99,14 @@ func uses(p *plan.Plan, groups []group, whole []int, over []pair) (uses []plan.U
 
 // inPlace returns, for every tensor, the one in whose memory it lies: the output of the next step
 // of its group, if that works in place and no other step reads the tensor or, later, one that is
-// joined with it. whole is the result of joined.
-func inPlace(p *plan.Plan, groups []group, whole []int) []int {
+// concatenated with it. containers has, for every tensor, the one that it is concatenated into.
+func inPlace(p *plan.Plan, groups []group, containers []int) []int {
 	readers := make([]int, len(p.Tensors))
 	last := make([]int, len(p.Tensors)) // the last step to read it, or one joined with it
 	for i, s := range p.Steps {
 		for _, t := range s.In {
 			readers[t]++
-			last[whole[t]] = i
+			last[containers[t]] = i
 		}
 	}
 	ends := p.Ends()

@@ -150,7 +150,7 @@ func (e *executable) mapEnds() {
 
 // uses lists the arguments of everything that may come to be launched, and the inputs
 // and outputs.
-func (e *executable) uses(all [][]candidates.Candidate, whole one) []plan.Use {
+func (e *executable) uses(all [][]candidates.Candidate, network networkLaunch) []plan.Use {
 	uses := e.plan.EndUses()
 	for i, of := range all {
 		for _, c := range of {
@@ -163,7 +163,7 @@ func (e *executable) uses(all [][]candidates.Candidate, whole one) []plan.Use {
 			}
 		}
 	}
-	return append(uses, whole.uses()...)
+	return append(uses, network.uses()...)
 }
 
 // placeTensors gives every tensor that is not mapped memory of its own from its first use to its last,

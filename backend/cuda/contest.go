@@ -44,8 +44,8 @@ func (e *executable) output(t *gpu.Trial, b *built) (uint64, error) {
 	return gpu.Hash(memory), err
 }
 
-// wholeOutput returns the hash of the outputs of a whole run on random images.
-func (e *executable) wholeOutput(launch func() error) (uint64, error) {
+// networkOutput returns the hash of the outputs of a whole run on random images.
+func (e *executable) networkOutput(launch func() error) (uint64, error) {
 	e.randomImages()
 	var all [][]byte
 	for _, from := range e.outputs {

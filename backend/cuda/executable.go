@@ -101,11 +101,11 @@ func newExecutable(ctx context.Context, d *device, plan *plan.Plan, config drive
 	if config.Kernels == gpu.Patches {
 		bits = candidates.Join(plan, all)
 	}
-	whole := e.considerOne(all)
+	network := e.considerNetwork(all)
 	e.runAll, e.runStep, e.readStep = newRequest(e.executeAll), newRequest(e.executeStep), newRequest(e.fetchStep)
 	e.copyIn, e.copyOut, e.wait = newRequest(e.enqueueCopyIn), newRequest(e.fetchOutput), newRequest(e.synchronize)
 	e.caller.enqueue, e.caller.wait = newRequest(e.enqueueForCaller), newRequest(e.waitForCaller)
-	if err := e.thread.do(newRequest(func() error { return e.construct(all, whole, bits) })); err != nil {
+	if err := e.thread.do(newRequest(func() error { return e.construct(all, network, bits) })); err != nil {
 		_ = e.release()
 		return nil, err
 	}
@@ -140,9 +140,9 @@ func (e *executable) candidates() ([][]candidates.Candidate, error) {
 }
 
 // construct makes everything on the device; it runs on its thread. all are the kernels
-// that may come to execute each step, whole the launch that may execute all of them, and
+// that may come to execute each step, network the launch that may execute all of them, and
 // bits what makes the output of the first step, if its kernels do not.
-func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *candidates.Candidate) error {
+func (e *executable) construct(all [][]candidates.Candidate, network networkLaunch, bits *candidates.Candidate) error {
 	err := e.ctx.Err() // while others had the thread
 	if err != nil {
 		return err
@@ -150,7 +150,7 @@ func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *ca
 	if e.stream, err = e.bag.stream(); err != nil {
 		return err
 	}
-	uses := e.uses(all, whole)
+	uses := e.uses(all, network)
 	if bits != nil {
 		uses = append(uses, plan.Use{Tensor: e.plan.Steps[0].Out})
 	}
@@ -179,7 +179,7 @@ func (e *executable) construct(all [][]candidates.Candidate, whole one, bits *ca
 	if err := e.chooseEarly(); err != nil {
 		return err
 	}
-	if err := e.chooseNetwork(whole); err != nil {
+	if err := e.chooseNetwork(network); err != nil {
 		return err
 	}
 	if len(e.wrong) > 0 {

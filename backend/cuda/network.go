@@ -26,15 +26,15 @@ const maxNetworkBatch = 4
 // by kernels with tiles than by fewer launches.
 const maxNetworkWork = 1 << 32
 
-// one is a launch that may execute the whole plan, in one of two ways.
-type one struct {
+// networkLaunch is a launch that may execute the whole plan, in one of two ways.
+type networkLaunch struct {
 	small *candidates.Fused
 	steps *candidates.Steps
 }
 
-// considerOne returns the launch for the whole network that may be chosen. all are the
+// considerNetwork returns the launch for the whole network that may be chosen. all are the
 // candidates of its steps.
-func (e *executable) considerOne(all [][]candidates.Candidate) (o one) {
+func (e *executable) considerNetwork(all [][]candidates.Candidate) (o networkLaunch) {
 	if !e.device.limits.Cooperative || e.config.Stepwise {
 		return o
 	}
@@ -56,7 +56,7 @@ func (e *executable) considerOne(all [][]candidates.Candidate) (o one) {
 }
 
 // uses lists the tensors that the launch needs, and from when to when.
-func (o one) uses() []plan.Use {
+func (o networkLaunch) uses() []plan.Use {
 	switch {
 	case o.small != nil:
 		return o.small.Uses
@@ -68,7 +68,7 @@ func (o one) uses() []plan.Use {
 
 // buildOne prepares the launch; nothing if there is none, or a grid of such blocks does
 // not fit.
-func (e *executable) buildOne(o one) (*built, error) {
+func (e *executable) buildOne(o networkLaunch) (*built, error) {
 	switch {
 	case o.small != nil:
 		return e.buildNetwork(o.small)
@@ -192,7 +192,7 @@ func (e *executable) buildNetwork(s *candidates.Fused) (_ *built, err error) {
 
 // chooseNetwork makes the launch of the whole network, if there is one, the driver does
 // not refuse it, and it is forced or the faster.
-func (e *executable) chooseNetwork(o one) error {
+func (e *executable) chooseNetwork(o networkLaunch) error {
 	b, err := e.buildOne(o)
 	if b == nil || err != nil {
 		if shim.Refused(err) {
@@ -257,7 +257,7 @@ func (e *executable) timeAll(variant string) (took gpu.Times, output uint64, err
 		}
 		return g.Launch(e.stream)
 	}
-	if output, err = e.wholeOutput(launch); err != nil { // warms up
+	if output, err = e.networkOutput(launch); err != nil { // warms up
 		return took, 0, err
 	}
 	if times, ok := e.device.pretended(variant); ok {

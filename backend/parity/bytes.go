@@ -32,8 +32,8 @@ func (b *builder) extremeWeights(rows, n int) bcnn.Weights {
 	return w
 }
 
-// wholeWeights makes rows of n real weights that are integers up to most.
-func (b *builder) wholeWeights(most, rows, n int) bcnn.Weights {
+// integerWeights makes rows of n real weights that are integers up to most.
+func (b *builder) integerWeights(most, rows, n int) bcnn.Weights {
 	w := bcnn.Weights{F32: make([]float32, rows*n)}
 	for i := range w.F32 {
 		w.F32[i] = float32(min(b.rng.IntN(2*most+1)-most, 32767))
@@ -204,19 +204,19 @@ func byteCases() []Case {
 		c, most := channels[i%4], []int{32639, 32768, 129}[i%3]
 		add(fmt.Sprintf("image/s16/%s/%d", w.name, most), "bytes", []fill{fillRandom, fillOnes, fillTies}[i%3], 9, 8, c, func(b *builder) {
 			b.add(bcnn.Affine{Scale: []float32{1.0 / 64}, Bias: []float32{-float32(zeros[i%4]) / 64}})
-			conv(b, w.Window, outs[i], func(b *builder, rows, n int) bcnn.Weights { return b.wholeWeights(most, rows, n) })
+			conv(b, w.Window, outs[i], func(b *builder, rows, n int) bcnn.Weights { return b.integerWeights(most, rows, n) })
 			ends[(i+1)%len(ends)].add(b)
 		})
 	}
 	for _, out := range []int{5, 64, 130} { // as first layers of networks for large images
 		add(fmt.Sprintf("image/s16/k7s2/out%d", out), "bytes", fillRandom, 23, 21, 3, func(b *builder) {
-			conv(b, window(7, 2, 1, bcnn.Padding{Top: 3, Left: 3, Bottom: 3, Right: 3}), out, func(b *builder, rows, n int) bcnn.Weights { return b.wholeWeights(32639, rows, n) })
+			conv(b, window(7, 2, 1, bcnn.Padding{Top: 3, Left: 3, Bottom: 3, Right: 3}), out, func(b *builder, rows, n int) bcnn.Weights { return b.integerWeights(32639, rows, n) })
 			b.batchNorm(normMixed)
 			b.add(bcnn.ReLU{})
 		})
 	}
 	add("image/s16/dense", "bytes", fillRandom, 3, 3, 5, func(b *builder) {
-		b.add(bcnn.Dense{Out: 5, Weights: b.wholeWeights(32768, 5, 45)})
+		b.add(bcnn.Dense{Out: 5, Weights: b.integerWeights(32768, 5, 45)})
 	})
 	for _, zero := range []int{0, 255} { // 257·32,767·255 is the largest sum below 2³¹
 		add(fmt.Sprintf("image/s16/largest/z%d", zero), "bytes", []fill{fillOnes, fillZeros}[zero/255], 1, 1, 257, func(b *builder) {

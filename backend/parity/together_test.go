@@ -66,7 +66,7 @@ func together(last int) func(*fakeEngine, context.Context, bcnn.Tensor, bcnn.Ten
 // TestTakenTogether: with memory as it must be the hook passes, so that the fault is
 // what the suite finds; in networks of every scheme.
 func TestTakenTogether(t *testing.T) {
-	for _, c := range wholeCases() {
+	for _, c := range smallNetCases() {
 		require.Nil(t, c.check(t.Context(), fake{run: together(1)}.device(), backend.Options{}), c.Name)
 		f := c.check(t.Context(), fake{run: together(0)}.device(), backend.Options{})
 		require.Equal(t, strings.HasPrefix(c.Name, "whole/bytes"), f == nil, c.Name)

@@ -108,7 +108,7 @@ func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 	if v.conv != nil {
 		out, err = lo.convBits(v, i, cuts)
 	} else {
-		layers := lo.undone(append(layersApart(v.chain), i), v.tensor)
+		layers := lo.undone(append(layersButPool(v.chain), i), v.tensor)
 		threshold := cuts.threshold
 		threshold.Flip = cuts.before.words()
 		shape := lo.shape(v)

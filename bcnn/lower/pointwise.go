@@ -273,7 +273,7 @@ func (lo *lowering) sign(v value, i int, rule bcnn.ZeroRule) (value, error) {
 	}
 	p := poolAt(v.chain)
 	out := value{flat: v.flat}
-	layers := append(layersApart(v.chain), i)
+	layers := append(layersButPool(v.chain), i)
 	if sums {
 		layers = lo.undone(layers, v.tensor)
 	}
@@ -354,8 +354,8 @@ func (lo *lowering) domain(v value) domain {
 	return domain{float: true}
 }
 
-// layersApart returns the layers of a chain without that of its pool.
-func layersApart(chain []link) []int {
+// layersButPool returns the layers of a chain without that of its pool.
+func layersButPool(chain []link) []int {
 	p := poolAt(chain)
 	return append(layersOf(chain[:p]), layersOf(chain[min(p+1, len(chain)):])...)
 }
@@ -385,7 +385,7 @@ func (lo *lowering) convBits(v value, i int, cuts decisions) (value, error) {
 	}
 	shape := v.out
 	shape.H *= planes
-	if out.tensor, err = lo.emitConv(v, append(layersApart(v.chain), i), bcnn.Bits, shape); err == nil && p < len(v.chain) {
+	if out.tensor, err = lo.emitConv(v, append(layersButPool(v.chain), i), bcnn.Bits, shape); err == nil && p < len(v.chain) {
 		out.tensor, err = lo.emitPool(v.chain[p], planes, cuts.after.words(), out.tensor)
 	}
 	return out, err

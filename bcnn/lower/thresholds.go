@@ -61,13 +61,13 @@ func (lo *lowering) endDecides(v value, thresholds, before []float32) (bool, err
 	const exact = 1 << 24 // of integers in float32
 	d := lo.domain(v)
 	lowest, highest := float32(-math.MaxFloat32), float32(math.MaxFloat32)
-	whole := !d.float && d.hi <= exact
-	if whole {
+	integers := !d.float && d.hi <= exact
+	if integers {
 		lowest, highest = float32(d.lo), float32(d.hi)
 	}
 	for j, x := range before {
 		below := math.Nextafter32(x, float32(math.Inf(-1)))
-		if whole {
+		if integers {
 			x = float32(math.Ceil(float64(x)))
 			below = x - 1
 		}

@@ -25,7 +25,7 @@ func acrossChannels(sequences handler) handler {
 		v = im.build.InChannelOrder(n, v)
 		columns := try.Value(budget.List(im.budget, v.Shape.C, func(i int) int32 { return int32(i) }))
 		row := im.build.Pixels(n, "/row", v, bcnn.Pixels{Rows: []int32{0}, Cols: columns, BlockH: 1, BlockW: v.Shape.C})
-		row.View = view.View{view.Batch, nil, view.Whole(view.W, row.Shape.W)}
+		row.View = view.View{view.Batch, nil, view.All(view.W, row.Shape.W)}
 		m := *n
 		m.Inputs = slices.Clone(n.Inputs)
 		m.Inputs[0] = im.alias(n.Input(0), "as a row", build.Operand{Value: row})

@@ -77,9 +77,9 @@ func (im *importer) thin(n *pb.Node, v *build.Value, win bcnn.Window) *build.Val
 	for i := range thin.View {
 		switch v.AxisOf(i) {
 		case view.H:
-			thin.View[i] = view.Whole(view.H, thin.Shape.H)
+			thin.View[i] = view.All(view.H, thin.Shape.H)
 		case view.W:
-			thin.View[i] = view.Whole(view.W, thin.Shape.W)
+			thin.View[i] = view.All(view.W, thin.Shape.W)
 		}
 	}
 	return thin

@@ -67,7 +67,7 @@ func (im *importer) dense(n *pb.Node, v *build.Value, w *eval.Tensor, transB boo
 	rows := im.denseRows(v, w, k, out, transB, alpha)
 	y := im.build.Weighted(n, v, bcnn.Dense{Out: out, Weights: bcnn.Weights{F32: rows}, Bias: im.denseBias(c, out, beta)}, shape)
 	y.View = append(view.View{}, v.View...)
-	y.View[len(y.View)-1] = view.Whole(view.C, out)
+	y.View[len(y.View)-1] = view.All(view.C, out)
 	return build.Operand{Value: y}
 }
 
@@ -140,6 +140,6 @@ func (im *importer) pixelDense(n *pb.Node, v *build.Value, w *eval.Tensor, bias 
 	try.Check(im.build.CheckShape(shape))
 	y := im.build.Weighted(n, v, bcnn.Conv2D{Window: tiles(1, 1), Out: out, Groups: 1, Weights: bcnn.Weights{F32: rows}, Bias: bias}, shape)
 	y.View = append(view.View{}, v.View...)
-	y.View[last] = view.Whole(view.C, out)
+	y.View[last] = view.All(view.C, out)
 	return build.Operand{Value: y}
 }

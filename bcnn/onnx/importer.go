@@ -298,7 +298,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	}
 	if len(seen) < 3 || !inOrder() {
 		v = im.build.Vector(v, v.Node)
-		seen = view.View{view.Batch, view.Whole(view.C, v.Shape.C)}
+		seen = view.View{view.Batch, view.All(view.C, v.Shape.C)}
 	}
 	if v.Layer <= bcnn.NetworkInput {
 		try.Failf("no layer computes it: it is an input of the network")

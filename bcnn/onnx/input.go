@@ -158,14 +158,14 @@ func (w *ways) sequence(d []pb.Dim, sequences, transposes bool) {
 		images()
 	}
 	w.add(absent, d[1], d[0], func(s bcnn.Shape) view.View {
-		return view.View{view.Batch, view.Whole(view.C, s.C), view.Whole(view.W, s.W)}
+		return view.View{view.Batch, view.All(view.C, s.C), view.All(view.W, s.W)}
 	})
 	if sequences {
 		images()
 	}
 	if transposes { // TensorFlow's sequences have the channels last
 		w.add(absent, d[0], d[1], func(s bcnn.Shape) view.View {
-			return view.View{view.Batch, view.Whole(view.W, s.W), view.Whole(view.C, s.C)}
+			return view.View{view.Batch, view.All(view.W, s.W), view.All(view.C, s.C)}
 		})
 	}
 }

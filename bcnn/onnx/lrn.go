@@ -60,7 +60,7 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	}
 	y := im.build.Emit(n, "/mean", bcnn.Conv2D{Window: tiles(1, 1), Out: shape.C, Groups: 1, Weights: bcnn.Weights{F32: weights}}, shape, v)
 	y.View = slices.Clone(v.View)
-	y.View[1] = view.Whole(view.C, shape.C)
+	y.View[1] = view.All(view.C, shape.C)
 	return y
 }
 
@@ -76,7 +76,7 @@ func poolAcross(images handler) handler {
 		const depth = 1 // the dimension that the image lacks
 		image := v.With(n)
 		image.View = edit(v.View, []int{depth}, false, nil)
-		if image.CheckImage() != nil || !slices.Equal(image.View[1], view.Whole(view.C, v.Shape.C)) {
+		if image.CheckImage() != nil || !slices.Equal(image.View[1], view.All(view.C, v.Shape.C)) {
 			return images(im, n)
 		}
 		lists := make(map[string][]int64)

@@ -67,9 +67,9 @@ func (im *importer) product(n *pb.Node, a, b *build.Value) build.Operand {
 	shape := bcnn.Shape{H: x.Shape.H, W: x.Shape.W, C: y.Shape.W}
 	try.Check(im.build.CheckShape(shape))
 	out := im.build.Emit(n, "", bcnn.MatMul{}, shape, x, y)
-	out.View = view.View{view.Batch, view.Whole(view.W, shape.W), view.Whole(view.C, shape.C)}
+	out.View = view.View{view.Batch, view.All(view.W, shape.W), view.All(view.C, shape.C)}
 	if heads > 0 {
-		out.View = view.View{view.Batch, view.Whole(view.H, shape.H), view.Whole(view.W, shape.W), view.Whole(view.C, shape.C)}
+		out.View = view.View{view.Batch, view.All(view.H, shape.H), view.All(view.W, shape.W), view.All(view.C, shape.C)}
 	}
 	return build.Operand{Value: out}
 }

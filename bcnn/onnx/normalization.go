@@ -40,7 +40,7 @@ func (im *importer) batchNorm(n *pb.Node) build.Operand {
 		if from == nil {
 			try.Failf("input %d is missing", i+1)
 		}
-		if lists[i] = from; slices.Equal(channels, view.Whole(view.C, v.Shape.C)) {
+		if lists[i] = from; slices.Equal(channels, view.All(view.C, v.Shape.C)) {
 			continue
 		}
 		// The channels have another order in memory, or dimension 1 is only a part of them, as in a

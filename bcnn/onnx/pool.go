@@ -26,7 +26,7 @@ func (im *importer) maxPool(n *pb.Node) build.Operand {
 // pooledView returns the view of an image of shape s that a pool makes of v. turned is that of
 // CheckPooled.
 func pooledView(v *build.Value, s bcnn.Shape, turned bool) view.View {
-	h, w := view.Whole(view.H, s.H), view.Whole(view.W, s.W)
+	h, w := view.All(view.H, s.H), view.All(view.W, s.W)
 	if turned {
 		h, w = w, h
 	}

@@ -87,17 +87,17 @@ func stretch(begin, end, step, size int64) (start, move, n int) {
 
 // alongAxis returns the first input of a node, its dimensions, and the attribute axis as one of
 // them.
-func (im *importer) alongAxis(n *pb.Node) (r build.Operand, whole []int, axis int) {
+func (im *importer) alongAxis(n *pb.Node) (r build.Operand, dims []int, axis int) {
 	r = im.operand(n, 0)
 	a := n.Int("axis", 0)
-	whole = sizesOf(r)
-	axis = axisIndex(a, len(whole))
-	return r, whole, axis
+	dims = sizesOf(r)
+	axis = axisIndex(a, len(dims))
+	return r, dims, axis
 }
 
 // split imports Split: one part of a constant or a value for each output.
 func (im *importer) split(n *pb.Node) build.Operand {
-	r, whole, axis := im.alongAxis(n)
+	r, dims, axis := im.alongAxis(n)
 	sizes := n.Ints("split")
 	if sizes == nil {
 		c := im.constant(n, 1)
@@ -106,7 +106,7 @@ func (im *importer) split(n *pb.Node) build.Operand {
 		}
 	}
 	if sizes == nil { // equal parts; the last may be smaller
-		rest, parts := int64(whole[axis]), int64(len(n.Outputs))
+		rest, parts := int64(dims[axis]), int64(len(n.Outputs))
 		each := (rest + parts - 1) / parts
 		for range parts {
 			sizes = append(sizes, max(0, min(each, rest)))
@@ -133,27 +133,27 @@ func sizesOf(r build.Operand) []int {
 
 // splitOperand splits an operand along an axis into parts of the given sizes, which must add up.
 func (im *importer) splitOperand(n *pb.Node, r build.Operand, axis int, sizes []int64) []build.Operand {
-	whole := sizesOf(r)
-	starts, steps := make([]int, len(whole)), slices.Repeat([]int{1}, len(whole))
+	dims := sizesOf(r)
+	starts, steps := make([]int, len(dims)), slices.Repeat([]int{1}, len(dims))
 	var parts []build.Operand
 	for _, size := range sizes {
-		if size < 0 || size > int64(whole[axis]-starts[axis]) {
-			try.Failf("parts %v do not add up to a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+		if size < 0 || size > int64(dims[axis]-starts[axis]) {
+			try.Failf("parts %v do not add up to a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], dims[axis])
 		}
 		try.Check(im.budget.Charge(partUnits))
-		dims := slices.Clone(whole)
-		dims[axis] = int(size)
+		lengths := slices.Clone(dims)
+		lengths[axis] = int(size)
 		var part build.Operand
 		if r.Value != nil {
-			part = im.sliceValue(n, r.Value, starts, steps, dims)
+			part = im.sliceValue(n, r.Value, starts, steps, lengths)
 		} else {
-			part.Constant = im.eval.Slice(r.Constant, starts, steps, dims)
+			part.Constant = im.eval.Slice(r.Constant, starts, steps, lengths)
 		}
 		starts[axis] += int(size)
 		parts = append(parts, part)
 	}
-	if starts[axis] != whole[axis] || len(parts) == 0 {
-		try.Failf("parts %v do not add up to a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], whole[axis])
+	if starts[axis] != dims[axis] || len(parts) == 0 {
+		try.Failf("parts %v do not add up to a dimension of %d", sizes[:min(len(sizes), pb.MaxRank)], dims[axis])
 	}
 	return parts
 }
@@ -255,11 +255,11 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) *build.
 		like.View = append(view.View{}, v.View...)
 		switch dim {
 		case 1:
-			like.Shape.C, like.View[dim] = size, view.Whole(view.C, size)
+			like.Shape.C, like.View[dim] = size, view.All(view.C, size)
 		case 2:
-			like.Shape.H, like.View[dim] = size, view.Whole(view.H, size)
+			like.Shape.H, like.View[dim] = size, view.All(view.H, size)
 		case 3:
-			like.Shape.W, like.View[dim] = size, view.Whole(view.W, size)
+			like.Shape.W, like.View[dim] = size, view.All(view.W, size)
 		}
 		try.Check(im.build.CheckShape(like.Shape))
 		return im.build.Repeat(n, v, like)
@@ -267,7 +267,7 @@ func (im *importer) stretched(n *pb.Node, v *build.Value, dim, size int) *build.
 	if v.Shape.Values() == 1 {
 		like := v.With(n)
 		like.Shape.C, like.View = size, slices.Clone(v.View)
-		like.View[dim] = view.Whole(view.C, size)
+		like.View[dim] = view.All(view.C, size)
 		try.Check(im.build.CheckShape(like.Shape))
 		return im.build.Repeat(n, v, like)
 	}

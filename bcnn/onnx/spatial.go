@@ -20,7 +20,7 @@ type handler = func(*importer, *pb.Node) build.Operand
 func alongRows(images handler) handler {
 	return func(im *importer, n *pb.Node) build.Operand {
 		v := im.env[n.Input(0)].Value
-		if v == nil || len(v.View) != 3 || !view.IsBatch(v.View[0]) || v.Shape.H != 1 || !slices.Equal(v.View[2], view.Whole(view.W, v.Shape.W)) {
+		if v == nil || len(v.View) != 3 || !view.IsBatch(v.View[0]) || v.Shape.H != 1 || !slices.Equal(v.View[2], view.All(view.W, v.Shape.W)) {
 			return images(im, n)
 		}
 		const row = 2 // the new dimension

@@ -56,7 +56,7 @@ func (im *importer) gatherWindows(n *pb.Node, v *build.Value, axis int, dims []i
 	out.View = slices.Clone(seen)
 	if out.View[axis] = whole; v.Windows == nil { // what is padded is not in the view
 		other := 5 - axis
-		out.View[other] = view.Whole(view.H+view.W-x, map[view.Axis]int{view.H: out.Shape.W, view.W: out.Shape.H}[x])
+		out.View[other] = view.All(view.H+view.W-x, map[view.Axis]int{view.H: out.Shape.W, view.W: out.Shape.H}[x])
 	}
 	out = split(out, axis, dims)
 	return out, true
@@ -160,7 +160,7 @@ func (im *importer) windowed(n *pb.Node, v *build.Value, w *eval.Tensor, transB 
 	m.Attrs = []*pb.Attribute{pair("strides", win.Rows.Stride, cols.Stride), pair("dilations", win.Rows.Dilation, cols.Dilation)}
 	r = im.conv(&m)
 	y := r.Value.With(n)
-	y.View = append(slices.Clone(rows), view.Whole(view.C, out))
+	y.View = append(slices.Clone(rows), view.All(view.C, out))
 	return build.Operand{Value: y}, true
 }
 

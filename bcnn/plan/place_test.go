@@ -38,7 +38,7 @@ func TestPlaceTheLargestFirst(t *testing.T) {
 			items[i] = placetest.Lifetime{First: first, Last: first + rng.IntN(6), Bytes: int64(rng.IntN(1000))}
 		}
 		offsets, total := placed(items)
-		placetest.RequireApart(t, items, offsets, total)
+		placetest.RequireDisjoint(t, items, offsets, total)
 		wantOffsets, wantTotal := placetest.Greedy(items)
 		require.Equal(t, wantOffsets, offsets, "%v", items)
 		require.Equal(t, wantTotal, total)
@@ -93,7 +93,7 @@ func TestPlaceManyAtOnce(t *testing.T) {
 		items := sliding(c.n, c.alive, same)
 		offsets, total := placed(items)
 		pairs := pairs(items)
-		placetest.RequireApart(t, items, offsets, total)
+		placetest.RequireDisjoint(t, items, offsets, total)
 		require.EqualValues(t, 128*(min(c.alive+1, c.n)), total, "no more than exist at once")
 		limit := int64(64*c.n + 1<<16)
 		require.Equal(t, c.many, pairs > limit)
@@ -124,7 +124,7 @@ func TestPlaceManyAtOnce(t *testing.T) {
 	}
 	rng.Shuffle(len(items), func(a, b int) { items[a], items[b] = items[b], items[a] })
 	offsets, total = placed(items)
-	placetest.RequireApart(t, items, offsets, total)
+	placetest.RequireDisjoint(t, items, offsets, total)
 	all := int64(0)
 	for _, l := range items {
 		all += (l.Bytes + 63) / 64 * 64

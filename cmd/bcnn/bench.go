@@ -161,9 +161,9 @@ date. With --compare, one per pair: model or op, device, threads, batch, a and b
 	}
 	modelFlag(cmd, &b.model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
 	deviceFlag(cmd, &b.device, "all")
-	wholesFlag(cmd, &b.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
-	wholeFlag(cmd, &b.Runs, "runs", 1, maxRuns, "number of timed runs")
-	wholesFlag(cmd, &b.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)
+	intsVar(cmd, &b.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
+	intVar(cmd, &b.Runs, "runs", 1, maxRuns, "number of timed runs")
+	intsVar(cmd, &b.threads, "threads", 0, maxThreads, "CPU threads, or several numbers separated by commas; "+allThreads)
 	cmd.Flags().StringVar(&b.ISA, "isa", "", "CPU instruction set (default the best)")
 	kernelsFlag(cmd, &b.Kernels, "GPU kernels")
 	cmd.Flags().StringVar(&b.ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")

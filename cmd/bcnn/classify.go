@@ -116,7 +116,7 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
 	deviceFlag(cmd, &device)
-	wholeFlag(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
+	intVar(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
 	htmlFlag(cmd, &page)
 	return cmd

@@ -99,7 +99,7 @@ FILE, a page with the confusion matrix and pictures of the worst mistakes.`,
 	deviceFlag(cmd, &device)
 	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
-	wholeFlag(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
+	intVar(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	htmlFlag(cmd, &page)
 	return cmd

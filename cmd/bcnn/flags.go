@@ -23,14 +23,14 @@ const (
 	maxChannels = 1 << 22 // likewise
 )
 
-// wholeFlag adds a flag for a whole number from low to high, whose value so far
+// intVar adds a flag for a whole number from low to high, whose value so far
 // is the default. Any other value is a usage error.
-func wholeFlag(cmd *cobra.Command, p *int, name string, low, high int, usage string) {
+func intVar(cmd *cobra.Command, p *int, name string, low, high int, usage string) {
 	cmd.Flags().Var(&intFlag{p, low, high}, name, usage)
 }
 
 func threadsFlag(cmd *cobra.Command, p *int, usage string) {
-	wholeFlag(cmd, p, "threads", 0, maxThreads, usage+"; "+allThreads)
+	intVar(cmd, p, "threads", 0, maxThreads, usage+"; "+allThreads)
 }
 
 const allThreads = "0 means all that the process may use"
@@ -56,18 +56,18 @@ func (w *intFlag) Set(s string) error {
 func (w *intFlag) String() string { return strconv.Itoa(*w.n) }
 func (w *intFlag) Type() string   { return "int" }
 
-// wholesFlag adds a flag for whole numbers from low to high, separated by commas,
+// intsVar adds a flag for whole numbers from low to high, separated by commas,
 // whose value so far is the default. Any other value is a usage error.
-func wholesFlag(cmd *cobra.Command, p *[]int, name string, low, high int, usage string) {
-	cmd.Flags().Var(&wholes{p, low, high}, name, usage)
+func intsVar(cmd *cobra.Command, p *[]int, name string, low, high int, usage string) {
+	cmd.Flags().Var(&intsFlag{p, low, high}, name, usage)
 }
 
-type wholes struct {
+type intsFlag struct {
 	list      *[]int
 	low, high int
 }
 
-func (w *wholes) Set(s string) error {
+func (w *intsFlag) Set(s string) error {
 	var list []int
 	for _, word := range strings.Split(s, ",") {
 		n := intFlag{new(int), w.low, w.high}
@@ -80,7 +80,7 @@ func (w *wholes) Set(s string) error {
 	return nil
 }
 
-func (w *wholes) String() string {
+func (w *intsFlag) String() string {
 	words := make([]string, len(*w.list))
 	for i, n := range *w.list {
 		words[i] = strconv.Itoa(n)
@@ -88,7 +88,7 @@ func (w *wholes) String() string {
 	return strings.Join(words, ",")
 }
 
-func (w *wholes) Type() string { return "ints" }
+func (w *intsFlag) Type() string { return "ints" }
 
 // floatsFlag adds a flag for float32 numbers, separated by commas or given one by
 // one. What is no number, too large, or not finite is a usage error.

@@ -67,7 +67,7 @@ func TestAllNumbers(t *testing.T) {
 	visit = func(cmd *cobra.Command) {
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {
 			switch f.Value.(type) {
-			case *intFlag, *wholes:
+			case *intFlag, *intsFlag:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
 			case *floats, *fraction, *duration:
@@ -103,7 +103,7 @@ func TestDurations(t *testing.T) {
 
 func TestWholes(t *testing.T) {
 	list := []int{7}
-	w := &wholes{&list, 1, 9}
+	w := &intsFlag{&list, 1, 9}
 	require.Equal(t, "7", w.String())
 	require.NoError(t, w.Set("3,1,9"))
 	require.Equal(t, "3,1,9", w.String())

@@ -147,7 +147,7 @@ for it: what each reads and gives, which products are binary, its share of the t
 	threadsFlag(cmd, &opts.Threads, "with --plan and --html: CPU threads")
 	kernelsFlag(cmd, &opts.Kernels, "with --plan and --html: GPU kernels")
 	htmlFlag(cmd, &page)
-	wholeFlag(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan and --html: images per run")
+	intVar(cmd, &opts.MaxBatch, "batch", 1, maxBatch, "with --plan and --html: images per run")
 	return cmd
 }
 

@@ -71,15 +71,15 @@ docs/serving.md tells the rest.`,
 	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load and unload models")
 	deviceFlag(cmd, &o.Session.Device)
 	threadsFlag(cmd, &o.Session.Threads, "CPU threads of each model")
-	wholeFlag(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
+	intVar(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
 		"runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
-	wholeFlag(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
+	intVar(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
 		"images of a request, and of a run of the device, at the most")
 	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
 		"how long a request waits for others to make a batch with, such as 200us; for GPUs")
-	wholeFlag(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
-	wholeFlag(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
-	wholeFlag(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
+	intVar(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
+	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
+	intVar(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
 		"connections at the most; more take the place of those that were silent for the longest")
 	durationFlag(cmd, &o.Timeout, "timeout", time.Millisecond, 24*time.Hour,
 		"time of a request at the most, and that of reading it")

@@ -71,7 +71,7 @@ var errKind = errors.New("neither an .npy nor an .npz file")
 
 // OpenStream looks at what comes one byte after the other. An .npy file can be read once, as
 // it comes. An .npz file, which has its directory at the end, is read as a whole and may have
-// at most MaxWhole bytes.
+// at most MaxBuffered bytes.
 func OpenStream(r io.Reader) (*File, error) {
 	head := make([]byte, len(magic))
 	n, err := io.ReadFull(r, head)
@@ -93,12 +93,12 @@ func OpenStream(r io.Reader) (*File, error) {
 	case !strings.HasPrefix(string(head), zipMagic):
 		return nil, errKind
 	}
-	data, err := io.ReadAll(io.LimitReader(r, MaxWhole+1))
+	data, err := io.ReadAll(io.LimitReader(r, MaxBuffered+1))
 	if err != nil {
 		return nil, err
 	}
-	if len(data) > MaxWhole {
-		return nil, fmt.Errorf("more than %d bytes of an .npz file, which is read as a whole where it is no file; an .npy file may have any size", MaxWhole)
+	if len(data) > MaxBuffered {
+		return nil, fmt.Errorf("more than %d bytes of an .npz file, which is read as a whole where it is no file; an .npy file may have any size", MaxBuffered)
 	}
 	return Open(bytes.NewReader(data), int64(len(data)))
 }

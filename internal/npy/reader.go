@@ -16,9 +16,9 @@ const (
 	// MaxBytes is the most that the elements may take that are read at a time: 4 GiB, and
 	// 512 MiB where an int has 32 bits.
 	MaxBytes = 512 << 20 << (3 * (^uint(0) >> 63))
-	// MaxWhole is the most that the elements of an array may take which can be read only as
+	// MaxBuffered is the most that the elements of an array may take which can be read only as
 	// a whole: one in Fortran order that is compressed, or on standard input.
-	MaxWhole = 64 << 20
+	MaxBuffered = 64 << 20
 )
 
 const magic = "\x93NUMPY"
@@ -77,8 +77,8 @@ func newReader(s source) (*Reader, error) {
 	}
 	if h.fortran && len(h.shape) > 1 {
 		if r.all, r.offset = s.at, size; s.at == nil {
-			if total > MaxWhole {
-				return nil, fmt.Errorf("an array in Fortran order of %d bytes, which is read as a whole: at most %d are, unless it is not compressed and in a file; numpy.ascontiguousarray gives the other order", total, MaxWhole)
+			if total > MaxBuffered {
+				return nil, fmt.Errorf("an array in Fortran order of %d bytes, which is read as a whole: at most %d are, unless it is not compressed and in a file; numpy.ascontiguousarray gives the other order", total, MaxBuffered)
 			}
 			data, err := r.take(nil, int(total))
 			if err == nil {

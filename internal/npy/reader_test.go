@@ -112,7 +112,7 @@ func TestStreams(t *testing.T) {
 	e = &endless{start: []byte("PK")}
 	_, err = OpenStream(e)
 	require.ErrorContains(t, err, "more than 67108864 bytes of an .npz file")
-	require.Less(t, e.read, 2*MaxWhole)
+	require.Less(t, e.read, 2*MaxBuffered)
 	_, err = OpenStream(bytes.NewReader(nil))
 	require.ErrorIs(t, err, errKind)
 	_, err = OpenStream(iotest.ErrReader(errors.New("broken pipe")))

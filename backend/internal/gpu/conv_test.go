@@ -37,7 +37,7 @@ func newPlainConv(s Step, op *plan.Conv, lanes int, in *bcnn.Tensor) *plainConv 
 		p.levels = p.ThresholdsF32(p.Stride())
 		return p
 	case s.In.DType == bcnn.Uint8:
-		p.integers = p.WholeWeights()
+		p.integers = p.Int32Weights()
 	case p.MixedLanes:
 		p.words, p.masks = p.Mixed(op.Bits)
 	default:

@@ -183,8 +183,8 @@ func (s Sizes) Floats(weights []float32) []float32 { return ofLanes[float32](s, 
 // Int32 is Floats of integers.
 func (s Sizes) Int32(weights []int8) []int32 { return ofLanes[int32](s, weights) }
 
-// WholeWeights are the weights of a convolution of bytes as Int32 lays them out.
-func (c *Conv) WholeWeights() []int32 {
+// Int32Weights are the weights of a convolution of bytes as Int32 lays them out.
+func (c *Conv) Int32Weights() []int32 {
 	if c.op.Int16 != nil {
 		return ofLanes[int32](c.Sizes, c.op.Int16)
 	}

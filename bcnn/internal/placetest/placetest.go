@@ -31,9 +31,9 @@ func Greedy(items []Lifetime) (offsets []int64, total int64) {
 		for at := int64(0); ; at += 64 {
 			free := true
 			for _, j := range order[:k] {
-				apart := items[j].First > items[i].Last || items[i].First > items[j].Last ||
+				disjoint := items[j].First > items[i].Last || items[i].First > items[j].Last ||
 					offsets[j]+size(j) <= at || at+size(i) <= offsets[j]
-				free = free && apart
+				free = free && disjoint
 			}
 			if free {
 				offsets[i] = at
@@ -45,8 +45,8 @@ func Greedy(items []Lifetime) (offsets []int64, total int64) {
 	return offsets, total
 }
 
-// RequireApart checks that buffers that exist at the same time do not overlap.
-func RequireApart(t *testing.T, items []Lifetime, offsets []int64, total int64) {
+// RequireDisjoint checks that buffers that exist at the same time do not overlap.
+func RequireDisjoint(t *testing.T, items []Lifetime, offsets []int64, total int64) {
 	t.Helper()
 	for i, a := range items {
 		require.Zero(t, offsets[i]%64)
@@ -84,7 +84,7 @@ func RequirePlaced(t *testing.T, p *plan.Plan) {
 			require.Equal(t, batch[i].Bytes, p.Tensors[i].Bytes(n))
 		}
 		placed := p.Place(n, p.Uses())
-		RequireApart(t, batch, placed.Offsets, placed.Bytes)
+		RequireDisjoint(t, batch, placed.Offsets, placed.Bytes)
 		wantOffsets, want := Greedy(batch)
 		require.Equal(t, wantOffsets, placed.Offsets)
 		require.Equal(t, want, placed.Bytes)

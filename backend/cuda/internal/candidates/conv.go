@@ -86,7 +86,7 @@ func (c *planner) convBytes(op *plan.Conv) []Candidate {
 		k.Name = "conv_bytes"
 		all = c.windows(all, k, op, words)
 	}
-	args := append([]any{c.X, c.Y, w.WholeWeights(), make([]int32, w.Stride()), thresholds}, w.Tail()...)
+	args := append([]any{c.X, c.Y, w.Int32Weights(), make([]int32, w.Stride()), thresholds}, w.Tail()...)
 	all = append(all, c.direct(gpu.Kernel{File: "conv_values", Name: "conv_values_bytes", G: w.G, Args: args}, 1))
 	if op.Int16 != nil {
 		return all

@@ -108,7 +108,7 @@ func (c *planner) convValues(op *plan.Conv) []Spec {
 	switch {
 	case op.Int8 != nil || op.Int16 != nil:
 		s.Form.Int8 = true
-		s.Args = []any{c.X, c.Y, w.WholeWeights(), make([]int32, w.Stride()), w.ThresholdsI32(w.Stride())}
+		s.Args = []any{c.X, c.Y, w.Int32Weights(), make([]int32, w.Stride()), w.ThresholdsI32(w.Stride())}
 	case s.Form.Bytes:
 		weights, negatives := w.Signs(w.Int8())
 		s.Args = []any{c.X, c.Y, weights, gpu.PadTo(negatives, w.Stride(), 0), w.ThresholdsI32(w.Stride())}

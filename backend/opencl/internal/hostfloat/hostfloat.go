@@ -21,9 +21,9 @@ func Step(s plan.Step, tensor func(int) *bcnn.Tensor) (func(), error) {
 		if in.DType == bcnn.Uint8 { // of sums that float32 does not hold
 			exact := make([]int32, op.Out)
 			if op.Int16 != nil {
-				return func() { wholeConv(op, op.Int16, out, in, exact) }, nil
+				return func() { convBytes(op, op.Int16, out, in, exact) }, nil
 			}
-			return func() { wholeConv(op, op.Int8, out, in, exact) }, nil
+			return func() { convBytes(op, op.Int8, out, in, exact) }, nil
 		}
 		return func() { floatConv(op, out, in, sums) }, nil
 	case *plan.MaxPool:
@@ -107,8 +107,8 @@ func floatConv(op *plan.Conv, out, in *bcnn.Tensor, sums []float32) {
 	}
 }
 
-// wholeConv is a convolution of bytes and weights of 8 or 16 bits.
-func wholeConv[W int8 | int16](op *plan.Conv, whole []W, out, in *bcnn.Tensor, sums []int32) {
+// convBytes is a convolution of bytes and weights of 8 or 16 bits.
+func convBytes[W int8 | int16](op *plan.Conv, rows []W, out, in *bcnn.Tensor, sums []int32) {
 	group, perGroup := in.Shape.C/op.Groups, op.Out/op.Groups
 	for pixel := range out.N * out.Shape.Pixels() {
 		image, y, x := split(pixel, out.Shape)
@@ -116,7 +116,7 @@ func wholeConv[W int8 | int16](op *plan.Conv, whole []W, out, in *bcnn.Tensor, s
 		eachTap(op.Window, in.Shape, image, y, x, func(tap, at int) {
 			values := in.U8[at*in.Shape.C:][:in.Shape.C]
 			for o := range sums {
-				weights := whole[(o*op.KH*op.KW+tap)*group:][:group]
+				weights := rows[(o*op.KH*op.KW+tap)*group:][:group]
 				for c, v := range values[o/perGroup*group:][:group] {
 					sums[o] += (int32(v) - int32(op.ZeroPoint)) * int32(weights[c])
 				}

@@ -18,7 +18,7 @@ func (b *Builder) Arrange(n *pb.Node, v *Value, channels, rows, cols int) *Value
 	for i, d := range []int{rows, cols, channels} {
 		if d >= 0 {
 			size[i] = v.Size(d)
-			seen[d] = view.Whole([]view.Axis{view.H, view.W, view.C}[i], size[i])
+			seen[d] = view.All([]view.Axis{view.H, view.W, view.C}[i], size[i])
 		}
 	}
 	shape := bcnn.Shape{H: size[0], W: size[1], C: size[2]}
@@ -105,7 +105,7 @@ func (b *Builder) turned(n *pb.Node, v *Value, shape bcnn.Shape, seen view.View)
 		if a.Axis != view.C {
 			return []view.Atom{a}
 		}
-		return slices.Concat(view.Whole(view.H, from.H), view.Whole(view.C, from.C))
+		return slices.Concat(view.All(view.H, from.H), view.All(view.C, from.C))
 	}):
 		parts := make([]*Value, from.H)
 		for h := range parts {

@@ -139,7 +139,7 @@ func (b *Builder) Vector(v *Value, n *pb.Node) *Value {
 		all = append(all, d...)
 	}
 	switch all = view.Merge(all); {
-	case slices.Equal(all, view.Whole(view.C, v.Shape.Values())):
+	case slices.Equal(all, view.All(view.C, v.Shape.Values())):
 		out := b.Flatten(v, n).With(n)
 		out.View = view.Vector(out.Shape.C)
 		return out

@@ -64,7 +64,7 @@ func (b *Builder) Pick(n *pb.Node, suffix string, v *Value, dim int, positions [
 		out = b.Emit(n, suffix, bcnn.Channels{Index: index}, shape, v)
 	}
 	out.View = slices.Clone(v.View)
-	out.View[dim] = view.Whole(view.C, len(index))
+	out.View[dim] = view.All(view.C, len(index))
 	return out
 }
 
@@ -186,7 +186,7 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 	}
 	out := b.Emit(n, "", bcnn.Concat{}, shape, parts...)
 	out.View = slices.Clone(first.View)
-	out.View[dim] = view.Whole(view.C, shape.C)
+	out.View[dim] = view.All(view.C, shape.C)
 	return out
 }
 
@@ -217,7 +217,7 @@ func (b *Builder) alike(n *pb.Node, values []*Value, dim int) []*Value {
 		}
 		shape := bcnn.Shape{H: image.Shape.H, W: image.Shape.W, C: v.Size(dim)}
 		seen := slices.Clone(image.View)
-		seen[dim] = view.Whole(view.C, shape.C)
+		seen[dim] = view.All(view.C, shape.C)
 		out[i] = b.rearranged(n, v, shape, seen)
 	}
 	return out

@@ -165,7 +165,7 @@ func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Va
 			try.Failf("a constant of shape %v does not have enough dimensions", t.Dims)
 		}
 		shape.C = t.Dims[dim-lead]
-		seen[dim] = view.Whole(view.C, shape.C)
+		seen[dim] = view.All(view.C, shape.C)
 	}
 	if shape.C < 1 {
 		try.Failf("a constant is empty")

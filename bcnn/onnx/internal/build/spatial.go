@@ -25,9 +25,9 @@ func (b *Builder) Pixels(n *pb.Node, suffix string, v *Value, op bcnn.Pixels) *V
 	for i := range out.View {
 		switch v.AxisOf(i) {
 		case view.H:
-			out.View[i] = view.Whole(view.H, shape.H)
+			out.View[i] = view.All(view.H, shape.H)
 		case view.W:
-			out.View[i] = view.Whole(view.W, shape.W)
+			out.View[i] = view.All(view.W, shape.W)
 		}
 	}
 	return out
@@ -95,7 +95,7 @@ func (b *Builder) Resample(n *pb.Node, v *Value, op bcnn.Resample) *Value {
 	shape := bcnn.Shape{H: len(op.Rows.Index) / op.Rows.N, W: len(op.Cols.Index) / op.Cols.N, C: v.Shape.C}
 	try.Check(b.CheckShape(shape))
 	out := b.Emit(n, "", op, shape, v)
-	out.View = view.View{view.Batch, v.View[1], view.Whole(view.H, shape.H), view.Whole(view.W, shape.W)}
+	out.View = view.View{view.Batch, v.View[1], view.All(view.H, shape.H), view.All(view.W, shape.W)}
 	return out
 }
 
@@ -122,7 +122,7 @@ func (b *Builder) TopK(n *pb.Node, suffix string, v *Value, dim int, op bcnn.Top
 	shape.C = op.K
 	out := b.Emit(n, suffix, op, shape, v)
 	out.View = slices.Clone(v.View)
-	if out.View[dim] = view.Whole(view.C, op.K); !op.Values {
+	if out.View[dim] = view.All(view.C, op.K); !op.Values {
 		out.Type = pb.Int64
 	}
 	return out

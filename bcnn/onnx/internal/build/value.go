@@ -73,7 +73,7 @@ func (v *Value) AxisOf(dim int) view.Axis {
 		return view.N
 	}
 	for x, size := range map[view.Axis]int{view.H: v.Shape.H, view.W: v.Shape.W, view.C: v.Shape.C} {
-		if slices.Equal(d, view.Whole(x, size)) {
+		if slices.Equal(d, view.All(x, size)) {
 			return x
 		}
 	}
@@ -90,7 +90,7 @@ func (v *Value) CheckImage() error {
 		return fmt.Errorf("its input has %d dimensions, want 4: batch, channels, height, width", len(v.View))
 	}
 	if !view.IsBatch(v.View[0]) || !view.Only(v.View[1], view.C) || view.Product(v.View[1]) != v.Shape.C ||
-		!slices.Equal(v.View[2], view.Whole(view.H, v.Shape.H)) || !slices.Equal(v.View[3], view.Whole(view.W, v.Shape.W)) {
+		!slices.Equal(v.View[2], view.All(view.H, v.Shape.H)) || !slices.Equal(v.View[3], view.All(view.W, v.Shape.W)) {
 		return fmt.Errorf("its input is not an image of batch, channels, height, width (stored as %v, height×width×channels): "+
 			"a Reshape or Transpose before it cannot be represented", v.Shape)
 	}
@@ -116,7 +116,7 @@ func (v *Value) CheckPooled() (turned bool, err error) {
 // Channels returns the channel in memory of each position of a dimension that runs over all
 // channels, or nil if both orders are the same.
 func (b *Builder) Channels(v *Value, d []view.Atom) []int {
-	if slices.Equal(d, view.Whole(view.C, v.Shape.C)) {
+	if slices.Equal(d, view.All(view.C, v.Shape.C)) {
 		return nil
 	}
 	return b.Offsets(d, view.ChannelStride)

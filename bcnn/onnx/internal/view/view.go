@@ -36,8 +36,8 @@ type View [][]Atom
 // Batch is the batch dimension.
 var Batch = []Atom{{Axis: N, Stride: 1}}
 
-// Whole is a dimension that runs over all of an axis of the given size.
-func Whole(a Axis, size int) []Atom {
+// All is a dimension that runs over all of an axis of the given size.
+func All(a Axis, size int) []Atom {
 	if size == 1 {
 		return nil
 	}
@@ -46,16 +46,16 @@ func Whole(a Axis, size int) []Atom {
 
 // NCHW is the view of batch, channels, height and width on an image.
 func NCHW(s bcnn.Shape) View {
-	return View{Batch, Whole(C, s.C), Whole(H, s.H), Whole(W, s.W)}
+	return View{Batch, All(C, s.C), All(H, s.H), All(W, s.W)}
 }
 
 // NHWC is the view of batch, height, width and channels on an image.
 func NHWC(s bcnn.Shape) View {
-	return View{Batch, Whole(H, s.H), Whole(W, s.W), Whole(C, s.C)}
+	return View{Batch, All(H, s.H), All(W, s.W), All(C, s.C)}
 }
 
 // Vector is the view of batch and values on an image of 1×1×n.
-func Vector(n int) View { return View{Batch, Whole(C, n)} }
+func Vector(n int) View { return View{Batch, All(C, n)} }
 
 // IsBatch reports whether a dimension is the batch.
 func IsBatch(d []Atom) bool { return len(d) == 1 && d[0].Axis == N }

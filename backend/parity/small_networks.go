@@ -6,33 +6,33 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
-// wholeConv is a convolution at stride 1 with what follows it up to the sign.
-type wholeConv struct {
+// smallConv is a convolution at stride 1 with what follows it up to the sign.
+type smallConv struct {
 	k, out, pad int
 	pool        bool // 2×2
 }
 
-// wholeNets are sized so that a kernel that executes a whole small network takes
+// smallNets are sized so that a kernel that executes a whole small network takes
 // them. The outputs of a first convolution need more memory than the image in some
 // and less in others, so that tensors meet in memory in several ways.
-var wholeNets = []struct {
+var smallNets = []struct {
 	name   string
 	h, w   int
-	convs  []wholeConv
+	convs  []smallConv
 	denses []int
 }{
-	{"5x5+3x3", 10, 9, []wholeConv{{5, 20, 2, true}, {3, 32, 1, false}}, []int{12, 6}},
-	{"3x3+3x3+3x3", 8, 7, []wholeConv{{3, 40, 1, false}, {3, 12, 0, true}, {3, 8, 1, false}}, []int{5}},
+	{"5x5+3x3", 10, 9, []smallConv{{5, 20, 2, true}, {3, 32, 1, false}}, []int{12, 6}},
+	{"3x3+3x3+3x3", 8, 7, []smallConv{{3, 40, 1, false}, {3, 12, 0, true}, {3, 8, 1, false}}, []int{5}},
 }
 
-// wholeCases are whole small networks of images in every scheme, which every variant
+// smallNetCases are whole small networks of images in every scheme, which every variant
 // of a device executes: what a single step cannot show is that one of them takes the
 // memory of a tensor that another one, or a part of it, still reads.
-func wholeCases() []Case {
+func smallNetCases() []Case {
 	var cases []Case
 	const bytes, around = "bytes", "bytes-around-128" // of which 0 or 128 stands for 0
 	for _, scheme := range []bcnn.Scheme{bytes, around, bcnn.SchemeThreshold, bcnn.SchemeGrey, bcnn.SchemeLBP, bcnn.SchemeMinMax} {
-		for i, net := range wholeNets {
+		for i, net := range smallNets {
 			for _, batch := range []int{1, 2} {
 				cases = append(cases, Case{
 					Name: fmt.Sprintf("whole/%s/%s/batch=%d", scheme, net.name, batch), Batch: batch, everyKernel: true,
