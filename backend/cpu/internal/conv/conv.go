@@ -152,30 +152,7 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	}
 	v.chunk = min(max(sumBytes/4/stride, 4)&^3, 64, num.RoundUp(w.cols, 4))
 
-	switch {
-	case wide != nil:
-		v.source = wide
-		c.Choice.Kernel += ", sums of planes"
-	case in.DType == bcnn.Bits:
-		v.source = newBitSource(c, op, w, stride)
-		c.Choice.Kernel = "sums of packed words"
-	case in.DType == bcnn.Uint8:
-		v.source = newByteSource(c, op, w, stride)
-		c.Choice.Kernel = "sums of bytes"
-	default:
-		f := newFloatSource(c, op, w, stride)
-		v.source = f
-		c.Choice.Kernel = "float32 sums"
-		if f.columns != nil {
-			c.Choice.Kernel += ", column by column"
-			// The first and the last rows of a tile cost what the others do, though their
-			// sums are those of other tiles, too.
-			each := num.CeilDiv(out.Shape.H, c.Threads)
-			if v.tileRows < min(2*w.KH, each) && pixel*float64(each*w.cols) <= schedule.MaxTile {
-				v.tileRows = each
-			}
-		}
-	}
+	v.setSource(c, op, in.DType, wide, stride, pixel)
 	var need tiles.Size
 	for {
 		need = v.size(v.tileRows*v.poolH*w.planes, v.chunk)
@@ -199,6 +176,36 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 		need.Sums *= 2
 	}
 	return newRareZeros(c, op, v, need, in, out)
+}
+
+// setSource sets what makes the sums: wide kernels, if there is a wideSource, or those of the type of
+// the input. pixel is the time of a pixel in nanoseconds.
+func (c *sumsConv) setSource(ctx *schedule.Context, op *plan.Conv, d bcnn.DType, wide *wideSource, stride int, pixel float64) {
+	choice, w := &ctx.Choice, c.window
+	switch {
+	case wide != nil:
+		c.source = wide
+		choice.Kernel += ", sums of planes"
+	case d == bcnn.Bits:
+		c.source = newBitSource(ctx, op, w, stride)
+		choice.Kernel = "sums of packed words"
+	case d == bcnn.Uint8:
+		c.source = newByteSource(ctx, op, w, stride)
+		choice.Kernel = "sums of bytes"
+	default:
+		f := newFloatSource(ctx, op, w, stride)
+		c.source = f
+		choice.Kernel = "float32 sums"
+		if f.columns != nil {
+			choice.Kernel += ", column by column"
+			// The first and the last rows of a tile cost what the others do, though their
+			// sums are those of other tiles, too.
+			each := num.CeilDiv(c.outShape.H, ctx.Threads)
+			if c.tileRows < min(2*w.KH, each) && pixel*float64(each*w.cols) <= schedule.MaxTile {
+				c.tileRows = each
+			}
+		}
+	}
 }
 
 // Lead is that of a tiles.Leader. A tile must have all channels.

@@ -151,32 +151,9 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 		return nil, tiles.Size{}
 	}
 	if in.DType == bcnn.Bits {
-		c.Choice.Kernel = "wide bits"
-		v.rows, v.filter = wideBits(c, op, w, true)
-		v.table = v.bitTable(op, w.taps()*(1<<w.planes-1))
-		if v.filter.Form != "" {
-			c.Choice.Kernel += ", " + v.filter.Form
-		}
-		if v.filter.Why != "" {
-			c.Choice.Why += "; " + v.filter.Why
-		}
+		v.packBits(c, op)
 	} else {
-		c.Choice.Kernel = "wide bytes"
-		v.rows, v.filter = wideBytes(c, op, w)
-		switch {
-		case op.Int16 != nil:
-			c.Choice.Kernel += ", 16-bit weights"
-			if v.filter.Form != "" {
-				c.Choice.Kernel += " in " + v.filter.Form
-			}
-			v.table = wordTable(op, op.Int16, w.taps(), v.filter.Fix)
-		case op.Int8 != nil:
-			c.Choice.Kernel += ", 8-bit weights"
-			v.table = wordTable(op, op.Int8, w.taps(), v.filter.Fix)
-		default:
-			dense := packTaps(c, op.Bits, op.Out, w.KH*w.KW, w.group)
-			v.table = byteTable(op, w.taps(), bits.Words(w.taps()), dense, v.filter.Fix)
-		}
+		v.packBytes(c, op)
 	}
 
 	pixel := convTime(c, op, in.DType, w.taps()*w.planes)
@@ -221,6 +198,39 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 		v.fillOffsets(op.Border)
 	}
 	return v, need
+}
+
+// packBits packs the weights of a convolution of bits, and makes its table.
+func (v *wideConv) packBits(c *schedule.Context, op *plan.Conv) {
+	c.Choice.Kernel = "wide bits"
+	v.rows, v.filter = wideBits(c, op, v.window, true)
+	v.table = v.bitTable(op, v.taps()*(1<<v.planes-1))
+	if v.filter.Form != "" {
+		c.Choice.Kernel += ", " + v.filter.Form
+	}
+	if v.filter.Why != "" {
+		c.Choice.Why += "; " + v.filter.Why
+	}
+}
+
+// packBytes is packBits of a convolution of bytes.
+func (v *wideConv) packBytes(c *schedule.Context, op *plan.Conv) {
+	c.Choice.Kernel = "wide bytes"
+	v.rows, v.filter = wideBytes(c, op, v.window)
+	switch {
+	case op.Int16 != nil:
+		c.Choice.Kernel += ", 16-bit weights"
+		if v.filter.Form != "" {
+			c.Choice.Kernel += " in " + v.filter.Form
+		}
+		v.table = wordTable(op, op.Int16, v.taps(), v.filter.Fix)
+	case op.Int8 != nil:
+		c.Choice.Kernel += ", 8-bit weights"
+		v.table = wordTable(op, op.Int8, v.taps(), v.filter.Fix)
+	default:
+		dense := packTaps(c, op.Bits, op.Out, v.KH*v.KW, v.group)
+		v.table = byteTable(op, v.taps(), bits.Words(v.taps()), dense, v.filter.Fix)
+	}
 }
 
 // wideChunk is the number of pixels whose outputs are computed at a time, if others wait for
