@@ -29,6 +29,17 @@ class Head(nn.Module):
         return self.fc(F.avg_pool2d(x, x.size(3)).view(x.size(0), -1))
 
 
+class Scaled(nn.Module):
+    """Times a number."""
+
+    def __init__(self, factor):
+        super().__init__()
+        self.factor = factor
+
+    def forward(self, x):
+        return x * self.factor
+
+
 def masked_ternary(w):
     """Ternary weights as trained ternary quantisation writes them: masks, and what they select
     written into a copy."""
@@ -104,6 +115,23 @@ class EwgsConv(nn.Conv2d):
 
     def forward(self, x):
         return self._conv_forward(self.activations(x), self.weights(self.weight), None) * self.scale.abs()
+
+
+class HandRounded(nn.Conv2d):
+    """micronet's DoReFa: rounding is a sign, a magnitude and a floor, of activations and weights."""
+
+    def __init__(self, *args, bits=2, **kwargs):
+        super().__init__(*args, **kwargs)
+        self.step = 1 / float(2 ** bits - 1)
+
+    def rounded(self, x):
+        x = x / self.step
+        return torch.sign(x) * torch.floor(torch.abs(x) + 0.5) * self.step
+
+    def forward(self, x):
+        w = torch.tanh(self.weight)
+        w = 2 * self.rounded(w / 2 / torch.max(torch.abs(w)) + 0.5) - 1
+        return self._conv_forward(self.rounded(torch.clamp(x * 0.1, 0, 1)), w, self.bias)
 
 
 class XnorBlock(nn.Module):
@@ -347,6 +375,7 @@ CASES = {
     "apot": (lambda: Head(nn.Sequential(Where(), Conv(6, 6, weights=apot, padding=1))), 8, {"binary": 1, "products": "4"}),
     "lsq": (lambda: Head(nn.Sequential(nn.ReLU(), Lsq(0, 3), LsqConv(6, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), Lsq(0, 3), LsqConv(6, 6, 3))), 8, {"binary": 2}),
     "ewgs": (lambda: Head(nn.Sequential(EwgsConv(6, 6, 3, padding=1), nn.BatchNorm2d(6), EwgsConv(6, 6, 3, padding=1))), 8, {"binary": 2, "products": "2 2"}),
+    "micronet": (lambda: Head(nn.Sequential(Scaled(10), HandRounded(6, 6, 3, padding=1), nn.BatchNorm2d(6), nn.ReLU(), Scaled(10), HandRounded(6, 6, 3))), 8, {"binary": 2, "tolerance": 1e-6}),
     "xnor": (lambda: Head(nn.Sequential(XnorBlock(6, 8), XnorBlock(8, 6))), 8, {"binary": 2}),
     "react": (lambda: Head(ReActBlock(6), cout=12), 10, {"binary": 3, "ternary": 2}),
     "bireal": (lambda: Head(nn.Sequential(BiRealBlock(6, 8), BiRealBlock(8, 6)), cout=6), 10, {"binary": 2, "ternary": 2}),

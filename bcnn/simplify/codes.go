@@ -127,6 +127,9 @@ func (p *pass) function(op bcnn.Op) (value, error) {
 	if !p.on(Functions) {
 		return p.copy(), nil
 	}
+	if unchanged, err := p.unchanged(op, in.layer); unchanged || err != nil {
+		return in, err
+	}
 	a, affine := op.(bcnn.Affine)
 	if f := pointwise(op); in.code != nil && f != nil {
 		c, err := p.applied(in.code, f)
@@ -152,6 +155,20 @@ func (p *pass) function(op bcnn.Op) (value, error) {
 		out.joined = rescaled(in.joined, a, false)
 	}
 	return out, err
+}
+
+// unchanged reports whether the layer at hand leaves all values of its input as they are, and needs
+// no layer: a PReLU, such as an absolute value, of what is never negative.
+func (p *pass) unchanged(op bcnn.Op, in int) (bool, error) {
+	if _, ok := op.(bcnn.PReLU); !ok || in <= bcnn.NetworkInput {
+		return false, nil
+	}
+	set, err := p.sets.Of(in)
+	if err != nil || set.Min < 0 || !p.takesOver(in) {
+		return false, err
+	}
+	p.found(Functions, "its input is never negative, and stays as it is")
+	return true, nil
 }
 
 // takesOver makes the layer at hand the same as one of the new network; ok is false where both

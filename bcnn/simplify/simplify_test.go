@@ -151,6 +151,12 @@ func TestRules(t *testing.T) {
 	border := func(fill float32) bcnn.Pixels {
 		return bcnn.Pixels{Rows: around, Cols: []int32{-1, 0, 1, 2, 3, 4, -1, -1}, Fill: fill}
 	}
+	rounded := func(n *bcnn.Network, least float32) {
+		x := then(n, bcnn.Clip{Min: least, Max: 3}, then(n, scale(1.5, 0), bcnn.NetworkInput))
+		s := then(n, scale(0.5, 0.5), then(n, bcnn.Sign{Zero: bcnn.ZeroIsMinus}, x))
+		magnitude := then(n, scale(1, 0.5), then(n, bcnn.PReLU{Slope: []float32{-1}}, x))
+		then(n, bcnn.Mul{}, s, then(n, bcnn.Quantize{Levels: 4, Thresholds: []float32{1, 2, 3}}, magnitude))
+	}
 	for _, c := range []struct {
 		name    string
 		build   func(n *bcnn.Network)
@@ -261,6 +267,18 @@ func TestRules(t *testing.T) {
 		}, []int{1}, simplify.Functions, []int{0}},
 		{"the largest of levels of one value", func(n *bcnn.Network) {
 			then(n, conv(8, 3, 1, 0.5, -0.5), then(n, bcnn.Max{}, then(n, sign, bcnn.NetworkInput), then(n, half, bcnn.NetworkInput)))
+		}, []int{1}, simplify.Functions, []int{0}},
+		{"halves rounded away from 0, as a sign, a magnitude and a floor", func(n *bcnn.Network) {
+			rounded(n, 0)
+			then(n, conv(8, 3, 1, 0.5, -0.5))
+		}, []int{1}, simplify.Functions, []int{0}},
+		{"a magnitude of what may be negative", func(n *bcnn.Network) {
+			rounded(n, -0.5)
+			then(n, conv(8, 3, 1, 0.5, -0.5))
+		}, []int{0}, simplify.Functions, []int{0}},
+		{"a slope of what is never negative", func(n *bcnn.Network) {
+			then(n, bcnn.PReLU{Slope: []float32{0.25, 0.5, 0, -1, 1, 2, 3, 4}}, then(n, bcnn.ReLU{}, then(n, half)))
+			then(n, conv(8, 3, 1, 0.5, -0.5))
 		}, []int{1}, simplify.Functions, []int{0}},
 		{"a sign of three values of odd sums", func(n *bcnn.Network) {
 			then(n, sign)

@@ -16,15 +16,14 @@ const thresholdUnits = 2048
 // steps are codes as a function of a layer of the new network, the same for all channels: from
 // each threshold on it is another of the values, of which there is one more.
 type steps struct {
-	base       int
 	thresholds []float32
 	values     []float32
 }
 
-// stepsOf returns codes as steps of what they are a function of; nil for others.
-func (p *pass) stepsOf(c *code) (*steps, error) {
+// stepsOf returns codes as steps of what they are made of; nil for others.
+func (p *pass) stepsOf(c *code) *steps {
 	if c == nil || c.layer <= bcnn.NetworkInput {
-		return nil, nil
+		return nil
 	}
 	s := &steps{values: c.values}
 	switch op := p.to.Layers[c.layer].Op.(type) {
@@ -34,41 +33,74 @@ func (p *pass) stepsOf(c *code) (*steps, error) {
 		s.thresholds = op.Thresholds
 	}
 	if len(s.thresholds) != len(c.values)-1 {
-		return nil, nil
+		return nil
 	}
-	var chain []func(x float32) float32 // the last one first
-	s.base = p.to.Layers[c.layer].Inputs[0]
+	return s
+}
+
+// rising returns the layers that codes are steps of: what they are made of, and in front of that
+// what it is a function of that never falls. functions has one of them less.
+func (p *pass) rising(c *code) (layers []int, functions []func(x float32) float32) {
+	layers = []int{p.to.Layers[c.layer].Inputs[0]}
 	for range longestStep {
-		if s.base <= bcnn.NetworkInput {
+		last := layers[len(layers)-1]
+		if last <= bcnn.NetworkInput {
 			break
 		}
-		l := p.to.Layers[s.base]
+		l := p.to.Layers[last]
 		f := pointwise(l.Op)
 		if f == nil || !rises(l.Op) || p.bytes(l.Inputs[0]) {
 			break
 		}
-		chain, s.base = append(chain, f), l.Inputs[0]
+		layers, functions = append(layers, l.Inputs[0]), append(functions, f)
 	}
-	if len(chain) == 0 {
+	return layers, functions
+}
+
+// before returns the steps as those of what stands in front of functions, of which the first one is
+// the last to be applied; nil where a threshold is never reached.
+func (p *pass) before(s *steps, functions []func(x float32) float32) (*steps, error) {
+	if len(functions) == 0 {
 		return s, nil
 	}
 	if err := p.budget.Charge(thresholdUnits * int64(len(s.thresholds))); err != nil {
 		return nil, err
 	}
 	of := func(x float32) float32 {
-		for _, f := range slices.Backward(chain) {
+		for _, f := range slices.Backward(functions) {
 			x = f(x)
 		}
 		return x
 	}
-	moved := make([]float32, len(s.thresholds))
+	out := &steps{thresholds: make([]float32, len(s.thresholds)), values: s.values}
 	for k, t := range s.thresholds {
-		if moved[k] = f32.Least(func(x float32) bool { return of(x) >= t }); of(moved[k]) < t {
-			return nil, nil // it is never reached
+		if out.thresholds[k] = f32.Least(func(x float32) bool { return of(x) >= t }); of(out.thresholds[k]) < t {
+			return nil, nil
 		}
 	}
-	s.thresholds = moved
-	return s, nil
+	return out, nil
+}
+
+// common returns two codes as steps of the nearest layer that both are steps of; nil for others.
+func (p *pass) common(a, b *code) (s, t *steps, base int, err error) {
+	s, t = p.stepsOf(a), p.stepsOf(b)
+	if s == nil || t == nil {
+		return nil, nil, 0, nil
+	}
+	left, f := p.rising(a)
+	right, g := p.rising(b)
+	for i, base := range left {
+		k := slices.Index(right, base)
+		if k < 0 {
+			continue
+		}
+		if s, err = p.before(s, f[:i]); s == nil || err != nil {
+			return nil, nil, 0, err
+		}
+		t, err = p.before(t, g[:k])
+		return s, t, base, err
+	}
+	return nil, nil, 0, nil
 }
 
 // bytes reports whether a layer is an input of bytes, which few layers read.
@@ -132,13 +164,12 @@ func (p *pass) paired(op bcnn.Op) (out value, ok bool, err error) {
 	if a == nil || b == nil || a.layer == b.layer || !p.on(Functions) {
 		return out, false, nil
 	}
-	s, err := p.stepsOf(a)
-	if s == nil || err != nil {
-		return out, false, err
-	}
-	t, err := p.stepsOf(b)
 	shape := p.shapes[p.at]
-	if t == nil || err != nil || s.base != t.base || p.shape(a.layer) != shape || p.shape(b.layer) != shape {
+	if p.shape(a.layer) != shape || p.shape(b.layer) != shape {
+		return out, false, nil
+	}
+	s, t, base, err := p.common(a, b)
+	if s == nil || t == nil || err != nil {
 		return out, false, err
 	}
 	thresholds := slices.Concat(s.thresholds, t.thresholds)
@@ -167,7 +198,7 @@ func (p *pass) paired(op bcnn.Op) (out value, ok bool, err error) {
 		return out, false, nil
 	}
 	p.found(Functions, "it is of %d values, and what it is made of are steps of one tensor", q.Levels)
-	c.layer = p.emit("/levels", q, shape, s.base)
+	c.layer = p.emit("/levels", q, shape, base)
 	out = p.valued(c)
 	if _, add := op.(bcnn.Add); add { // for weights that are few on parts alone
 		out.sum = collected(p.value(inputs[0]).terms(), p.value(inputs[1]).terms())

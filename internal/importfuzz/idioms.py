@@ -103,7 +103,7 @@ def quantizer(g, x):
 
 
 def rounding(g, y):
-    """A rounding: an operator, or x + 1/2 rounded down, or the sum with 1.5 * 2^23."""
+    """A rounding: an operator, x + 1/2 rounded down, the same of a magnitude with its sign, or the sum with 1.5 * 2^23."""
     draw = g.rng.random()
     if draw < 0.1:
         c = g.const(np.float32(1.5 * 2**23))
@@ -115,6 +115,11 @@ def rounding(g, y):
     if draw < 0.2:
         a = g.computed("Add", [y, g.const(np.float32(0.5))], y.shape, max(1, y.q), y.m + 0.5)
         return g.node("Floor", [a], y.shape, a, q=0)
+    if draw < 0.3:  # halves away from 0: the sign times the magnitude rounded
+        sign_of, magnitude = g.node("Sign", [y], y.shape, q=0, m=1.0), g.node("Abs", [y], y.shape, y)
+        a = g.computed("Add", [magnitude, g.const(np.float32(0.5))], y.shape, max(1, y.q), y.m + 0.5)
+        f = g.node("Floor", [a], y.shape, a, q=0)
+        return g.computed("Mul", [sign_of, f] if g.chance(0.5) else [f, sign_of], y.shape, 0, y.m + 1)
     return pointwise.rounded(g, y, "Round" if g.opset >= 11 and g.chance(0.7) else None)
 
 
