@@ -352,6 +352,23 @@ class FracInput(nn.Module):
         return self.fc(self.last(torch.where(x >= 0, 1.0, -1.0)).mean((2, 3)))
 
 
+class Thermometer(nn.Module):
+    """FracBNN's thermometer as its repository writes it: a tensor of all thresholds of all pixels is
+    compared with rounded values, which have a dimension for them."""
+
+    def __init__(self, levels=8, size=8):
+        super().__init__()
+        self.register_buffer("placeholder", torch.ones(1, 3, levels, size, size) * torch.arange(levels).view(1, 1, -1, 1, 1))
+        self.conv, self.norm, self.last, self.fc = Conv(3 * levels, 6, padding=1), nn.BatchNorm2d(6), Conv(6, 4), nn.Linear(4, 5)
+
+    def forward(self, x):
+        n, c, levels, h, w = self.placeholder.shape
+        x = (x * 255.0).view(-1, c, 1, h, w)
+        x = (self.placeholder < torch.round(x / 32)).float() * 2.0 - 1.0
+        x = self.norm(self.conv(x.view(-1, levels * c, h, w)))
+        return self.fc(self.last(torch.where(x >= 0, 1.0, -1.0)).mean((2, 3)))
+
+
 def repvgg(w):
     """Weights of a branch of 1x1 merged into those of 3x3, made by a convolution and a pool of weights."""
     one = F.pad(F.conv2d(w, torch.full((1, w.size(1), 3, 3), 0.25)), [1, 1, 1, 1])
@@ -392,6 +409,7 @@ CASES = {
     "pointlabels": (PointLabels, (20,), {"binary": 2}),
     "sizes": (Quotient, 8, {"binary": 1}),
     "fracbnn": (FracInput, 8, {"binary": 2}),
+    "thermometer": (Thermometer, 8, {"binary": 2}),
     "repvgg": (lambda: Head(nn.Sequential(Detached(), Conv(6, 6, weights=repvgg, padding=1))), 8, {"binary": 1, "ternary": 1}),
     "diagonal": (lambda: Head(nn.Sequential(Where(), Conv(6, 6, weights=diagonal))), 8, {"binary": 1, "products": "2"}),
     "ranked": (lambda: Head(nn.Sequential(Where(), Conv(6, 6, weights=ranked))), 8, {"binary": 1}),

@@ -36,7 +36,7 @@ func (im *importer) compare(n *pb.Node) build.Operand {
 	if v.Func == nil && (v.Type == pb.Int64 || v.Type == pb.Int32) && t.Type == v.Type {
 		v, t = im.channelIndices(n, v, t)
 	}
-	t = im.build.OneNumber(v, t)
+	t = im.build.Narrowed(v, t)
 	v = im.repeatAlong(n, v, t)
 	if v.Type == pb.Float && !v.Hole {
 		if pixels := im.build.VariesOverPixels(v, t); pixels {

@@ -2,7 +2,9 @@ package onnx
 
 import (
 	"fmt"
+	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -83,6 +85,54 @@ func TestFunctionsWrittenOut(t *testing.T) {
 			}
 		})
 	}
+}
+
+// A rounded value without bounds is compared with several numbers at once: with each it is a
+// comparison of the value itself.
+func TestSeveralThresholds(t *testing.T) {
+	numbers := []float64{-3, -0.5, 0, 1, 2.25}
+	compare := map[string]func(x, t float64) bool{
+		"Less": func(x, t float64) bool { return x < t }, "LessOrEqual": func(x, t float64) bool { return x <= t },
+		"Greater": func(x, t float64) bool { return x > t }, "GreaterOrEqual": func(x, t float64) bool { return x >= t },
+	}
+	round := map[string]func(x float64) float64{"Round": math.RoundToEven, "Floor": math.Floor, "Ceil": math.Ceil}
+	n := len(grid())
+	for name, is := range compare {
+		for rounding, f := range round {
+			for _, expanded := range []bool{false, true} {
+				thresholds := floats("t", []int{1, len(numbers), 1, 1}, numbers...)
+				if expanded {
+					thresholds = floats("t", []int{1, len(numbers), 1, n})
+					for _, x := range numbers {
+						thresholds.values = append(thresholds.values, slices.Repeat([]float64{x}, n)...)
+					}
+				}
+				m := testModel{input: image(1, 1, n), output: "y", inits: []testTensor{thresholds},
+					nodes: []testNode{op(rounding, "x", "a"), op(name, "a t", "b"), op(name, "t a", "c"), op("Cast", "b", "d", "to", 1), op("Cast", "c", "e", "to", 1), op("Sub", "d e", "y")}}
+				net, _, err := Decode(t.Context(), m.encode(), Options{})
+				require.NoError(t, err)
+				x := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+				for i, v := range grid() {
+					x.F32[i] = float32(v)
+				}
+				plan, err := lower.Network(t.Context(), net, lower.Options{})
+				require.NoError(t, err)
+				got, err := ref.Run(t.Context(), plan, x, nil)
+				require.NoError(t, err)
+				one := map[bool]float32{true: 1}
+				for i, v := range grid() {
+					for k, at := range numbers {
+						want := one[is(f(v), at)] - one[is(at, f(v))]
+						require.Equal(t, want, got.F32[i*len(numbers)+k], "%s(%v) %s %v", rounding, v, name, at)
+					}
+				}
+			}
+		}
+	}
+	m := testModel{input: image(1, 1, n), output: "y", inits: []testTensor{floats("t", []int{1, 2, 1, 1}, 0, 1)},
+		nodes: []testNode{op("Round", "x", "a"), op("Equal", "a t", "b"), op("Cast", "b", "y", "to", 1)}}
+	_, _, err := Decode(t.Context(), m.encode(), Options{})
+	require.ErrorContains(t, err, "without bounds")
 }
 
 // A value at the threshold that is the middle of the others up to a rounding is that.

@@ -233,8 +233,8 @@ func (im *importer) repeatAlong(n *pb.Node, v *build.Value, t *eval.Tensor) *bui
 		if lead < 0 || size <= 1 || len(v.View[lead+i]) > 0 || v.Size(lead+i) == size {
 			continue
 		}
-		r := im.settledValue(v)
-		v = im.stretched(n, r, lead+i, size)
+		try.Check(v.CheckReal())
+		v = im.build.Moved(v, func(v *build.Value) *build.Value { return im.stretched(n, v, lead+i, size) })
 	}
 	return v
 }

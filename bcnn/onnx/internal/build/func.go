@@ -8,6 +8,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Func is a pending function of one value, its base. Thresholds divide the numbers into pieces; in
@@ -159,6 +160,22 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Op
 	return Operand{Value: b.pending(n, lo.Type, out)}
 }
 
+// Moved returns move(v), where a function that is pending on v and the same for all channels stays
+// pending: move repeats values.
+func (b *Builder) Moved(v *Value, move func(v *Value) *Value) *Value {
+	if v.Func == nil || v.Windows != nil || !v.Func.scalar() || slices.ContainsFunc(v.Func.pieces, func(p piece) bool { return p.constant != nil && p.constant.Len() != 1 }) {
+		return move(b.Settle(v))
+	}
+	bare := v.With(v.Node)
+	bare.Layer, bare.Func = v.Func.base.Layer, nil
+	out := move(bare)
+	f := *v.Func
+	f.base = out
+	out = out.With(out.Node)
+	out.Func = &f
+	return out
+}
+
 // inside reports whether all numbers of t lie strictly between the limits of a line.
 func (b *Builder) inside(t *eval.Tensor, l *line) bool {
 	if l.lo <= -math.MaxFloat32 && l.hi >= math.MaxFloat32 {
@@ -173,11 +190,14 @@ func (b *Builder) inside(t *eval.Tensor, l *line) bool {
 	return inside
 }
 
-// compared returns lo where f is below t, at where it is t, and hi above. It is nil if t, or f,
-// differs by channel.
+// compared returns lo where f is below t, at where it is t, and hi above. It is nil if f differs by
+// channel, and if t does unless f is one line.
 func (b *Builder) compared(f *Func, t, lo, at, hi *eval.Tensor) *Func {
-	if t.Len() != 1 || !f.scalar() {
+	if !f.scalar() {
 		return nil
+	}
+	if t.Len() != 1 {
+		return b.comparedWithEach(f, t, lo, at, hi)
 	}
 	x := t.At(0)
 	side := func(v float64) piece {
@@ -213,6 +233,34 @@ func (b *Builder) compared(f *Func, t, lo, at, hi *eval.Tensor) *Func {
 		out.t, out.pieces = []*eval.Tensor{t}, []piece{out.pieces[0], out.pieces[0], out.pieces[0]}
 	}
 	return out
+}
+
+// comparedWithEach is compared for a line and several t. It is nil where the line is there below or
+// above some t wherever it is, and where at is neither lo nor hi, which takes two thresholds.
+func (b *Builder) comparedWithEach(f *Func, t, lo, at, hi *eval.Tensor) *Func {
+	l, above := f.pieces[0].line, at.Equal(hi)
+	if len(f.pieces) != 1 || l == nil || t.Type != pb.Float || !above && !at.Equal(lo) {
+		return nil
+	}
+	of, reached := map[float64]float32{}, true
+	each := b.eval.Map(t, pb.Float, func(x float64) float64 {
+		y, ok := of[x]
+		if !ok {
+			try.Check(b.budget.Charge(searchUnits))
+			is := func(y float32) bool {
+				v := float64(l.value(0, y))
+				return v > x || above && v == x
+			}
+			y = f32.Least(is)
+			reached = reached && is(y) && !is(-math.MaxFloat32)
+			of[x] = y
+		}
+		return float64(y)
+	})
+	if !reached {
+		return nil
+	}
+	return &Func{base: f.base, t: []*eval.Tensor{each}, pieces: constants(lo, hi, hi)}
 }
 
 // sided returns lo, at or hi for each number of x below t, equal to it, or above.

@@ -39,7 +39,7 @@ func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
 			if !b.finite(chosen.constant) { // which 0 times it is not
 				return piece{}, false
 			}
-			chosen.constant = b.OneNumber(base, chosen.constant)
+			chosen.constant = b.Narrowed(base, chosen.constant)
 		}
 		return chosen, true
 	})
@@ -50,20 +50,20 @@ func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
 	return Operand{Value: b.pending(n, x.Type(), f)}, true
 }
 
-// OneNumber returns a constant as a scalar if it is the same for all of base, to whose dimensions
-// an exporter may have expanded it. Otherwise it returns the constant.
-func (b *Builder) OneNumber(base *Value, t *eval.Tensor) *eval.Tensor {
-	same := t.Len() > 1
+// Narrowed returns a constant without the dimensions to which an exporter has expanded it: a scalar
+// if it is the same for all of base, and 1 where it does not vary along a dimension of base.
+func (b *Builder) Narrowed(base *Value, t *eval.Tensor) *eval.Tensor {
 	lead := len(base.View) - len(t.Dims)
-	for i, size := range t.Dims {
-		same = same && lead >= 0 && (size == 1 || size == base.Size(lead+i))
+	if t.Len() < 2 || lead < 0 {
+		return t
 	}
-	try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
-		for i := lo; i < hi; i++ {
-			same = same && t.At(i) == t.At(0)
-		}
-	}))
-	if same {
+	along := make([]bool, len(t.Dims))
+	all := true
+	for i, size := range t.Dims {
+		along[i] = size == base.Size(lead+i)
+		all = all && (size == 1 || along[i])
+	}
+	if t = b.eval.Collapse(t, along); all && t.Len() == 1 {
 		return eval.Scalar(t.Type, t.At(0))
 	}
 	return t
