@@ -274,14 +274,23 @@ func channelsCases() []Case {
 		add("padded", c, func(c int) []int32 { return append(append(zeros(3), run(0, c)...), zeros(2)...) })
 		add("repeated", c, func(c int) []int32 { return append(run(0, c), append(reversed(c), run(0, c)...)...) })
 	}
+	shuffled := func(c, groups int) []int32 {
+		var index []int32
+		for i := range c {
+			index = append(index, int32(i%groups*(c/groups)+i/groups))
+		}
+		return index
+	}
 	for _, groups := range []int{2, 4, 5} {
-		add(fmt.Sprintf("shuffle of %d", groups), 20*groups, func(c int) []int32 {
-			var index []int32
-			for i := range c {
-				index = append(index, int32(i%groups*(c/groups)+i/groups))
-			}
-			return index
-		})
+		add(fmt.Sprintf("shuffle of %d", groups), 20*groups, func(c int) []int32 { return shuffled(c, groups) })
+	}
+	// Bits of 64 pixels at a time, and of those that are left: 17 are many, 8 few.
+	for _, size := range [][2]int{{9, 9}, {8, 9}} {
+		for _, c := range []int{72, 128, 200} {
+			cases = append(cases,
+				layerCase("channels/shuffle of 8", "bits", [3]int{size[0], size[1], c}, fillRandom, func(b *builder) { b.add(bcnn.Channels{Index: shuffled(c, 8)}) }),
+				layerCase("channels/every third", "bits", [3]int{size[0], size[1], c}, fillRandom, func(b *builder) { b.add(bcnn.Channels{Index: shuffled(c, 3)[:c/3]}) }))
+		}
 	}
 	for _, from := range []int{1, 63, 64, 65} {
 		add(fmt.Sprintf("from %d", from), 150, func(int) []int32 { return run(from, 80) })

@@ -102,7 +102,7 @@ func channelRuns(index []int32) []channelRun {
 const pickValues = 4096
 
 // channels compiles a step that picks channels.
-func channels(c *schedule.Context, op *plan.Channels, in plan.Tensor) tiles.Step {
+func channels(c *schedule.Context, op *plan.Channels, in plan.Tensor) (tiles.Step, tiles.Size) {
 	src, dst, pixels, n := c.In, c.Out, in.Shape.Pixels(), len(op.Index)
 	work := c.Set.Cost.Value * float64(n)
 	if in.DType == bcnn.Float32 {
@@ -115,10 +115,10 @@ func channels(c *schedule.Context, op *plan.Channels, in plan.Tensor) tiles.Step
 				set.Pick(dst.F32[p*n:], src.F32[p*channels:], picks, min(chunk, last-p))
 			}
 		}
-		return c.Pixels("pick channels", pixels, work, do)
+		return c.Pixels("pick channels", pixels, work, do), tiles.Size{}
 	}
 	runs, words, outWords := channelRuns(op.Index), bits.Words(in.Shape.C), bits.Words(n)
-	do := func(_ *tiles.Scratch, image, from, to int) {
+	copyRuns := func(_ *tiles.Scratch, image, from, to int) {
 		for p := image*pixels + from; p < image*pixels+to; p++ {
 			out, row := dst.Words[p*outWords:][:outWords], src.Words[p*words:][:words]
 			clear(out)
@@ -127,5 +127,51 @@ func channels(c *schedule.Context, op *plan.Channels, in plan.Tensor) tiles.Step
 			}
 		}
 	}
-	return c.Pixels("pick channels", pixels, work, do)
+	if len(runs) < runsOfWord*(words+outWords) || pixels < fewPixels || words > mostPicked {
+		return c.Pixels("pick channels", pixels, work, copyRuns), tiles.Size{}
+	}
+	do := func(s *tiles.Scratch, image, from, to int) {
+		for ; to-from >= fewPixels; from += min(bits.WordBits, to-from) {
+			at := image*pixels + from
+			pickBits(dst.Words[at*outWords:], src.Words[at*words:], s.Words, op.Index, min(bits.WordBits, to-from), words)
+		}
+		copyRuns(s, image, from, to)
+	}
+	return c.Pixels("pick channels, 64 pixels in a word", pixels, work, do), tiles.Size{Words: words * bits.WordBits}
+}
+
+const (
+	// runsOfWord is how many runs take as long to copy as 64 channels of a pixel to transpose.
+	runsOfWord = 2
+	// fewPixels are transposed no faster than copied.
+	fewPixels = 16
+	// mostPicked bounds the words of a pixel whose channels are transposed: 128 KiB.
+	mostPicked = 256
+)
+
+// pickBits picks channels of up to 64 pixels of words words each: of a square of pixels and channels
+// that has been transposed, a channel is a word.
+func pickBits(dst, src, channels []uint64, index []int32, pixels, words int) {
+	var square [bits.WordBits]uint64
+	for w := range words {
+		for p := range pixels {
+			square[p] = src[p*words+w]
+		}
+		clear(square[pixels:])
+		transposeSquare(&square)
+		copy(channels[w*bits.WordBits:], square[:])
+	}
+	outWords := bits.Words(len(index))
+	for w := range outWords {
+		picks := index[w*bits.WordBits:]
+		picks = picks[:min(bits.WordBits, len(picks))]
+		for k, from := range picks {
+			square[k] = channels[from]
+		}
+		clear(square[len(picks):])
+		transposeSquare(&square)
+		for p := range pixels {
+			dst[p*outWords+w] = square[p]
+		}
+	}
 }

@@ -40,7 +40,7 @@ func Compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, 
 	case *plan.Concat:
 		return concat(c, in, out), tiles.Size{}
 	case *plan.Channels:
-		return channels(c, op, in), tiles.Size{}
+		return channels(c, op, in)
 	case *plan.Pixels:
 		return pixels(c, op, in, out), tiles.Size{}
 	case *plan.Resample:
