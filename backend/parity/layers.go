@@ -284,7 +284,7 @@ func channelsCases() []Case {
 	for _, groups := range []int{2, 4, 5} {
 		add(fmt.Sprintf("shuffle of %d", groups), 20*groups, func(c int) []int32 { return shuffled(c, groups) })
 	}
-	// Bits of 64 pixels at a time, and of those that are left: 17 are many, 8 few.
+	// Bits of 64 pixels at a time, and of those that are left: 17 or 8.
 	for _, size := range [][2]int{{9, 9}, {8, 9}} {
 		for _, c := range []int{72, 128, 200} {
 			cases = append(cases,

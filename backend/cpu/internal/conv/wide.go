@@ -180,12 +180,7 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 	if v.inKernel {
 		c.Choice.Kernel += ", pooled"
 	} else if op.Pool != nil {
-		need.Row = pixels(v.tiling.rows)
-		for ky := range v.poolH {
-			for kx := range v.poolW {
-				v.poolTaps = append(v.poolTaps, ky*w.cols+kx)
-			}
-		}
+		need.Row, v.poolTaps = pixels(v.tiling.rows), v.offsetsOfPool()
 	}
 	if v.outPlanes > 1 && op.Pool != nil {
 		need.Row = w.cols * v.outPlanes
@@ -198,6 +193,16 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 		v.fillOffsets(op.Border)
 	}
 	return v, need
+}
+
+// offsetsOfPool returns where the values of a window of the pool lie, from its first one on.
+func (v *wideConv) offsetsOfPool() (offsets []int) {
+	for ky := range v.poolH {
+		for kx := range v.poolW {
+			offsets = append(offsets, ky*v.cols+kx)
+		}
+	}
+	return offsets
 }
 
 // packBits packs the weights of a convolution of bits, and makes its table.
