@@ -325,8 +325,12 @@ func differs(op plan.Op) bool {
 		for list := op.Threshold.F32; len(list) > 0; list = list[n:] {
 			lists = append(lists, list[:n])
 		}
-		if op.Threshold.Flip != nil {
-			return true
+		if flip := op.Threshold.Flip; flip != nil {
+			for c := range n {
+				if bits.At(flip, c) != bits.At(flip, 0) {
+					return true
+				}
+			}
 		}
 	}
 	return slices.ContainsFunc(lists, func(list []float32) bool {
