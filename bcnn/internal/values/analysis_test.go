@@ -23,10 +23,7 @@ func TestParityCases(t *testing.T) {
 		every = 11
 	}
 	known, layers := 0, 0
-	for i, c := range parity.Cases() {
-		if i%every != 0 {
-			continue
-		}
+	for _, c := range parity.EveryNth(every) {
 		net := c.Network()
 		plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: true})
 		if err != nil {

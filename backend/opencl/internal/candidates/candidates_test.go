@@ -60,10 +60,11 @@ func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, forced string
 // are, gives them as many arguments as they have, and keeps to the limits of the device.
 func TestEveryStep(t *testing.T) {
 	there := entries(t)
-	for i, c := range parity.Cases() {
-		if testing.Short() && i%5 != 0 {
-			continue
-		}
+	every := 1
+	if testing.Short() {
+		every = 5
+	}
+	for _, c := range parity.EveryNth(every) {
 		net := c.Network()
 		for _, limits := range []Limits{local, little, shared} {
 			for _, forced := range []string{"", gpu.Patches, gpu.Direct, gpu.Vectors} {
