@@ -100,6 +100,19 @@ func byteCases() []Case {
 			})
 		}
 	}
+	// Groups: inputs and outputs of each. Whole blocks of 64 outputs, two groups for one, and groups
+	// that are too small.
+	for i, g := range []struct{ groups, in, out int }{{2, 16, 64}, {3, 33, 64}, {2, 20, 128}, {4, 16, 32}, {6, 18, 32}, {2, 65, 33}, {3, 17, 32}, {2, 15, 64}} {
+		for j, weight := range []int{0, 1, 2, 3} {
+			w, end := windows[(2*i+3*j)%len(windows)], ends[(i+j)%len(ends)]
+			add(fmt.Sprintf("groups/%d of %d to %d/%s/%s/%s", g.groups, g.in, g.out, w.name, weights[weight].name, end.name), "float", fillRandom, 5, 6, g.groups*g.in, func(b *builder) {
+				b.levels8(zeros[(i+j)%len(zeros)], 256, 128, false)
+				out := g.groups * g.out
+				b.add(bcnn.Conv2D{Window: w.Window, Out: out, Groups: g.groups, Weights: weights[weight].of(b, out*w.KH*w.KW, g.in)})
+				end.add(b)
+			})
+		}
+	}
 	// Weights that take most of what a multiprocessor has of shared memory.
 	add("wide/s8", "float", fillRandom, 6, 7, 128, func(b *builder) {
 		b.levels8(8, 256, 128, true)

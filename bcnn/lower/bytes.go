@@ -116,7 +116,7 @@ func (lo *lowering) layerCosts(i int, op bcnn.Quantize, planes, kh, kw, groups i
 			costs.planes += float64(lo.input(i).Pixels()) * float64(num.CeilDiv(kw*c, sizeOfPiece)) * products * costOfJoining
 		}
 	}
-	if byteZero(op) && lo.noBytes(i, groups) == "" {
+	if byteZero(op) && lo.noBytes(i) == "" {
 		costs.bytes = count(each, kh*num.CeilDiv(kw*c, 4), 1)
 	}
 	return costs, nil
@@ -192,15 +192,30 @@ func byteZero(op bcnn.Quantize) bool {
 	return op.Low <= 0 && op.Low+op.Levels > 0 && op.Low >= -math.MaxUint8
 }
 
+const (
+	// fewInGroup is the number of inputs of a group below which products of four bytes are worth no
+	// more than one of float32.
+	fewInGroup = 16
+	// blockOutputs is the number of outputs that kernels of bytes compute at a time.
+	blockOutputs = 64
+)
+
+// fillBlocks reports whether the outputs of a group, or those of two of them with weights of 0 in
+// between, fill blocks. Other groups are faster in float32.
+func fillBlocks(op bcnn.Conv2D) bool {
+	outs := op.Out / op.Groups
+	return outs%blockOutputs == 0 || !op.Weights.Binary() && op.Groups%2 == 0 && (2*outs%blockOutputs == 0 || op.Groups == 2)
+}
+
 // noBytes returns why layer i cannot sum bytes, or "" if it can.
-func (lo *lowering) noBytes(i, groups int) string {
-	if groups > 1 {
-		return bytesInGroups
-	}
+func (lo *lowering) noBytes(i int) string {
 	taps := lo.input(i).Values()
 	if op, conv := lo.net.Layers[i].Op.(bcnn.Conv2D); conv {
-		w := op.Window.Normal()
-		taps = num.Product(w.KH, w.KW, lo.input(i).C)
+		w, inputs := op.Window.Normal(), lo.input(i).C/max(op.Groups, 1)
+		if op.Groups > 1 && (inputs < fewInGroup || !fillBlocks(op)) {
+			return bytesInGroups
+		}
+		taps = num.Product(w.KH, w.KW, inputs)
 	}
 	if taps > plan.MaxTapsInt8 {
 		return tooManyBytes

@@ -59,8 +59,8 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 			return lo.planes(v, i, conv, w, rowLen, bias)
 		}
 		out.convIn = v.tensor
-	case dtype == bcnn.Uint8 && (v.levels != nil || !w.Binary()) && lo.noBytes(i, conv.Groups) != "":
-		conv.WhyFloat = lo.noBytes(i, conv.Groups)
+	case dtype == bcnn.Uint8 && (v.levels != nil || !w.Binary()) && lo.noBytes(i) != "":
+		conv.WhyFloat = lo.noBytes(i)
 	case dtype == bcnn.Uint8 && v.levels != nil:
 		return lo.bytes(v, i, conv, w, rowLen, bias)
 	case dtype == bcnn.Uint8:
@@ -77,7 +77,7 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	default:
 		conv.WhyFloat = "its input is real: no sign in front of it, or a scale or offset between that is not one number"
 		if lo.ofLevels(i) {
-			conv.WhyFloat = cmp.Or(lo.noBytes(i, conv.Groups), levelsAsFloats)
+			conv.WhyFloat = cmp.Or(lo.noBytes(i), levelsAsFloats)
 		}
 	}
 	if conv.WhyFloat == "" {

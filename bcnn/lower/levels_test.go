@@ -105,6 +105,9 @@ func TestSumsOfBytes(t *testing.T) {
 	conv := func(groups int, weights ...int8) bcnn.Conv2D {
 		return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 2, Groups: groups, Weights: bcnn.Weights{Int8: weights}}
 	}
+	inGroups := func(groups, in, out int) bcnn.Conv2D {
+		return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: groups * out, Groups: groups, Weights: bcnn.Weights{Int8: slices.Repeat([]int8{9}, groups*in*out)}}
+	}
 	signs := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 2, Weights: bcnn.Weights{Bits: []uint64{1, 2}}}
 	large := bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: make([]int8, 65794)}}
 	for name, c := range map[string]struct {
@@ -121,8 +124,14 @@ func TestSumsOfBytes(t *testing.T) {
 		"±1 of an image":   {draw(bcnn.Uint8, 2, 2, 2).add("c", signs), true, false, ""},
 		"an image":         {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 1, 1)), true, true, ""},
 		"8 bits of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 9, 1)), false, true, ""},
-		"groups":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups"},
-		"groups of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups"},
+		"groups":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups that are too small"},
+		"wide groups":      {draw(bcnn.Float32, 1, 1, 48).add("q", all(256)).add("c", inGroups(3, 16, 64)), false, true, ""},
+		"few inputs":       {draw(bcnn.Float32, 1, 1, 30).add("q", all(256)).add("c", inGroups(2, 15, 64)), false, false, "it sums bytes in groups that are too small"},
+		"two for a block":  {draw(bcnn.Float32, 1, 1, 64).add("q", all(256)).add("c", inGroups(4, 16, 32)), false, true, ""},
+		"no whole blocks":  {draw(bcnn.Float32, 1, 1, 64).add("q", all(256)).add("c", inGroups(4, 16, 33)), false, false, "it sums bytes in groups that are too small"},
+		"odd groups":       {draw(bcnn.Float32, 1, 1, 48).add("q", all(256)).add("c", inGroups(3, 16, 32)), false, false, "it sums bytes in groups that are too small"},
+		"two groups":       {draw(bcnn.Float32, 1, 1, 32).add("q", all(256)).add("c", inGroups(2, 16, 33)), false, true, ""},
+		"groups of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups that are too small"},
 		"many taps":        {draw(bcnn.Float32, 2, 32897, 1).add("q", all(256)).add("d", large), false, false, "its sums of bytes might not fit into 32 bits"},
 		"many pixels":      {draw(bcnn.Uint8, 2, 32897, 1).add("d", large), false, false, "its sums of bytes might not fit into 32 bits"},
 		"without a 0": {draw(bcnn.Float32, 2, 2, 2).add("q", bcnn.Quantize{Low: 1, Levels: 17, Thresholds: constant(16, 1)}).add("c", conv(1, 1, 2, 3, 4)),

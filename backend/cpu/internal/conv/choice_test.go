@@ -47,6 +47,8 @@ func TestPickKernel(t *testing.T) {
 		{wide(false), bcnn.Bits, 3, 64, 128, 2, wideKernel},
 		{wide(false), bcnn.Bits, 3, 64, 64, 2, sumsKernel},
 		{wide(false), bcnn.Bits, 3, 60, 128, 2, sumsKernel},
+		{wide(false), bcnn.Uint8, 3, 60, 128, 2, wideKernel},
+		{wide(false), bcnn.Uint8, 3, 64, 64, 2, sumsKernel}, // weights of ±1 are no 0
 	} {
 		op := &plan.Conv{Out: c.out, Groups: c.groups}
 		got, why := pickKernel(&schedule.Context{Set: c.set}, op, geometry(c.k, c.channels, c.groups, 1, 1), c.in)

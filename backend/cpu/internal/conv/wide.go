@@ -124,8 +124,8 @@ func byteTable(op *plan.Conv, taps, rowWords int, dense []uint64, lack []int32) 
 }
 
 // wordTable is byteTable for weights of 8 or 16 bits.
-func wordTable[W int8 | int16](op *plan.Conv, weights []W, taps int, lack []int32) wideTable {
-	t := newWideTable(op.Out, 1, 1)
+func wordTable[W int8 | int16](op *plan.Conv, weights []W, lack []int32) wideTable {
+	t, taps := newWideTable(op.Out, 1, 1), len(weights)/op.Out
 	copy(t.values, lack)
 	for o := range op.Out {
 		for _, w := range weights[o*taps:][:taps] {
@@ -221,6 +221,8 @@ func (v *wideConv) packBits(c *schedule.Context, op *plan.Conv) {
 // packBytes is packBits of a convolution of bytes.
 func (v *wideConv) packBytes(c *schedule.Context, op *plan.Conv) {
 	c.Choice.Kernel = "wide bytes"
+	joined := groupsOfBlocks(op)
+	v.groups, v.group = op.Groups/joined, v.group*joined
 	v.rows, v.filter = wideBytes(c, op, v.window)
 	switch {
 	case op.Int16 != nil:
@@ -228,10 +230,10 @@ func (v *wideConv) packBytes(c *schedule.Context, op *plan.Conv) {
 		if v.filter.Form != "" {
 			c.Choice.Kernel += " in " + v.filter.Form
 		}
-		v.table = wordTable(op, op.Int16, v.taps(), v.filter.Fix)
+		v.table = wordTable(op, op.Int16, v.filter.Fix)
 	case op.Int8 != nil:
 		c.Choice.Kernel += ", 8-bit weights"
-		v.table = wordTable(op, op.Int8, v.taps(), v.filter.Fix)
+		v.table = wordTable(op, op.Int8, v.filter.Fix)
 	default:
 		dense := packTaps(c, op.Bits, op.Out, v.KH*v.KW, v.group)
 		v.table = byteTable(op, v.taps(), bits.Words(v.taps()), dense, v.filter.Fix)

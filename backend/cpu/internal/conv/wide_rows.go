@@ -304,11 +304,11 @@ type byteRows struct {
 func wideBytes(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.WideFilter) {
 	weights := schedule.Share(c, func() *kern.WideFilter {
 		if op.Int16 != nil {
-			return c.Set.Wide.PackInt16(op.Int16, op.Out, w.KH, w.KW*w.group)
+			return c.Set.Wide.PackInt16(joinGroups(op, w, op.Int16), op.Out, w.KH, w.KW*w.group)
 		}
 		if op.Int8 != nil {
 			// The border has the zero point, which a plan may have above all levels.
-			return c.Set.Wide.PackInt8(op.Int8, op.Out, w.KH, w.KW*w.group, max(c.Most, op.ZeroPoint))
+			return c.Set.Wide.PackInt8(joinGroups(op, w, op.Int8), op.Out, w.KH, w.KW*w.group, max(c.Most, op.ZeroPoint))
 		}
 		return c.Set.Wide.PackBytes(packTaps(c, op.Bits, op.Out*w.KH, w.KW, w.group), op.Out, w.KH, w.KW*w.group)
 	})
@@ -316,12 +316,31 @@ func wideBytes(c *schedule.Context, op *plan.Conv, w window) (rowSource, *kern.W
 	_, cols := w.span(1)
 	b.row = cols * w.group
 	// Kernels must not read beyond the tensor.
-	b.inPlace = w.readsFullRows() && b.length == w.KW*w.group
+	b.inPlace = b.fullRows() && b.length == w.KW*w.group
 	if b.runs {
 		b.row = (cols + w.cols*w.KW) * w.group // the plain row comes first
 	}
 	return b, weights
 }
+
+// joinGroups returns the weights of a convolution in the groups of a window, which may be several
+// of its own: a weight for the inputs of another group is 0.
+func joinGroups[W int8 | int16](op *plan.Conv, w window, weights []W) []W {
+	if op.Groups == w.groups {
+		return weights
+	}
+	joined, outs := op.Groups/w.groups, op.Out/op.Groups
+	n := w.group / joined
+	all := make([]W, len(weights)*joined)
+	for i := range len(weights) / n { // [output][tap]
+		group := i / (w.KH * w.KW) / outs % joined
+		copy(all[i*w.group+group*n:], weights[i*n:][:n])
+	}
+	return all
+}
+
+// fullRows reports whether rows are those of the tensor.
+func (b *byteRows) fullRows() bool { return b.groups == 1 && b.readsFullRows() }
 
 func (b *byteRows) need(rows int) tiles.Size {
 	if b.inPlace {
@@ -342,11 +361,11 @@ func (b *byteRows) offset(y, x int) int {
 
 func (b *byteRows) run() int { return b.DilationH * b.row }
 
-func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Pointer {
+func (b *byteRows) load(s *tiles.Scratch, image, first, rows, group int) unsafe.Pointer {
 	height, cols := b.span(rows)
 	left := min(b.Pad.Left, cols)
 	inside := min(b.image.W, cols-left)
-	if b.readsFullRows() {
+	if b.fullRows() {
 		from := (image*b.image.H + first*b.StrideH) * b.row
 		if b.inPlace {
 			return unsafe.Pointer(&b.in.U8[from])
@@ -365,7 +384,7 @@ func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Poin
 			fill(dst, b.zeroPoint)
 		} else {
 			fill(dst[:left*b.group], b.zeroPoint)
-			copy(dst[left*b.group:], b.in.U8[(image*b.image.H+y)*b.image.W*b.group:][:inside*b.group])
+			b.copyPixels(dst[left*b.group:][:inside*b.group], b.in.U8[(image*b.image.H+y)*b.image.W*b.image.C+group*b.group:])
 			fill(dst[(left+inside)*b.group:], b.zeroPoint)
 		}
 		if b.runs {
@@ -381,4 +400,16 @@ func (b *byteRows) load(s *tiles.Scratch, image, first, rows, _ int) unsafe.Poin
 		return unsafe.Pointer(&s.Bytes[cols*b.group])
 	}
 	return unsafe.Pointer(&s.Bytes[0])
+}
+
+// copyPixels copies the channels of a group, the first of which is that of src.
+func (b *byteRows) copyPixels(dst, src []uint8) {
+	if b.groups == 1 {
+		copy(dst, src)
+		return
+	}
+	for at := 0; at < len(dst); at += b.group {
+		copy(dst[at:][:b.group], src)
+		src = src[min(b.image.C, len(src)):]
+	}
 }
