@@ -23,6 +23,23 @@ func (b *builder) levels8(zero, levels int, middle float32, each bool) int {
 	return b.add(q)
 }
 
+// uneven adds levels that are one of the numbers, the first of which is 0: the nearest one to half
+// of them.
+func (b *builder) uneven(numbers []int, each bool) {
+	lists := 1
+	if each {
+		lists = b.shape().C
+	}
+	q := bcnn.Quantize{Levels: numbers[len(numbers)-1] + 1}
+	for c := range lists {
+		for k, n := range numbers[1:] {
+			middle := float32(n+numbers[k])/4 + float32(c%5)/16
+			q.Thresholds = append(q.Thresholds, slices.Repeat([]float32{middle}, n-numbers[k])...)
+		}
+	}
+	b.add(q)
+}
+
 // extremeWeights makes rows of n weights of the least and the largest value.
 func (b *builder) extremeWeights(rows, n int) bcnn.Weights {
 	w := bcnn.Weights{Int8: make([]int8, rows*n)}
@@ -175,6 +192,15 @@ func byteCases() []Case {
 		conv(b, window(1, 1, 1, bcnn.Padding{}), 33, weights[3].of)
 		b.add(bcnn.Mul{}, b.last(), levels)
 	})
+	// Levels of which some never occur, as quantisers to sums of powers of 2 have them.
+	for i, numbers := range [][]int{{0, 1, 2, 4}, {0, 2, 3}, {0, 1, 2, 3, 4, 6, 8, 12}, {0, 200}} {
+		for j, each := range []bool{false, true} {
+			add(fmt.Sprintf("uneven/%d of %d/each=%v", len(numbers), numbers[len(numbers)-1]+1, each), "float", []fill{fillRandom, fillExtremes}[(i+j)%2], 3, 5, []int{65, 3, 20, 16}[i], func(b *builder) {
+				b.uneven(numbers, each)
+				conv(b, window(3, 1, 1, around), 9, s8)
+			})
+		}
+	}
 	// 16 levels that a layer reads as planes, and another one as numbers.
 	add("planes-and-numbers", "float", fillTies, 4, 4, 20, func(b *builder) {
 		levels := b.levels8(7, 16, 8, false)

@@ -32,7 +32,7 @@ func Compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, 
 	case *plan.Sign:
 		return sign(c, op, in.Shape)
 	case *plan.Quantize:
-		return quantize(c, op, in.Shape, out.DType), tiles.Size{}
+		return quantize(c, op, in.Shape, out.DType)
 	case *plan.Add:
 		return add(c, op, in.Shape), tiles.Size{}
 	case *plan.Pair:

@@ -1,6 +1,7 @@
 package pixelwise
 
 import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -12,42 +13,11 @@ const fewThresholds = 16
 
 // quantize compiles a step that makes whole numbers of floats, or bytes that are the
 // numbers of the levels.
-func quantize(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dtype bcnn.DType) tiles.Step {
-	set, src, dst := c.Set, c.In, c.Out
-	n := op.Levels - 1
-	work := float64(shape.Values())
-	if l, wrong := newLevels(c, op.Thresholds, n, shape.C); l != nil {
-		slow := make([]ladder, len(wrong))
-		for i, channel := range wrong {
-			slow[i] = newLadder(op.Thresholds[channel*n:][:n])
-		}
-		do := func(_ *tiles.Scratch, image, from, to int) {
-			from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
-			in := src.F32[from:to]
-			if dtype == bcnn.Uint8 {
-				set.LevelBytes(dst.U8[from:to], in, l)
-			} else {
-				set.LevelFloats(dst.F32[from:to], in, l, float32(op.Low))
-			}
-			for i, channel := range wrong {
-				for p := channel; p < len(in); p += shape.C {
-					if k := slow[i].reached(in[p]); dtype == bcnn.Uint8 {
-						dst.U8[from+p] = uint8(k)
-					} else {
-						dst.F32[from+p] = float32(op.Low + k)
-					}
-				}
-			}
-		}
-		kernel := "levels of a line"
-		if l.Table != nil {
-			kernel += ", compared"
-		}
-		if len(wrong) == 0 && dtype == bcnn.Uint8 {
-			c.Levels = l
-		}
-		return c.Pixels(kernel, shape.Pixels(), 2*c.Set.Cost.Value*work, do)
+func quantize(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dtype bcnn.DType) (tiles.Step, tiles.Size) {
+	if step, need := quantizeLines(c, op, shape, dtype); step != nil {
+		return step, need
 	}
+	src, dst, n := c.In, c.Out, op.Levels-1
 	var ladders []ladder // for all channels or for each
 	if n > fewThresholds {
 		for list := op.Thresholds; len(list) > 0; list = list[n:] {
@@ -62,7 +32,106 @@ func quantize(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dtype bc
 			levels(dst.F32[from:to], in, op, ladders, shape.C, op.Low)
 		}
 	}
-	return c.Pixels("count thresholds", shape.Pixels(), work*float64(min(n, fewThresholds))/2, do)
+	work := float64(shape.Values()) * float64(min(n, fewThresholds)) / 2
+	return c.Pixels("count thresholds", shape.Pixels(), work, do), tiles.Size{}
+}
+
+// quantizeLines is quantize of thresholds that arithmetic counts, nil for others. Thresholds that
+// are the same are counted as one, and a table has how many those are.
+func quantizeLines(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dtype bcnn.DType) (tiles.Step, tiles.Size) {
+	n := op.Levels - 1
+	var reached []float32
+	l, wrong := newLevels(c, op.Thresholds, n, shape.C)
+	if l == nil && dtype == bcnn.Uint8 {
+		var lists []float32
+		if lists, reached = distinct(op.Thresholds, n); reached != nil {
+			l, wrong = newLevels(c, lists, n*len(lists)/len(op.Thresholds), shape.C)
+		}
+	}
+	if l == nil {
+		return nil, tiles.Size{}
+	}
+	set, src, dst := c.Set, c.In, c.Out
+	slow := make([]ladder, len(wrong))
+	for i, channel := range wrong {
+		slow[i] = newLadder(op.Thresholds[channel*n:][:n])
+	}
+	bytes := func(_ *tiles.Scratch, out []uint8, in []float32) { set.LevelBytes(out, in, l) }
+	kernel, need, work := "levels of a line", tiles.Size{}, 2*c.Set.Cost.Value*float64(shape.Values())
+	if l.Table != nil {
+		kernel += ", compared"
+	}
+	if reached != nil {
+		kernel += ", looked up"
+		work *= 1.5
+		table, chunk := kern.NewByteTable(reached), len(l.Scale)
+		need.Bytes = chunk
+		bytes = func(s *tiles.Scratch, out []uint8, in []float32) {
+			for ; len(in) > 0; in, out = in[min(chunk, len(in)):], out[min(chunk, len(in)):] {
+				some := s.Bytes[:min(chunk, len(in))]
+				set.LevelBytes(some, in[:len(some)], l)
+				set.LookUpBytes(out[:len(some)], some, table)
+			}
+		}
+	}
+	do := func(s *tiles.Scratch, image, from, to int) {
+		from, to = (image*shape.Pixels()+from)*shape.C, (image*shape.Pixels()+to)*shape.C
+		in := src.F32[from:to]
+		if dtype == bcnn.Uint8 {
+			bytes(s, dst.U8[from:to], in)
+		} else {
+			set.LevelFloats(dst.F32[from:to], in, l, float32(op.Low))
+		}
+		for i, channel := range wrong {
+			for p := channel; p < len(in); p += shape.C {
+				if k := slow[i].reached(in[p]); dtype == bcnn.Uint8 {
+					dst.U8[from+p] = uint8(k)
+				} else {
+					dst.F32[from+p] = float32(op.Low + k)
+				}
+			}
+		}
+	}
+	if len(wrong) == 0 && dtype == bcnn.Uint8 && reached == nil {
+		c.Levels = l
+	}
+	return c.Pixels(kernel, shape.Pixels(), work, do), need
+}
+
+// distinct returns lists of n thresholds without those that are the one before, if they are so at
+// the same places in all lists, and for each byte how many of the n are reached where so many of the
+// lists that it returns are. Both are nil where there are none.
+func distinct(thresholds []float32, n int) (lists, reached []float32) {
+	same := func(k int) bool { // as the one before, in all lists
+		for i := k; i < len(thresholds); i += n {
+			if thresholds[i] != thresholds[i-1] {
+				return false
+			}
+		}
+		return true
+	}
+	first := []int{0} // of each threshold
+	for k := 1; k < n; k++ {
+		if !same(k) {
+			first = append(first, k)
+		}
+	}
+	if len(first) == n {
+		return nil, nil
+	}
+	for i := 0; i < len(thresholds); i += n {
+		for _, k := range first {
+			lists = append(lists, thresholds[i+k])
+		}
+	}
+	reached = make([]float32, plan.TableSize)
+	for i := range reached {
+		reached[i] = float32(n)
+		if i < len(first) {
+			reached[i] = float32(first[i])
+		}
+	}
+	return lists, reached
 }
 
 // levels writes low plus the number of thresholds that each value of pixels reaches.

@@ -46,3 +46,42 @@ func TestLadder(t *testing.T) {
 		}
 	}
 }
+
+// TestDistinct compares the numbers that two lists give, with and without the thresholds that
+// are the same.
+func TestDistinct(t *testing.T) {
+	for name, c := range map[string]struct {
+		list    []float32
+		n, want int // thresholds of a list, and of those without repeats
+	}{
+		"none":      {[]float32{1, 2, 3}, 3, 0},
+		"one":       {[]float32{1}, 1, 0},
+		"at ends":   {[]float32{1, 1, 2, 3, 3, 3}, 6, 3},
+		"all":       {[]float32{4, 4, 4}, 3, 1},
+		"in each":   {[]float32{1, 2, 2, 3, 5, 5}, 3, 2},
+		"elsewhere": {[]float32{1, 2, 2, 3, 3, 5}, 3, 0},
+		"in one":    {[]float32{1, 2, 2, 3, 4, 5}, 3, 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			lists, reached := distinct(c.list, c.n)
+			if c.want == 0 {
+				require.Nil(t, reached)
+				return
+			}
+			require.Len(t, lists, c.want*len(c.list)/c.n)
+			count := func(list []float32, v float32) (n int) {
+				for _, t := range list {
+					if v >= t {
+						n++
+					}
+				}
+				return n
+			}
+			for i := range len(c.list) / c.n {
+				for _, v := range []float32{0, 1, 1.5, 2, 2.5, 3, 4, 5, 6} {
+					require.Equal(t, count(c.list[i*c.n:][:c.n], v), int(reached[count(lists[i*c.want:][:c.want], v)]), "list %d, %v", i, v)
+				}
+			}
+		})
+	}
+}
