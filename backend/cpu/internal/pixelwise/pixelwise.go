@@ -116,20 +116,32 @@ func affine(c *schedule.Context, op *plan.Affine, in plan.Tensor) (tiles.Step, t
 			return v
 		}
 		one, zero := value(1), value(-1)
-		pixels := 1
-		if shape.C%bits.WordBits == 0 { // the bits of pixels are dense
+		repeat := max(1, min(affineValues/shape.C, shape.Pixels()))
+		pixels, need := 1, tiles.Size{} // at a time
+		switch {
+		case shape.C%bits.WordBits == 0: // the bits of pixels are dense
 			pixels = shape.Pixels()
-			n := max(1, min(affineValues/shape.C, pixels))
-			one, zero = repeated(one, n), repeated(zero, n)
+		case shape.C < bits.WordBits:
+			pixels, need.Words = repeat, bits.Words(repeat*shape.C)
+		default:
+			repeat = 1
 		}
-		do := func(_ *tiles.Scratch, image, from, to int) {
+		one, zero = repeated(one, repeat), repeated(zero, repeat)
+		do := func(s *tiles.Scratch, image, from, to int) {
 			end := image*shape.Pixels() + to
 			for p := image*shape.Pixels() + from; p < end; p += pixels {
 				n := min(pixels, end-p)
-				set.Choose(dst.F32[p*shape.C:][:n*shape.C], src.Words[p*words:][:n*words], one, zero)
+				in := src.Words[p*words:][:n*words]
+				if need.Words > 0 {
+					dense := s.Words[:bits.Words(n*shape.C)]
+					clear(dense)
+					bits.Join(dense, 0, in, n, shape.C)
+					in = dense
+				}
+				set.Choose(dst.F32[p*shape.C:][:n*shape.C], in, one, zero)
 			}
 		}
-		return c.Pixels("choose one of two values", shape.Pixels(), work, do), tiles.Size{}
+		return c.Pixels("choose one of two values", shape.Pixels(), work, do), need
 	}
 	if in.DType == bcnn.Uint8 && kern.BytePeriod%shape.C == 0 {
 		pixels := 2 * kern.BytePeriod / shape.C
