@@ -310,6 +310,18 @@ func graphCases() []Case {
 		b.add(bcnn.Add{}, left, right)
 		return b.net
 	})
+	add("two signs of a function", func(b *builder) *bcnn.Network {
+		b.input(bcnn.Float32, 6, 6, 33)
+		b.batchNorm(normMixed)
+		function := b.add(bcnn.Function{Name: bcnn.Sigmoid})
+		b.add(bcnn.Affine{Bias: []float32{-0.5}})
+		gate := b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+		b.add(bcnn.Affine{Bias: b.floats(33, 0.5), Scale: []float32{-1}}, function)
+		b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		b.conv(binaryConv(33, 1), false)
+		b.add(bcnn.Mul{}, gate, b.last())
+		return b.net
+	})
 	add("pool after sign with another reader", func(b *builder) *bcnn.Network {
 		b.input(bcnn.Float32, 6, 6, 33)
 		b.binarySource(bcnn.ZeroIsPlus)

@@ -24,6 +24,12 @@ func (d drawing) add(name string, op bcnn.Op, inputs ...int) drawing {
 	return d
 }
 
+// ends makes layers the outputs.
+func (d drawing) ends(layers ...int) drawing {
+	d.Outputs = layers
+	return d
+}
+
 // ending names an activation.
 func ending(a plan.Activation) string {
 	if a.Kind == plan.ActivationFunction {
@@ -195,6 +201,12 @@ func TestWhatIsFused(t *testing.T) {
 			"[0] affine affine → 4×4×2 float32; [1] avgpool p → 1×1×2 float32", ""},
 		{"a mean of a chain", draw(bcnn.Uint8, 4, 4, 2).add("c", point(2, 3)).add("a", half).add("r", relu).add("p", mean),
 			"[0] conv c+a+r → 4×4×3 float32 scaled relu; [1] avgpool p → 1×1×3 float32", ""},
+		{"a function that two signs read, one behind a summand", draw(bcnn.Float32, 1, 1, 2).add("l", leaky).add("s", sign).add("a", half, 0).add("t", sign).add("+", bcnn.Add{}, 1, 3),
+			"[0] sign l+s → 1×1×2 bits; [0] sign l+a+t → 1×1×2 bits; [1] affine affine → 1×1×2 float32; [2] affine affine → 1×1×2 float32; [3 4] add + → 1×1×2 float32", ""},
+		{"a function that a sign and a sum read", draw(bcnn.Float32, 1, 1, 2).add("l", leaky).add("s", sign).add("+", bcnn.Add{}, 0, 1),
+			"[0] affine l → 1×1×2 float32 prelu; [1] sign s → 1×1×2 bits; [2] affine affine → 1×1×2 float32; [1 3] add + → 1×1×2 float32", ""},
+		{"a function that two signs read, and that is an output", draw(bcnn.Float32, 1, 1, 2).add("l", leaky).add("s", sign).add("t", sign, 0).ends(1, 0, 2),
+			"[0] affine l → 1×1×2 float32 prelu; [1] sign s → 1×1×2 bits; [1] sign t → 1×1×2 bits; [2] affine affine → 1×1×2 float32; [3] affine affine → 1×1×2 float32", ""},
 		{"bits joined", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("t", sign, input).add("c", bcnn.Concat{}, 0, 1, 0).add("d", dense(6, 2)),
 			"[0] sign s → 1×1×2 bits; [0] sign t → 1×1×2 bits; [1 2 1] concat c → 1×1×6 bits; [3] dense d → 1×1×2 float32", ""},
 		{"bits and floats joined", draw(bcnn.Float32, 1, 1, 2).add("s", sign).add("c", bcnn.Concat{}, 0, input).add("t", sign).add("d", dense(4, 2)),

@@ -145,7 +145,7 @@ func (lo *lowering) run() error {
 			v.layers = g.layers
 		}
 		if err == nil && lo.uses[i] > 1 {
-			v, err = lo.share(v)
+			v, err = lo.share(i, v)
 		}
 		if err != nil {
 			return fmt.Errorf("layer %q: %w", l.Name, err)
@@ -169,9 +169,12 @@ func (lo *lowering) run() error {
 	return lo.tables()
 }
 
-// share settles a value that several layers read: nothing of it may be pending.
-func (lo *lowering) share(v value) (value, error) {
-	if !lo.settled(v) {
+// share settles a value of layer i, which several layers read: nothing of it may be pending, unless
+// all of them take signs, whose thresholds cost the same in front of functions.
+func (lo *lowering) share(i int, v value) (value, error) {
+	if v.conv == nil && len(v.chain) < maxMixed-1 && poolAt(v.chain) == len(v.chain) && lo.compared(i, true) {
+		v.chain = slices.Clip(v.chain)
+	} else if !lo.settled(v) {
 		t, err := lo.float(v)
 		if err != nil {
 			return v, err
@@ -180,6 +183,21 @@ func (lo *lowering) share(v value) (value, error) {
 	}
 	v.shared = true
 	return v, nil
+}
+
+// compared reports whether all that is done with the output of layer i is to take signs of it, with
+// an Affine in between if there may be one. (Levels are counted faster where their thresholds are
+// even, which those in front of functions are not.)
+func (lo *lowering) compared(i int, affine bool) bool {
+	return lo.uses[i] == len(lo.next[i]) && !slices.ContainsFunc(lo.next[i], func(reader int) bool {
+		switch lo.net.Layers[reader].Op.(type) {
+		case bcnn.Sign:
+			return false
+		case bcnn.Affine:
+			return !affine || !lo.compared(reader, false)
+		}
+		return true
+	})
 }
 
 // settled reports whether nothing of the value is pending.
