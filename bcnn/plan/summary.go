@@ -22,6 +22,9 @@ type LayerReport struct {
 	// Planes is how many products of bits stand for each of its products: 1 where
 	// inputs and weights are ±1, more for levels and integer weights.
 	Planes int
+	// FewZeros is how many weights are 0, if they are at most one in a hundred and all others
+	// are ±w for one w, so that the layer would be of ±1 without them; else 0.
+	FewZeros int
 	// BytesFloat is what weights and bias take as float32, BytesStored what the
 	// model file holds.
 	BytesFloat, BytesStored int64
@@ -72,12 +75,32 @@ func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 			if conv.Integer() {
 				r.Binary = conv.Int8 != nil && conv.fewBits() && p.fewLevels(step.In[0])
 			}
+			r.FewZeros = fewZeros(w.Int8)
 			r.BytesFloat = 4 * r.Params
 			r.BytesStored = 8*int64(len(w.Bits)) + int64(len(w.Int8)) + 4*int64(len(w.F32)) + 4*int64(len(bias))
 			reports = append(reports, r)
 		}
 	}
 	return reports
+}
+
+// fewZeros returns LayerReport.FewZeros of integer weights.
+func fewZeros(weights []int8) int {
+	zeros, one := 0, int8(0)
+	for _, w := range weights {
+		switch {
+		case w == 0:
+			zeros++
+		case one == 0:
+			one = w
+		case w != one && w != -one:
+			return 0
+		}
+	}
+	if 100*zeros > len(weights) {
+		return 0
+	}
+	return zeros
 }
 
 // fewLevels reports whether the bytes of a tensor are an image, or have no more values

@@ -36,9 +36,10 @@ type Layer struct {
 	Name        string  `json:"name"`
 	Kind        string  `json:"kind"`
 	Binary      bool    `json:"binary"`
-	Int8        bool    `json:"int8,omitempty"`     // products of bytes
-	Int16       bool    `json:"int16,omitempty"`    // and weights of 16 bits
-	Products    int     `json:"products,omitempty"` // of bits for each multiplication, where more than one
+	Int8        bool    `json:"int8,omitempty"`      // products of bytes
+	Int16       bool    `json:"int16,omitempty"`     // and weights of 16 bits
+	Products    int     `json:"products,omitempty"`  // of bits for each multiplication, where more than one
+	FewZeros    int     `json:"few_zeros,omitempty"` // weights that are 0, which alone make it more than binary
 	Params      int64   `json:"params"`
 	MACs        int64   `json:"macs"`
 	Float       int64   `json:"float_bytes"`
@@ -63,7 +64,7 @@ func New(net *bcnn.Network, p *plan.Plan) *Report {
 			products = l.Planes
 		}
 		r.Layers = append(r.Layers, Layer{
-			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Int16: l.Int16, Params: l.Params, MACs: l.MACs,
+			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Int16: l.Int16, FewZeros: l.FewZeros, Params: l.Params, MACs: l.MACs,
 			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
 		})
 		r.MACs += l.MACs
@@ -153,6 +154,15 @@ func (r *Report) Lines() []string {
 			kinds = append(kinds, fmt.Sprintf("%d %s", s.Count, s.Kind))
 		}
 		lines = append(lines, "steps without weights in float32: "+strings.Join(kinds, ", "))
+	}
+	var zeros []string
+	for _, l := range r.Layers {
+		if l.FewZeros > 0 {
+			zeros = append(zeros, fmt.Sprintf("%s (%d)", l.Name, l.FewZeros))
+		}
+	}
+	if len(zeros) > 0 {
+		lines = append(lines, "weights of -1 and +1 but for a few that are 0, which double the products of bits and take 8 times the bytes; avoid that by Where(w >= 0, 1, -1) in the model: "+strings.Join(zeros, ", "))
 	}
 	return lines
 }

@@ -1,7 +1,9 @@
 package summary
 
 import (
+	"fmt"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -67,6 +69,31 @@ func TestBytes(t *testing.T) {
 		require.Equal(t, warning, r.Warning)
 		require.Equal(t, int64(8*outputs), r.Int8MACs)
 		require.Equal(t, []string{"8-bit", "float"}, []string{r.Layers[0].Precision(), r.Layers[1].Precision()})
+	}
+}
+
+// A layer of ±1 but for few zeros is named, with others it is not.
+func TestFewZeros(t *testing.T) {
+	most := slices.Repeat([]int8{1, -1}, 100)
+	with := func(values ...int8) []int8 { return append(slices.Clone(most), values...) }
+	for name, c := range map[string]struct {
+		weights []int8
+		want    int
+	}{
+		"none": {most, 0}, "one": {with(0, 1), 1}, "two": {with(0, 0), 2}, "three": {with(0, 0, 0, 1), 0},
+		"of others": {with(0, 2), 0}, "doubled": {append(slices.Repeat([]int8{2, -2}, 100), 0), 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := &bcnn.Network{Name: "zeros", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: len(c.weights)}, DType: bcnn.Float32}}}
+			n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+			n.Append("d", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: c.weights}})
+			p, err := lower.Network(t.Context(), n, lower.Options{})
+			require.NoError(t, err)
+			r := New(n, p)
+			require.Equal(t, c.want, r.Layers[0].FewZeros)
+			lines := strings.Join(r.Lines(), "\n")
+			require.Equal(t, c.want > 0, strings.Contains(lines, fmt.Sprintf("d (%d)", c.want)), lines)
+		})
 	}
 }
 
