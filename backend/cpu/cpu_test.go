@@ -291,6 +291,38 @@ func TestLargeSteps(t *testing.T) {
 		p.step("half", &plan.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 30, C: 210})
 		return p
 	}
+	// Steps behind a convolution that need the memory which it has its rows in, several of them in
+	// what a step needs.
+	for i, of := range []string{"bytes", "bits", "bytes 1 wide", "bits 1 wide"} {
+		for name, next := range map[string]func(p *planner){
+			"bits of few channels": func(p *planner) {
+				p.sign()
+				p.step("values", &plan.Affine{}, bcnn.Float32, p.last().Shape)
+			},
+			"levels looked up": func(p *planner) {
+				p.step("levels", &plan.Quantize{Levels: 5, Thresholds: []float32{-8, 0, 12, 12}}, bcnn.Uint8, p.last().Shape)
+			},
+			"shuffled bits": func(p *planner) {
+				p.sign()
+				index := make([]int32, p.last().Shape.C)
+				for i := range index {
+					index[i] = int32(i*5) % int32(len(index))
+				}
+				p.step("bits", &plan.Channels{Index: index}, bcnn.Bits, p.last().Shape)
+			},
+			"planes": func(p *planner) { p.numbers(3) },
+		} {
+			plans[name+" behind a convolution of "+of] = func() *planner {
+				p := newPlanner(15, input(bcnn.Uint8, 40, []int{3, 1}[i/2], 2))
+				if i%2 == 1 {
+					p.sign()
+				}
+				p.conv(convOptions{window: same(3), out: 36, float: true})
+				next(p)
+				return p
+			}
+		}
+	}
 	forEach(t, func(t *testing.T, opts backend.Options) {
 		for name, plan := range plans {
 			t.Run(name, func(t *testing.T) { requireReference(t, plan(), opts) })

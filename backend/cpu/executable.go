@@ -58,6 +58,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 	}
 	most := largest(plan)
 	var size tiles.Size
+	needs := make([]tiles.Size, len(plan.Steps))
 	memory := int(placed.Bytes)
 	for i, s := range plan.Steps {
 		c := schedule.Context{
@@ -75,6 +76,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 			return nil, err
 		}
 		size.Grow(need)
+		needs[i] = need
 		memory = num.Sum(memory, c.Tables)
 		if err := config.CheckMemory(int64(num.Sum(memory, num.Product(size.Total(), config.Threads)))); err != nil {
 			return nil, fmt.Errorf("step %d (%s): %w", i, s.Name, err)
@@ -84,7 +86,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 		e.levels = append(e.levels, c.Levels)
 	}
 	if !config.Stepwise {
-		over := e.fuse(fusable)
+		over := e.fuse(fusable, needs)
 		if less, err := e.layout(fusable, over); err == nil && less.Bytes <= placed.Bytes {
 			placed = less
 		}

@@ -41,13 +41,9 @@ func groups(plan *plan.Plan, stepwise bool) []group {
 // follows reports whether step i can be in a group with the steps from first on.
 func follows(p *plan.Plan, first, i int) bool {
 	s := p.Steps[i]
-	in, out := p.Tensors[s.In[0]], p.Tensors[s.Out]
+	out := p.Tensors[s.Out]
 	switch s.Op.(type) {
-	case *plan.Add, *plan.Pair, *plan.Concat, *plan.Quantize, *plan.Channels, *plan.Sign:
-	case *plan.Affine:
-		if in.DType == bcnn.Uint8 { // the step needs the memory of the worker
-			return false
-		}
+	case *plan.Add, *plan.Pair, *plan.Concat, *plan.Quantize, *plan.Channels, *plan.Sign, *plan.Affine:
 	default:
 		return false
 	}
@@ -138,9 +134,10 @@ func inPlace(p *plan.Plan, groups []group, containers []int) []int {
 // place of the other.
 type pair struct{ read, written int }
 
-// fuse makes one step of each group whose first step can lead the others. It returns the pairs of
-// tensors that may share memory.
-func (e *executable) fuse(groups []group) (over []pair) {
+// fuse makes one step of the first step of each group and those behind it that it can lead. They must
+// not need the memory of the worker, which the first one does. It returns the pairs of tensors that
+// may share memory.
+func (e *executable) fuse(groups []group, needs []tiles.Size) (over []pair) {
 	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.container)
 	e.steps = nil
 	for _, g := range groups {
@@ -157,20 +154,20 @@ func (e *executable) fuse(groups []group) (over []pair) {
 			e.choices[follow] = driver.Choice{Kernel: "in that of " + plan.Steps[g.first].Name, Why: "its values are in registers"}
 		}
 		followers := make([]tiles.Next, 0, g.last-g.first)
-		for _, s := range steps[follow : g.last+1] {
-			if r, ok := s.(*tiles.Range); ok && r.Size == led.Shape.Pixels() {
-				followers = append(followers, r.Do)
+		for i, s := range steps[follow : g.last+1] {
+			r, ok := s.(*tiles.Range)
+			if !ok || r.Size != led.Shape.Pixels() || needs[follow+i] != (tiles.Size{}) {
+				break
 			}
+			followers = append(followers, r.Do)
 		}
 		leader, ok := steps[g.first].(tiles.Leader)
-		if ok && len(followers) > 0 && len(followers) == g.last+1-follow &&
-			leader.Lead(led.Shape.Pixels(), led.Shape.C, next(followers)) {
-			e.steps = append(e.steps, leader)
+		if ok && len(followers) > 0 && leader.Lead(led.Shape.Pixels(), led.Shape.C, next(followers)) {
 			for i := range followers {
 				c := &e.choices[follow+i]
 				c.Tile, c.Why = "those of "+plan.Steps[g.first].Name, "pixels that are in the cache"
 			}
-			continue
+			follow += len(followers)
 		}
 		e.steps = append(append(e.steps, steps[g.first]), steps[follow:g.last+1]...)
 	}

@@ -36,7 +36,7 @@ func TestFollows(t *testing.T) {
 		{"levels", bcnn.Float32, func(p *planner) {
 			p.step("levels", &plan.Quantize{Levels: 2, Thresholds: []float32{0}}, bcnn.Uint8, shape)
 		}, true},
-		{"an affine step of bytes", bcnn.Uint8, affine, false},
+		{"an affine step of bytes", bcnn.Uint8, affine, true},
 		{"of another tensor", bcnn.Float32, func(p *planner) { affine(p); p.link(0) }, false},
 		{"a pool", bcnn.Float32, func(p *planner) { p.step("pool", &plan.MaxPool{Window: one}, bcnn.Float32, shape) }, false},
 	} {

@@ -310,6 +310,37 @@ func graphCases() []Case {
 		b.add(bcnn.Add{}, left, right)
 		return b.net
 	})
+	// Steps that need memory, behind a convolution that has its rows in memory: many, and short.
+	for _, in := range []bcnn.DType{bcnn.Uint8, bcnn.Float32} {
+		for _, step := range []struct {
+			name string
+			add  func(b *builder)
+		}{
+			{"uneven levels", func(b *builder) {
+				b.add(bcnn.Quantize{Levels: 5, Thresholds: []float32{-8, 0, 12, 12}})
+				b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5}, false)
+			}},
+			{"shuffled bits", func(b *builder) {
+				b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+				b.add(bcnn.Channels{Index: reversed(36)})
+				b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5}, false)
+			}},
+			{"values of bits", func(b *builder) {
+				sign := b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+				b.add(bcnn.Add{}, sign, sign)
+			}},
+		} {
+			add(fmt.Sprintf("%s behind a convolution of %s", step.name, in), func(b *builder) *bcnn.Network {
+				b.input(in, 40, 3, 2)
+				if in == bcnn.Float32 {
+					b.add(bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+				}
+				b.conv(binaryConv(36, 0), false)
+				step.add(b)
+				return b.net
+			})
+		}
+	}
 	add("two signs of a function", func(b *builder) *bcnn.Network {
 		b.input(bcnn.Float32, 6, 6, 33)
 		b.batchNorm(normMixed)
