@@ -115,6 +115,9 @@ func TestExecutablesShareWeights(t *testing.T) {
 			t.Run(name+"/"+isa, func(t *testing.T) {
 				held(t, p, backend.Options{ISA: isa, Threads: 1})
 				for _, threads := range []int{1, 3} {
+					if threads > 1 && testing.Short() {
+						break
+					}
 					opts := backend.Options{ISA: isa, Threads: threads}
 					alone, shared := held(t, alike(p), opts), held(t, p, opts)
 					require.GreaterOrEqual(t, 10*(alone-shared), 9*size, "%d threads, %d bytes, %d of one that shares them", threads, alone, shared)

@@ -168,7 +168,11 @@ func wholeNetworks(n, first int) (some []parity.Case) {
 // variant to be the fastest. TestParity runs them as they are.
 func TestWholeNetworks(t *testing.T) {
 	needCooperative(t)
-	some := testenv.Share(t, wholeNetworks(1, 0))
+	every := 1
+	if testing.Short() {
+		every = 3
+	}
+	some := testenv.Share(t, wholeNetworks(every, 0))
 	requireParity(t, unsharedDevice(t), backend.Options{}, some)
 	for _, variant := range kernelNames {
 		d := measured(t, "")

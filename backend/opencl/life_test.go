@@ -211,6 +211,7 @@ func TestDeviceThatDisappears(t *testing.T) {
 // TestRefusedCandidate: what the driver's compiler does not take is left out of the
 // choice, and not remembered; forced, it is an error with the compiler's log.
 func TestRefusedCandidate(t *testing.T) {
+	testenv.Long(t)
 	d := testDevice(t)
 	if d.limits.Dot == candidates.ArmDot {
 		t.Skip("the device has the function")
