@@ -35,28 +35,54 @@ func sign(c *schedule.Context, op *plan.Sign, shape bcnn.Shape) (tiles.Step, til
 		}
 		return c.Pixels("threshold and pack", shape.Pixels(), work, do), tiles.Size{}
 	}
+	return signPlanes(c, op, shape, work, flipped)
+}
+
+// signPlanes is sign of several planes. The kernel that counts three thresholds takes multiples of 8
+// channels: those of some pixels together, whose bits are divided afterwards.
+func signPlanes(c *schedule.Context, op *plan.Sign, shape bcnn.Shape, work float64, flipped func([]uint64)) (tiles.Step, tiles.Size) {
+	set, src, dst := c.Set, c.In, c.Out
+	words, planes := bits.Words(shape.C), op.Planes
 	row := shape.W * words
-	if planes == 2 && set.ThresholdPlanes != nil && shape.C%8 == 0 {
-		do := func(_ *tiles.Scratch, image, from, to int) {
-			for y := from; y < to; y++ {
-				out := dst.Words[(image*shape.H+y)*planes*row:][:planes*row]
-				set.ThresholdPlanes(out, words, row, src.F32[(image*shape.H+y)*shape.W*shape.C:], shape.C, op.Threshold.F32, shape.W)
-				flipped(out)
-			}
+	some, together := 1, 0 // pixels whose channels a kernel can take together, of a row
+	if planes == 2 && set.ThresholdPlanes != nil {
+		for some*shape.C%8 > 0 {
+			some *= 2
 		}
-		return c.Rows("count three thresholds and pack", shape.H, work, do), tiles.Size{}
+		together = shape.W / some * some
+	}
+	var t []float32 // of pixels together
+	for list := op.Threshold.F32; len(list) > 0 && together > 0; list = list[shape.C:] {
+		t = append(t, repeated(list[:shape.C], some)...)
+	}
+	dense := 0 // words of pixels together that have to be divided
+	if some > 1 {
+		dense = bits.Words(some * shape.C)
 	}
 	chunk := min(max(1, signWords/words), shape.W)
 	do := func(s *tiles.Scratch, image, from, to int) {
 		for y := from; y < to; y++ {
 			out := dst.Words[(image*shape.H+y)*planes*row:][:planes*row]
-			clear(out)
-			for x := 0; x < shape.W; x += chunk {
+			values := src.F32[(image*shape.H+y)*shape.W*shape.C:][:shape.W*shape.C]
+			switch n := together / some; {
+			case n > 0 && dense == 0:
+				set.ThresholdPlanes(out, words, row, values, shape.C, t, n)
+			case n > 0:
+				set.ThresholdPlanes(s.Words, dense, n*dense, values, some*shape.C, t, n)
+				for j := range planes {
+					for i := range n {
+						bits.Split(out[j*row+i*some*words:], s.Words[(j*n+i)*dense:][:dense], some*shape.C, shape.C)
+					}
+				}
+			}
+			for x := together; x < shape.W; x += chunk {
 				n := min(chunk, shape.W-x)
-				values := src.F32[((image*shape.H+y)*shape.W+x)*shape.C:]
 				reached := s.Words[:n*words]
+				for j := range planes {
+					clear(out[j*row+x*words:][:n*words])
+				}
 				for k := range 1<<planes - 1 {
-					set.ThresholdFloat(reached, words, values, shape.C, op.Threshold.F32[k*shape.C:][:shape.C], n)
+					set.ThresholdFloat(reached, words, values[x*shape.C:], shape.C, op.Threshold.F32[k*shape.C:][:shape.C], n)
 					// Bit j is set where an odd number of every 2^j-th threshold is reached.
 					for j := 0; (k+1)>>j<<j == k+1 && j < planes; j++ {
 						plane := out[j*row+x*words:][:n*words]
@@ -69,5 +95,12 @@ func sign(c *schedule.Context, op *plan.Sign, shape bcnn.Shape) (tiles.Step, til
 			flipped(out)
 		}
 	}
-	return c.Rows("count thresholds and pack", shape.H, work, do), tiles.Size{Words: chunk * words}
+	kernel, need := "count thresholds and pack", 0
+	if together > 0 {
+		kernel, need = "count three thresholds and pack", planes*together/some*dense
+	}
+	if together < shape.W {
+		need = max(need, chunk*words)
+	}
+	return c.Rows(kernel, shape.H, work, do), tiles.Size{Words: need}
 }
