@@ -106,12 +106,14 @@ func levelCases() []Case {
 					ends[(i+j+2*k)%4](b)
 				})
 			}
-			// Of 72 channels, groups share words, and lie across two.
-			add(fmt.Sprintf("%s/%s/groups", a.name, w.name), fillRandom, 5, 4, []int{12, 72}[(i+j)%2], func(b *builder) {
-				source(b)
-				b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 8, Groups: 4}, w)
-				ends[(i+j)%4](b)
-			})
+			// Groups lie across words. Those of few channels are of float32.
+			for k, c := range []int{[]int{12, 72}[(i+j)%2], 4 * 50, 4 * 100} {
+				add(fmt.Sprintf("%s/%s/groups", a.name, w.name), fillRandom, 5, 4, c, func(b *builder) {
+					source(b)
+					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 8, Groups: 4}, w)
+					ends[(i+j+k)%4](b)
+				})
+			}
 			for _, flatten := range []bool{false, true} {
 				add(fmt.Sprintf("%s/%s/dense/flatten=%v", a.name, w.name, flatten), fillRandom, 2, 3, 19, func(b *builder) {
 					source(b)

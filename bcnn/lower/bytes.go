@@ -93,15 +93,13 @@ func (lo *lowering) layerCosts(i int, op bcnn.Quantize, planes, kh, kw, groups i
 	if w.Real() {
 		return values, nil
 	}
-	parts := 1
-	if w.Int8 != nil {
-		if err := lo.Charge(int64(len(w.Int8))); err != nil {
-			return formCosts{}, err
-		}
-		parts, _ = unary(w.Int8)
+	parts, err := lo.parts(w)
+	if err != nil {
+		return formCosts{}, err
 	}
 	each := lo.types[i].Shape.Values()
 	c := lo.input(i).C / groups
+	of := grouping{groups: groups, inputs: c, outputs: lo.types[i].Shape.C / groups, taps: num.Product(kh, kw, c)}
 	// A layer that cannot read a form is computed in float32.
 	real := count(each, kh*kw*c, costOfFloats)
 	costs := formCosts{floats: real, bytes: values.bytes + real, planes: values.planes + real}
@@ -110,13 +108,16 @@ func (lo *lowering) layerCosts(i int, op bcnn.Quantize, planes, kh, kw, groups i
 	if rare {
 		products = oftenOne * float64(parts)
 	}
-	if planes <= plan.MaxPlanes && planes*parts <= fewProducts {
+	if groups > 1 && planes*parts > 1 {
+		products *= costOfGroups
+	}
+	if planes <= plan.MaxPlanes && planes*parts <= fewProducts && !of.noBits(planes, parts, lo.endsInSign(i)) {
 		costs.planes = count(each, pieces(kh, kw, c), costOfBits*products)
 		if c%sizeOfPiece > 0 && !rare {
 			costs.planes += float64(lo.input(i).Pixels()) * float64(num.CeilDiv(kw*c, sizeOfPiece)) * products * costOfJoining
 		}
 	}
-	if byteZero(op) && lo.noBytes(i) == "" {
+	if byteZero(op) && of.noBytes(w) == "" {
 		costs.bytes = count(each, kh*num.CeilDiv(kw*c, 4), 1)
 	}
 	return costs, nil
@@ -156,6 +157,9 @@ const (
 	costOfCounting = 32
 	// costOfMoving is the cost of writing a float32 value, reading it and writing it elsewhere.
 	costOfMoving = 4
+	// costOfGroups is how much longer a product of planes takes if it is in groups, whose sums go
+	// through memory.
+	costOfGroups = 3
 	// oftenOne is how many products a product of −1, 0 and +1 counts for if 0 hardly ever occurs,
 	// so that the lower plane is empty.
 	oftenOne = 1.25
@@ -181,6 +185,34 @@ func pieces(kh, kw, c int) int {
 	}
 }
 
+// parts returns how many weights of ±1 add up to those of a layer.
+func (lo *lowering) parts(w bcnn.Weights) (int, error) {
+	if w.Int8 == nil {
+		return 1, nil
+	}
+	if err := lo.Charge(int64(len(w.Int8))); err != nil {
+		return 0, err
+	}
+	parts, _ := unary(w.Int8)
+	return parts, nil
+}
+
+// endsInSign reports whether nothing but a sign reads the output of layer i, behind functions of one
+// value and pools.
+func (lo *lowering) endsInSign(i int) bool {
+	for lo.uses[i] == 1 && len(lo.next[i]) == 1 {
+		i = lo.next[i][0]
+		switch lo.net.Layers[i].Op.(type) {
+		case bcnn.Sign:
+			return true
+		case bcnn.BatchNorm, bcnn.Affine, bcnn.ReLU, bcnn.PReLU, bcnn.Clip, bcnn.Function, bcnn.MaxPool:
+		default:
+			return false
+		}
+	}
+	return false
+}
+
 // onlyZero reports whether the levels are −1, 0 and +1 and only the value 0 gives 0, as in a sign.
 func onlyZero(op bcnn.Quantize) bool {
 	t := op.Thresholds
@@ -192,35 +224,46 @@ func byteZero(op bcnn.Quantize) bool {
 	return op.Low <= 0 && op.Low+op.Levels > 0 && op.Low >= -math.MaxUint8
 }
 
+// grouping is the inputs and outputs of each group of a layer with weights; one group is the whole
+// layer. A sum has so many taps.
+type grouping struct{ groups, inputs, outputs, taps int }
+
 const (
-	// fewInGroup is the number of inputs of a group below which products of four bytes are worth no
+	// fewBytes is the number of inputs of a group below which products of four bytes are worth no
 	// more than one of float32.
-	fewInGroup = 16
+	fewBytes = 16
+	// fewBits is the number of inputs of a group below which a product of bits takes longer than one
+	// of float32.
+	fewBits = 24
 	// blockOutputs is the number of outputs that kernels of bytes compute at a time.
 	blockOutputs = 64
 )
 
-// fillBlocks reports whether the outputs of a group, or those of two of them with weights of 0 in
-// between, fill blocks. Other groups are faster in float32.
-func fillBlocks(op bcnn.Conv2D) bool {
-	outs := op.Out / op.Groups
-	return outs%blockOutputs == 0 || !op.Weights.Binary() && op.Groups%2 == 0 && (2*outs%blockOutputs == 0 || op.Groups == 2)
-}
-
-// noBytes returns why layer i cannot sum bytes, or "" if it can.
-func (lo *lowering) noBytes(i int) string {
-	taps := lo.input(i).Values()
-	if op, conv := lo.net.Layers[i].Op.(bcnn.Conv2D); conv {
-		w, inputs := op.Window.Normal(), lo.input(i).C/max(op.Groups, 1)
-		if op.Groups > 1 && (inputs < fewInGroup || !fillBlocks(op)) {
-			return bytesInGroups
-		}
-		taps = num.Product(w.KH, w.KW, inputs)
-	}
-	if taps > plan.MaxTapsInt8 {
+// noBytes returns why a layer with weights w cannot sum bytes, or "" if it can.
+func (g grouping) noBytes(w bcnn.Weights) string {
+	// Two groups may fill blocks together, with weights of 0 in between.
+	blocks := g.outputs%blockOutputs == 0 || !w.Binary() && g.groups%2 == 0 && (2*g.outputs%blockOutputs == 0 || g.groups == 2)
+	switch {
+	case g.groups > 1 && (g.inputs < fewBytes || !blocks):
+		return bytesInGroups
+	case g.taps > plan.MaxTapsInt8:
 		return tooManyBytes
 	}
 	return ""
+}
+
+// noBits reports whether groups are so small that float32, if it is exact, is faster than a product
+// of bits for each plane of the input and each part of the weights. A word has the bits of 64 groups
+// of one channel each, which are counted at once, but that is faster only where the counts become
+// bits.
+func (g grouping) noBits(planes, parts int, toBits bool) bool {
+	switch {
+	case g.groups == 1 || num.Product(g.taps, 1<<planes, parts) > exactFloats:
+		return false
+	case planes*parts == 1 && g.inputs == 1 && g.outputs == 1:
+		return !toBits
+	}
+	return g.inputs < fewBits*planes*parts
 }
 
 // integerWeights returns real weights as integers of 8 or of 16 bits. Both are nil if they are no integers,

@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // conv2D sets up a convolution: of bits or bytes if weights and input allow exact integers, and
@@ -51,16 +52,32 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 		}
 		w.Int8 = conv.Int8
 	}
+	of := grouping{groups: conv.Groups, inputs: lo.shape(v).C / conv.Groups, outputs: conv.Out / conv.Groups}
+	of.taps = num.Product(conv.KH, conv.KW, of.inputs)
+	noBits := false
+	if conv.Groups > 1 && dtype == bcnn.Bits && lo.settled(v) {
+		parts, err := lo.parts(w)
+		if err != nil {
+			return out, err
+		}
+		planes := 1
+		if v.levels != nil {
+			planes = v.levels.planes
+		}
+		noBits = of.noBits(planes, parts, lo.endsInSign(i))
+	}
 	switch {
 	case w.Real() && conv.Int16 == nil:
 		conv.WhyFloat = "its weights are real"
+	case noBits:
+		conv.WhyFloat = bitsInGroups
 	case dtype == bcnn.Bits && lo.settled(v):
 		if v.levels != nil || !w.Binary() {
 			return lo.planes(v, i, conv, w, rowLen, bias)
 		}
 		out.convIn = v.tensor
-	case dtype == bcnn.Uint8 && (v.levels != nil || !w.Binary()) && lo.noBytes(i) != "":
-		conv.WhyFloat = lo.noBytes(i)
+	case dtype == bcnn.Uint8 && (v.levels != nil || !w.Binary()) && of.noBytes(w) != "":
+		conv.WhyFloat = of.noBytes(w)
 	case dtype == bcnn.Uint8 && v.levels != nil:
 		return lo.bytes(v, i, conv, w, rowLen, bias)
 	case dtype == bcnn.Uint8:
@@ -77,7 +94,7 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	default:
 		conv.WhyFloat = "its input is real: no sign in front of it, or a scale or offset between that is not one number"
 		if lo.ofLevels(i) {
-			conv.WhyFloat = cmp.Or(lo.noBytes(i), levelsAsFloats)
+			conv.WhyFloat = cmp.Or(of.noBytes(w), levelsAsFloats)
 		}
 	}
 	if conv.WhyFloat == "" {
@@ -199,12 +216,14 @@ func (lo *lowering) begin(v value) (value, error) {
 	return value{tensor: t, chain: v.chain, mixed: v.mixed}, err
 }
 
+// exactFloats is the magnitude up to which float32 holds all integers.
+const exactFloats = 1 << 24
+
 // exact fails if float32 does not hold the integer sums of a pending convolution. Sums of 8-bit and
 // 16-bit weights are rounded instead.
 func (lo *lowering) exact(v value) error {
-	const limit = 1 << 24
-	if b := lo.bound(v); v.conv.F32 == nil && !v.conv.Integer() && b > limit {
-		return fmt.Errorf("sums may reach %d, but float32 holds all integers only up to %d", b, limit)
+	if b := lo.bound(v); v.conv.F32 == nil && !v.conv.Integer() && b > exactFloats {
+		return fmt.Errorf("sums may reach %d, but float32 holds all integers only up to %d", b, exactFloats)
 	}
 	return nil
 }

@@ -148,6 +148,54 @@ func TestSumsOfBytes(t *testing.T) {
 	}
 }
 
+// Groups of few inputs are of float32 where products of bits would take longer, but for depthwise
+// bits of which bits are made, and for sums that float32 does not hold.
+func TestBitsInGroups(t *testing.T) {
+	two := bcnn.Quantize{Low: 0, Levels: 4, Thresholds: []float32{1, 2, 3}}
+	sign := bcnn.Sign{Zero: bcnn.ZeroIsPlus}
+	conv := func(window, groups, in, out int) bcnn.Conv2D {
+		return bcnn.Conv2D{Window: bcnn.Window{KH: window, KW: window, Pad: bcnn.Padding{Top: window - 1, Left: window - 1}}, Out: groups * out, Groups: groups,
+			Weights: bcnn.Weights{Bits: make([]uint64, groups*out*window*window*((in+63)/64))}}
+	}
+	const float, low, binary = "float", "planes", "binary"
+	for name, c := range map[string]struct {
+		of, conv bcnn.Op
+		next     []bcnn.Op
+		c        int
+		want     string
+	}{
+		"depthwise":                     {sign, conv(3, 8, 1, 1), nil, 8, float},
+		"depthwise, then a sign":        {sign, conv(3, 8, 1, 1), []bcnn.Op{bcnn.ReLU{}, bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2}}, sign}, 8, binary},
+		"depthwise, then levels":        {sign, conv(3, 8, 1, 1), []bcnn.Op{two}, 8, float},
+		"depthwise of levels":           {two, conv(3, 8, 1, 1), []bcnn.Op{sign}, 8, float},
+		"two filters a channel":         {sign, conv(3, 8, 1, 2), []bcnn.Op{sign}, 8, float},
+		"23 inputs":                     {sign, conv(1, 2, 23, 5), []bcnn.Op{sign}, 46, float},
+		"24 inputs":                     {sign, conv(1, 2, 24, 5), nil, 48, binary},
+		"47 inputs of two planes":       {two, conv(1, 3, 47, 5), nil, 141, float},
+		"48 inputs of two planes":       {two, conv(1, 3, 48, 5), nil, 144, low},
+		"sums that float32 would round": {sign, conv(1800, 2, 3, 1), nil, 6, binary},
+		"one group":                     {two, conv(3, 1, 64, 1), nil, 64, low},
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := draw(bcnn.Float32, 2, 2, c.c).add("of", c.of).add("c", c.conv)
+			for i, op := range c.next {
+				n = n.add(fmt.Sprint("next", i), op)
+			}
+			p, err := lower.Network(t.Context(), n.Network, lower.Options{})
+			require.NoError(t, err)
+			r := plan.Summarize(n.Network, p)[0]
+			got := binary
+			switch {
+			case r.WhyFloat != "":
+				got = float
+			case r.Planes > 1:
+				got = low
+			}
+			require.Equal(t, c.want, got, lines(p))
+		})
+	}
+}
+
 // Levels that are joined and moved stay such, as planes where all are the same, or become
 // such again.
 func TestMovedLevels(t *testing.T) {

@@ -53,6 +53,7 @@ const (
 // Why a layer on levels, or with integer weights, is computed in float32.
 const (
 	tooManyProducts = "its weights have more levels than products of bits are worth, and its input is bits"
+	bitsInGroups    = "it sums bits in groups that are too small"
 	bytesInGroups   = "it sums bytes in groups that are too small"
 	tooManyBytes    = "its sums of bytes might not fit into 32 bits"
 	levelsAsFloats  = "0 is not among the levels of its input"
