@@ -108,9 +108,10 @@ func levelCases() []Case {
 			}
 			// Groups lie across words. Those of few channels are of float32.
 			for k, c := range []int{[]int{12, 72}[(i+j)%2], 4 * 50, 4 * 100} {
+				out := []int{8, 4 * 21, 4 * 42}[k]
 				add(fmt.Sprintf("%s/%s/groups", a.name, w.name), fillRandom, 5, 4, c, func(b *builder) {
 					source(b)
-					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: 8, Groups: 4}, w)
+					b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: out, Groups: 4}, w)
 					ends[(i+j+k)%4](b)
 				})
 			}

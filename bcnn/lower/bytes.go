@@ -232,9 +232,9 @@ const (
 	// fewBytes is the number of inputs of a group below which products of four bytes are worth no
 	// more than one of float32.
 	fewBytes = 16
-	// fewBits is the number of inputs of a group below which a product of bits takes longer than one
-	// of float32.
-	fewBits = 24
+	// fewWeights is the number of weights of a tap of a group up to which a product of bits takes
+	// longer than one of float32: registers are filled neither by its inputs nor by its outputs.
+	fewWeights = 1 << 8
 	// blockOutputs is the number of outputs that kernels of bytes compute at a time.
 	blockOutputs = 64
 )
@@ -263,7 +263,11 @@ func (g grouping) noBits(planes, parts int, toBits bool) bool {
 	case planes*parts == 1 && g.inputs == 1 && g.outputs == 1:
 		return !toBits
 	}
-	return g.inputs < fewBits*planes*parts
+	few := fewWeights
+	if planes > 1 { // whose sums are added up in memory
+		few *= planes * parts * planes * parts
+	}
+	return g.inputs*g.outputs <= few
 }
 
 // integerWeights returns real weights as integers of 8 or of 16 bits. Both are nil if they are no integers,

@@ -157,6 +157,11 @@ func TestBitsInGroups(t *testing.T) {
 		return bcnn.Conv2D{Window: bcnn.Window{KH: window, KW: window, Pad: bcnn.Padding{Top: window - 1, Left: window - 1}}, Out: groups * out, Groups: groups,
 			Weights: bcnn.Weights{Bits: make([]uint64, groups*out*window*window*((in+63)/64))}}
 	}
+	ternary := func(groups, in, out int) bcnn.Conv2D {
+		op := conv(1, groups, in, out)
+		op.Weights = bcnn.Weights{Int8: slices.Repeat([]int8{-1, 0, 1, 1}, groups*in*out/4)}
+		return op
+	}
 	const float, low, binary = "float", "planes", "binary"
 	for name, c := range map[string]struct {
 		of, conv bcnn.Op
@@ -169,10 +174,12 @@ func TestBitsInGroups(t *testing.T) {
 		"depthwise, then levels":        {sign, conv(3, 8, 1, 1), []bcnn.Op{two}, 8, float},
 		"depthwise of levels":           {two, conv(3, 8, 1, 1), []bcnn.Op{sign}, 8, float},
 		"two filters a channel":         {sign, conv(3, 8, 1, 2), []bcnn.Op{sign}, 8, float},
-		"23 inputs":                     {sign, conv(1, 2, 23, 5), []bcnn.Op{sign}, 46, float},
-		"24 inputs":                     {sign, conv(1, 2, 24, 5), nil, 48, binary},
-		"47 inputs of two planes":       {two, conv(1, 3, 47, 5), nil, 141, float},
-		"48 inputs of two planes":       {two, conv(1, 3, 48, 5), nil, 144, low},
+		"16 to 16":                      {sign, conv(1, 2, 16, 16), []bcnn.Op{sign}, 32, float},
+		"16 to 17":                      {sign, conv(1, 2, 16, 17), nil, 32, binary},
+		"32 to 32 of two planes":        {two, conv(1, 3, 32, 32), nil, 96, float},
+		"32 to 33 of two planes":        {two, conv(1, 3, 32, 33), nil, 96, low},
+		"16 to 16 of ternary weights":   {sign, ternary(2, 16, 16), nil, 32, float},
+		"16 to 17 of ternary weights":   {sign, ternary(2, 16, 17), nil, 32, low},
 		"sums that float32 would round": {sign, conv(1800, 2, 3, 1), nil, 6, binary},
 		"one group":                     {two, conv(3, 1, 64, 1), nil, 64, low},
 	} {
