@@ -197,7 +197,11 @@ func (lo *lowering) bordered(t int, conv *plan.Conv) (int, error) {
 		return 0, fmt.Errorf("with its padding: %w", err)
 	}
 	conv.Pad = bcnn.Padding{}
-	return lo.emit(step, nil, bcnn.Float32, shape, t)
+	out, err := lo.emit(step, nil, bcnn.Float32, shape, t)
+	if err == nil {
+		lo.plan.Tensors[out].Coded = true
+	}
+	return out, err
 }
 
 // begin returns a convolution that has just been set up, pending if fused. It fails if the sums may

@@ -138,7 +138,7 @@ func TestFilesOfLCE(t *testing.T) {
 func TestBinaryLayers(t *testing.T) {
 	want := map[string]string{
 		"net_activations": "1", "net_arithmetic": "", "net_bytes": "bytes bytes", "net_chain": "1 1 1", "net_cropped": "1 3",
-		"net_dorefa": "2 6 1 2", "net_joined": "1 1 1", "net_levels": "1 1 1", "net_parts": "2 3 1 1 6 9 3 3", "net_residual": "1 1",
+		"net_dorefa": "2 6 1", "net_joined": "1 1 1", "net_levels": "1 1 1", "net_parts": "2 3 1 1 6 9 3 3", "net_residual": "1 1",
 		"net_roundings": "2 3 2 2 3 2 2", "net_sequence": "1 1", "net_ternary": "2 2", "net_weights": "1 1",
 	}
 	for _, f := range lceFiles(t) {
