@@ -12,6 +12,9 @@ import (
 // counted.
 const signWords = 512
 
+// mostTogether bounds the channels of pixels that are taken together.
+const mostTogether = 2048
+
 // sign compiles thresholds.
 func sign(c *schedule.Context, op *plan.Sign, shape bcnn.Shape) (tiles.Step, tiles.Size) {
 	set, src, dst := c.Set, c.In, c.Out
@@ -44,20 +47,20 @@ func signPlanes(c *schedule.Context, op *plan.Sign, shape bcnn.Shape, work float
 	set, src, dst := c.Set, c.In, c.Out
 	words, planes := bits.Words(shape.C), op.Planes
 	row := shape.W * words
-	some, together := 1, 0 // pixels whose channels a kernel can take together, of a row
-	if planes == 2 && set.ThresholdPlanes != nil {
-		for some*shape.C%8 > 0 {
-			some *= 2
-		}
+	some := 1 // pixels whose channels a kernel can take together
+	for some*shape.C%8 > 0 {
+		some *= 2
+	}
+	together := 0 // pixels of a row that it takes
+	if planes == 2 && set.ThresholdPlanes != nil && (some == 1 || some*shape.C <= mostTogether) {
 		together = shape.W / some * some
 	}
-	var t []float32 // of pixels together
-	for list := op.Threshold.F32; len(list) > 0 && together > 0; list = list[shape.C:] {
-		t = append(t, repeated(list[:shape.C], some)...)
-	}
-	dense := 0 // words of pixels together that have to be divided
-	if some > 1 {
-		dense = bits.Words(some * shape.C)
+	t, dense := op.Threshold.F32, 0 // of pixels together, and the words that have to be divided
+	if some > 1 && together > 0 {
+		t, dense = nil, bits.Words(some*shape.C)
+		for list := op.Threshold.F32; len(list) > 0; list = list[shape.C:] {
+			t = append(t, repeated(list[:shape.C], some)...)
+		}
 	}
 	chunk := min(max(1, signWords/words), shape.W)
 	do := func(s *tiles.Scratch, image, from, to int) {
