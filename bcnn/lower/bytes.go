@@ -111,7 +111,7 @@ func (lo *lowering) layerCosts(i int, op bcnn.Quantize, planes, kh, kw, groups i
 	if groups > 1 && planes*parts > 1 {
 		products *= costOfGroups
 	}
-	if planes <= plan.MaxPlanes && planes*parts <= fewProducts && !of.noBits(planes, parts, lo.endsInSign(i)) {
+	if planes <= plan.MaxPlanes && planes*parts <= fewProducts && !of.noBits(planesOf(op.Low, op.Levels), parts, lo.endsInSign(i)) {
 		costs.planes = count(each, pieces(kh, kw, c), costOfBits*products)
 		if c%sizeOfPiece > 0 && !rare {
 			costs.planes += float64(lo.input(i).Pixels()) * float64(num.CeilDiv(kw*c, sizeOfPiece)) * products * costOfJoining
@@ -235,16 +235,12 @@ const (
 	// fewWeights is the number of weights of a tap of a group up to which a product of bits takes
 	// longer than one of float32: registers are filled neither by its inputs nor by its outputs.
 	fewWeights = 1 << 8
-	// blockOutputs is the number of outputs that kernels of bytes compute at a time.
-	blockOutputs = 64
 )
 
 // noBytes returns why a layer with weights w cannot sum bytes, or "" if it can.
 func (g grouping) noBytes(w bcnn.Weights) string {
-	// Two groups may fill blocks together, with weights of 0 in between.
-	blocks := g.outputs%blockOutputs == 0 || !w.Binary() && g.groups%2 == 0 && (2*g.outputs%blockOutputs == 0 || g.groups == 2)
 	switch {
-	case g.groups > 1 && (g.inputs < fewBytes || !blocks):
+	case g.groups > 1 && (g.inputs < fewBytes || plan.GroupsOfBlocks(g.groups, g.outputs, w.Binary()) == 0):
 		return bytesInGroups
 	case g.taps > plan.MaxTapsInt8:
 		return tooManyBytes
@@ -256,9 +252,11 @@ func (g grouping) noBytes(w bcnn.Weights) string {
 // of bits for each plane of the input and each part of the weights. A word has the bits of 64 groups
 // of one channel each, which are counted at once, but that is faster only where the counts become
 // bits.
-func (g grouping) noBits(planes, parts int, toBits bool) bool {
+func (g grouping) noBits(in levels, parts int, toBits bool) bool {
+	planes := in.planes
+	largest := num.Sum(1<<planes, max(in.offset, -in.offset)) / 2 // of the input
 	switch {
-	case g.groups == 1 || num.Product(g.taps, 1<<planes, parts) > exactFloats:
+	case g.groups == 1 || num.Product(g.taps, largest, parts) > exactFloats:
 		return false
 	case planes*parts == 1 && g.inputs == 1 && g.outputs == 1:
 		return !toBits

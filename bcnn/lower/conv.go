@@ -55,16 +55,10 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	of := grouping{groups: conv.Groups, inputs: lo.shape(v).C / conv.Groups, outputs: conv.Out / conv.Groups}
 	of.taps = num.Product(conv.KH, conv.KW, of.inputs)
 	noBits := false
-	if conv.Groups > 1 && dtype == bcnn.Bits && lo.settled(v) {
-		parts, err := lo.parts(w)
-		if err != nil {
+	if dtype == bcnn.Bits && lo.settled(v) {
+		if noBits, err = lo.noBits(v, i, of, w); err != nil {
 			return out, err
 		}
-		planes := 1
-		if v.levels != nil {
-			planes = v.levels.planes
-		}
-		noBits = of.noBits(planes, parts, lo.endsInSign(i))
 	}
 	switch {
 	case w.Real() && conv.Int16 == nil:
@@ -102,6 +96,22 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	}
 	conv.Int8, conv.Int16 = nil, nil
 	return lo.realConv(v, out, real, rowLen, bias)
+}
+
+// noBits is grouping.noBits for layer i on bits.
+func (lo *lowering) noBits(v value, i int, of grouping, w bcnn.Weights) (bool, error) {
+	if of.groups == 1 {
+		return false, nil
+	}
+	parts, err := lo.parts(w)
+	if err != nil {
+		return false, err
+	}
+	l := levels{planes: 1}
+	if v.levels != nil {
+		l = *v.levels
+	}
+	return of.noBits(l, parts, lo.endsInSign(i)), nil
 }
 
 // exactConv completes a convolution of bits or bytes.

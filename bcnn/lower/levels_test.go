@@ -180,7 +180,7 @@ func TestBitsInGroups(t *testing.T) {
 		"32 to 33 of two planes":        {two, conv(1, 3, 32, 33), nil, 96, low},
 		"16 to 16 of ternary weights":   {sign, ternary(2, 16, 16), nil, 32, float},
 		"16 to 17 of ternary weights":   {sign, ternary(2, 16, 17), nil, 32, low},
-		"sums that float32 would round": {sign, conv(1800, 2, 3, 1), nil, 6, binary},
+		"sums that float32 would round": {bcnn.Quantize{Low: 253, Levels: 4, Thresholds: two.Thresholds}, conv(260, 2, 1, 1), nil, 2, low},
 		"one group":                     {two, conv(3, 1, 64, 1), nil, 64, low},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -59,12 +59,12 @@ func New(net *bcnn.Network, p *plan.Plan) *Report {
 	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}}
 	binary, bytes := false, false
 	for _, l := range plan.Summarize(net, p) {
-		products := 0
+		products, zeros := 0, 0
 		if l.Binary && l.Planes > 1 {
-			products = l.Planes
+			products, zeros = l.Planes, l.FewZeros
 		}
 		r.Layers = append(r.Layers, Layer{
-			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Int16: l.Int16, FewZeros: l.FewZeros, Params: l.Params, MACs: l.MACs,
+			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Int16: l.Int16, FewZeros: zeros, Params: l.Params, MACs: l.MACs,
 			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
 		})
 		r.MACs += l.MACs

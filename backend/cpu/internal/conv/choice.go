@@ -74,28 +74,15 @@ func pickKernel(c *schedule.Context, op *plan.Conv, w window, in bcnn.DType) (ke
 		return wideKernel, "all channels read the same inputs"
 	case in == bcnn.Bits && w.planes == 1 && op.OutPlanes < 2 && w.group%pieceBits == 0 && op.Out/op.Groups%kern.BlockOutputs == 0:
 		return wideKernel, fmt.Sprintf("groups of whole blocks of %d channels", kern.BlockOutputs)
-	case in == bcnn.Uint8:
-		switch groupsOfBlocks(op) {
-		case 1:
-			return wideKernel, fmt.Sprintf("groups of whole blocks of %d channels", kern.BlockOutputs)
-		case 2:
-			return wideKernel, fmt.Sprintf("two groups for blocks of %d channels, with weights of 0 in between", kern.BlockOutputs)
-		}
+	case in == bcnn.Uint8 && groupsOfBlocks(op) > 0:
+		return wideKernel, fmt.Sprintf("the outputs of %s fill blocks of %d channels", schedule.Count(groupsOfBlocks(op), "group"), kern.BlockOutputs)
 	}
 	return sumsKernel, fmt.Sprintf("groups of %d to %d channels fill no block", w.group, op.Out/op.Groups)
 }
 
-// groupsOfBlocks returns how many groups of a convolution on bytes have outputs for whole blocks: 1,
-// 2 with weights of 0 in between, or 0 if there are too few.
+// groupsOfBlocks is plan.GroupsOfBlocks of a convolution on bytes.
 func groupsOfBlocks(op *plan.Conv) int {
-	outs := op.Out / op.Groups
-	switch {
-	case op.Groups == 1 || outs%kern.BlockOutputs == 0:
-		return 1
-	case op.Integer() && op.Groups%2 == 0 && (2*outs%kern.BlockOutputs == 0 || op.Groups == 2):
-		return 2
-	}
-	return 0
+	return plan.GroupsOfBlocks(op.Groups, op.Out/op.Groups, !op.Integer())
 }
 
 // patchTimes returns how often a wide convolution makes the patches of a pixel: once for
