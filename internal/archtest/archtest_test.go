@@ -133,7 +133,7 @@ func wrongKernels(e edge) string {
 	switch {
 	case !below, from == "sets" && inside, to == "sets" && !inside && e.from != kern:
 		return ""
-	case inside && (to == "generic" || from == "avx512" && to == "avx2"):
+	case inside && (to == "generic" || from == "avx512" && to == "avx2" || from == "amx" && to == "avx512"):
 		return ""
 	}
 	return "which kernels there are is known to " + kern + "/sets only"
@@ -350,6 +350,8 @@ func TestWrong(t *testing.T) {
 		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/ssse3", false},
 		{"backend/cpu/internal/kern/avx2/set.go", "backend/cpu/internal/kern/sets", false},
 		{"backend/cpu/internal/kern/avx512/set.go", "backend/cpu/internal/kern/avx2", true},
+		{"backend/cpu/internal/kern/amx/set.go", "backend/cpu/internal/kern/avx512", true},
+		{"backend/cpu/internal/kern/amx/set.go", "backend/cpu/internal/kern/avx2", false},
 		{"backend/cpu/device.go", "backend/cpu/internal/conv", true},
 		{"backend/cpu/internal/conv/conv.go", "backend/cpu/internal/schedule", true},
 		{"backend/cpu/internal/conv/conv.go", "backend/cpu/internal/kern", true},

@@ -300,6 +300,10 @@ type Set struct {
 	// instruction set has no registers wider than a word.
 	Wide *Wide
 
+	// Matrix replaces Wide where that takes less time. nil if the instruction set multiplies no
+	// matrices.
+	Matrix *Matrix
+
 	// Peak computes rounds × PeakProducts products of bits, on registers and the L1 cache alone, as
 	// fast as the instruction set can.
 	Peak         func(rounds int)

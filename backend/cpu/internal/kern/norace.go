@@ -13,3 +13,5 @@ func annotateEnd(*ConvJob, *filterBlock, *End, unsafe.Pointer) {}
 func annotateLevels(*filterBlock, *Levels) {}
 
 func annotatePlanes(*ConvJob, *WideFilter, *filterBlock, int, int) {}
+
+func annotateMatrix(*MatrixJob, *MatrixFilter, *MatrixPart, int, unsafe.Pointer) {}

@@ -3,6 +3,7 @@
 package kern
 
 import (
+	mathbits "math/bits"
 	"runtime"
 	"slices"
 	"unsafe"
@@ -22,6 +23,18 @@ func Annotated(set *Set) *Set {
 	annotatePools(&s, set)
 	annotateSigns(&s, set)
 	annotateImages(&s, set)
+	if set.Matrix != nil {
+		matrix := *set.Matrix
+		s.Matrix = &matrix
+		matrix.LinesOfBits = func(dst []uint8, src []uint64, at *LineRows) {
+			annotateLines(dst, unsafe.Pointer(unsafe.SliceData(src)), at, at.Planes, 8)
+			set.Matrix.LinesOfBits(dst, src, at)
+		}
+		matrix.LinesOfBytes = func(dst, src []uint8, at *LineRows) {
+			annotateLines(dst, unsafe.Pointer(unsafe.SliceData(src)), at, 1, mathbits.Len64(at.Mask))
+			set.Matrix.LinesOfBytes(dst, src, at)
+		}
+	}
 	if set.Wide != nil {
 		wide := *set.Wide
 		s.Wide = &wide
@@ -412,6 +425,56 @@ func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
 func annotateLevels(b *filterBlock, l *Levels) {
 	reads(l.Scale[:b.Outputs])
 	reads(l.Shift[:b.Outputs])
+}
+
+// annotateLines marks what LinesOfBits and LinesOfBytes read, size bytes of each pixel and plane, and
+// that they write lines.
+func annotateLines(dst []uint8, src unsafe.Pointer, at *LineRows, planes, size int) {
+	writes(dst[:at.Rows*(at.Before+at.Inside+at.After)*LineBytes])
+	for r := range at.Rows {
+		for p := range at.Inside {
+			for j := range planes {
+				runtime.RaceReadRange(unsafe.Add(src, r*at.Row+p*at.Step+j*at.Plane), size)
+			}
+		}
+	}
+}
+
+// annotateMatrix marks what a MatrixJob reads, with what is added, and that it writes size bytes for a
+// pixel and panel.
+func annotateMatrix(j *MatrixJob, f *MatrixFilter, p *MatrixPart, size int, added unsafe.Pointer) {
+	reads(p.Taps)
+	reads(p.Blocks)
+	stride := f.Steps * f.size
+	reads(f.data[p.Panel*stride:][:p.Panels*stride])
+	writes(p.Memory)
+	for i := range p.Blocks {
+		b := &p.Blocks[i]
+		for t, line := range b.Lines[:b.Tiles] {
+			rows := p.Rows
+			if t == int(b.Tiles)-1 {
+				rows = p.Last
+			}
+			for _, tap := range p.Taps {
+				runtime.RaceReadRange(unsafe.Add(j.Src, line+tap), rows*LineBytes)
+			}
+		}
+		pixels := unsafe.Slice(j.Pixels, b.First+b.Pixels)[b.First:]
+		reads(pixels)
+		for k, pixel := range pixels {
+			runtime.RaceReadRange(unsafe.Add(j.Table, pixel.Table), 64*p.Panels)
+			at := (uintptr(b.First)+uintptr(k))*j.DstStep - j.Before
+			runtime.RaceWriteRange(unsafe.Add(j.Dst, at), size*p.Panels)
+			if added != nil {
+				runtime.RaceReadRange(unsafe.Add(added, at), size*p.Panels)
+			}
+		}
+	}
+	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move} {
+		if row != nil && size > 2 {
+			runtime.RaceReadRange(row, 64*p.Panels)
+		}
+	}
 }
 
 // annotatePlanes is annotateConv for planes.

@@ -382,6 +382,9 @@ func aligned(n int) []uint8 {
 	return alignedPart(make([]uint8, n+alignment), n)
 }
 
+// AlignedBytes returns n bytes that start where a line of the cache does.
+func AlignedBytes(n int) []uint8 { return aligned(n) }
+
 // alignment is that of the weights that kernels read, in bytes.
 const alignment = 64
 

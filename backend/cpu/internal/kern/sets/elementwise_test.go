@@ -408,7 +408,7 @@ func TestMinMax(t *testing.T) {
 func TestRows(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		if s.MulRows == nil {
-			requireOneOf(t, "avx512vpopcnt", "avx2", "ssse3", "neonv7", "generic")
+			requireOneOf(t, "avx512amx", "avx512vpopcnt", "avx2", "ssse3", "neonv7", "generic")
 			return
 		}
 		for _, n := range []int{1, 2, 3, 4, 5, 7, 8, 15, 16, 17, 31, 32, 33, 64, 131} {

@@ -273,7 +273,7 @@ func TestFMATies(t *testing.T) {
 // and taps of depthwise layers.
 func BenchmarkFMA(b *testing.B) {
 	const pixels = 28
-	for _, s := range sets {
+	for _, s := range runnable() {
 		for _, c := range []struct {
 			outputs, rows, run int
 			each               bool
@@ -329,7 +329,7 @@ func BenchmarkFMA(b *testing.B) {
 // at the rate of a loop of nothing else.
 func BenchmarkColumns(b *testing.B) {
 	const size, channels = 10, 48
-	for _, s := range sets {
+	for _, s := range runnable() {
 		for _, taps := range []int{3, 5} {
 			if s.PeakFMA == nil || !s.Columns(taps, channels) {
 				continue

@@ -47,7 +47,7 @@ type racyCall struct {
 	make  func(s *kern.Set) (call func(), probed []probe)
 }
 
-var racyCalls = slices.Concat(racySetCalls, racyWideCalls,
+var racyCalls = slices.Concat(racySetCalls, racyWideCalls, racyMatrixCalls,
 	racyConvs("bits"), racyConvs("carries"), racyConvs("bytes"), racyConvs("8-bit weights"), racyConvs("16-bit weights"))
 
 // racyEnv makes TestRaces race.
@@ -68,7 +68,7 @@ func TestRaces(t *testing.T) {
 		"GORACE=suppress_equal_stacks=0", "GOGC=off")
 	out, _ := cmd.CombinedOutput() // it fails, because of the races
 	reports := strings.Split(string(out), racyHead)[1:]
-	for _, s := range sets {
+	for _, s := range runnable() {
 		for _, c := range racyCalls {
 			_, all := c.make(s)
 			for _, p := range all {
@@ -90,7 +90,7 @@ func racyName(s *kern.Set, c *racyCall, p *probe) string {
 }
 
 func race() {
-	for _, s := range sets {
+	for _, s := range runnable() {
 		for _, c := range racyCalls {
 			for i := 0; ; i++ {
 				call, all := c.make(s)
@@ -152,14 +152,14 @@ func (t *turn) pass() { *t = true }
 //go:noinline
 func (t *turn) passed() bool { return bool(*t) }
 
-// TestRacesOfAll is that TestRaces calls all functions of Set and Wide that run
+// TestRacesOfAll is that TestRaces calls all functions of Set, Wide and Matrix that run
 // after Compile.
 func TestRacesOfAll(t *testing.T) {
 	called := map[string]bool{"PackBits": true, "PackBytes": true, "PackInt8": true, "PackInt16": true, "PackCarries": true, "Peak": true, "PeakFMA": true, "Columns": true}
 	for _, c := range racyCalls {
 		called[c.field] = true
 	}
-	for _, typ := range []reflect.Type{reflect.TypeFor[kern.Set](), reflect.TypeFor[kern.Wide]()} {
+	for _, typ := range []reflect.Type{reflect.TypeFor[kern.Set](), reflect.TypeFor[kern.Wide](), reflect.TypeFor[kern.Matrix]()} {
 		for i := range typ.NumField() {
 			if f := typ.Field(i); f.Type.Kind() == reflect.Func {
 				require.True(t, called[f.Name], "no call of %s.%s", typ.Name(), f.Name)

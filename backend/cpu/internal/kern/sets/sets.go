@@ -5,26 +5,26 @@ package sets
 import (
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 )
 
-// sets lists the Sets that this processor can run, the best first. Every
-// processor can run the last one.
-var sets = runnable()
-
-func runnable() []*kern.Set {
+// runnable lists the Sets that this processor can run, the best first. Every processor can run the last
+// one. What is asked of the system for them is asked when a device is first asked for.
+var runnable = sync.OnceValue(func() []*kern.Set {
 	var all []*kern.Set
 	for _, s := range append(native(), generic.Set()) {
 		all = append(all, kern.Annotated(&s))
 	}
 	return all
-}
+})
 
 // Names returns the instruction sets that this processor can run, the best
 // first.
 func Names() []string {
+	sets := runnable()
 	names := make([]string, len(sets))
 	for i, s := range sets {
 		names[i] = s.ISA
@@ -32,9 +32,13 @@ func Names() []string {
 	return names
 }
 
+// Missing returns the instruction sets that the processor has and this program may not use, with the
+// reason.
+func Missing() map[string]string { return missing() }
+
 // Lookup returns the Set of an instruction set; "" means the best.
 func Lookup(isa string) (*kern.Set, error) {
-	for _, s := range sets {
+	for _, s := range runnable() {
 		if isa == s.ISA || isa == "" {
 			return s, nil
 		}

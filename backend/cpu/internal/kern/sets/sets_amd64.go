@@ -6,19 +6,27 @@ import (
 	"github.com/klauspost/cpuid/v2"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/amx"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx2"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx512"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/ssse3"
 )
 
 // native returns the Sets in assembly that this processor can run, the best
-// first. Behind avx512vpopcnt is one that is to be asked for.
+// first. Behind avx512vpopcnt are some that are to be asked for.
 func native() []kern.Set {
 	var all []kern.Set
 	// cpuid reports AVX-512 only where the operating system saves its registers.
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
 		cpuid.AVX512VBMI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
+		tiles, _ := amx.Permitted()
+		if tiles {
+			all = append(all, amx.Set())
+		}
 		all = append(all, avx512.Set(), avx512.Carries())
+		if tiles {
+			all = append(all, amx.Always())
+		}
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
 		all = append(all, avx2.Set())
@@ -27,4 +35,13 @@ func native() []kern.Set {
 		all = append(all, ssse3.Set())
 	}
 	return all
+}
+
+// missing returns the instruction sets that the processor has and this program may not use, with the
+// reason.
+func missing() map[string]string {
+	if _, err := amx.Permitted(); err != nil {
+		return map[string]string{"avx512amx": err.Error()}
+	}
+	return nil
 }

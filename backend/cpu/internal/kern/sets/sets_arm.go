@@ -16,3 +16,5 @@ func native() []kern.Set {
 	}
 	return nil
 }
+
+func missing() map[string]string { return nil }

@@ -33,3 +33,5 @@ func native() []kern.Set {
 	}
 	return all
 }
+
+func missing() map[string]string { return nil }

@@ -493,7 +493,7 @@ func FuzzWide(f *testing.F) {
 	f.Add(uint64(1), uint8(70), uint8(7), uint8(3), uint16(96), true)
 	f.Add(uint64(2), uint8(33), uint8(5), uint8(1), uint16(253), false)
 	f.Fuzz(func(t *testing.T, seed uint64, outputs, pixels, rows uint8, taps uint16, bytes bool) {
-		for _, s := range sets {
+		for _, s := range runnable() {
 			if s.Wide != nil {
 				testWide(t, s.Wide, rand.New(rand.NewPCG(seed, 1)), wideCase{
 					bytes: bytes, int8: bytes && seed%2 == 0 && s.Wide.PackInt8 != nil, outputs: 1 + int(outputs)%140, pixels: 1 + int(pixels)%20,
@@ -520,7 +520,7 @@ func FuzzWide(f *testing.F) {
 // of the cases are what, outputs, and rows × taps of a patch.
 func BenchmarkWide(b *testing.B) {
 	const pixels = 28
-	for _, s := range sets {
+	for _, s := range runnable() {
 		if s.Wide == nil {
 			continue
 		}

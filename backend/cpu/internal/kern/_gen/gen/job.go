@@ -109,6 +109,68 @@ const (
 	EndHigh2   = 124
 )
 
+// Offsets of the fields of kern.MatrixJob and kern.MatrixBlock.
+const (
+	MatrixSrc         = 0
+	MatrixTaps        = 8 // offsets of lines, by step
+	MatrixTapsEnd     = 16
+	MatrixWeights     = 24
+	MatrixWeightsEnd  = 32
+	MatrixBlocks      = 40
+	MatrixCount       = 48
+	MatrixPixels      = 56 // places of sums and of rows of the table
+	MatrixTable       = 72
+	MatrixDst         = 80
+	MatrixDstStep     = 88
+	MatrixFlip        = 96
+	MatrixScale       = 104
+	MatrixShift       = 112
+	MatrixSlope       = 120
+	MatrixClip        = 128 // 0 or 1
+	MatrixLow         = 136
+	MatrixHigh        = 140
+	MatrixAdded       = 144 // from where values are written to what is added to them
+	MatrixDoubled     = 152 // by how many bits sums are shifted
+	MatrixRing        = 160 // of tiles of weights
+	MatrixRingEnd     = 168
+	MatrixPanelEnd    = 176 // bytes of a row of the table
+	MatrixTiles       = 184 // of the block in hand
+	MatrixBefore      = 224 // bytes of the pixels in front of the first one
+	MatrixBlockFrom   = 216
+	MatrixBlockEnd    = 232
+	MatrixBlockDst    = 240
+	MatrixPanel       = 248 // in bytes of a row of the table
+	MatrixNow         = 256 // where sums are stored next
+	MatrixPendingEnd  = 264 // of the sums that are to be ended
+	MatrixPendingFlip = 288
+	MatrixConfig      = 296 // of tiles
+	MatrixLevel       = 360 // scale of levels
+	MatrixMove        = 368 // and shift
+	MatrixLeast       = 376
+	MatrixMost        = 380
+	MatrixOffset      = 384
+
+	MatrixBlockTiles = 16 // their number, behind their places
+	MatrixBlockFirst = 20 // pixel
+	MatrixBlockCount = 24 // of pixels
+	MatrixPixelSize  = 8
+	MatrixBlockSize  = 32
+)
+
+// Offsets of the fields of kern.LineRows.
+const (
+	LinesRows   = 0
+	LinesBefore = 8
+	LinesInside = 16
+	LinesAfter  = 24
+	LinesStep   = 32
+	LinesRow    = 40
+	LinesPlanes = 48
+	LinesPlane  = 56
+	LinesMask   = 64
+	LinesBorder = 72
+)
+
 // Offsets of the fields of kern.LevelsJob.
 const (
 	LevelsDst      = 0

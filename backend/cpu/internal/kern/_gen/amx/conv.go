@@ -1,0 +1,436 @@
+package main
+
+import (
+	"fmt"
+
+	. "github.com/mmcloughlin/avo/build"
+	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
+)
+
+// weights is how the weights of a convolution lie in memory.
+type weights int
+
+const (
+	signs weights = iota // bits of ±1, which become bytes on the way
+	bytes                // int8
+)
+
+// result is what a convolution writes.
+type result int
+
+const (
+	packed result = iota // bits of thresholded sums
+	sums                 // int32
+	affine               // float32: sums times a scale, plus a shift
+	floats               // float32: ended sums and what is added to them
+	levels               // bytes: the numbers of the levels of ended sums
+)
+
+const (
+	tileBytes = 1024
+	// mostTiles is the number of tiles of pixels that are multiplied by one of weights.
+	mostTiles = 4
+	// ring is the number of tiles of weights that lie ready as bytes, and ahead how many of
+	// them are made before they are multiplied: a load of a tile waits until what was stored
+	// there has left the store buffer, and that is in order.
+	ring, ahead = 4, 3
+	// rowsOfTile is the number of rows of sums that are ended behind each product of a tile.
+	rowsOfTile = 2
+)
+
+// Tiles by use: 0 to 3 have sums. The last tile of pixels may have fewer rows than others.
+const pixelsEven, pixelsOdd, pixelsLast, weightsTile = 4, 5, 6, 7
+
+// convolution is the state of a kernel while it is written.
+type convolution struct {
+	weights
+	result
+	job reg.Register
+
+	w           reg.GPVirtual // weights
+	from, to    reg.GPVirtual // of the ring: what is multiplied, and what is made
+	tap, offset reg.GPVirtual
+
+	// The rows of sums that are to be ended, of the pixels and the panel before.
+	pixel, dst, sums, table reg.GPVirtual
+
+	masks              [8]reg.VecVirtual // that pick a bit of each byte
+	eight              reg.VecVirtual    // weights of eight rows of a tile
+	shift              reg.VecVirtual    // of sums, in bits
+	scale, move, slope reg.VecVirtual
+	low, high, zero    reg.VecVirtual
+	level, levelMove   reg.VecVirtual
+	least, most, first reg.VecVirtual
+
+	labels int
+}
+
+func convs() {
+	for _, w := range []weights{signs, bytes} {
+		for _, r := range []result{packed, sums, affine, floats, levels} {
+			conv(w, r)
+		}
+	}
+}
+
+func (c *convolution) field(offset int) Mem { return Mem{Base: c.job, Disp: offset} }
+
+func (c *convolution) label(what string) string {
+	c.labels++
+	return fmt.Sprint(what, c.labels)
+}
+
+// move copies a field through a register.
+func (c *convolution) copyField(to, from int) {
+	r := GP64()
+	MOVQ(c.field(from), r)
+	MOVQ(r, c.field(to))
+}
+
+func conv(w weights, r result) {
+	c := &convolution{weights: w, result: r}
+	name := [...]string{"convSigns", "convBytes"}[w] + [...]string{"Bits", "Sums", "Affine", "Floats", "Levels"}[r] + "AMX"
+	TEXT(name, NOSPLIT, "func(job *byte)")
+	what := [...]string{
+		"bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip",
+		"dst[p][o] = (c[o] << doubled) + table[class[p]][o]",
+		"dst[p][o] = fma(float32((c[o] << doubled) + table[class[p]][o]), scale[o], shift[o])",
+		"dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), plus what is added",
+		"dst[p][o] = level of the end of float32((c[o] << doubled) + table[class[p]][o])",
+	}[r]
+	Doc(name+" computes, for every pixel p of every block of a MatrixJob and each of its outputs o,",
+		"",
+		"\tc[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]",
+		"\t"+what)
+	Pragma("noescape")
+	c.job = Load(Param("job"), GP64())
+	MOVQ(U32(64), reg.RBX)
+	LEAQ(c.field(gen.MatrixConfig), reg.RAX)
+	loadConfig()
+	c.start()
+
+	Label("block")
+	c.block()
+	for tiles := 1; tiles <= mostTiles; tiles++ {
+		Label(fmt.Sprint("tiles", tiles))
+		c.panels(tiles)
+		if tiles < mostTiles {
+			JMP(LabelRef("next"))
+		}
+	}
+	Label("next")
+	ADDQ(U8(gen.MatrixBlockSize), c.field(gen.MatrixBlocks))
+	DECQ(c.field(gen.MatrixCount))
+	JNE(LabelRef("block"))
+	c.drain()
+	release()
+	VZEROUPPER()
+	RET()
+}
+
+// start loads what stays in registers, and makes the first weights.
+func (c *convolution) start() {
+	c.w, c.from, c.to, c.tap, c.offset = GP64(), GP64(), GP64(), GP64(), GP64()
+	for _, r := range []*reg.GPVirtual{&c.pixel, &c.dst, &c.sums, &c.table} {
+		*r = GP64()
+		XORQ(*r, *r)
+	}
+	MOVQ(c.pixel, c.field(gen.MatrixPendingEnd))
+	MOVQ(c.field(gen.MatrixWeights), c.w)
+	if c.weights == signs {
+		value := GP64()
+		for j := range c.masks {
+			// Bits 1 to 7 of a product are bit j, and bit 0 is none: with all of them inverted
+			// that is 1 where bit j is set, else −1.
+			MOVQ(U64(0x0001010101010101<<j), value)
+			c.masks[j] = ZMM()
+			VPBROADCASTQ(value, c.masks[j])
+		}
+		c.eight = ZMM()
+		MOVQ(c.field(gen.MatrixRing), c.from)
+		MOVQ(c.from, c.to)
+		for range ahead {
+			c.expand(0, 16)
+			c.advance()
+		}
+		MOVQ(c.field(gen.MatrixRing), c.from)
+	}
+	if c.result != packed {
+		c.shift = ZMM()
+		VPBROADCASTD(c.field(gen.MatrixDoubled), c.shift)
+	}
+	if c.result >= affine {
+		for _, v := range []*reg.VecVirtual{&c.scale, &c.move, &c.slope, &c.low, &c.high, &c.zero} {
+			*v = ZMM()
+			VPXORD(*v, *v, *v)
+		}
+		VBROADCASTSS(c.field(gen.MatrixLow), c.low)
+		VBROADCASTSS(c.field(gen.MatrixHigh), c.high)
+	}
+	if c.result == levels {
+		for _, v := range []*reg.VecVirtual{&c.level, &c.levelMove, &c.least, &c.most, &c.first} {
+			*v = ZMM()
+			VPXORD(*v, *v, *v)
+		}
+		VBROADCASTSS(c.field(gen.MatrixLeast), c.least)
+		VBROADCASTSS(c.field(gen.MatrixMost), c.most)
+		VPBROADCASTD(c.field(gen.MatrixOffset), c.first)
+	}
+}
+
+// expand makes bytes of some rows of the next tile of weights.
+func (c *convolution) expand(from, to int) {
+	for row := from; row < to; row++ {
+		if row%8 == 0 {
+			VMOVDQU8(Mem{Base: c.w, Disp: 64 * (row / 8)}, c.eight)
+		}
+		b := ZMM()
+		VGF2P8AFFINEQB(U8(0xff), c.masks[row%8], c.eight, b)
+		VMOVDQU8(b, Mem{Base: c.to, Disp: 64 * row})
+	}
+}
+
+// advance goes on behind a tile of weights that was made. Behind the last one of all panels
+// comes the first one, for the next block.
+func (c *convolution) advance() {
+	ADDQ(U32(tileBytes/8), c.w)
+	CMPQ(c.w, c.field(gen.MatrixWeightsEnd))
+	CMOVQEQ(c.field(gen.MatrixWeights), c.w)
+	c.turn(c.to)
+}
+
+// turn moves on in the ring.
+func (c *convolution) turn(at reg.GPVirtual) {
+	ADDQ(U32(tileBytes), at)
+	CMPQ(at, c.field(gen.MatrixRingEnd))
+	CMOVQEQ(c.field(gen.MatrixRing), at)
+}
+
+// block gets ready for a block of pixels, and jumps to the code for its number of tiles.
+func (c *convolution) block() {
+	block, at, count := GP64(), GP64(), GP64()
+	MOVQ(c.field(gen.MatrixBlocks), block)
+	for t := range mostTiles {
+		MOVL(Mem{Base: block, Disp: 4 * t}, at.As32())
+		ADDQ(c.field(gen.MatrixSrc), at)
+		MOVQ(at, c.field(gen.MatrixTiles+8*t))
+	}
+	first, pixels := GP64(), GP64()
+	MOVL(Mem{Base: block, Disp: gen.MatrixBlockFirst}, first.As32())
+	MOVL(Mem{Base: block, Disp: gen.MatrixBlockCount}, pixels.As32())
+	MOVQ(c.field(gen.MatrixPixels), at)
+	LEAQ(Mem{Base: at, Index: first, Scale: gen.MatrixPixelSize}, at)
+	MOVQ(at, c.field(gen.MatrixBlockFrom))
+	LEAQ(Mem{Base: at, Index: pixels, Scale: gen.MatrixPixelSize}, at)
+	MOVQ(at, c.field(gen.MatrixBlockEnd))
+	IMULQ(c.field(gen.MatrixDstStep), first)
+	ADDQ(c.field(gen.MatrixDst), first)
+	SUBQ(c.field(gen.MatrixBefore), first)
+	MOVQ(first, c.field(gen.MatrixBlockDst))
+	MOVQ(U32(0), c.field(gen.MatrixPanel))
+	if c.weights == bytes {
+		MOVQ(c.field(gen.MatrixWeights), c.w)
+	}
+	MOVL(Mem{Base: block, Disp: gen.MatrixBlockTiles}, count.As32())
+	for tiles := 1; tiles < mostTiles; tiles++ {
+		CMPQ(count, U8(tiles))
+		JEQ(LabelRef(fmt.Sprint("tiles", tiles)))
+	}
+	JMP(LabelRef(fmt.Sprint("tiles", mostTiles)))
+}
+
+// panels multiplies a block of so many tiles by all panels of weights.
+func (c *convolution) panels(tiles int) {
+	panel, step := c.label("panel"), c.label("step")
+	Label(panel)
+	for t := range tiles {
+		zeroTile(byte(t + mostTiles - tiles))
+	}
+	MOVQ(c.field(gen.MatrixTaps), c.tap)
+	Label(step)
+	MOVL(Mem{Base: c.tap}, c.offset.As32())
+	if c.weights == signs {
+		MOVQ(c.from, reg.RAX)
+		loadTile(weightsTile)
+		c.turn(c.from)
+	} else {
+		MOVQ(c.w, reg.RAX)
+		loadTile(weightsTile)
+		ADDQ(U32(tileBytes), c.w)
+	}
+	for t := range tiles {
+		MOVQ(c.field(gen.MatrixTiles+8*t), reg.RAX)
+		ADDQ(c.offset, reg.RAX)
+		pixels, place := byte(pixelsEven+t%2), t+mostTiles-tiles
+		if t == tiles-1 {
+			pixels = pixelsLast
+		}
+		loadTile(pixels)
+		products(byte(place), pixels, weightsTile)
+		if c.weights == signs {
+			c.expand(16*t/tiles, 16*(t+1)/tiles)
+		}
+		c.rows(rowsOfTile)
+	}
+	if c.weights == signs {
+		c.advance()
+	}
+	ADDQ(U8(4), c.tap)
+	CMPQ(c.tap, c.field(gen.MatrixTapsEnd))
+	JNE(LabelRef(step))
+
+	c.drain()
+	for t := range tiles {
+		MOVQ(c.field(gen.MatrixNow), reg.RAX)
+		if t > 0 {
+			ADDQ(U32(t*tileBytes), reg.RAX)
+		}
+		storeTile(byte(t + mostTiles - tiles))
+	}
+	c.pend()
+	CMPQ(c.offset, c.field(gen.MatrixPanelEnd))
+	JNE(LabelRef(panel))
+}
+
+// pend makes the rows that were stored those to be ended. The offset is that of the next
+// panel then.
+func (c *convolution) pend() {
+	at, panel := GP64(), c.offset
+	MOVQ(c.field(gen.MatrixPanel), panel)
+	MOVQ(c.field(gen.MatrixBlockFrom), c.pixel)
+	c.copyField(gen.MatrixPendingEnd, gen.MatrixBlockEnd)
+	MOVQ(c.field(gen.MatrixTable), c.table)
+	ADDQ(panel, c.table)
+	MOVQ(c.field(gen.MatrixBlockDst), c.dst)
+	MOVQ(c.field(gen.MatrixNow), c.sums)
+	MOVQ(c.sums, at)
+	XORQ(U32(mostTiles*tileBytes), at)
+	MOVQ(at, c.field(gen.MatrixNow))
+	switch c.result {
+	case packed:
+		MOVQ(panel, at)
+		SHRQ(U8(5), at) // 2 bytes for 64 of the table
+		ADDQ(at, c.dst)
+		ADDQ(c.field(gen.MatrixFlip), at)
+		MOVWLZX(Mem{Base: at}, at.As32())
+		MOVQ(at, c.field(gen.MatrixPendingFlip))
+	case sums:
+		ADDQ(panel, c.dst)
+	case affine, floats, levels:
+		MOVQ(panel, at)
+		if c.result == levels {
+			SHRQ(U8(2), at) // 16 bytes for 64 of the table
+		}
+		ADDQ(at, c.dst)
+		type row struct {
+			offset int
+			v      reg.VecVirtual
+		}
+		rows := []row{{gen.MatrixScale, c.scale}, {gen.MatrixShift, c.move}, {gen.MatrixSlope, c.slope}}
+		if c.result == levels {
+			rows = append(rows, row{gen.MatrixLevel, c.level}, row{gen.MatrixMove, c.levelMove})
+		}
+		for _, row := range rows {
+			there := c.label("there")
+			MOVQ(c.field(row.offset), at)
+			TESTQ(at, at)
+			JEQ(LabelRef(there))
+			VMOVUPS(Mem{Base: at, Index: panel, Scale: 1}, row.v)
+			Label(there)
+		}
+	}
+	ADDQ(U8(64), panel)
+	MOVQ(panel, c.field(gen.MatrixPanel))
+}
+
+// rows ends at most n rows.
+func (c *convolution) rows(n int) {
+	done := c.label("rows")
+	for range n {
+		CMPQ(c.pixel, c.field(gen.MatrixPendingEnd))
+		JEQ(LabelRef(done))
+		c.row()
+	}
+	Label(done)
+}
+
+// drain ends all rows that are left.
+func (c *convolution) drain() {
+	next, done := c.label("drain"), c.label("drained")
+	Label(next)
+	CMPQ(c.pixel, c.field(gen.MatrixPendingEnd))
+	JEQ(LabelRef(done))
+	c.row()
+	JMP(LabelRef(next))
+	Label(done)
+}
+
+// row ends a row of 16 sums.
+func (c *convolution) row() {
+	at, x := GP64(), ZMM()
+	MOVL(Mem{Base: c.pixel}, at.As32())
+	VMOVDQU32(Mem{Base: c.sums, Index: at, Scale: 1}, x)
+	MOVL(Mem{Base: c.pixel, Disp: 4}, at.As32())
+	entry := Mem{Base: c.table, Index: at, Scale: 1}
+	if c.result == packed {
+		const notLess = 5
+		reached := K()
+		VPCMPD(U8(notLess), entry, x, reached)
+		KMOVW(reached, at.As32())
+		XORL(c.field(gen.MatrixPendingFlip), at.As32())
+		MOVW(at.As16(), Mem{Base: c.dst})
+	} else {
+		VPSLLVD(c.shift, x, x)
+		VPADDD(entry, x, x)
+		if c.result >= affine {
+			c.end(x)
+		}
+		if c.result == levels {
+			VMULPS(c.level, x, x)
+			VADDPS(c.levelMove, x, x)
+			VMAXPS(c.least, x, x) // x where it is greater
+			VMINPS(c.most, x, x)  // x where it is less
+			VCVTPS2DQ(x, x)
+			VPADDD(c.first, x, x)
+			VPMOVDB(x, Mem{Base: c.dst})
+		} else {
+			VMOVDQU32(x, Mem{Base: c.dst})
+		}
+	}
+	ADDQ(c.field(gen.MatrixDstStep), c.dst)
+	ADDQ(U8(gen.MatrixPixelSize), c.pixel)
+}
+
+// end makes float32 outputs of sums.
+func (c *convolution) end(x reg.VecVirtual) {
+	unless := func(offset int, do func(at reg.GPVirtual)) {
+		skip, at := c.label("skip"), GP64()
+		MOVQ(c.field(offset), at)
+		TESTQ(at, at)
+		JEQ(LabelRef(skip))
+		do(at)
+		Label(skip)
+	}
+	VCVTDQ2PS(x, x)
+	if c.result == affine {
+		VFMADD213PS(c.move, c.scale, x)
+		return
+	}
+	unless(gen.MatrixScale, func(reg.GPVirtual) { VFMADD213PS(c.move, c.scale, x) })
+	unless(gen.MatrixSlope, func(reg.GPVirtual) {
+		less := K()
+		VCMPPS(U8(17), c.zero, x, less)
+		VMULPS(c.slope, x, less, x)
+	})
+	unless(gen.MatrixClip, func(reg.GPVirtual) {
+		VMAXPS(c.low, x, x)  // x where it is greater
+		VMINPS(c.high, x, x) // x where it is less
+	})
+	if c.result == levels {
+		return
+	}
+	unless(gen.MatrixAdded, func(added reg.GPVirtual) { VADDPS(Mem{Base: c.dst, Index: added, Scale: 1}, x, x) })
+}

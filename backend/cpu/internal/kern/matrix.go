@@ -1,0 +1,261 @@
+package kern
+
+import (
+	"runtime"
+	"unsafe"
+
+	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// Matrix are the kernels of instruction sets that multiply matrices of bytes: tiles of up to
+// TileRows pixels and LineBytes taps by as many taps and PanelOutputs outputs.
+//
+// An image is lines of LineBytes bytes, each of the channels of a pixel or of other taps. A tile of
+// pixels is lines that follow each other. Weights are panels of PanelOutputs outputs, and these are
+// steps of LineBytes taps.
+type Matrix struct {
+	// LinesOfBits and LinesOfBytes write rows of lines, one after the other, src being the first pixel
+	// of the first row: of row r, Before lines of the border, then for each p < Inside
+	//
+	//	line[i] = Σ over j < Planes of 2^j · bit i of the word at r·Row + p·Step + j·Plane
+	//	line[i] = the byte at r·Row + p·Step + i where bit i of Mask is set, else 0
+	//
+	// and After lines of the border, which are Border where bit i of Mask is set, else 0. There is at
+	// least one row.
+	LinesOfBits  func(dst []uint8, src []uint64, at *LineRows)
+	LinesOfBytes func(dst, src []uint8, at *LineRows)
+	// Signs are the kernels for weights of PackMatrixSigns, Bytes those for PackMatrixBytes.
+	Signs, Bytes MatrixKernels
+	// Always has them taken wherever they can be, not only where they take less time.
+	Always bool
+}
+
+// LineRows says which rows become lines. Distances are in bytes.
+type LineRows struct {
+	Rows, Before, Inside, After int
+	Step, Row                   int // from a pixel to the next, and from a row
+	Planes, Plane               int // of bits; from a plane to the next
+	Mask                        uint64
+	Border                      uint8
+}
+
+// MatrixKernels take the address of a MatrixJob, and write bits, int32 sums, float32 values or the
+// numbers of their levels.
+// Affine are Floats of an end that is a scale and a shift alone, with nothing to add.
+type MatrixKernels struct{ Bits, Sums, Affine, Floats, Levels func(job *uint8) }
+
+const (
+	TileRows     = 16
+	LineBytes    = 64
+	PanelOutputs = 16
+	// BlockTiles is the number of tiles of pixels that are multiplied by one of weights.
+	BlockTiles = 4
+
+	tileBytes   = TileRows * LineBytes
+	matrixSums  = 2 * BlockTiles * tileBytes // of a block, and of the one before
+	matrixRing  = 4 * tileBytes              // tiles of weights that lie ready
+	matrixAlign = matrixSums
+)
+
+// MatrixMemory is the number of bytes that a MatrixJob needs for itself.
+const MatrixMemory = matrixSums + matrixRing + matrixAlign
+
+// MatrixFilter is the weights of a convolution. The layout is [panel][step][tile], a tile being
+// bytes [row][output][4 taps]. Weights of ±1 take a bit each: of byte i of half a tile, bit j is set
+// where byte i of row j is 1.
+type MatrixFilter struct {
+	Steps, Panels int
+	kernels       MatrixKernels
+	data          []uint8
+	size          int // bytes of a step
+}
+
+// PackMatrixSigns lays out weights of ±1, outputs × steps lines of one word.
+func PackMatrixSigns(m *Matrix, w []uint64, outputs, steps int) *MatrixFilter {
+	f := newMatrixFilter(m.Signs, outputs, steps, tileBytes/8)
+	for o := range f.Panels * PanelOutputs {
+		for s := range steps {
+			if o >= outputs {
+				continue // −1, which nobody reads
+			}
+			word, tile := w[o*steps+s], f.tile(o, s)
+			for i := range LineBytes {
+				row, at := i/4, o%PanelOutputs*4+i%4
+				tile[row/8*LineBytes+at] |= uint8(word>>i&1) << (row % 8)
+			}
+		}
+	}
+	return f
+}
+
+// PackMatrixBytes lays out weights of 8 bits, outputs × steps lines.
+func PackMatrixBytes(m *Matrix, w []int8, outputs, steps int) *MatrixFilter {
+	f := newMatrixFilter(m.Bytes, outputs, steps, tileBytes)
+	for o := range outputs {
+		for s := range steps {
+			tile := f.tile(o, s)
+			for i, v := range w[(o*steps+s)*LineBytes:][:LineBytes] {
+				tile[i/4*LineBytes+o%PanelOutputs*4+i%4] = uint8(v)
+			}
+		}
+	}
+	return f
+}
+
+// newMatrixFilter makes panels for whole words of outputs.
+func newMatrixFilter(kernels MatrixKernels, outputs, steps, size int) *MatrixFilter {
+	f := &MatrixFilter{Steps: steps, Panels: num.RoundUp(outputs, bits.WordBits) / PanelOutputs, kernels: kernels, size: size}
+	f.data = aligned(num.Product(f.Panels, steps, size))
+	return f
+}
+
+// tile returns the tile of weights of an output for a step.
+func (f *MatrixFilter) tile(o, step int) []uint8 {
+	return f.data[(o/PanelOutputs*f.Steps+step)*f.size:][:f.size]
+}
+
+// MatrixBlock is up to BlockTiles tiles of pixels.
+type MatrixBlock struct {
+	Lines  [BlockTiles]uint32 // offset in bytes of the first line of each tile
+	Tiles  uint32
+	First  uint32 // number of the first pixel
+	Pixels uint32 // that have outputs; tiles may have others between them
+	_      uint32
+}
+
+// MatrixPixel is where a kernel finds what belongs to a pixel, in bytes: the first of its sums among
+// those of its block, and of its row in the table.
+type MatrixPixel struct{ Sums, Table uint32 }
+
+// MatrixJob is one call of a kernel: some blocks of pixels and some panels of outputs. The kernels
+// rely on the offsets of the fields, and change them.
+type MatrixJob struct {
+	Src        unsafe.Pointer
+	taps       unsafe.Pointer // uint32
+	tapsEnd    uintptr
+	weights    unsafe.Pointer
+	weightsEnd uintptr
+	blocks     uintptr // that are left; in the end it is behind the last
+	count      uintptr
+	Pixels     *MatrixPixel
+	_          uintptr
+	Table      unsafe.Pointer // int32, from the first output of the panels on
+	Dst        unsafe.Pointer // of the first pixel and output
+	DstStep    uintptr        // bytes from a pixel to the next
+	Flip       unsafe.Pointer // 16 bits for each panel
+
+	scale, shift, slope unsafe.Pointer
+	clip                uintptr // 0 or 1
+	low, high           float32
+	added               uintptr // offset from Dst of the values to add; 0 for none
+
+	Doubled       uint32 // 1 where sums are doubled before the table is added to them, else 0
+	_             uint32
+	ring, ringEnd uintptr
+	panelEnd      uintptr
+	tiles         [BlockTiles]uintptr
+
+	// How far the kernel is. Not pointers: in the end they are beyond the slices.
+	blockFrom                      uintptr
+	Before                         uintptr // bytes of the pixels in front of the first one, which Dst lacks
+	blockEnd, blockDst, panel, now uintptr
+	pendingEnd, _, _, pendingFlip  uintptr
+
+	config [64]uint8
+
+	// Of levels.
+	level, move unsafe.Pointer
+	least, most float32
+	offset      int32
+}
+
+// prepare sets what all kernels need. memory has MatrixMemory bytes. All tiles have rows lines, but
+// for the last of each block, which has last.
+func (f *MatrixFilter) prepare(j *MatrixJob, taps []uint32, blocks []MatrixBlock, panel, panels, rows, last int, memory []uint8) {
+	j.taps, j.tapsEnd = unsafe.Pointer(&taps[0]), uintptr(unsafe.Pointer(&taps[0]))+uintptr(4*len(taps))
+	size := f.Steps * f.size
+	j.weights = unsafe.Pointer(&f.data[panel*size])
+	j.weightsEnd = uintptr(j.weights) + uintptr(panels*size)
+	j.blocks, j.count = uintptr(unsafe.Pointer(&blocks[0])), uintptr(len(blocks))
+	start := uintptr(unsafe.Pointer(&memory[0]))
+	j.now = (start + matrixAlign - 1) &^ (matrixAlign - 1)
+	j.ring = j.now + matrixSums
+	j.ringEnd = j.ring + matrixRing
+	j.panelEnd = uintptr(panels * PanelOutputs * 4)
+	j.config = TileConfig(rows, last)
+}
+
+// TileConfig returns what LDTILECFG takes: sums 0 to 2 and pixels 4 and 5 have whole tiles, sums 3 and
+// pixels 6 the last one, and tile 7 has weights.
+func TileConfig(rows, last int) [64]uint8 {
+	config := [64]uint8{0: 1} // the palette
+	for t, n := range [...]int{rows, rows, rows, last, rows, rows, last, TileRows} {
+		config[16+2*t], config[48+t] = LineBytes, uint8(n)
+	}
+	return config
+}
+
+// call calls a kernel for panels of outputs from one on.
+func (f *MatrixFilter) call(kernel func(*uint8), j *MatrixJob, p *MatrixPart, size int, added unsafe.Pointer) {
+	f.prepare(j, p.Taps, p.Blocks, p.Panel, p.Panels, p.Rows, p.Last, p.Memory)
+	annotateMatrix(j, f, p, size, added)
+	kernel((*uint8)(unsafe.Pointer(j)))
+}
+
+// MatrixPart is the part of a convolution that a MatrixJob does.
+type MatrixPart struct {
+	Taps          []uint32 // offset in bytes of the lines of each step
+	Blocks        []MatrixBlock
+	Panel, Panels int
+	Rows, Last    int // lines of a tile, and of the last one of each block
+	Memory        []uint8
+}
+
+// Bits computes packed outputs. With c the sum of the products of a pixel and output o,
+//
+//	bit o of Dst = c ≥ Table[o], XOR Flip
+func (f *MatrixFilter) Bits(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Bits, j, p, 2, nil) }
+
+// Sums32 computes int32 outputs,
+//
+//	Dst[o] = (c << Doubled) + Table[o]
+func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Sums, j, p, 64, nil) }
+
+// Floats computes float32 outputs: the end of what Sums32 computes, plus added, which has the steps
+// of Dst. nil adds nothing.
+func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end *End, added unsafe.Pointer) {
+	j.end(end)
+	if added != nil {
+		j.added = uintptr(added) - uintptr(j.Dst)
+	}
+	kernel := f.kernels.Floats
+	if end.Scale != nil && end.Slope == nil && !end.Clip && added == nil {
+		kernel = f.kernels.Affine
+	}
+	f.call(kernel, j, p, 64, added)
+	runtime.KeepAlive(added)
+}
+
+// Levels computes, as bytes, the levels l of what Floats computes. l must be Usual, with a scale and a
+// shift for each output.
+func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, l *Levels) {
+	j.end(end)
+	j.level, j.move = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
+	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
+	f.call(f.kernels.Levels, j, p, 16, nil)
+}
+
+// end sets the end of the outputs, to which nothing is added.
+func (j *MatrixJob) end(end *End) {
+	j.scale, j.shift, j.slope, j.clip, j.added = nil, nil, nil, 0, 0
+	if end.Scale != nil {
+		j.scale, j.shift = unsafe.Pointer(&end.Scale[0]), unsafe.Pointer(&end.Shift[0])
+	}
+	if end.Slope != nil {
+		j.slope = unsafe.Pointer(&end.Slope[0])
+	}
+	if end.Clip {
+		j.clip, j.low, j.high = 1, end.Low, end.High
+	}
+}

@@ -1,0 +1,22 @@
+//go:build amd64 && linux && cgo && amxemulated
+
+// Package amxemulator executes the instructions on tiles where the processor does not, or has no
+// permission to: so the kernels of package amx are tested on every processor with AVX-512. Importing
+// it is all that is needed; the process must not ask for the permission.
+package amxemulator
+
+// #cgo CFLAGS: -O2 -Wall -Wextra
+// int install(void);
+// long executed(void);
+import "C"
+
+import "fmt"
+
+func init() {
+	if code := C.install(); code != 0 {
+		panic(fmt.Sprintf("amxemulator: sigaction: errno %d", code))
+	}
+}
+
+// Executed returns how many instructions were executed.
+func Executed() int { return int(C.executed()) }
