@@ -125,6 +125,11 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	v.window = w
 	kernel, why := pickKernel(c, op, w, in.DType)
 	c.Choice.Why = why
+	if kernel == wideKernel || kernel == wideSums {
+		if matrix, need := newMatrixConv(c, op, in, out); matrix != nil {
+			return matrix, need
+		}
+	}
 	switch kernel {
 	case slicedKernel:
 		return newDepthwise(c, op, w, out)

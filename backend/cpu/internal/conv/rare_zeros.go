@@ -101,10 +101,7 @@ func doubled(scale, shift []float32, n int) (twice, same []float32) {
 func (t *wideTable) halve(op *plan.Conv) bool {
 	filter := len(op.Bits) / op.Out
 	for o := range op.Out {
-		lower := int32(0) // the count of an empty plane
-		for _, w := range op.Bits[o*filter:][:filter] {
-			lower += int32(mathbits.OnesCount64(w))
-		}
+		lower := int32(onesOf(op.Bits[o*filter:][:filter])) // the count of an empty plane
 		for i := o; i < len(t.values); i += t.next / 4 {
 			v := &t.values[i]
 			switch {
@@ -118,6 +115,14 @@ func (t *wideTable) halve(op *plan.Conv) bool {
 		}
 	}
 	return true
+}
+
+// onesOf returns the number of bits that are set.
+func onesOf(words []uint64) (n int) {
+	for _, w := range words {
+		n += mathbits.OnesCount64(w)
+	}
+	return n
 }
 
 // Lead is that of a tiles.Leader.

@@ -109,6 +109,9 @@ type Scratch struct {
 	Patches kern.FloatPatches
 	Columns kern.FloatColumns
 	Job     kern.ConvJob
+	Matrix  kern.MatrixJob
+	Part    kern.MatrixPart
+	Lines   kern.LineRows
 	Pool    kern.Pool
 	Bits    kern.DotBitsWeights // rows of a matrix
 	Reals   kern.FloatWeights   // likewise
