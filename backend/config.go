@@ -25,6 +25,9 @@ func (o Options) config(info Info) (driver.Config, error) {
 		MaxBatch: o.MaxBatch, Threads: o.Threads, ISA: o.ISA, Kernels: o.Kernels,
 		Stepwise: o.Timed != nil || o.Tap != nil,
 	}
+	if why := info.MissingISAs[o.ISA]; why != "" {
+		return c, plan.Unsupported(fmt.Sprintf("instruction set %q: %s", o.ISA, why))
+	}
 	if err := oneOf("instruction set", o.ISA, info.ISAs); err != nil {
 		return c, err
 	}

@@ -44,6 +44,8 @@ func (device) Info() driver.Info {
 		MaxBatch:   1 << 24,
 		MaxThreads: 1024,
 		ISAs:       sets.Names(),
+
+		MissingISAs: sets.Missing(),
 	}
 }
 

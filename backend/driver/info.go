@@ -36,6 +36,9 @@ type Info struct {
 	MaxThreads int
 	// ISAs are the instruction sets, the best first. Only the CPU has a choice.
 	ISAs []string
+	// MissingISAs are the instruction sets that the processor has and the program may not use, with
+	// the reason.
+	MissingISAs map[string]string
 	// Kernels are the names of the variants of kernels. Only GPUs have a choice. A
 	// step that has no kernel of the variant that is asked for takes another one.
 	Kernels []string

@@ -3,6 +3,8 @@ package main
 import (
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strings"
 	"time"
 
@@ -22,8 +24,10 @@ type deviceLine struct {
 	Detail  string   `json:"detail,omitempty"`
 	Memory  int64    `json:"memory,omitempty"`
 	ISAs    []string `json:"isas,omitempty"`
-	Kernels []string `json:"kernels,omitempty"`
-	Error   string   `json:"error,omitempty"`
+	// Missing are instruction sets that the processor has and that cannot be used, with the reason.
+	Missing map[string]string `json:"missing_isas,omitempty"`
+	Kernels []string          `json:"kernels,omitempty"`
+	Error   string            `json:"error,omitempty"`
 }
 
 func newDevices(env *environment) *cobra.Command {
@@ -35,8 +39,9 @@ func newDevices(env *environment) *cobra.Command {
 that cannot be used, has a line with the reason.
 
 With --json, one object per line: backend, and either device, name, kind,
-detail, memory (bytes, where known), isas (what --isa takes, the best first) and
-kernels (what --kernels takes), or error.
+detail, memory (bytes, where known), isas (what --isa takes, the best first),
+missing_isas (those that the processor has and that cannot be used, each with the
+reason) and kernels (what --kernels takes), or error.
 
 GPUs measure which kernels are the fastest for a step, and keep the choice in a file
 of the user's. --tuning shows these choices, --clear-tuning removes them: what is
@@ -68,7 +73,7 @@ measured and until, or backend, file and error for a file that cannot be read;
 					info := d.Info()
 					lines = append(lines, deviceLine{
 						Backend: b.Name(), Device: info.ID, Name: info.Name,
-						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory, ISAs: info.ISAs, Kernels: info.Kernels,
+						Kind: info.Kind.String(), Detail: info.Detail, Memory: info.Memory, ISAs: info.ISAs, Missing: info.MissingISAs, Kernels: info.Kernels,
 					})
 				}
 				if err != nil {
@@ -95,6 +100,9 @@ measured and until, or backend, file and error for a file that cannot be read;
 				}
 				if len(l.ISAs) > 0 {
 					r += rowf("; --isa %s", strings.Join(l.ISAs, ", "))
+				}
+				for _, isa := range slices.Sorted(maps.Keys(l.Missing)) {
+					r += rowf("; no %s: %s", isa, l.Missing[isa])
 				}
 				if len(l.Kernels) > 0 {
 					r += rowf("; --kernels %s", strings.Join(l.Kernels, ", "))
