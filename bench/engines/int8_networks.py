@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Lets bcnn take turns with ONNX Runtime on networks in int8, one thread each.
+"""Lets bcnn take turns with ONNX Runtime and OpenVINO on networks in int8, one thread each.
 
 The networks have random weights and ONNX Runtime's own static quantisation (QDQ, uint8 and
 int8 per channel): ResNet-18, MobileNetV2 with ReLU6, and the same with hard swish. Times
-are processor time of the shortest run of ONNX Runtime, and of bcnn the sum of the shortest
+are processor time of the shortest run of the others, and of bcnn the sum of the shortest
 times of its steps by the clock, which other programs disturb less than whole runs. Before
 that the outputs are compared: by rounding alone a value may be the next of 256 levels.
 
@@ -88,6 +88,16 @@ def outputs(bcnn, path):
     return y, ort.InferenceSession(path, options, providers=["CPUExecutionProvider"]).run(None, {"x": x})[0]
 
 
+def openvino(path):
+    """A function that runs a file in OpenVINO on one thread."""
+    import openvino as ov
+
+    core = ov.Core()
+    request = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}).create_infer_request()
+    request.set_input_tensor(ov.Tensor(np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)))
+    return request.infer
+
+
 def main():
     p = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     p.add_argument("--models", required=True, help="folder for the networks, which are made once")
@@ -100,17 +110,19 @@ def main():
     for name, make in NETWORKS.items():
         path = resnet18_int8.quantized(args.models, name, make)
         ours, theirs = outputs(args.bcnn, path)
-        run, best, steps = resnet18_int8.session(args.models, name, make), float("inf"), None
+        runs, steps = {"ONNX Runtime": resnet18_int8.session(args.models, name, make), "OpenVINO": openvino(path)}, None
+        best = dict.fromkeys(runs, float("inf"))
         for _ in range(args.rounds):
             out = subprocess.run([args.bcnn, "bench", "-d", "cpu", "--threads", "1", "--json", "--runs", "50", *isa, "--model", path],
                                  check=True, capture_output=True, text=True).stdout
             times = [s["min_us"] for s in json.loads(out.splitlines()[0])["steps"]]
             steps = times if steps is None else list(map(min, steps, times))
-            for _ in range(20):
-                start = time.process_time()
-                run()
-                best = min(best, 1e3 * (time.process_time() - start))
-        print(f"{name}: bcnn {sum(steps) / 1e3:.2f} ms, ONNX Runtime {best:.2f} ms; "
+            for engine, run in runs.items():
+                for _ in range(20):
+                    start = time.process_time()
+                    run()
+                    best[engine] = min(best[engine], 1e3 * (time.process_time() - start))
+        print(f"{name}: bcnn {sum(steps) / 1e3:.2f} ms, " + ", ".join(f"{e} {t:.2f} ms" for e, t in best.items()) + "; "
               f"largest difference {np.abs(ours - theirs).max():.3g} of {np.abs(theirs).max():.3g}", flush=True)
 
 
