@@ -164,7 +164,7 @@ func TestFused(t *testing.T) {
 			}
 			want := 0 // where no kernel ends float32 values
 			switch {
-			case set.ScaleAdd != nil:
+			case set.ScaleAdd != nil, set.Matrix != nil:
 				want = 2
 			case strings.HasPrefix(set.ISA, "avx"):
 				want = 1

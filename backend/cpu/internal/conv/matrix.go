@@ -35,6 +35,7 @@ type matrixConv struct {
 	inMemory     bool // sums are, before they become outputs
 	noFlip       []uint64
 	added        *bcnn.Tensor
+	then         kern.End     // of the outputs before that, and the clip of the sums
 	levels       *kern.Levels // of the outputs, where these are nothing else; nil for none
 	levelsOut    *bcnn.Tensor // their numbers
 	next         tiles.Next
@@ -247,14 +248,17 @@ func (c *matrixConv) pack(ctx *schedule.Context, op *plan.Conv, d bcnn.DType) {
 }
 
 // divide divides the output into tiles: of rows where there are enough pixels for some blocks each,
-// else of channels.
+// else of channels. Float32 outputs stay together, for the steps behind.
 func (c *matrixConv) divide(ctx *schedule.Context, channels int, work float64, height int) {
 	blocks := num.CeilDiv(channels, kern.BlockOutputs)
 	t := &c.tiling
 	var why string
 	t.rows, t.blocks, why = ctx.Split(work, height, blocks)
 	const fewest = 2 * kern.BlockTiles * kern.TileRows // pixels of a tile
-	if least := num.CeilDiv(fewest, c.poolH*c.lines.cols); t.rows < least && blocks > 1 {
+	least := num.CeilDiv(fewest, c.poolH*c.lines.cols)
+	if t.rows < least && c.thresholds == nil {
+		t.rows = min(least, max(num.CeilDiv(height, ctx.Threads), t.rows))
+	} else if t.rows < least && blocks > 1 {
 		tiles := num.CeilDiv(height, t.rows) * num.CeilDiv(blocks, t.blocks)
 		t.rows = min(least, height)
 		t.blocks = num.CeilDiv(blocks, num.CeilDiv(tiles, num.CeilDiv(height, t.rows)))
@@ -301,12 +305,12 @@ func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
 	return true
 }
 
-// Add makes the outputs sums with another tensor, where nothing happens to either.
+// Add is that of a wideConv.
 func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if c.added != nil || c.levels != nil || c.thresholds != nil || c.inMemory || !then.None() {
+	if c.added != nil || c.levels != nil || c.thresholds != nil || c.inMemory || then.Slope != nil {
 		return false, false
 	}
-	c.added = t
+	c.added, c.then = t, then
 	return true, false
 }
 
@@ -419,7 +423,7 @@ func (c *matrixConv) bits(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTile
 
 // floats computes float32 outputs of a tile of rows.
 func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTiles, image, pixel, channel int) {
-	j, end := &s.Matrix, c.end.From(channel)
+	j, end, then := &s.Matrix, c.end.From(channel), c.then.From(channel)
 	at := pixel*c.channels + channel
 	if c.levels != nil {
 		levels := c.levels.From(channel)
@@ -437,7 +441,7 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 		blocks = 2 // others wait for the pixels
 	}
 	t.parts(s, part, blocks, func() {
-		c.filter.Floats(j, part, &end, added)
+		c.filter.Floats(j, part, &end, &then, added)
 		if c.next != nil {
 			from := pixel - image*c.outShape.H*c.outShape.W + int(part.Blocks[0].First)
 			last := part.Blocks[len(part.Blocks)-1]

@@ -168,6 +168,11 @@ type MatrixJob struct {
 	level, move unsafe.Pointer
 	least, most float32
 	offset      int32
+
+	// Of what happens to float32 outputs before others are added to them, and to the sums.
+	scale2, shift2 unsafe.Pointer
+	clip2          uintptr
+	low2, high2    float32
 }
 
 // prepare sets what all kernels need. memory has MatrixMemory bytes. All tiles have rows lines, but
@@ -222,10 +227,18 @@ func (f *MatrixFilter) Bits(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Bits
 //	Dst[o] = (c << Doubled) + Table[o]
 func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Sums, j, p, 64, nil) }
 
-// Floats computes float32 outputs: the end of what Sums32 computes, plus added, which has the steps
-// of Dst. nil adds nothing.
-func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end *End, added unsafe.Pointer) {
+// Floats computes float32 outputs: the end of what Sums32 computes. Unless added is nil, which has the
+// steps of Dst, it scales and shifts them by then, adds those values, and clips the sums by then, as
+// Set's ScaleAdd does.
+func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end, then *End, added unsafe.Pointer) {
 	j.end(end)
+	j.scale2, j.shift2, j.clip2, j.low2, j.high2 = nil, nil, 0, then.Low, then.High
+	if then.Scale != nil {
+		j.scale2, j.shift2 = unsafe.Pointer(&then.Scale[0]), unsafe.Pointer(&then.Shift[0])
+	}
+	if then.Clip {
+		j.clip2 = 1
+	}
 	if added != nil {
 		j.added = uintptr(added) - uintptr(j.Dst)
 	}

@@ -470,7 +470,7 @@ func annotateMatrix(j *MatrixJob, f *MatrixFilter, p *MatrixPart, size int, adde
 			}
 		}
 	}
-	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move} {
+	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move, j.scale2, j.shift2} {
 		if row != nil && size > 2 {
 			runtime.RaceReadRange(row, 64*p.Panels)
 		}

@@ -2908,6 +2908,12 @@ TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	VPXORD         Z15, Z15, Z15
 	VBROADCASTSS   136(CX), Z13
 	VBROADCASTSS   140(CX), Z14
+	VPXORD         Z16, Z16, Z16
+	VPXORD         Z17, Z17, Z17
+	VPXORD         Z18, Z18, Z18
+	VPXORD         Z19, Z19, Z19
+	VBROADCASTSS   416(CX), Z18
+	VBROADCASTSS   420(CX), Z19
 
 block:
 	MOVQ  40(CX), AX
@@ -2961,37 +2967,37 @@ step2:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 264(CX)
@@ -3022,11 +3028,23 @@ skip5:
 	VMINPS Z14, Z8, Z8
 
 skip6:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip7
-	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip7
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip8
+	VFMADD213PS Z17, Z16, Z8
 
+skip8:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip9
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip9:
 skip7:
 	VMOVDQU32   Z8, (R11)
 	ADDQ        88(CX), R11
@@ -3041,30 +3059,42 @@ skip7:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip8
+	JEQ         skip10
 	VFMADD213PS Z11, Z10, Z8
 
-skip8:
+skip10:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip9
+	JEQ    skip11
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip9:
+skip11:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip10
+	JEQ    skip12
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip10:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip11
-	VADDPS (R11)(AX*1), Z8, Z8
+skip12:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip13
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip14
+	VFMADD213PS Z17, Z16, Z8
 
-skip11:
+skip14:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip15
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip15:
+skip13:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
@@ -3080,9 +3110,9 @@ rows3:
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
-drain12:
+drain16:
 	CMPQ        R10, 264(CX)
-	JEQ         drained13
+	JEQ         drained17
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -3091,36 +3121,48 @@ drain12:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip14
+	JEQ         skip18
 	VFMADD213PS Z11, Z10, Z8
 
-skip14:
+skip18:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip15
+	JEQ    skip19
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip15:
+skip19:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip16
+	JEQ    skip20
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip16:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip17
-	VADDPS (R11)(AX*1), Z8, Z8
+skip20:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip21
+	MOVQ        392(CX), R8
+	TESTQ       R8, R8
+	JEQ         skip22
+	VFMADD213PS Z17, Z16, Z8
 
-skip17:
+skip22:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip23
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip23:
+skip21:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain12
+	JMP       drain16
 
-drained13:
+drained17:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    248(CX), R9
@@ -3138,22 +3180,34 @@ drained13:
 	ADDQ    AX, R11
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there18
+	JEQ     there24
 	VMOVUPS (AX)(R9*1), Z10
 
-there18:
+there24:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there19
+	JEQ     there25
 	VMOVUPS (AX)(R9*1), Z11
 
-there19:
+there25:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there20
+	JEQ     there26
 	VMOVUPS (AX)(R9*1), Z12
 
-there20:
+there26:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there27
+	VMOVUPS (AX)(R9*1), Z16
+
+there27:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there28
+	VMOVUPS (AX)(R9*1), Z17
+
+there28:
 	ADDQ $0x40, R9
 	MOVQ R9, 248(CX)
 	CMPQ R9, 176(CX)
@@ -3161,12 +3215,12 @@ there20:
 	JMP  next
 
 tiles2:
-panel21:
+panel29:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step22:
+step30:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -3178,24 +3232,24 @@ step22:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows23
+	JEQ            rows31
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -3204,35 +3258,47 @@ step22:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip24
+	JEQ            skip32
 	VFMADD213PS    Z11, Z10, Z8
 
-skip24:
+skip32:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip25
+	JEQ    skip33
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip25:
+skip33:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip26
+	JEQ    skip34
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip26:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip27
-	VADDPS (R11)(AX*1), Z8, Z8
+skip34:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip35
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip36
+	VFMADD213PS Z17, Z16, Z8
 
-skip27:
+skip36:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip37
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip37:
+skip35:
 	VMOVDQU32   Z8, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows23
+	JEQ         rows31
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -3241,58 +3307,70 @@ skip27:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip28
+	JEQ         skip38
 	VFMADD213PS Z11, Z10, Z8
 
-skip28:
+skip38:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip29
+	JEQ    skip39
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip29:
+skip39:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip30
+	JEQ    skip40
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip30:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip31
-	VADDPS (R11)(AX*1), Z8, Z8
+skip40:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip41
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip42
+	VFMADD213PS Z17, Z16, Z8
 
-skip31:
+skip42:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip43
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip43:
+skip41:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows23:
+rows31:
 	MOVQ           192(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows32
+	JEQ            rows44
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -3301,35 +3379,47 @@ rows23:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip33
+	JEQ            skip45
 	VFMADD213PS    Z11, Z10, Z8
 
-skip33:
+skip45:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip34
+	JEQ    skip46
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip34:
+skip46:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
+	JEQ    skip47
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip35:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip36
-	VADDPS (R11)(AX*1), Z8, Z8
+skip47:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip48
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip49
+	VFMADD213PS Z17, Z16, Z8
 
-skip36:
+skip49:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip50
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip50:
+skip48:
 	VMOVDQU32   Z8, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows32
+	JEQ         rows44
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -3338,35 +3428,47 @@ skip36:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip37
+	JEQ         skip51
 	VFMADD213PS Z11, Z10, Z8
 
-skip37:
+skip51:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip38
+	JEQ    skip52
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip38:
+skip52:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
+	JEQ    skip53
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip39:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip40
-	VADDPS (R11)(AX*1), Z8, Z8
+skip53:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip54
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip55
+	VFMADD213PS Z17, Z16, Z8
 
-skip40:
+skip55:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip56
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip56:
+skip54:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows32:
+rows44:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -3375,11 +3477,11 @@ rows32:
 	CMOVQEQ 160(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step22
+	JNE     step30
 
-drain41:
+drain57:
 	CMPQ        R10, 264(CX)
-	JEQ         drained42
+	JEQ         drained58
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -3388,36 +3490,48 @@ drain41:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip43
+	JEQ         skip59
 	VFMADD213PS Z11, Z10, Z8
 
-skip43:
+skip59:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip44
+	JEQ    skip60
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip44:
+skip60:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip45
+	JEQ    skip61
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip45:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip46
-	VADDPS (R11)(AX*1), Z8, Z8
+skip61:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip62
+	MOVQ        392(CX), R8
+	TESTQ       R8, R8
+	JEQ         skip63
+	VFMADD213PS Z17, Z16, Z8
 
-skip46:
+skip63:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip64
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip64:
+skip62:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain41
+	JMP       drain57
 
-drained42:
+drained58:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    256(CX), AX
@@ -3438,36 +3552,48 @@ drained42:
 	ADDQ    AX, R11
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there47
+	JEQ     there65
 	VMOVUPS (AX)(R9*1), Z10
 
-there47:
+there65:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there48
+	JEQ     there66
 	VMOVUPS (AX)(R9*1), Z11
 
-there48:
+there66:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there49
+	JEQ     there67
 	VMOVUPS (AX)(R9*1), Z12
 
-there49:
+there67:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there68
+	VMOVUPS (AX)(R9*1), Z16
+
+there68:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there69
+	VMOVUPS (AX)(R9*1), Z17
+
+there69:
 	ADDQ $0x40, R9
 	MOVQ R9, 248(CX)
 	CMPQ R9, 176(CX)
-	JNE  panel21
+	JNE  panel29
 	JMP  next
 
 tiles3:
-panel50:
+panel70:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step51:
+step71:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -3479,201 +3605,249 @@ step51:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 256(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows52
+	JEQ            rows72
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z16
+	VMOVDQU32      (R12)(AX*1), Z20
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z16, Z16
-	VPADDD         (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS      Z16, Z16
+	VPSLLVD        Z9, Z20, Z20
+	VPADDD         (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS      Z20, Z20
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip53
-	VFMADD213PS    Z11, Z10, Z16
+	JEQ            skip73
+	VFMADD213PS    Z11, Z10, Z20
 
-skip53:
+skip73:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip74
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip54:
+skip74:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip55
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip75
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip55:
-	MOVQ   144(CX), AX
+skip75:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip76
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip77
+	VFMADD213PS Z17, Z16, Z20
+
+skip77:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip56
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip78
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip56:
-	VMOVDQU32   Z16, (R11)
+skip78:
+skip76:
+	VMOVDQU32   Z20, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows52
+	JEQ         rows72
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z16
+	VMOVDQU32   (R12)(AX*1), Z20
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z16, Z16
-	VPADDD      (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z9, Z20, Z20
+	VPADDD      (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip57
-	VFMADD213PS Z11, Z10, Z16
+	JEQ         skip79
+	VFMADD213PS Z11, Z10, Z20
 
-skip57:
+skip79:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip58
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip80
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip58:
+skip80:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip59
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip81
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip59:
-	MOVQ   144(CX), AX
+skip81:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip82
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip83
+	VFMADD213PS Z17, Z16, Z20
+
+skip83:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip60
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip84
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip60:
-	VMOVDQU32 Z16, (R11)
+skip84:
+skip82:
+	VMOVDQU32 Z20, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows52:
+rows72:
 	MOVQ           192(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 576(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows61
+	JEQ            rows85
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z16
+	VMOVDQU32      (R12)(AX*1), Z20
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z16, Z16
-	VPADDD         (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS      Z16, Z16
+	VPSLLVD        Z9, Z20, Z20
+	VPADDD         (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS      Z20, Z20
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip62
-	VFMADD213PS    Z11, Z10, Z16
+	JEQ            skip86
+	VFMADD213PS    Z11, Z10, Z20
 
-skip62:
+skip86:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip87
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip63:
+skip87:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip64
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip88
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip64:
-	MOVQ   144(CX), AX
+skip88:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip89
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip90
+	VFMADD213PS Z17, Z16, Z20
+
+skip90:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip65
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip91
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip65:
-	VMOVDQU32   Z16, (R11)
+skip91:
+skip89:
+	VMOVDQU32   Z20, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows61
+	JEQ         rows85
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z16
+	VMOVDQU32   (R12)(AX*1), Z20
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z16, Z16
-	VPADDD      (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z9, Z20, Z20
+	VPADDD      (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip66
-	VFMADD213PS Z11, Z10, Z16
+	JEQ         skip92
+	VFMADD213PS Z11, Z10, Z20
 
-skip66:
+skip92:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip67
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip93
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip67:
+skip93:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip68
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip94
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip68:
-	MOVQ   144(CX), AX
+skip94:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip95
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip96
+	VFMADD213PS Z17, Z16, Z20
+
+skip96:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip69
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip97
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip69:
-	VMOVDQU32 Z16, (R11)
+skip97:
+skip95:
+	VMOVDQU32 Z20, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows61:
+rows85:
 	MOVQ           200(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows70
+	JEQ            rows98
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -3682,35 +3856,47 @@ rows61:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip71
+	JEQ            skip99
 	VFMADD213PS    Z11, Z10, Z8
 
-skip71:
+skip99:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip72
+	JEQ    skip100
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip72:
+skip100:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip73
+	JEQ    skip101
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip73:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip74
-	VADDPS (R11)(AX*1), Z8, Z8
+skip101:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip102
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip103
+	VFMADD213PS Z17, Z16, Z8
 
-skip74:
+skip103:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip104
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip104:
+skip102:
 	VMOVDQU32   Z8, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows70
+	JEQ         rows98
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -3719,35 +3905,47 @@ skip74:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip75
+	JEQ         skip105
 	VFMADD213PS Z11, Z10, Z8
 
-skip75:
+skip105:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip76
+	JEQ    skip106
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip76:
+skip106:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip77
+	JEQ    skip107
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip77:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip78
-	VADDPS (R11)(AX*1), Z8, Z8
+skip107:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip108
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip109
+	VFMADD213PS Z17, Z16, Z8
 
-skip78:
+skip109:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip110
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip110:
+skip108:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows70:
+rows98:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -3756,11 +3954,11 @@ rows70:
 	CMOVQEQ 160(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step51
+	JNE     step71
 
-drain79:
+drain111:
 	CMPQ        R10, 264(CX)
-	JEQ         drained80
+	JEQ         drained112
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -3769,36 +3967,48 @@ drain79:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip81
+	JEQ         skip113
 	VFMADD213PS Z11, Z10, Z8
 
-skip81:
+skip113:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip82
+	JEQ    skip114
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip82:
+skip114:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip83
+	JEQ    skip115
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip83:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip84
-	VADDPS (R11)(AX*1), Z8, Z8
+skip115:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip116
+	MOVQ        392(CX), R8
+	TESTQ       R8, R8
+	JEQ         skip117
+	VFMADD213PS Z17, Z16, Z8
 
-skip84:
+skip117:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip118
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip118:
+skip116:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain79
+	JMP       drain111
 
-drained80:
+drained112:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    256(CX), AX
@@ -3822,37 +4032,49 @@ drained80:
 	ADDQ    AX, R11
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there85
+	JEQ     there119
 	VMOVUPS (AX)(R9*1), Z10
 
-there85:
+there119:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there86
+	JEQ     there120
 	VMOVUPS (AX)(R9*1), Z11
 
-there86:
+there120:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there87
+	JEQ     there121
 	VMOVUPS (AX)(R9*1), Z12
 
-there87:
+there121:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there122
+	VMOVUPS (AX)(R9*1), Z16
+
+there122:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there123
+	VMOVUPS (AX)(R9*1), Z17
+
+there123:
 	ADDQ $0x40, R9
 	MOVQ R9, 248(CX)
 	CMPQ R9, 176(CX)
-	JNE  panel50
+	JNE  panel70
 	JMP  next
 
 tiles4:
-panel88:
+panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step89:
+step125:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -3864,104 +4086,128 @@ step89:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 192(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows90
+	JEQ            rows126
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z16
+	VMOVDQU32      (R12)(AX*1), Z20
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z16, Z16
-	VPADDD         (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS      Z16, Z16
+	VPSLLVD        Z9, Z20, Z20
+	VPADDD         (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS      Z20, Z20
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip91
-	VFMADD213PS    Z11, Z10, Z16
+	JEQ            skip127
+	VFMADD213PS    Z11, Z10, Z20
 
-skip91:
+skip127:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip92
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip128
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip92:
+skip128:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip93
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip129
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip93:
-	MOVQ   144(CX), AX
+skip129:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip130
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip131
+	VFMADD213PS Z17, Z16, Z20
+
+skip131:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip94
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip132
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip94:
-	VMOVDQU32   Z16, (R11)
+skip132:
+skip130:
+	VMOVDQU32   Z20, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows90
+	JEQ         rows126
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z16
+	VMOVDQU32   (R12)(AX*1), Z20
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z16, Z16
-	VPADDD      (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z9, Z20, Z20
+	VPADDD      (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip95
-	VFMADD213PS Z11, Z10, Z16
+	JEQ         skip133
+	VFMADD213PS Z11, Z10, Z20
 
-skip95:
+skip133:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip96
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip134
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip96:
+skip134:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip135
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip97:
-	MOVQ   144(CX), AX
+skip135:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip136
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip137
+	VFMADD213PS Z17, Z16, Z20
+
+skip137:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip98
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip138
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip98:
-	VMOVDQU32 Z16, (R11)
+skip138:
+skip136:
+	VMOVDQU32 Z20, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows90:
+rows126:
 	MOVQ           192(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows99
+	JEQ            rows139
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -3970,35 +4216,47 @@ rows90:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip100
+	JEQ            skip140
 	VFMADD213PS    Z11, Z10, Z8
 
-skip100:
+skip140:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip101
+	JEQ    skip141
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip101:
+skip141:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip102
+	JEQ    skip142
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip102:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip103
-	VADDPS (R11)(AX*1), Z8, Z8
+skip142:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip144
+	VFMADD213PS Z17, Z16, Z8
 
-skip103:
+skip144:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip145
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip145:
+skip143:
 	VMOVDQU32   Z8, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows99
+	JEQ         rows139
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -4007,138 +4265,174 @@ skip103:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip104
+	JEQ         skip146
 	VFMADD213PS Z11, Z10, Z8
 
-skip104:
+skip146:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
+	JEQ    skip147
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip105:
+skip147:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip106
+	JEQ    skip148
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip106:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip107
-	VADDPS (R11)(AX*1), Z8, Z8
+skip148:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip149
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip150
+	VFMADD213PS Z17, Z16, Z8
 
-skip107:
+skip150:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip151
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip151:
+skip149:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows99:
+rows139:
 	MOVQ           200(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z16
-	VMOVDQU8       Z16, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z16
-	VMOVDQU8       Z16, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z16
-	VMOVDQU8       Z16, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z16
-	VMOVDQU8       Z16, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
+	VMOVDQU8       Z20, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
+	VMOVDQU8       Z20, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
+	VMOVDQU8       Z20, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
+	VMOVDQU8       Z20, 704(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows108
+	JEQ            rows152
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z16
+	VMOVDQU32      (R12)(AX*1), Z20
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z16, Z16
-	VPADDD         (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS      Z16, Z16
+	VPSLLVD        Z9, Z20, Z20
+	VPADDD         (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS      Z20, Z20
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip109
-	VFMADD213PS    Z11, Z10, Z16
+	JEQ            skip153
+	VFMADD213PS    Z11, Z10, Z20
 
-skip109:
+skip153:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip110
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip154
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip110:
+skip154:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip111
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip155
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip111:
-	MOVQ   144(CX), AX
+skip155:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip157
+	VFMADD213PS Z17, Z16, Z20
+
+skip157:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip112
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip158
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip112:
-	VMOVDQU32   Z16, (R11)
+skip158:
+skip156:
+	VMOVDQU32   Z20, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows108
+	JEQ         rows152
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z16
+	VMOVDQU32   (R12)(AX*1), Z20
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z16, Z16
-	VPADDD      (R13)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z9, Z20, Z20
+	VPADDD      (R13)(AX*1), Z20, Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip113
-	VFMADD213PS Z11, Z10, Z16
+	JEQ         skip159
+	VFMADD213PS Z11, Z10, Z20
 
-skip113:
+skip159:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip114
-	VCMPPS $0x11, Z15, Z16, K1
-	VMULPS Z12, Z16, K1, Z16
+	JEQ    skip160
+	VCMPPS $0x11, Z15, Z20, K1
+	VMULPS Z12, Z20, K1, Z20
 
-skip114:
+skip160:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip115
-	VMAXPS Z13, Z16, Z16
-	VMINPS Z14, Z16, Z16
+	JEQ    skip161
+	VMAXPS Z13, Z20, Z20
+	VMINPS Z14, Z20, Z20
 
-skip115:
-	MOVQ   144(CX), AX
+skip161:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip162
+	MOVQ        392(CX), R14
+	TESTQ       R14, R14
+	JEQ         skip163
+	VFMADD213PS Z17, Z16, Z20
+
+skip163:
+	VADDPS (R11)(AX*1), Z20, Z20
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip116
-	VADDPS (R11)(AX*1), Z16, Z16
+	JEQ    skip164
+	VMAXPS Z18, Z20, Z20
+	VMINPS Z19, Z20, Z20
 
-skip116:
-	VMOVDQU32 Z16, (R11)
+skip164:
+skip162:
+	VMOVDQU32 Z20, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows108:
+rows152:
 	MOVQ           208(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z16
-	VMOVDQU8       Z16, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z16
-	VMOVDQU8       Z16, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z16
-	VMOVDQU8       Z16, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
+	VMOVDQU8       Z20, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
+	VMOVDQU8       Z20, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
+	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 264(CX)
-	JEQ            rows117
+	JEQ            rows165
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -4147,35 +4441,47 @@ rows108:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           104(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip118
+	JEQ            skip166
 	VFMADD213PS    Z11, Z10, Z8
 
-skip118:
+skip166:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip119
+	JEQ    skip167
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip119:
+skip167:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip120
+	JEQ    skip168
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip120:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip121
-	VADDPS (R11)(AX*1), Z8, Z8
+skip168:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip169
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip170
+	VFMADD213PS Z17, Z16, Z8
 
-skip121:
+skip170:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip171
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip171:
+skip169:
 	VMOVDQU32   Z8, (R11)
 	ADDQ        88(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 264(CX)
-	JEQ         rows117
+	JEQ         rows165
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -4184,35 +4490,47 @@ skip121:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip122
+	JEQ         skip172
 	VFMADD213PS Z11, Z10, Z8
 
-skip122:
+skip172:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip123
+	JEQ    skip173
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip123:
+skip173:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip124
+	JEQ    skip174
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip124:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip125
-	VADDPS (R11)(AX*1), Z8, Z8
+skip174:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip175
+	MOVQ        392(CX), R9
+	TESTQ       R9, R9
+	JEQ         skip176
+	VFMADD213PS Z17, Z16, Z8
 
-skip125:
+skip176:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip177
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip177:
+skip175:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
 
-rows117:
+rows165:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -4221,11 +4539,11 @@ rows117:
 	CMOVQEQ 160(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step89
+	JNE     step125
 
-drain126:
+drain178:
 	CMPQ        R10, 264(CX)
-	JEQ         drained127
+	JEQ         drained179
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -4234,36 +4552,48 @@ drain126:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip128
+	JEQ         skip180
 	VFMADD213PS Z11, Z10, Z8
 
-skip128:
+skip180:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip129
+	JEQ    skip181
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip129:
+skip181:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip130
+	JEQ    skip182
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip130:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip131
-	VADDPS (R11)(AX*1), Z8, Z8
+skip182:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip183
+	MOVQ        392(CX), R8
+	TESTQ       R8, R8
+	JEQ         skip184
+	VFMADD213PS Z17, Z16, Z8
 
-skip131:
+skip184:
+	VADDPS (R11)(AX*1), Z8, Z8
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip185
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip185:
+skip183:
 	VMOVDQU32 Z8, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain126
+	JMP       drain178
 
-drained127:
+drained179:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    256(CX), AX
@@ -4290,35 +4620,47 @@ drained127:
 	ADDQ    AX, R11
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there132
+	JEQ     there186
 	VMOVUPS (AX)(R9*1), Z10
 
-there132:
+there186:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there133
+	JEQ     there187
 	VMOVUPS (AX)(R9*1), Z11
 
-there133:
+there187:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there134
+	JEQ     there188
 	VMOVUPS (AX)(R9*1), Z12
 
-there134:
+there188:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there189
+	VMOVUPS (AX)(R9*1), Z16
+
+there189:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there190
+	VMOVUPS (AX)(R9*1), Z17
+
+there190:
 	ADDQ $0x40, R9
 	MOVQ R9, 248(CX)
 	CMPQ R9, 176(CX)
-	JNE  panel88
+	JNE  panel124
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain135:
+drain191:
 	CMPQ        R10, 264(CX)
-	JEQ         drained136
+	JEQ         drained192
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
 	MOVL        4(R10), AX
@@ -4327,36 +4669,48 @@ drain135:
 	VCVTDQ2PS   Z0, Z0
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
+	JEQ         skip193
 	VFMADD213PS Z11, Z10, Z0
 
-skip137:
+skip193:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
+	JEQ    skip194
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
-skip138:
+skip194:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip139
+	JEQ    skip195
 	VMAXPS Z13, Z0, Z0
 	VMINPS Z14, Z0, Z0
 
-skip139:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip140
-	VADDPS (R11)(AX*1), Z0, Z0
+skip195:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip196
+	MOVQ        392(CX), DX
+	TESTQ       DX, DX
+	JEQ         skip197
+	VFMADD213PS Z17, Z16, Z0
 
-skip140:
+skip197:
+	VADDPS (R11)(AX*1), Z0, Z0
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip198
+	VMAXPS Z18, Z0, Z0
+	VMINPS Z19, Z0, Z0
+
+skip198:
+skip196:
 	VMOVDQU32 Z0, (R11)
 	ADDQ      88(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain135
+	JMP       drain191
 
-drained136:
+drained192:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET
@@ -7882,6 +8236,12 @@ TEXT ·convBytesFloatsAMX(SB), NOSPLIT, $0-8
 	VPXORD       Z6, Z6, Z6
 	VBROADCASTSS 136(CX), Z4
 	VBROADCASTSS 140(CX), Z5
+	VPXORD       Z7, Z7, Z7
+	VPXORD       Z8, Z8, Z8
+	VPXORD       Z9, Z9, Z9
+	VPXORD       Z10, Z10, Z10
+	VBROADCASTSS 416(CX), Z9
+	VBROADCASTSS 420(CX), Z10
 
 block:
 	MOVQ  40(CX), AX
@@ -7936,75 +8296,99 @@ step2:
 	CMPQ        R8, 264(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
-	VFMADD213PS Z2, Z1, Z7
+	VFMADD213PS Z2, Z1, Z11
 
 skip4:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
 skip5:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
 skip6:
-	MOVQ   144(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip7
-	VADDPS (R9)(AX*1), Z7, Z7
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip7
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip8
+	VFMADD213PS Z8, Z7, Z11
 
+skip8:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip9
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
+
+skip9:
 skip7:
-	VMOVDQU32   Z7, (R9)
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip8
-	VFMADD213PS Z2, Z1, Z7
-
-skip8:
-	MOVQ   120(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip9
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
-
-skip9:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip10
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ         skip10
+	VFMADD213PS Z2, Z1, Z11
 
 skip10:
-	MOVQ   144(CX), AX
+	MOVQ   120(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip11
-	VADDPS (R9)(AX*1), Z7, Z7
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
 skip11:
-	VMOVDQU32 Z7, (R9)
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip12
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
+
+skip12:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip13
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip14
+	VFMADD213PS Z8, Z7, Z11
+
+skip14:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip15
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
+
+skip15:
+skip13:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
@@ -8013,47 +8397,59 @@ rows3:
 	CMPQ SI, 16(CX)
 	JNE  step2
 
-drain12:
+drain16:
 	CMPQ        R8, 264(CX)
-	JEQ         drained13
+	JEQ         drained17
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip14
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip18
+	VFMADD213PS Z2, Z1, Z11
 
-skip14:
+skip18:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip15
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip19
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip15:
+skip19:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip16
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip20
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip16:
-	MOVQ   144(CX), AX
+skip20:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip21
+	MOVQ        392(CX), SI
+	TESTQ       SI, SI
+	JEQ         skip22
+	VFMADD213PS Z8, Z7, Z11
+
+skip22:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip17
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip23
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip17:
-	VMOVDQU32 Z7, (R9)
+skip23:
+skip21:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain12
+	JMP       drain16
 
-drained13:
+drained17:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    248(CX), DI
@@ -8071,22 +8467,34 @@ drained13:
 	ADDQ    AX, R9
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there18
+	JEQ     there24
 	VMOVUPS (AX)(DI*1), Z1
 
-there18:
+there24:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there19
+	JEQ     there25
 	VMOVUPS (AX)(DI*1), Z2
 
-there19:
+there25:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there20
+	JEQ     there26
 	VMOVUPS (AX)(DI*1), Z3
 
-there20:
+there26:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there27
+	VMOVUPS (AX)(DI*1), Z7
+
+there27:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there28
+	VMOVUPS (AX)(DI*1), Z8
+
+there28:
 	ADDQ $0x40, DI
 	MOVQ DI, 248(CX)
 	CMPQ DI, 176(CX)
@@ -8094,12 +8502,12 @@ there20:
 	JMP  next
 
 tiles2:
-panel21:
+panel29:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step22:
+step30:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -8109,206 +8517,266 @@ step22:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R8, 264(CX)
-	JEQ         rows23
+	JEQ         rows31
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip24
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip32
+	VFMADD213PS Z2, Z1, Z11
 
-skip24:
+skip32:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip25
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip33
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip25:
+skip33:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip26
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip34
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip26:
-	MOVQ   144(CX), AX
+skip34:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip35
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip36
+	VFMADD213PS Z8, Z7, Z11
+
+skip36:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip27
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip37
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip27:
-	VMOVDQU32   Z7, (R9)
+skip37:
+skip35:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows23
+	JEQ         rows31
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip28
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip38
+	VFMADD213PS Z2, Z1, Z11
 
-skip28:
+skip38:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip29
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip39
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip29:
+skip39:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip30
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip40
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip30:
-	MOVQ   144(CX), AX
+skip40:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip41
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip42
+	VFMADD213PS Z8, Z7, Z11
+
+skip42:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip31
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip43
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip31:
-	VMOVDQU32 Z7, (R9)
+skip43:
+skip41:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows23:
+rows31:
 	MOVQ        192(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 264(CX)
-	JEQ         rows32
+	JEQ         rows44
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip33
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip45
+	VFMADD213PS Z2, Z1, Z11
 
-skip33:
+skip45:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip34
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip46
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip34:
+skip46:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip47
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip35:
-	MOVQ   144(CX), AX
+skip47:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip48
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip49
+	VFMADD213PS Z8, Z7, Z11
+
+skip49:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip36
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip50
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip36:
-	VMOVDQU32   Z7, (R9)
+skip50:
+skip48:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows32
+	JEQ         rows44
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip37
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip51
+	VFMADD213PS Z2, Z1, Z11
 
-skip37:
+skip51:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip38
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip52
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip38:
+skip52:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip53
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip39:
-	MOVQ   144(CX), AX
+skip53:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip54
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip55
+	VFMADD213PS Z8, Z7, Z11
+
+skip55:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip40
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip56
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip40:
-	VMOVDQU32 Z7, (R9)
+skip56:
+skip54:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows32:
+rows44:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step22
+	JNE  step30
 
-drain41:
+drain57:
 	CMPQ        R8, 264(CX)
-	JEQ         drained42
+	JEQ         drained58
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip43
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip59
+	VFMADD213PS Z2, Z1, Z11
 
-skip43:
+skip59:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip44
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip60
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip44:
+skip60:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip45
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip61
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip45:
-	MOVQ   144(CX), AX
+skip61:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip62
+	MOVQ        392(CX), SI
+	TESTQ       SI, SI
+	JEQ         skip63
+	VFMADD213PS Z8, Z7, Z11
+
+skip63:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip46
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip64
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip46:
-	VMOVDQU32 Z7, (R9)
+skip64:
+skip62:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain41
+	JMP       drain57
 
-drained42:
+drained58:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    256(CX), AX
@@ -8329,36 +8797,48 @@ drained42:
 	ADDQ    AX, R9
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there47
+	JEQ     there65
 	VMOVUPS (AX)(DI*1), Z1
 
-there47:
+there65:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there48
+	JEQ     there66
 	VMOVUPS (AX)(DI*1), Z2
 
-there48:
+there66:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there49
+	JEQ     there67
 	VMOVUPS (AX)(DI*1), Z3
 
-there49:
+there67:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there68
+	VMOVUPS (AX)(DI*1), Z7
+
+there68:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there69
+	VMOVUPS (AX)(DI*1), Z8
+
+there69:
 	ADDQ $0x40, DI
 	MOVQ DI, 248(CX)
 	CMPQ DI, 176(CX)
-	JNE  panel21
+	JNE  panel29
 	JMP  next
 
 tiles3:
-panel50:
+panel70:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step51:
+step71:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -8368,286 +8848,370 @@ step51:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	CMPQ        R8, 264(CX)
-	JEQ         rows52
+	JEQ         rows72
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip53
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip73
+	VFMADD213PS Z2, Z1, Z11
 
-skip53:
+skip73:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip74
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip54:
+skip74:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip55
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip75
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip55:
-	MOVQ   144(CX), AX
+skip75:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip76
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip77
+	VFMADD213PS Z8, Z7, Z11
+
+skip77:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip56
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip78
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip56:
-	VMOVDQU32   Z7, (R9)
+skip78:
+skip76:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows52
+	JEQ         rows72
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip57
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip79
+	VFMADD213PS Z2, Z1, Z11
 
-skip57:
+skip79:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip58
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip80
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip58:
+skip80:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip59
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip81
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip59:
-	MOVQ   144(CX), AX
+skip81:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip82
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip83
+	VFMADD213PS Z8, Z7, Z11
+
+skip83:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip60
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip84
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip60:
-	VMOVDQU32 Z7, (R9)
+skip84:
+skip82:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows52:
+rows72:
 	MOVQ        192(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	CMPQ        R8, 264(CX)
-	JEQ         rows61
+	JEQ         rows85
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip62
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip86
+	VFMADD213PS Z2, Z1, Z11
 
-skip62:
+skip86:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip87
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip63:
+skip87:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip64
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip88
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip64:
-	MOVQ   144(CX), AX
+skip88:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip89
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip90
+	VFMADD213PS Z8, Z7, Z11
+
+skip90:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip65
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip91
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip65:
-	VMOVDQU32   Z7, (R9)
+skip91:
+skip89:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows61
+	JEQ         rows85
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip66
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip92
+	VFMADD213PS Z2, Z1, Z11
 
-skip66:
+skip92:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip67
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip93
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip67:
+skip93:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip68
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip94
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip68:
-	MOVQ   144(CX), AX
+skip94:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip95
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip96
+	VFMADD213PS Z8, Z7, Z11
+
+skip96:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip69
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip97
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip69:
-	VMOVDQU32 Z7, (R9)
+skip97:
+skip95:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows61:
+rows85:
 	MOVQ        200(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 264(CX)
-	JEQ         rows70
+	JEQ         rows98
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip71
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip99
+	VFMADD213PS Z2, Z1, Z11
 
-skip71:
+skip99:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip72
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip100
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip72:
+skip100:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip73
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip101
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip73:
-	MOVQ   144(CX), AX
+skip101:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip102
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip103
+	VFMADD213PS Z8, Z7, Z11
+
+skip103:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip74
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip104
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip74:
-	VMOVDQU32   Z7, (R9)
+skip104:
+skip102:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows70
+	JEQ         rows98
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip75
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip105
+	VFMADD213PS Z2, Z1, Z11
 
-skip75:
+skip105:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip76
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip106
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip76:
+skip106:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip77
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip107
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip77:
-	MOVQ   144(CX), AX
+skip107:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip108
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip109
+	VFMADD213PS Z8, Z7, Z11
+
+skip109:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip78
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip110
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip78:
-	VMOVDQU32 Z7, (R9)
+skip110:
+skip108:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows70:
+rows98:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step51
+	JNE  step71
 
-drain79:
+drain111:
 	CMPQ        R8, 264(CX)
-	JEQ         drained80
+	JEQ         drained112
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip81
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip113
+	VFMADD213PS Z2, Z1, Z11
 
-skip81:
+skip113:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip82
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip114
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip82:
+skip114:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip83
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip115
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip83:
-	MOVQ   144(CX), AX
+skip115:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip116
+	MOVQ        392(CX), SI
+	TESTQ       SI, SI
+	JEQ         skip117
+	VFMADD213PS Z8, Z7, Z11
+
+skip117:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip84
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip118
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip84:
-	VMOVDQU32 Z7, (R9)
+skip118:
+skip116:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain79
+	JMP       drain111
 
-drained80:
+drained112:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    256(CX), AX
@@ -8671,37 +9235,49 @@ drained80:
 	ADDQ    AX, R9
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there85
+	JEQ     there119
 	VMOVUPS (AX)(DI*1), Z1
 
-there85:
+there119:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there86
+	JEQ     there120
 	VMOVUPS (AX)(DI*1), Z2
 
-there86:
+there120:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there87
+	JEQ     there121
 	VMOVUPS (AX)(DI*1), Z3
 
-there87:
+there121:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there122
+	VMOVUPS (AX)(DI*1), Z7
+
+there122:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there123
+	VMOVUPS (AX)(DI*1), Z8
+
+there123:
 	ADDQ $0x40, DI
 	MOVQ DI, 248(CX)
 	CMPQ DI, 176(CX)
-	JNE  panel50
+	JNE  panel70
 	JMP  next
 
 tiles4:
-panel88:
+panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step89:
+step125:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -8711,366 +9287,474 @@ step89:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
 	CMPQ        R8, 264(CX)
-	JEQ         rows90
+	JEQ         rows126
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip91
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip127
+	VFMADD213PS Z2, Z1, Z11
 
-skip91:
+skip127:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip92
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip128
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip92:
+skip128:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip93
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip129
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip93:
-	MOVQ   144(CX), AX
+skip129:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip130
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip131
+	VFMADD213PS Z8, Z7, Z11
+
+skip131:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip94
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip132
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip94:
-	VMOVDQU32   Z7, (R9)
+skip132:
+skip130:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows90
+	JEQ         rows126
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip95
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip133
+	VFMADD213PS Z2, Z1, Z11
 
-skip95:
+skip133:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip96
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip134
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip96:
+skip134:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip135
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip97:
-	MOVQ   144(CX), AX
+skip135:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip136
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip137
+	VFMADD213PS Z8, Z7, Z11
+
+skip137:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip98
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip138
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip98:
-	VMOVDQU32 Z7, (R9)
+skip138:
+skip136:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows90:
+rows126:
 	MOVQ        192(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	CMPQ        R8, 264(CX)
-	JEQ         rows99
+	JEQ         rows139
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip100
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip140
+	VFMADD213PS Z2, Z1, Z11
 
-skip100:
+skip140:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip101
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip141
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip101:
+skip141:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip102
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip142
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip102:
-	MOVQ   144(CX), AX
+skip142:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip144
+	VFMADD213PS Z8, Z7, Z11
+
+skip144:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip103
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip145
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip103:
-	VMOVDQU32   Z7, (R9)
+skip145:
+skip143:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows99
+	JEQ         rows139
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip104
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip146
+	VFMADD213PS Z2, Z1, Z11
 
-skip104:
+skip146:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip147
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip105:
+skip147:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip106
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip148
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip106:
-	MOVQ   144(CX), AX
+skip148:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip149
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip150
+	VFMADD213PS Z8, Z7, Z11
+
+skip150:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip107
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip151
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip107:
-	VMOVDQU32 Z7, (R9)
+skip151:
+skip149:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows99:
+rows139:
 	MOVQ        200(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R8, 264(CX)
-	JEQ         rows108
+	JEQ         rows152
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip109
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip153
+	VFMADD213PS Z2, Z1, Z11
 
-skip109:
+skip153:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip110
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip154
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip110:
+skip154:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip111
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip155
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip111:
-	MOVQ   144(CX), AX
+skip155:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip157
+	VFMADD213PS Z8, Z7, Z11
+
+skip157:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip112
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip158
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip112:
-	VMOVDQU32   Z7, (R9)
+skip158:
+skip156:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows108
+	JEQ         rows152
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip113
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip159
+	VFMADD213PS Z2, Z1, Z11
 
-skip113:
+skip159:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip114
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip160
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip114:
+skip160:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip115
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip161
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip115:
-	MOVQ   144(CX), AX
+skip161:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip162
+	MOVQ        392(CX), R12
+	TESTQ       R12, R12
+	JEQ         skip163
+	VFMADD213PS Z8, Z7, Z11
+
+skip163:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip116
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip164
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip116:
-	VMOVDQU32 Z7, (R9)
+skip164:
+skip162:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows108:
+rows152:
 	MOVQ        208(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 264(CX)
-	JEQ         rows117
+	JEQ         rows165
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip118
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip166
+	VFMADD213PS Z2, Z1, Z11
 
-skip118:
+skip166:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip119
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip167
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip119:
+skip167:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip120
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip168
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip120:
-	MOVQ   144(CX), AX
+skip168:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip169
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip170
+	VFMADD213PS Z8, Z7, Z11
+
+skip170:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip121
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip171
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip121:
-	VMOVDQU32   Z7, (R9)
+skip171:
+skip169:
+	VMOVDQU32   Z11, (R9)
 	ADDQ        88(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 264(CX)
-	JEQ         rows117
+	JEQ         rows165
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip122
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip172
+	VFMADD213PS Z2, Z1, Z11
 
-skip122:
+skip172:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip123
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip173
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip123:
+skip173:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip124
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip174
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip124:
-	MOVQ   144(CX), AX
+skip174:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip175
+	MOVQ        392(CX), DI
+	TESTQ       DI, DI
+	JEQ         skip176
+	VFMADD213PS Z8, Z7, Z11
+
+skip176:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip125
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip177
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip125:
-	VMOVDQU32 Z7, (R9)
+skip177:
+skip175:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
 
-rows117:
+rows165:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step89
+	JNE  step125
 
-drain126:
+drain178:
 	CMPQ        R8, 264(CX)
-	JEQ         drained127
+	JEQ         drained179
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip128
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip180
+	VFMADD213PS Z2, Z1, Z11
 
-skip128:
+skip180:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip129
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip181
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip129:
+skip181:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip130
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip182
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip130:
-	MOVQ   144(CX), AX
+skip182:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip183
+	MOVQ        392(CX), SI
+	TESTQ       SI, SI
+	JEQ         skip184
+	VFMADD213PS Z8, Z7, Z11
+
+skip184:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip131
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip185
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip131:
-	VMOVDQU32 Z7, (R9)
+skip185:
+skip183:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain126
+	JMP       drain178
 
-drained127:
+drained179:
 	MOVQ    256(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    256(CX), AX
@@ -9097,73 +9781,97 @@ drained127:
 	ADDQ    AX, R9
 	MOVQ    104(CX), AX
 	TESTQ   AX, AX
-	JEQ     there132
+	JEQ     there186
 	VMOVUPS (AX)(DI*1), Z1
 
-there132:
+there186:
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there133
+	JEQ     there187
 	VMOVUPS (AX)(DI*1), Z2
 
-there133:
+there187:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there134
+	JEQ     there188
 	VMOVUPS (AX)(DI*1), Z3
 
-there134:
+there188:
+	MOVQ    392(CX), AX
+	TESTQ   AX, AX
+	JEQ     there189
+	VMOVUPS (AX)(DI*1), Z7
+
+there189:
+	MOVQ    400(CX), AX
+	TESTQ   AX, AX
+	JEQ     there190
+	VMOVUPS (AX)(DI*1), Z8
+
+there190:
 	ADDQ $0x40, DI
 	MOVQ DI, 248(CX)
 	CMPQ DI, 176(CX)
-	JNE  panel88
+	JNE  panel124
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain135:
+drain191:
 	CMPQ        R8, 264(CX)
-	JEQ         drained136
+	JEQ         drained192
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z7
+	VMOVDQU32   (R10)(AX*1), Z11
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z7, Z7
-	VPADDD      (R11)(AX*1), Z7, Z7
-	VCVTDQ2PS   Z7, Z7
+	VPSLLVD     Z0, Z11, Z11
+	VPADDD      (R11)(AX*1), Z11, Z11
+	VCVTDQ2PS   Z11, Z11
 	MOVQ        104(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
-	VFMADD213PS Z2, Z1, Z7
+	JEQ         skip193
+	VFMADD213PS Z2, Z1, Z11
 
-skip137:
+skip193:
 	MOVQ   120(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
-	VCMPPS $0x11, Z6, Z7, K1
-	VMULPS Z3, Z7, K1, Z7
+	JEQ    skip194
+	VCMPPS $0x11, Z6, Z11, K1
+	VMULPS Z3, Z11, K1, Z11
 
-skip138:
+skip194:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip139
-	VMAXPS Z4, Z7, Z7
-	VMINPS Z5, Z7, Z7
+	JEQ    skip195
+	VMAXPS Z4, Z11, Z11
+	VMINPS Z5, Z11, Z11
 
-skip139:
-	MOVQ   144(CX), AX
+skip195:
+	MOVQ        144(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip196
+	MOVQ        392(CX), DX
+	TESTQ       DX, DX
+	JEQ         skip197
+	VFMADD213PS Z8, Z7, Z11
+
+skip197:
+	VADDPS (R9)(AX*1), Z11, Z11
+	MOVQ   408(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip140
-	VADDPS (R9)(AX*1), Z7, Z7
+	JEQ    skip198
+	VMAXPS Z9, Z11, Z11
+	VMINPS Z10, Z11, Z11
 
-skip140:
-	VMOVDQU32 Z7, (R9)
+skip198:
+skip196:
+	VMOVDQU32 Z11, (R9)
 	ADDQ      88(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain135
+	JMP       drain191
 
-drained136:
+drained192:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET

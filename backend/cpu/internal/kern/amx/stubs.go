@@ -31,7 +31,7 @@ func convSignsAffineAMX(job *byte)
 // convSignsFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), plus what is added
+//	dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
 func convSignsFloatsAMX(job *byte)
@@ -71,7 +71,7 @@ func convBytesAffineAMX(job *byte)
 // convBytesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), plus what is added
+//	dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
 func convBytesFloatsAMX(job *byte)

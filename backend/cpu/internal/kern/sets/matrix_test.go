@@ -3,6 +3,8 @@ package sets
 import (
 	"fmt"
 	"math/rand/v2"
+	"runtime"
+	"sync"
 	"testing"
 	"unsafe"
 
@@ -279,16 +281,24 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	want := make([]float32, len(sums))
 	s.Scale(want, width, sums, width, width, pixels, end)
 	var added unsafe.Pointer
-	if rng.IntN(2) == 0 {
+	var then kern.End
+	if rng.IntN(3) > 0 {
 		values := awkwards(rng, len(want))
 		added = unsafe.Pointer(&values[0])
-		s.Add(want, want, values, kern.Activation{})
+		if rng.IntN(2) == 0 {
+			then.Scale, then.Shift = awkwards(rng, width), awkwards(rng, width)
+			s.ScaleFloat(want, width, want, width, width, pixels, then)
+		}
+		if rng.IntN(2) == 0 {
+			then.Clip, then.Low, then.High = true, -2, 500
+		}
+		s.Add(want, want, values, then.Activation)
 	}
 	memory := fenced(t, 4*len(want))
 	got := unsafe.Slice((*float32)(unsafe.Pointer(&memory[0])), len(want))
 	j, part := c.job(unsafe.Pointer(&memory[0]), 4*width)
 	j.Doubled = doubled
-	f.Floats(j, part, &end, added)
+	f.Floats(j, part, &end, &then, added)
 	c.each(func(p, k, o int, _, _ int32) { requireSame(t, want[p*width+k], got[p*width+k], what, p, o) })
 
 	l := &kern.Levels{Scale: awkwards(rng, width), Shift: awkwards(rng, width), Least: -float32(rng.IntN(100)), Most: float32(rng.IntN(100))}
@@ -300,5 +310,48 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	f.Levels(j, part, &end, l)
 	c.each(func(p, k, o int, _, _ int32) {
 		require.Equal(t, uint8(l.Number(want[p*width+k], k)), numbers[p*width+k], "%s: pixel %d, output %d: level of %g", what, p, o, want[p*width+k])
+	})
+}
+
+// TestMatrixOnThreads has many goroutines on few threads, whose number changes, and threads that end:
+// what tiles hold belongs to a thread, and kernels leave nothing there. TestSignals interrupts them.
+func TestMatrixOnThreads(t *testing.T) {
+	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(2))
+	forEachMatrix(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		const goroutines = 64
+		cases := make([]*matrixCase, goroutines)
+		for i := range cases {
+			cases[i] = drawMatrixCase(t, rng)
+		}
+		sums := func(c *matrixCase) []int32 {
+			width := c.panels * kern.PanelOutputs
+			out := make([]int32, len(c.lines)*width)
+			j, part := c.job(unsafe.Pointer(&out[0]), 4*width)
+			c.filter(s.Matrix).Sums32(j, part)
+			return out
+		}
+		want := make([][]int32, goroutines)
+		for i, c := range cases {
+			want[i] = sums(c)
+		}
+		var all sync.WaitGroup
+		wrong := make([]bool, goroutines)
+		for i, c := range cases {
+			all.Go(func() {
+				if i%4 == 0 { // its thread ends with it
+					runtime.LockOSThread()
+				}
+				for k := range 20 {
+					if k == i%20 {
+						runtime.GOMAXPROCS(1 + i%3)
+					}
+					for o, v := range sums(c) {
+						wrong[i] = wrong[i] || v != want[i][o]
+					}
+				}
+			})
+		}
+		all.Wait()
+		require.Equal(t, make([]bool, goroutines), wrong)
 	})
 }

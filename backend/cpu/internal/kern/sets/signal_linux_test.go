@@ -28,8 +28,21 @@ func TestSignals(t *testing.T) {
 		for p := range at {
 			at[p] = uint32(p * w.RunBytes)
 		}
+		var tiles *matrixCase
+		if s.Matrix != nil {
+			for tiles = drawMatrixCase(t, rng); len(tiles.lines) < 100; {
+				tiles = drawMatrixCase(t, rng)
+			}
+		}
 		run := func() []int32 {
 			sums := make([]int32, pixels*kern.BlockOutputs)
+			if tiles != nil {
+				width := tiles.panels * kern.PanelOutputs
+				sums = make([]int32, len(tiles.lines)*width)
+				j, part := tiles.job(unsafe.Pointer(&sums[0]), 4*width)
+				tiles.filter(s.Matrix).Sums32(j, part)
+				return sums
+			}
 			w.ConvSums(&kern.ConvJob{
 				Dst: unsafe.Pointer(&sums[0]), DstStep: 4 * kern.BlockOutputs, Src: unsafe.Pointer(&src[0]),
 				At: &at[0], Class: &class[0], Table: unsafe.Pointer(&table[0]), Pixels: pixels,

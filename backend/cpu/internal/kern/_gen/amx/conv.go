@@ -64,6 +64,8 @@ type convolution struct {
 	low, high, zero    reg.VecVirtual
 	level, levelMove   reg.VecVirtual
 	least, most, first reg.VecVirtual
+	scale2, move2      reg.VecVirtual
+	low2, high2        reg.VecVirtual
 
 	labels int
 }
@@ -98,7 +100,7 @@ func conv(w weights, r result) {
 		"bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip",
 		"dst[p][o] = (c[o] << doubled) + table[class[p]][o]",
 		"dst[p][o] = fma(float32((c[o] << doubled) + table[class[p]][o]), scale[o], shift[o])",
-		"dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), plus what is added",
+		"dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), or then of the sum of that and what is added",
 		"dst[p][o] = level of the end of float32((c[o] << doubled) + table[class[p]][o])",
 	}[r]
 	Doc(name+" computes, for every pixel p of every block of a MatrixJob and each of its outputs o,",
@@ -169,6 +171,14 @@ func (c *convolution) start() {
 		}
 		VBROADCASTSS(c.field(gen.MatrixLow), c.low)
 		VBROADCASTSS(c.field(gen.MatrixHigh), c.high)
+	}
+	if c.result == floats {
+		for _, v := range []*reg.VecVirtual{&c.scale2, &c.move2, &c.low2, &c.high2} {
+			*v = ZMM()
+			VPXORD(*v, *v, *v)
+		}
+		VBROADCASTSS(c.field(gen.MatrixLow2), c.low2)
+		VBROADCASTSS(c.field(gen.MatrixHigh2), c.high2)
 	}
 	if c.result == levels {
 		for _, v := range []*reg.VecVirtual{&c.level, &c.levelMove, &c.least, &c.most, &c.first} {
@@ -330,6 +340,9 @@ func (c *convolution) pend() {
 			v      reg.VecVirtual
 		}
 		rows := []row{{gen.MatrixScale, c.scale}, {gen.MatrixShift, c.move}, {gen.MatrixSlope, c.slope}}
+		if c.result == floats {
+			rows = append(rows, row{gen.MatrixScale2, c.scale2}, row{gen.MatrixShift2, c.move2})
+		}
 		if c.result == levels {
 			rows = append(rows, row{gen.MatrixLevel, c.level}, row{gen.MatrixMove, c.levelMove})
 		}
@@ -432,5 +445,12 @@ func (c *convolution) end(x reg.VecVirtual) {
 	if c.result == levels {
 		return
 	}
-	unless(gen.MatrixAdded, func(added reg.GPVirtual) { VADDPS(Mem{Base: c.dst, Index: added, Scale: 1}, x, x) })
+	unless(gen.MatrixAdded, func(added reg.GPVirtual) {
+		unless(gen.MatrixScale2, func(reg.GPVirtual) { VFMADD213PS(c.move2, c.scale2, x) })
+		VADDPS(Mem{Base: c.dst, Index: added, Scale: 1}, x, x)
+		unless(gen.MatrixClip2, func(reg.GPVirtual) {
+			VMAXPS(c.low2, x, x)  // x where it is greater
+			VMINPS(c.high2, x, x) // x where it is less
+		})
+	})
 }

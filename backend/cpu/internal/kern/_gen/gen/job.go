@@ -149,6 +149,11 @@ const (
 	MatrixLeast       = 376
 	MatrixMost        = 380
 	MatrixOffset      = 384
+	MatrixScale2      = 392 // of the second end
+	MatrixShift2      = 400
+	MatrixClip2       = 408
+	MatrixLow2        = 416
+	MatrixHigh2       = 420
 
 	MatrixBlockTiles = 16 // their number, behind their places
 	MatrixBlockFirst = 20 // pixel
