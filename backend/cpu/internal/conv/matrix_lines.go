@@ -27,6 +27,7 @@ type matrixLines struct {
 	zeroPoint uint8
 	cols      int // output columns
 	across    int // lines of the channels of a pixel
+	groups    int // of as many of them each
 	downs     []int
 	columns   []columnPart
 	pitch     int // lines of a row
@@ -40,7 +41,7 @@ type columnPart struct{ offset, first, end int }
 func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int) *matrixLines {
 	l := &matrixLines{
 		Window: op.Window, in: tensor, image: op.Image(in.Shape), planes: max(op.InPlanes, 1), zeroPoint: op.ZeroPoint,
-		cols: cols, across: num.CeilDiv(in.Shape.C, kern.LineBytes), pitch: cols,
+		cols: cols, across: num.CeilDiv(in.Shape.C, kern.LineBytes), groups: op.Groups, pitch: cols,
 	}
 	if in.DType == bcnn.Bits {
 		l.zeroPoint = 0
@@ -101,15 +102,21 @@ func (l *matrixLines) size(rows int) int {
 	return num.Product(len(l.downs), len(l.columns), l.across, l.partLines(rows))
 }
 
-// steps returns the number of lines of a window.
-func (l *matrixLines) steps() int { return l.across * l.KH * l.KW }
+// steps returns the number of lines of a window, of the channels of a group.
+func (l *matrixLines) steps() int { return l.across / l.groups * l.KH * l.KW }
 
-// taps returns the offsets in bytes of the lines of a window, for tiles of so many rows of outputs:
-// of 64 channels after the other.
+// group returns the distance in bytes of the lines of a group from those of the next one, for tiles of
+// so many rows of outputs.
+func (l *matrixLines) group(rows int) int {
+	return l.across / l.groups * l.partLines(rows) * kern.LineBytes
+}
+
+// taps returns the offsets in bytes of the lines of a window on the first group, for tiles of so many
+// rows of outputs: of 64 channels after the other.
 func (l *matrixLines) taps(rows int) []uint32 {
 	var taps []uint32
 	part := l.partLines(rows)
-	for a := range l.across {
+	for a := range l.across / l.groups {
 		for ky := range l.KH {
 			down := 0
 			for l.downs[down] != ky*l.DilationH%l.StrideH {
@@ -190,12 +197,12 @@ func (l *matrixLines) border(dst []uint8, channels int) {
 
 // signs returns the weights of ±1 as lines of words, in the order of taps.
 func (l *matrixLines) signs(op *plan.Conv) []uint64 {
-	filter := l.KH * l.KW
+	filter, across := l.KH*l.KW, l.across/l.groups
 	out := make([]uint64, 0, len(op.Bits))
 	for o := range op.Out {
-		for a := range l.across {
+		for a := range across {
 			for t := range filter {
-				out = append(out, op.Bits[(o*filter+t)*l.across+a])
+				out = append(out, op.Bits[(o*filter+t)*across+a])
 			}
 		}
 	}
@@ -204,11 +211,11 @@ func (l *matrixLines) signs(op *plan.Conv) []uint64 {
 
 // bytes returns weights of 8 bits as lines, in the order of taps.
 func (l *matrixLines) bytes(op *plan.Conv) []int8 {
-	filter, n := l.KH*l.KW, l.image.C
+	filter, n := l.KH*l.KW, l.image.C/l.groups
 	out := make([]int8, op.Out*l.steps()*kern.LineBytes)
 	at := 0
 	for o := range op.Out {
-		for a := range l.across {
+		for a := range l.across / l.groups {
 			first := a * kern.LineBytes
 			for t := range filter {
 				copy(out[at:at+kern.LineBytes], op.Int8[(o*filter+t)*n+first:][:min(n-first, kern.LineBytes)])

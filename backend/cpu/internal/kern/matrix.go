@@ -139,40 +139,34 @@ type MatrixJob struct {
 	blocks     uintptr // that are left; in the end it is behind the last
 	count      uintptr
 	Pixels     *MatrixPixel
-	_          uintptr
 	Table      unsafe.Pointer // int32, from the first output of the panels on
-	Dst        unsafe.Pointer // of the first pixel and output
+	Dst        unsafe.Pointer // of pixel 0, but for Before, and the first output
 	DstStep    uintptr        // bytes from a pixel to the next
+	Before     uintptr        // bytes of the pixels that Dst lacks, in front of the first one
 	Flip       unsafe.Pointer // 16 bits for each panel
+	Doubled    uint32         // 1 where sums are doubled before the table is added to them, else 0
 
+	// Of float32 outputs.
 	scale, shift, slope unsafe.Pointer
 	clip                uintptr // 0 or 1
 	low, high           float32
 	added               uintptr // offset from Dst of the values to add; 0 for none
-
-	Doubled       uint32 // 1 where sums are doubled before the table is added to them, else 0
-	_             uint32
-	ring, ringEnd uintptr
-	panelEnd      uintptr
-	tiles         [BlockTiles]uintptr
-
-	// How far the kernel is. Not pointers: in the end they are beyond the slices.
-	blockFrom                      uintptr
-	Before                         uintptr // bytes of the pixels in front of the first one, which Dst lacks
-	blockEnd, blockDst, panel, now uintptr
-	pendingEnd, _, _, pendingFlip  uintptr
-
-	config [64]uint8
-
-	// Of levels.
+	// What happens to them before others are added, and to the sums.
+	scale2, shift2 unsafe.Pointer
+	clip2          uintptr
+	low2, high2    float32
+	// Of their levels.
 	level, move unsafe.Pointer
 	least, most float32
 	offset      int32
 
-	// Of what happens to float32 outputs before others are added to them, and to the sums.
-	scale2, shift2 unsafe.Pointer
-	clip2          uintptr
-	low2, high2    float32
+	ring, ringEnd, panelEnd uintptr
+	// How far the kernel is. Not pointers: in the end they are beyond the slices.
+	tiles                                     [BlockTiles]uintptr
+	blockFrom, blockEnd, blockDst, panel, now uintptr
+	pendingEnd, pendingFlip                   uintptr
+
+	config [64]uint8
 }
 
 // prepare sets what all kernels need. memory has MatrixMemory bytes. All tiles have rows lines, but
@@ -206,6 +200,7 @@ func (f *MatrixFilter) call(kernel func(*uint8), j *MatrixJob, p *MatrixPart, si
 	f.prepare(j, p.Taps, p.Blocks, p.Panel, p.Panels, p.Rows, p.Last, p.Memory)
 	annotateMatrix(j, f, p, size, added)
 	kernel((*uint8)(unsafe.Pointer(j)))
+	runtime.KeepAlive(p)
 }
 
 // MatrixPart is the part of a convolution that a MatrixJob does.

@@ -9,13 +9,13 @@
 TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
 	MOVQ           job+0(FP), CX
 	MOVQ           $0x00000040, BX
-	LEAQ           296(CX), AX
+	LEAQ           336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 264(CX)
+	MOVQ           R10, 320(CX)
 	MOVQ           24(CX), DX
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
@@ -33,7 +33,7 @@ TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           160(CX), SI
+	MOVQ           224(CX), SI
 	MOVQ           SI, DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
@@ -73,8 +73,8 @@ TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -113,8 +113,8 @@ TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -153,36 +153,36 @@ TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
-	MOVQ           160(CX), SI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
+	MOVQ           224(CX), SI
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 184(CX)
+	MOVQ  R8, 248(CX)
 	MOVL  4(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 192(CX)
+	MOVQ  R8, 256(CX)
 	MOVL  8(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 200(CX)
+	MOVQ  R8, 264(CX)
 	MOVL  12(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 208(CX)
+	MOVQ  R8, 272(CX)
 	MOVL  20(AX), R9
 	MOVL  24(AX), R14
 	MOVQ  56(CX), R8
 	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 216(CX)
+	MOVQ  R8, 280(CX)
 	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 232(CX)
-	IMULQ 88(CX), R9
-	ADDQ  80(CX), R9
-	SUBQ  224(CX), R9
-	MOVQ  R9, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  R8, 288(CX)
+	IMULQ 80(CX), R9
+	ADDQ  72(CX), R9
+	SUBQ  88(CX), R9
+	MOVQ  R9, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -202,9 +202,9 @@ step2:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -242,27 +242,27 @@ step2:
 	VMOVDQU8       Z9, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows3:
@@ -270,49 +270,49 @@ rows3:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
 drain4:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained5
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
 	MOVL      4(R10), AX
 	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain4
 
 drained5:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R11
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, R9
-	MOVQ    R9, 248(CX)
-	CMPQ    R9, 176(CX)
+	MOVQ    R9, 304(CX)
+	CMPQ    R9, 240(CX)
 	JNE     panel1
 	JMP     next
 
@@ -327,9 +327,9 @@ step7:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -350,31 +350,31 @@ step7:
 	VMOVDQU8       Z9, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows8
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows8
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows8:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -395,27 +395,27 @@ rows8:
 	VMOVDQU8       Z9, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows9
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows9
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows9:
@@ -423,52 +423,52 @@ rows9:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step7
 
 drain10:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained11
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
 	MOVL      4(R10), AX
 	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain10
 
 drained11:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R11
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, R9
-	MOVQ    R9, 248(CX)
-	CMPQ    R9, 176(CX)
+	MOVQ    R9, 304(CX)
+	CMPQ    R9, 240(CX)
 	JNE     panel6
 	JMP     next
 
@@ -484,9 +484,9 @@ step13:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
@@ -501,31 +501,31 @@ step13:
 	VMOVDQU8       Z9, 192(DI)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
 	VMOVDQU8       Z9, 256(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows14
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows14
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows14:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
@@ -540,31 +540,31 @@ rows14:
 	VMOVDQU8       Z9, 512(DI)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
 	VMOVDQU8       Z9, 576(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows15
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows15
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows15:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -580,27 +580,27 @@ rows15:
 	VMOVDQU8       Z9, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows16
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows16
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows16:
@@ -608,55 +608,55 @@ rows16:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step13
 
 drain17:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained18
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
 	MOVL      4(R10), AX
 	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain17
 
 drained18:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R11
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, R9
-	MOVQ    R9, 248(CX)
-	CMPQ    R9, 176(CX)
+	MOVQ    R9, 304(CX)
+	CMPQ    R9, 240(CX)
 	JNE     panel12
 	JMP     next
 
@@ -673,9 +673,9 @@ step20:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
@@ -688,31 +688,31 @@ step20:
 	VMOVDQU8       Z9, 128(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
 	VMOVDQU8       Z9, 192(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows21
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows21
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows21:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
@@ -724,31 +724,31 @@ rows21:
 	VMOVDQU8       Z9, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows22:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -761,31 +761,31 @@ rows22:
 	VMOVDQU8       Z9, 640(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
 	VMOVDQU8       Z9, 704(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows23
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows23
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z9
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows23:
-	MOVQ           208(CX), AX
+	MOVQ           272(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -797,27 +797,27 @@ rows23:
 	VMOVDQU8       Z9, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows24
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows24
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
 	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           288(CX), AX
+	XORL           328(CX), AX
 	MOVW           AX, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows24:
@@ -825,58 +825,58 @@ rows24:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step20
 
 drain25:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained26
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
 	MOVL      4(R10), AX
 	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain25
 
 drained26:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R11
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, R9
-	MOVQ    R9, 248(CX)
-	CMPQ    R9, 176(CX)
+	MOVQ    R9, 304(CX)
+	CMPQ    R9, 240(CX)
 	JNE     panel19
 
 next:
@@ -885,16 +885,16 @@ next:
 	JNE  block
 
 drain27:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained28
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z0
 	MOVL      4(R10), AX
 	VPCMPD    $0x05, (R13)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain27
 
@@ -908,13 +908,13 @@ drained28:
 TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
 	MOVQ           job+0(FP), CX
 	MOVQ           $0x00000040, BX
-	LEAQ           296(CX), AX
+	LEAQ           336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 264(CX)
+	MOVQ           R10, 320(CX)
 	MOVQ           24(CX), DX
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
@@ -932,7 +932,7 @@ TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           160(CX), SI
+	MOVQ           224(CX), SI
 	MOVQ           SI, DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
@@ -972,8 +972,8 @@ TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -1012,8 +1012,8 @@ TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -1052,37 +1052,37 @@ TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
-	MOVQ           160(CX), SI
-	VPBROADCASTD   152(CX), Z9
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
+	MOVQ           224(CX), SI
+	VPBROADCASTD   104(CX), Z9
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 184(CX)
+	MOVQ  R8, 248(CX)
 	MOVL  4(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 192(CX)
+	MOVQ  R8, 256(CX)
 	MOVL  8(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 200(CX)
+	MOVQ  R8, 264(CX)
 	MOVL  12(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 208(CX)
+	MOVQ  R8, 272(CX)
 	MOVL  20(AX), R9
 	MOVL  24(AX), R14
 	MOVQ  56(CX), R8
 	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 216(CX)
+	MOVQ  R8, 280(CX)
 	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 232(CX)
-	IMULQ 88(CX), R9
-	ADDQ  80(CX), R9
-	SUBQ  224(CX), R9
-	MOVQ  R9, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  R8, 288(CX)
+	IMULQ 80(CX), R9
+	ADDQ  72(CX), R9
+	SUBQ  88(CX), R9
+	MOVQ  R9, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -1102,9 +1102,9 @@ step2:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -1142,7 +1142,7 @@ step2:
 	VMOVDQU8       Z10, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1150,9 +1150,9 @@ step2:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1160,7 +1160,7 @@ step2:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows3:
@@ -1168,14 +1168,14 @@ rows3:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
 drain4:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained5
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
@@ -1183,28 +1183,28 @@ drain4:
 	VPSLLVD   Z9, Z8, Z8
 	VPADDD    (R13)(AX*1), Z8, Z8
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain4
 
 drained5:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), R9
-	MOVQ 216(CX), R10
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R13
+	MOVQ 304(CX), R9
+	MOVQ 280(CX), R10
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R13
 	ADDQ R9, R13
-	MOVQ 240(CX), R11
-	MOVQ 256(CX), R12
+	MOVQ 296(CX), R11
+	MOVQ 312(CX), R12
 	MOVQ R12, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ R9, R11
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -1219,9 +1219,9 @@ step7:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -1242,7 +1242,7 @@ step7:
 	VMOVDQU8       Z10, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows8
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1250,9 +1250,9 @@ step7:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows8
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1260,11 +1260,11 @@ step7:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows8:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -1285,7 +1285,7 @@ rows8:
 	VMOVDQU8       Z10, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows9
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1293,9 +1293,9 @@ rows8:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows9
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1303,7 +1303,7 @@ rows8:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows9:
@@ -1311,14 +1311,14 @@ rows9:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step7
 
 drain10:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained11
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
@@ -1326,31 +1326,31 @@ drain10:
 	VPSLLVD   Z9, Z8, Z8
 	VPADDD    (R13)(AX*1), Z8, Z8
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain10
 
 drained11:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), R9
-	MOVQ 216(CX), R10
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R13
+	MOVQ 304(CX), R9
+	MOVQ 280(CX), R10
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R13
 	ADDQ R9, R13
-	MOVQ 240(CX), R11
-	MOVQ 256(CX), R12
+	MOVQ 296(CX), R11
+	MOVQ 312(CX), R12
 	MOVQ R12, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ R9, R11
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel6
 	JMP  next
 
@@ -1366,9 +1366,9 @@ step13:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
@@ -1383,7 +1383,7 @@ step13:
 	VMOVDQU8       Z10, 192(DI)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
 	VMOVDQU8       Z10, 256(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows14
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1391,9 +1391,9 @@ step13:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows14
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1401,11 +1401,11 @@ step13:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows14:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
@@ -1420,7 +1420,7 @@ rows14:
 	VMOVDQU8       Z10, 512(DI)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
 	VMOVDQU8       Z10, 576(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows15
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1428,9 +1428,9 @@ rows14:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows15
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1438,11 +1438,11 @@ rows14:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows15:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -1458,7 +1458,7 @@ rows15:
 	VMOVDQU8       Z10, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows16
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1466,9 +1466,9 @@ rows15:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows16
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1476,7 +1476,7 @@ rows15:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows16:
@@ -1484,14 +1484,14 @@ rows16:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step13
 
 drain17:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained18
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
@@ -1499,34 +1499,34 @@ drain17:
 	VPSLLVD   Z9, Z8, Z8
 	VPADDD    (R13)(AX*1), Z8, Z8
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain17
 
 drained18:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), R9
-	MOVQ 216(CX), R10
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R13
+	MOVQ 304(CX), R9
+	MOVQ 280(CX), R10
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R13
 	ADDQ R9, R13
-	MOVQ 240(CX), R11
-	MOVQ 256(CX), R12
+	MOVQ 296(CX), R11
+	MOVQ 312(CX), R12
 	MOVQ R12, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ R9, R11
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel12
 	JMP  next
 
@@ -1543,9 +1543,9 @@ step20:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
@@ -1558,7 +1558,7 @@ step20:
 	VMOVDQU8       Z10, 128(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
 	VMOVDQU8       Z10, 192(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows21
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1566,9 +1566,9 @@ step20:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows21
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1576,11 +1576,11 @@ step20:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows21:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
@@ -1592,7 +1592,7 @@ rows21:
 	VMOVDQU8       Z10, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1600,9 +1600,9 @@ rows21:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1610,11 +1610,11 @@ rows21:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows22:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -1627,7 +1627,7 @@ rows22:
 	VMOVDQU8       Z10, 640(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
 	VMOVDQU8       Z10, 704(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows23
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1635,9 +1635,9 @@ rows22:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows23
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z10
@@ -1645,11 +1645,11 @@ rows22:
 	VPSLLVD        Z9, Z10, Z10
 	VPADDD         (R13)(AX*1), Z10, Z10
 	VMOVDQU32      Z10, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows23:
-	MOVQ           208(CX), AX
+	MOVQ           272(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -1661,7 +1661,7 @@ rows23:
 	VMOVDQU8       Z10, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows24
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1669,9 +1669,9 @@ rows23:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows24
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -1679,7 +1679,7 @@ rows23:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows24:
@@ -1687,14 +1687,14 @@ rows24:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step20
 
 drain25:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained26
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z8
@@ -1702,37 +1702,37 @@ drain25:
 	VPSLLVD   Z9, Z8, Z8
 	VPADDD    (R13)(AX*1), Z8, Z8
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain25
 
 drained26:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), R9
-	MOVQ 216(CX), R10
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R13
+	MOVQ 304(CX), R9
+	MOVQ 280(CX), R10
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R13
 	ADDQ R9, R13
-	MOVQ 240(CX), R11
-	MOVQ 256(CX), R12
+	MOVQ 296(CX), R11
+	MOVQ 312(CX), R12
 	MOVQ R12, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ R9, R11
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel19
 
 next:
@@ -1741,7 +1741,7 @@ next:
 	JNE  block
 
 drain27:
-	CMPQ      R10, 264(CX)
+	CMPQ      R10, 320(CX)
 	JEQ       drained28
 	MOVL      (R10), AX
 	VMOVDQU32 (R12)(AX*1), Z0
@@ -1749,7 +1749,7 @@ drain27:
 	VPSLLVD   Z9, Z0, Z0
 	VPADDD    (R13)(AX*1), Z0, Z0
 	VMOVDQU32 Z0, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain27
 
@@ -1763,13 +1763,13 @@ drained28:
 TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
 	MOVQ           job+0(FP), CX
 	MOVQ           $0x00000040, BX
-	LEAQ           296(CX), AX
+	LEAQ           336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 264(CX)
+	MOVQ           R10, 320(CX)
 	MOVQ           24(CX), DX
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
@@ -1787,7 +1787,7 @@ TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           160(CX), SI
+	MOVQ           224(CX), SI
 	MOVQ           SI, DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
@@ -1827,8 +1827,8 @@ TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -1867,8 +1867,8 @@ TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -1907,45 +1907,45 @@ TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
-	MOVQ           160(CX), SI
-	VPBROADCASTD   152(CX), Z9
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
+	MOVQ           224(CX), SI
+	VPBROADCASTD   104(CX), Z9
 	VPXORD         Z10, Z10, Z10
 	VPXORD         Z11, Z11, Z11
 	VPXORD         Z12, Z12, Z12
 	VPXORD         Z13, Z13, Z13
 	VPXORD         Z14, Z14, Z14
 	VPXORD         Z15, Z15, Z15
-	VBROADCASTSS   136(CX), Z13
-	VBROADCASTSS   140(CX), Z14
+	VBROADCASTSS   144(CX), Z13
+	VBROADCASTSS   148(CX), Z14
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 184(CX)
+	MOVQ  R8, 248(CX)
 	MOVL  4(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 192(CX)
+	MOVQ  R8, 256(CX)
 	MOVL  8(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 200(CX)
+	MOVQ  R8, 264(CX)
 	MOVL  12(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 208(CX)
+	MOVQ  R8, 272(CX)
 	MOVL  20(AX), R9
 	MOVL  24(AX), R14
 	MOVQ  56(CX), R8
 	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 216(CX)
+	MOVQ  R8, 280(CX)
 	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 232(CX)
-	IMULQ 88(CX), R9
-	ADDQ  80(CX), R9
-	SUBQ  224(CX), R9
-	MOVQ  R9, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  R8, 288(CX)
+	IMULQ 80(CX), R9
+	ADDQ  72(CX), R9
+	SUBQ  88(CX), R9
+	MOVQ  R9, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -1965,9 +1965,9 @@ step2:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -2005,7 +2005,7 @@ step2:
 	VMOVDQU8       Z12, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2015,9 +2015,9 @@ step2:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2027,7 +2027,7 @@ step2:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows3:
@@ -2035,14 +2035,14 @@ rows3:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
 drain4:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained5
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -2052,47 +2052,47 @@ drain4:
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	JMP         drain4
 
 drained5:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there6
 	VMOVUPS (AX)(R9*1), Z10
 
 there6:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there7
 	VMOVUPS (AX)(R9*1), Z11
 
 there7:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there8
 	VMOVUPS (AX)(R9*1), Z12
 
 there8:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -2107,9 +2107,9 @@ step10:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -2130,7 +2130,7 @@ step10:
 	VMOVDQU8       Z12, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows11
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2140,9 +2140,9 @@ step10:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows11
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2152,11 +2152,11 @@ step10:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows11:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -2177,7 +2177,7 @@ rows11:
 	VMOVDQU8       Z12, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows12
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2187,9 +2187,9 @@ rows11:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows12
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2199,7 +2199,7 @@ rows11:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows12:
@@ -2207,14 +2207,14 @@ rows12:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step10
 
 drain13:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained14
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -2224,50 +2224,50 @@ drain13:
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	JMP         drain13
 
 drained14:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there15
 	VMOVUPS (AX)(R9*1), Z10
 
 there15:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there16
 	VMOVUPS (AX)(R9*1), Z11
 
 there16:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there17
 	VMOVUPS (AX)(R9*1), Z12
 
 there17:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel9
 	JMP  next
 
@@ -2283,9 +2283,9 @@ step19:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
@@ -2300,7 +2300,7 @@ step19:
 	VMOVDQU8       Z12, 192(DI)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
 	VMOVDQU8       Z12, 256(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows20
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2310,9 +2310,9 @@ step19:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows20
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2322,11 +2322,11 @@ step19:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows20:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
@@ -2341,7 +2341,7 @@ rows20:
 	VMOVDQU8       Z12, 512(DI)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
 	VMOVDQU8       Z12, 576(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows21
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2351,9 +2351,9 @@ rows20:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows21
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2363,11 +2363,11 @@ rows20:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows21:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -2383,7 +2383,7 @@ rows21:
 	VMOVDQU8       Z12, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2393,9 +2393,9 @@ rows21:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2405,7 +2405,7 @@ rows21:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows22:
@@ -2413,14 +2413,14 @@ rows22:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step19
 
 drain23:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained24
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -2430,53 +2430,53 @@ drain23:
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	JMP         drain23
 
 drained24:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there25
 	VMOVUPS (AX)(R9*1), Z10
 
 there25:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there26
 	VMOVUPS (AX)(R9*1), Z11
 
 there26:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there27
 	VMOVUPS (AX)(R9*1), Z12
 
 there27:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel18
 	JMP  next
 
@@ -2493,9 +2493,9 @@ step29:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
@@ -2508,7 +2508,7 @@ step29:
 	VMOVDQU8       Z12, 128(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
 	VMOVDQU8       Z12, 192(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows30
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2518,9 +2518,9 @@ step29:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows30
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2530,11 +2530,11 @@ step29:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows30:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
@@ -2546,7 +2546,7 @@ rows30:
 	VMOVDQU8       Z12, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows31
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2556,9 +2556,9 @@ rows30:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows31
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2568,11 +2568,11 @@ rows30:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows31:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -2585,7 +2585,7 @@ rows31:
 	VMOVDQU8       Z12, 640(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
 	VMOVDQU8       Z12, 704(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows32
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2595,9 +2595,9 @@ rows31:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows32
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z12
@@ -2607,11 +2607,11 @@ rows31:
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
 	VMOVDQU32      Z12, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows32:
-	MOVQ           208(CX), AX
+	MOVQ           272(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -2623,7 +2623,7 @@ rows32:
 	VMOVDQU8       Z12, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows33
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2633,9 +2633,9 @@ rows32:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows33
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -2645,7 +2645,7 @@ rows32:
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
 	VMOVDQU32      Z8, (R11)
-	ADDQ           88(CX), R11
+	ADDQ           80(CX), R11
 	ADDQ           $0x08, R10
 
 rows33:
@@ -2653,14 +2653,14 @@ rows33:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step29
 
 drain34:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained35
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -2670,56 +2670,56 @@ drain34:
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	JMP         drain34
 
 drained35:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there36
 	VMOVUPS (AX)(R9*1), Z10
 
 there36:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there37
 	VMOVUPS (AX)(R9*1), Z11
 
 there37:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there38
 	VMOVUPS (AX)(R9*1), Z12
 
 there38:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel28
 
 next:
@@ -2728,7 +2728,7 @@ next:
 	JNE  block
 
 drain39:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained40
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
@@ -2738,7 +2738,7 @@ drain39:
 	VCVTDQ2PS   Z0, Z0
 	VFMADD213PS Z11, Z10, Z0
 	VMOVDQU32   Z0, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	JMP         drain39
 
@@ -2752,13 +2752,13 @@ drained40:
 TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	MOVQ           job+0(FP), CX
 	MOVQ           $0x00000040, BX
-	LEAQ           296(CX), AX
+	LEAQ           336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 264(CX)
+	MOVQ           R10, 320(CX)
 	MOVQ           24(CX), DX
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
@@ -2776,7 +2776,7 @@ TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           160(CX), SI
+	MOVQ           224(CX), SI
 	MOVQ           SI, DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
@@ -2816,8 +2816,8 @@ TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -2856,8 +2856,8 @@ TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -2896,51 +2896,51 @@ TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
-	MOVQ           160(CX), SI
-	VPBROADCASTD   152(CX), Z9
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
+	MOVQ           224(CX), SI
+	VPBROADCASTD   104(CX), Z9
 	VPXORD         Z10, Z10, Z10
 	VPXORD         Z11, Z11, Z11
 	VPXORD         Z12, Z12, Z12
 	VPXORD         Z13, Z13, Z13
 	VPXORD         Z14, Z14, Z14
 	VPXORD         Z15, Z15, Z15
-	VBROADCASTSS   136(CX), Z13
-	VBROADCASTSS   140(CX), Z14
+	VBROADCASTSS   144(CX), Z13
+	VBROADCASTSS   148(CX), Z14
 	VPXORD         Z16, Z16, Z16
 	VPXORD         Z17, Z17, Z17
 	VPXORD         Z18, Z18, Z18
 	VPXORD         Z19, Z19, Z19
-	VBROADCASTSS   416(CX), Z18
-	VBROADCASTSS   420(CX), Z19
+	VBROADCASTSS   184(CX), Z18
+	VBROADCASTSS   188(CX), Z19
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 184(CX)
+	MOVQ  R8, 248(CX)
 	MOVL  4(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 192(CX)
+	MOVQ  R8, 256(CX)
 	MOVL  8(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 200(CX)
+	MOVQ  R8, 264(CX)
 	MOVL  12(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 208(CX)
+	MOVQ  R8, 272(CX)
 	MOVL  20(AX), R9
 	MOVL  24(AX), R14
 	MOVQ  56(CX), R8
 	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 216(CX)
+	MOVQ  R8, 280(CX)
 	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 232(CX)
-	IMULQ 88(CX), R9
-	ADDQ  80(CX), R9
-	SUBQ  224(CX), R9
-	MOVQ  R9, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  R8, 288(CX)
+	IMULQ 80(CX), R9
+	ADDQ  72(CX), R9
+	SUBQ  88(CX), R9
+	MOVQ  R9, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -2960,9 +2960,9 @@ step2:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -3000,7 +3000,7 @@ step2:
 	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -3008,37 +3008,37 @@ step2:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip4
 	VFMADD213PS    Z11, Z10, Z8
 
 skip4:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip5:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip6:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip8
 	VFMADD213PS Z17, Z16, Z8
 
 skip8:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z18, Z8, Z8
@@ -3047,9 +3047,9 @@ skip8:
 skip9:
 skip7:
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows3
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3057,37 +3057,37 @@ skip7:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip10
 	VFMADD213PS Z11, Z10, Z8
 
 skip10:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip11
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip11:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip12
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip12:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip13
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip14
 	VFMADD213PS Z17, Z16, Z8
 
 skip14:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip15
 	VMAXPS Z18, Z8, Z8
@@ -3096,7 +3096,7 @@ skip14:
 skip15:
 skip13:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows3:
@@ -3104,14 +3104,14 @@ rows3:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
 drain16:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained17
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3119,37 +3119,37 @@ drain16:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip18
 	VFMADD213PS Z11, Z10, Z8
 
 skip18:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip19
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip19:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip20
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip20:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip21
-	MOVQ        392(CX), R8
+	MOVQ        160(CX), R8
 	TESTQ       R8, R8
 	JEQ         skip22
 	VFMADD213PS Z17, Z16, Z8
 
 skip22:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VMAXPS Z18, Z8, Z8
@@ -3158,59 +3158,59 @@ skip22:
 skip23:
 skip21:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain16
 
 drained17:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there24
 	VMOVUPS (AX)(R9*1), Z10
 
 there24:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there25
 	VMOVUPS (AX)(R9*1), Z11
 
 there25:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there26
 	VMOVUPS (AX)(R9*1), Z12
 
 there26:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there27
 	VMOVUPS (AX)(R9*1), Z16
 
 there27:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there28
 	VMOVUPS (AX)(R9*1), Z17
 
 there28:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -3225,9 +3225,9 @@ step30:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -3248,7 +3248,7 @@ step30:
 	VMOVDQU8       Z20, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows31
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -3256,37 +3256,37 @@ step30:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip32
 	VFMADD213PS    Z11, Z10, Z8
 
 skip32:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip33
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip33:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip34:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip35
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip36
 	VFMADD213PS Z17, Z16, Z8
 
 skip36:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip37
 	VMAXPS Z18, Z8, Z8
@@ -3295,9 +3295,9 @@ skip36:
 skip37:
 skip35:
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows31
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3305,37 +3305,37 @@ skip35:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z11, Z10, Z8
 
 skip38:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip39:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip40:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip42
 	VFMADD213PS Z17, Z16, Z8
 
 skip42:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z18, Z8, Z8
@@ -3344,11 +3344,11 @@ skip42:
 skip43:
 skip41:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows31:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -3369,7 +3369,7 @@ rows31:
 	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows44
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -3377,37 +3377,37 @@ rows31:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip45
 	VFMADD213PS    Z11, Z10, Z8
 
 skip45:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip46:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip47
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip47:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip48
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip49
 	VFMADD213PS Z17, Z16, Z8
 
 skip49:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VMAXPS Z18, Z8, Z8
@@ -3416,9 +3416,9 @@ skip49:
 skip50:
 skip48:
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows44
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3426,37 +3426,37 @@ skip48:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip51
 	VFMADD213PS Z11, Z10, Z8
 
 skip51:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip52
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip52:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip53:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip54
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip55
 	VFMADD213PS Z17, Z16, Z8
 
 skip55:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip56
 	VMAXPS Z18, Z8, Z8
@@ -3465,7 +3465,7 @@ skip55:
 skip56:
 skip54:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows44:
@@ -3473,14 +3473,14 @@ rows44:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step30
 
 drain57:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained58
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3488,37 +3488,37 @@ drain57:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z11, Z10, Z8
 
 skip59:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip60:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip61:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
-	MOVQ        392(CX), R8
+	MOVQ        160(CX), R8
 	TESTQ       R8, R8
 	JEQ         skip63
 	VFMADD213PS Z17, Z16, Z8
 
 skip63:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VMAXPS Z18, Z8, Z8
@@ -3527,62 +3527,62 @@ skip63:
 skip64:
 skip62:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain57
 
 drained58:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there65
 	VMOVUPS (AX)(R9*1), Z10
 
 there65:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there66
 	VMOVUPS (AX)(R9*1), Z11
 
 there66:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there67
 	VMOVUPS (AX)(R9*1), Z12
 
 there67:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there68
 	VMOVUPS (AX)(R9*1), Z16
 
 there68:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there69
 	VMOVUPS (AX)(R9*1), Z17
 
 there69:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel29
 	JMP  next
 
@@ -3598,9 +3598,9 @@ step71:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
@@ -3615,7 +3615,7 @@ step71:
 	VMOVDQU8       Z20, 192(DI)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
 	VMOVDQU8       Z20, 256(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows72
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z20
@@ -3623,37 +3623,37 @@ step71:
 	VPSLLVD        Z9, Z20, Z20
 	VPADDD         (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip73
 	VFMADD213PS    Z11, Z10, Z20
 
 skip73:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip74
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip74:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip75
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip75:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip77
 	VFMADD213PS Z17, Z16, Z20
 
 skip77:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z18, Z20, Z20
@@ -3662,9 +3662,9 @@ skip77:
 skip78:
 skip76:
 	VMOVDQU32   Z20, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows72
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z20
@@ -3672,37 +3672,37 @@ skip76:
 	VPSLLVD     Z9, Z20, Z20
 	VPADDD      (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
 	VFMADD213PS Z11, Z10, Z20
 
 skip79:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip80
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip80:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip81:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip82
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip83
 	VFMADD213PS Z17, Z16, Z20
 
 skip83:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z18, Z20, Z20
@@ -3711,11 +3711,11 @@ skip83:
 skip84:
 skip82:
 	VMOVDQU32 Z20, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows72:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
@@ -3730,7 +3730,7 @@ rows72:
 	VMOVDQU8       Z20, 512(DI)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
 	VMOVDQU8       Z20, 576(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows85
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z20
@@ -3738,37 +3738,37 @@ rows72:
 	VPSLLVD        Z9, Z20, Z20
 	VPADDD         (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip86
 	VFMADD213PS    Z11, Z10, Z20
 
 skip86:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip87:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip88
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip88:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip89
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip90
 	VFMADD213PS Z17, Z16, Z20
 
 skip90:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z18, Z20, Z20
@@ -3777,9 +3777,9 @@ skip90:
 skip91:
 skip89:
 	VMOVDQU32   Z20, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows85
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z20
@@ -3787,37 +3787,37 @@ skip89:
 	VPSLLVD     Z9, Z20, Z20
 	VPADDD      (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z11, Z10, Z20
 
 skip92:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip93:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip94:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip96
 	VFMADD213PS Z17, Z16, Z20
 
 skip96:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z18, Z20, Z20
@@ -3826,11 +3826,11 @@ skip96:
 skip97:
 skip95:
 	VMOVDQU32 Z20, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows85:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -3846,7 +3846,7 @@ rows85:
 	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows98
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -3854,37 +3854,37 @@ rows85:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip99
 	VFMADD213PS    Z11, Z10, Z8
 
 skip99:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip100:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip101:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip102
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip103
 	VFMADD213PS Z17, Z16, Z8
 
 skip103:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VMAXPS Z18, Z8, Z8
@@ -3893,9 +3893,9 @@ skip103:
 skip104:
 skip102:
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows98
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3903,37 +3903,37 @@ skip102:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip105
 	VFMADD213PS Z11, Z10, Z8
 
 skip105:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip106
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip106:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip107:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip108
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip109
 	VFMADD213PS Z17, Z16, Z8
 
 skip109:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip110
 	VMAXPS Z18, Z8, Z8
@@ -3942,7 +3942,7 @@ skip109:
 skip110:
 skip108:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows98:
@@ -3950,14 +3950,14 @@ rows98:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step71
 
 drain111:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained112
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -3965,37 +3965,37 @@ drain111:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip113
 	VFMADD213PS Z11, Z10, Z8
 
 skip113:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip114:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip115
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip115:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
-	MOVQ        392(CX), R8
+	MOVQ        160(CX), R8
 	TESTQ       R8, R8
 	JEQ         skip117
 	VFMADD213PS Z17, Z16, Z8
 
 skip117:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip118
 	VMAXPS Z18, Z8, Z8
@@ -4004,65 +4004,65 @@ skip117:
 skip118:
 skip116:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain111
 
 drained112:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there119
 	VMOVUPS (AX)(R9*1), Z10
 
 there119:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there120
 	VMOVUPS (AX)(R9*1), Z11
 
 there120:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there121
 	VMOVUPS (AX)(R9*1), Z12
 
 there121:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there122
 	VMOVUPS (AX)(R9*1), Z16
 
 there122:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there123
 	VMOVUPS (AX)(R9*1), Z17
 
 there123:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel70
 	JMP  next
 
@@ -4079,9 +4079,9 @@ step125:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
@@ -4094,7 +4094,7 @@ step125:
 	VMOVDQU8       Z20, 128(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
 	VMOVDQU8       Z20, 192(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows126
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z20
@@ -4102,37 +4102,37 @@ step125:
 	VPSLLVD        Z9, Z20, Z20
 	VPADDD         (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip127
 	VFMADD213PS    Z11, Z10, Z20
 
 skip127:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip128
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip128:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip129
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip129:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip130
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip131
 	VFMADD213PS Z17, Z16, Z20
 
 skip131:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip132
 	VMAXPS Z18, Z20, Z20
@@ -4141,9 +4141,9 @@ skip131:
 skip132:
 skip130:
 	VMOVDQU32   Z20, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows126
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z20
@@ -4151,37 +4151,37 @@ skip130:
 	VPSLLVD     Z9, Z20, Z20
 	VPADDD      (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z11, Z10, Z20
 
 skip133:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip134:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip135
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip135:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip136
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip137
 	VFMADD213PS Z17, Z16, Z20
 
 skip137:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VMAXPS Z18, Z20, Z20
@@ -4190,11 +4190,11 @@ skip137:
 skip138:
 skip136:
 	VMOVDQU32 Z20, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows126:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
@@ -4206,7 +4206,7 @@ rows126:
 	VMOVDQU8       Z20, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows139
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -4214,37 +4214,37 @@ rows126:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip140
 	VFMADD213PS    Z11, Z10, Z8
 
 skip140:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip141
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip141:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip142:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip143
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip144
 	VFMADD213PS Z17, Z16, Z8
 
 skip144:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip145
 	VMAXPS Z18, Z8, Z8
@@ -4253,9 +4253,9 @@ skip144:
 skip145:
 skip143:
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows139
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -4263,37 +4263,37 @@ skip143:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip146
 	VFMADD213PS Z11, Z10, Z8
 
 skip146:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip147
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip147:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip148:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip149
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip150
 	VFMADD213PS Z17, Z16, Z8
 
 skip150:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip151
 	VMAXPS Z18, Z8, Z8
@@ -4302,11 +4302,11 @@ skip150:
 skip151:
 skip149:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows139:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -4319,7 +4319,7 @@ rows139:
 	VMOVDQU8       Z20, 640(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
 	VMOVDQU8       Z20, 704(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows152
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z20
@@ -4327,37 +4327,37 @@ rows139:
 	VPSLLVD        Z9, Z20, Z20
 	VPADDD         (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip153
 	VFMADD213PS    Z11, Z10, Z20
 
 skip153:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip154
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip154:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip155
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip155:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip156
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip157
 	VFMADD213PS Z17, Z16, Z20
 
 skip157:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip158
 	VMAXPS Z18, Z20, Z20
@@ -4366,9 +4366,9 @@ skip157:
 skip158:
 skip156:
 	VMOVDQU32   Z20, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows152
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z20
@@ -4376,37 +4376,37 @@ skip156:
 	VPSLLVD     Z9, Z20, Z20
 	VPADDD      (R13)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip159
 	VFMADD213PS Z11, Z10, Z20
 
 skip159:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip160
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip160:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip161
 	VMAXPS Z13, Z20, Z20
 	VMINPS Z14, Z20, Z20
 
 skip161:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip162
-	MOVQ        392(CX), R14
+	MOVQ        160(CX), R14
 	TESTQ       R14, R14
 	JEQ         skip163
 	VFMADD213PS Z17, Z16, Z20
 
 skip163:
 	VADDPS (R11)(AX*1), Z20, Z20
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip164
 	VMAXPS Z18, Z20, Z20
@@ -4415,11 +4415,11 @@ skip163:
 skip164:
 skip162:
 	VMOVDQU32 Z20, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows152:
-	MOVQ           208(CX), AX
+	MOVQ           272(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -4431,7 +4431,7 @@ rows152:
 	VMOVDQU8       Z20, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows165
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -4439,37 +4439,37 @@ rows152:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip166
 	VFMADD213PS    Z11, Z10, Z8
 
 skip166:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip167:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip168:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip170
 	VFMADD213PS Z17, Z16, Z8
 
 skip170:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z18, Z8, Z8
@@ -4478,9 +4478,9 @@ skip170:
 skip171:
 skip169:
 	VMOVDQU32   Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows165
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -4488,37 +4488,37 @@ skip169:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip172
 	VFMADD213PS Z11, Z10, Z8
 
 skip172:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip173
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip173:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip174
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip174:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip175
-	MOVQ        392(CX), R9
+	MOVQ        160(CX), R9
 	TESTQ       R9, R9
 	JEQ         skip176
 	VFMADD213PS Z17, Z16, Z8
 
 skip176:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip177
 	VMAXPS Z18, Z8, Z8
@@ -4527,7 +4527,7 @@ skip176:
 skip177:
 skip175:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows165:
@@ -4535,14 +4535,14 @@ rows165:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step125
 
 drain178:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained179
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -4550,37 +4550,37 @@ drain178:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip180
 	VFMADD213PS Z11, Z10, Z8
 
 skip180:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip181
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip181:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip182
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
 skip182:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
-	MOVQ        392(CX), R8
+	MOVQ        160(CX), R8
 	TESTQ       R8, R8
 	JEQ         skip184
 	VFMADD213PS Z17, Z16, Z8
 
 skip184:
 	VADDPS (R11)(AX*1), Z8, Z8
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z18, Z8, Z8
@@ -4589,68 +4589,68 @@ skip184:
 skip185:
 skip183:
 	VMOVDQU32 Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain178
 
 drained179:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there186
 	VMOVUPS (AX)(R9*1), Z10
 
 there186:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there187
 	VMOVUPS (AX)(R9*1), Z11
 
 there187:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there188
 	VMOVUPS (AX)(R9*1), Z12
 
 there188:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there189
 	VMOVUPS (AX)(R9*1), Z16
 
 there189:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there190
 	VMOVUPS (AX)(R9*1), Z17
 
 there190:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel124
 
 next:
@@ -4659,7 +4659,7 @@ next:
 	JNE  block
 
 drain191:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained192
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
@@ -4667,37 +4667,37 @@ drain191:
 	VPSLLVD     Z9, Z0, Z0
 	VPADDD      (R13)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip193
 	VFMADD213PS Z11, Z10, Z0
 
 skip193:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip194
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
 skip194:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip195
 	VMAXPS Z13, Z0, Z0
 	VMINPS Z14, Z0, Z0
 
 skip195:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip196
-	MOVQ        392(CX), DX
+	MOVQ        160(CX), DX
 	TESTQ       DX, DX
 	JEQ         skip197
 	VFMADD213PS Z17, Z16, Z0
 
 skip197:
 	VADDPS (R11)(AX*1), Z0, Z0
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip198
 	VMAXPS Z18, Z0, Z0
@@ -4706,7 +4706,7 @@ skip197:
 skip198:
 skip196:
 	VMOVDQU32 Z0, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain191
 
@@ -4720,13 +4720,13 @@ drained192:
 TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	MOVQ           job+0(FP), CX
 	MOVQ           $0x00000040, BX
-	LEAQ           296(CX), AX
+	LEAQ           336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 264(CX)
+	MOVQ           R10, 320(CX)
 	MOVQ           24(CX), DX
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
@@ -4744,7 +4744,7 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           160(CX), SI
+	MOVQ           224(CX), SI
 	MOVQ           SI, DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
@@ -4784,8 +4784,8 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -4824,8 +4824,8 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
 	VMOVDQU8       (DX), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
 	VMOVDQU8       Z9, (DI)
@@ -4864,53 +4864,53 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	CMPQ           DX, 32(CX)
 	CMOVQEQ        24(CX), DX
 	ADDQ           $0x00000400, DI
-	CMPQ           DI, 168(CX)
-	CMOVQEQ        160(CX), DI
-	MOVQ           160(CX), SI
-	VPBROADCASTD   152(CX), Z9
+	CMPQ           DI, 232(CX)
+	CMOVQEQ        224(CX), DI
+	MOVQ           224(CX), SI
+	VPBROADCASTD   104(CX), Z9
 	VPXORD         Z10, Z10, Z10
 	VPXORD         Z11, Z11, Z11
 	VPXORD         Z12, Z12, Z12
 	VPXORD         Z13, Z13, Z13
 	VPXORD         Z14, Z14, Z14
 	VPXORD         Z15, Z15, Z15
-	VBROADCASTSS   136(CX), Z13
-	VBROADCASTSS   140(CX), Z14
+	VBROADCASTSS   144(CX), Z13
+	VBROADCASTSS   148(CX), Z14
 	VPXORD         Z16, Z16, Z16
 	VPXORD         Z17, Z17, Z17
 	VPXORD         Z18, Z18, Z18
 	VPXORD         Z19, Z19, Z19
 	VPXORD         Z20, Z20, Z20
-	VBROADCASTSS   376(CX), Z18
-	VBROADCASTSS   380(CX), Z19
-	VPBROADCASTD   384(CX), Z20
+	VBROADCASTSS   208(CX), Z18
+	VBROADCASTSS   212(CX), Z19
+	VPBROADCASTD   216(CX), Z20
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 184(CX)
+	MOVQ  R8, 248(CX)
 	MOVL  4(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 192(CX)
+	MOVQ  R8, 256(CX)
 	MOVL  8(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 200(CX)
+	MOVQ  R8, 264(CX)
 	MOVL  12(AX), R8
 	ADDQ  (CX), R8
-	MOVQ  R8, 208(CX)
+	MOVQ  R8, 272(CX)
 	MOVL  20(AX), R9
 	MOVL  24(AX), R14
 	MOVQ  56(CX), R8
 	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 216(CX)
+	MOVQ  R8, 280(CX)
 	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 232(CX)
-	IMULQ 88(CX), R9
-	ADDQ  80(CX), R9
-	SUBQ  224(CX), R9
-	MOVQ  R9, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  R8, 288(CX)
+	IMULQ 80(CX), R9
+	ADDQ  72(CX), R9
+	SUBQ  88(CX), R9
+	MOVQ  R9, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -4930,9 +4930,9 @@ step2:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -4970,7 +4970,7 @@ step2:
 	VMOVDQU8       Z21, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows3
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -4978,20 +4978,20 @@ step2:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip4
 	VFMADD213PS    Z11, Z10, Z8
 
 skip4:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip5:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z13, Z8, Z8
@@ -5005,9 +5005,9 @@ skip6:
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z20, Z8, Z8
 	VPMOVDB     Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows3
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5015,20 +5015,20 @@ skip6:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
 	VFMADD213PS Z11, Z10, Z8
 
 skip7:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip8
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip8:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z13, Z8, Z8
@@ -5042,7 +5042,7 @@ skip9:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows3:
@@ -5050,14 +5050,14 @@ rows3:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
 drain10:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained11
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5065,20 +5065,20 @@ drain10:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip12
 	VFMADD213PS Z11, Z10, Z8
 
 skip12:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip13
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip13:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip14
 	VMAXPS Z13, Z8, Z8
@@ -5092,60 +5092,60 @@ skip14:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain10
 
 drained11:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there15
 	VMOVUPS (AX)(R9*1), Z10
 
 there15:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there16
 	VMOVUPS (AX)(R9*1), Z11
 
 there16:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there17
 	VMOVUPS (AX)(R9*1), Z12
 
 there17:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there18
 	VMOVUPS (AX)(R9*1), Z16
 
 there18:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there19
 	VMOVUPS (AX)(R9*1), Z17
 
 there19:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -5160,9 +5160,9 @@ step21:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -5183,7 +5183,7 @@ step21:
 	VMOVDQU8       Z21, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows22
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -5191,20 +5191,20 @@ step21:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip23
 	VFMADD213PS    Z11, Z10, Z8
 
 skip23:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip24
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip24:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip25
 	VMAXPS Z13, Z8, Z8
@@ -5218,9 +5218,9 @@ skip25:
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z20, Z8, Z8
 	VPMOVDB     Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows22
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5228,20 +5228,20 @@ skip25:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip26
 	VFMADD213PS Z11, Z10, Z8
 
 skip26:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip27
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip27:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip28
 	VMAXPS Z13, Z8, Z8
@@ -5255,11 +5255,11 @@ skip28:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows22:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -5280,7 +5280,7 @@ rows22:
 	VMOVDQU8       Z21, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows29
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -5288,20 +5288,20 @@ rows22:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip30
 	VFMADD213PS    Z11, Z10, Z8
 
 skip30:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip31
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip31:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip32
 	VMAXPS Z13, Z8, Z8
@@ -5315,9 +5315,9 @@ skip32:
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z20, Z8, Z8
 	VPMOVDB     Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows29
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5325,20 +5325,20 @@ skip32:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip33
 	VFMADD213PS Z11, Z10, Z8
 
 skip33:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip34:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip35
 	VMAXPS Z13, Z8, Z8
@@ -5352,7 +5352,7 @@ skip35:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows29:
@@ -5360,14 +5360,14 @@ rows29:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step21
 
 drain36:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained37
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5375,20 +5375,20 @@ drain36:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z11, Z10, Z8
 
 skip38:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip39:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z13, Z8, Z8
@@ -5402,63 +5402,63 @@ skip40:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain36
 
 drained37:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there41
 	VMOVUPS (AX)(R9*1), Z10
 
 there41:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there42
 	VMOVUPS (AX)(R9*1), Z11
 
 there42:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there43
 	VMOVUPS (AX)(R9*1), Z12
 
 there43:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there44
 	VMOVUPS (AX)(R9*1), Z16
 
 there44:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there45
 	VMOVUPS (AX)(R9*1), Z17
 
 there45:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel20
 	JMP  next
 
@@ -5474,9 +5474,9 @@ step47:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
@@ -5491,7 +5491,7 @@ step47:
 	VMOVDQU8       Z21, 192(DI)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
 	VMOVDQU8       Z21, 256(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows48
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z21
@@ -5499,20 +5499,20 @@ step47:
 	VPSLLVD        Z9, Z21, Z21
 	VPADDD         (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS      Z21, Z21
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip49
 	VFMADD213PS    Z11, Z10, Z21
 
 skip49:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip50:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip51
 	VMAXPS Z13, Z21, Z21
@@ -5526,9 +5526,9 @@ skip51:
 	VCVTPS2DQ   Z21, Z21
 	VPADDD      Z20, Z21, Z21
 	VPMOVDB     Z21, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows48
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z21
@@ -5536,20 +5536,20 @@ skip51:
 	VPSLLVD     Z9, Z21, Z21
 	VPADDD      (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS   Z21, Z21
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip52
 	VFMADD213PS Z11, Z10, Z21
 
 skip52:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip53:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip54
 	VMAXPS Z13, Z21, Z21
@@ -5563,11 +5563,11 @@ skip54:
 	VCVTPS2DQ Z21, Z21
 	VPADDD    Z20, Z21, Z21
 	VPMOVDB   Z21, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows48:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
@@ -5582,7 +5582,7 @@ rows48:
 	VMOVDQU8       Z21, 512(DI)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
 	VMOVDQU8       Z21, 576(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows55
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z21
@@ -5590,20 +5590,20 @@ rows48:
 	VPSLLVD        Z9, Z21, Z21
 	VPADDD         (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS      Z21, Z21
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip56
 	VFMADD213PS    Z11, Z10, Z21
 
 skip56:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip57
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip57:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip58
 	VMAXPS Z13, Z21, Z21
@@ -5617,9 +5617,9 @@ skip58:
 	VCVTPS2DQ   Z21, Z21
 	VPADDD      Z20, Z21, Z21
 	VPMOVDB     Z21, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows55
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z21
@@ -5627,20 +5627,20 @@ skip58:
 	VPSLLVD     Z9, Z21, Z21
 	VPADDD      (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS   Z21, Z21
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z11, Z10, Z21
 
 skip59:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip60:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z13, Z21, Z21
@@ -5654,11 +5654,11 @@ skip61:
 	VCVTPS2DQ Z21, Z21
 	VPADDD    Z20, Z21, Z21
 	VPMOVDB   Z21, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows55:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -5674,7 +5674,7 @@ rows55:
 	VMOVDQU8       Z21, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows62
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -5682,20 +5682,20 @@ rows55:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip63
 	VFMADD213PS    Z11, Z10, Z8
 
 skip63:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip64:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip65
 	VMAXPS Z13, Z8, Z8
@@ -5709,9 +5709,9 @@ skip65:
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z20, Z8, Z8
 	VPMOVDB     Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows62
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5719,20 +5719,20 @@ skip65:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip66
 	VFMADD213PS Z11, Z10, Z8
 
 skip66:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip67
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip67:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip68
 	VMAXPS Z13, Z8, Z8
@@ -5746,7 +5746,7 @@ skip68:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows62:
@@ -5754,14 +5754,14 @@ rows62:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step47
 
 drain69:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained70
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -5769,20 +5769,20 @@ drain69:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip71
 	VFMADD213PS Z11, Z10, Z8
 
 skip71:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip72
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip72:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip73
 	VMAXPS Z13, Z8, Z8
@@ -5796,66 +5796,66 @@ skip73:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain69
 
 drained70:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there74
 	VMOVUPS (AX)(R9*1), Z10
 
 there74:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there75
 	VMOVUPS (AX)(R9*1), Z11
 
 there75:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there76
 	VMOVUPS (AX)(R9*1), Z12
 
 there76:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there77
 	VMOVUPS (AX)(R9*1), Z16
 
 there77:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there78
 	VMOVUPS (AX)(R9*1), Z17
 
 there78:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel46
 	JMP  next
 
@@ -5872,9 +5872,9 @@ step80:
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ           $0x00000400, SI
-	CMPQ           SI, 168(CX)
-	CMOVQEQ        160(CX), SI
-	MOVQ           184(CX), AX
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
@@ -5887,7 +5887,7 @@ step80:
 	VMOVDQU8       Z21, 128(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
 	VMOVDQU8       Z21, 192(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows81
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z21
@@ -5895,20 +5895,20 @@ step80:
 	VPSLLVD        Z9, Z21, Z21
 	VPADDD         (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS      Z21, Z21
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip82
 	VFMADD213PS    Z11, Z10, Z21
 
 skip82:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip83
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip83:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z13, Z21, Z21
@@ -5922,9 +5922,9 @@ skip84:
 	VCVTPS2DQ   Z21, Z21
 	VPADDD      Z20, Z21, Z21
 	VPMOVDB     Z21, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows81
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z21
@@ -5932,20 +5932,20 @@ skip84:
 	VPSLLVD     Z9, Z21, Z21
 	VPADDD      (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS   Z21, Z21
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip85
 	VFMADD213PS Z11, Z10, Z21
 
 skip85:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip86
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip86:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VMAXPS Z13, Z21, Z21
@@ -5959,11 +5959,11 @@ skip87:
 	VCVTPS2DQ Z21, Z21
 	VPADDD    Z20, Z21, Z21
 	VPMOVDB   Z21, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows81:
-	MOVQ           192(CX), AX
+	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
@@ -5975,7 +5975,7 @@ rows81:
 	VMOVDQU8       Z21, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows88
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -5983,20 +5983,20 @@ rows81:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip89
 	VFMADD213PS    Z11, Z10, Z8
 
 skip89:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip90
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip90:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z13, Z8, Z8
@@ -6010,9 +6010,9 @@ skip91:
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z20, Z8, Z8
 	VPMOVDB     Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows88
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -6020,20 +6020,20 @@ skip91:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z11, Z10, Z8
 
 skip92:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip93:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z13, Z8, Z8
@@ -6047,11 +6047,11 @@ skip94:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows88:
-	MOVQ           200(CX), AX
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
@@ -6064,7 +6064,7 @@ rows88:
 	VMOVDQU8       Z21, 640(DI)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
 	VMOVDQU8       Z21, 704(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows95
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z21
@@ -6072,20 +6072,20 @@ rows88:
 	VPSLLVD        Z9, Z21, Z21
 	VPADDD         (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS      Z21, Z21
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip96
 	VFMADD213PS    Z11, Z10, Z21
 
 skip96:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip97:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip98
 	VMAXPS Z13, Z21, Z21
@@ -6099,9 +6099,9 @@ skip98:
 	VCVTPS2DQ   Z21, Z21
 	VPADDD      Z20, Z21, Z21
 	VPMOVDB     Z21, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows95
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z21
@@ -6109,20 +6109,20 @@ skip98:
 	VPSLLVD     Z9, Z21, Z21
 	VPADDD      (R13)(AX*1), Z21, Z21
 	VCVTDQ2PS   Z21, Z21
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z11, Z10, Z21
 
 skip99:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z15, Z21, K1
 	VMULPS Z12, Z21, K1, Z21
 
 skip100:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z13, Z21, Z21
@@ -6136,11 +6136,11 @@ skip101:
 	VCVTPS2DQ Z21, Z21
 	VPADDD    Z20, Z21, Z21
 	VPMOVDB   Z21, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows95:
-	MOVQ           208(CX), AX
+	MOVQ           272(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
@@ -6152,7 +6152,7 @@ rows95:
 	VMOVDQU8       Z21, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 264(CX)
+	CMPQ           R10, 320(CX)
 	JEQ            rows102
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
@@ -6160,20 +6160,20 @@ rows95:
 	VPSLLVD        Z9, Z8, Z8
 	VPADDD         (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           104(CX), AX
+	MOVQ           112(CX), AX
 	TESTQ          AX, AX
 	JEQ            skip103
 	VFMADD213PS    Z11, Z10, Z8
 
 skip103:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip104:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
 	VMAXPS Z13, Z8, Z8
@@ -6187,9 +6187,9 @@ skip105:
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z20, Z8, Z8
 	VPMOVDB     Z8, (R11)
-	ADDQ        88(CX), R11
+	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         rows102
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -6197,20 +6197,20 @@ skip105:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
 	VFMADD213PS Z11, Z10, Z8
 
 skip106:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip107:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
 	VMAXPS Z13, Z8, Z8
@@ -6224,7 +6224,7 @@ skip108:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
 rows102:
@@ -6232,14 +6232,14 @@ rows102:
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
 	ADDQ    $0x00000400, DI
-	CMPQ    DI, 168(CX)
-	CMOVQEQ 160(CX), DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
 	JNE     step80
 
 drain109:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained110
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
@@ -6247,20 +6247,20 @@ drain109:
 	VPSLLVD     Z9, Z8, Z8
 	VPADDD      (R13)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip111
 	VFMADD213PS Z11, Z10, Z8
 
 skip111:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip112
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip112:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip113
 	VMAXPS Z13, Z8, Z8
@@ -6274,69 +6274,69 @@ skip113:
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z20, Z8, Z8
 	VPMOVDB   Z8, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain109
 
 drained110:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), R9
-	MOVQ    216(CX), R10
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R13
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
 	ADDQ    R9, R13
-	MOVQ    240(CX), R11
-	MOVQ    256(CX), R12
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
 	MOVQ    R12, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    R9, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R11
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there114
 	VMOVUPS (AX)(R9*1), Z10
 
 there114:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there115
 	VMOVUPS (AX)(R9*1), Z11
 
 there115:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there116
 	VMOVUPS (AX)(R9*1), Z12
 
 there116:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there117
 	VMOVUPS (AX)(R9*1), Z16
 
 there117:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there118
 	VMOVUPS (AX)(R9*1), Z17
 
 there118:
 	ADDQ $0x40, R9
-	MOVQ R9, 248(CX)
-	CMPQ R9, 176(CX)
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
 	JNE  panel79
 
 next:
@@ -6345,7 +6345,7 @@ next:
 	JNE  block
 
 drain119:
-	CMPQ        R10, 264(CX)
+	CMPQ        R10, 320(CX)
 	JEQ         drained120
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
@@ -6353,20 +6353,20 @@ drain119:
 	VPSLLVD     Z9, Z0, Z0
 	VPADDD      (R13)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip121
 	VFMADD213PS Z11, Z10, Z0
 
 skip121:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip122
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
 skip122:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip123
 	VMAXPS Z13, Z0, Z0
@@ -6380,7 +6380,7 @@ skip123:
 	VCVTPS2DQ Z0, Z0
 	VPADDD    Z20, Z0, Z0
 	VPMOVDB   Z0, (R11)
-	ADDQ      88(CX), R11
+	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 	JMP       drain119
 
@@ -6394,41 +6394,41 @@ drained120:
 TEXT ·convBytesBitsAMX(SB), NOSPLIT, $0-8
 	MOVQ job+0(FP), CX
 	MOVQ $0x00000040, BX
-	LEAQ 296(CX), AX
+	LEAQ 336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ R8, R8
 	XORQ R9, R9
 	XORQ R10, R10
 	XORQ R11, R11
-	MOVQ R8, 264(CX)
+	MOVQ R8, 320(CX)
 	MOVQ 24(CX), DX
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 184(CX)
+	MOVQ  DX, 248(CX)
 	MOVL  4(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 192(CX)
+	MOVQ  DX, 256(CX)
 	MOVL  8(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 200(CX)
+	MOVQ  DX, 264(CX)
 	MOVL  12(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 208(CX)
+	MOVQ  DX, 272(CX)
 	MOVL  20(AX), SI
 	MOVL  24(AX), DI
 	MOVQ  56(CX), DX
 	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 216(CX)
+	MOVQ  DX, 280(CX)
 	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 232(CX)
-	IMULQ 88(CX), SI
-	ADDQ  80(CX), SI
-	SUBQ  224(CX), SI
-	MOVQ  SI, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  DX, 288(CX)
+	IMULQ 80(CX), SI
+	ADDQ  72(CX), SI
+	SUBQ  88(CX), SI
+	MOVQ  SI, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVQ  24(CX), DX
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
@@ -6449,31 +6449,31 @@ step2:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows3
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows3
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows3:
@@ -6482,42 +6482,42 @@ rows3:
 	JNE  step2
 
 drain4:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained5
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain4
 
 drained5:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R9
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, DI
-	MOVQ    DI, 248(CX)
-	CMPQ    DI, 176(CX)
+	MOVQ    DI, 304(CX)
+	CMPQ    DI, 240(CX)
 	JNE     panel1
 	JMP     next
 
@@ -6532,59 +6532,59 @@ step7:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows8
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows8
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows8:
-	MOVQ      192(CX), AX
+	MOVQ      256(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows9
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows9
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows9:
@@ -6593,45 +6593,45 @@ rows9:
 	JNE  step7
 
 drain10:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained11
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain10
 
 drained11:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R9
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, DI
-	MOVQ    DI, 248(CX)
-	CMPQ    DI, 176(CX)
+	MOVQ    DI, 304(CX)
+	CMPQ    DI, 240(CX)
 	JNE     panel6
 	JMP     next
 
@@ -6647,87 +6647,87 @@ step13:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows14
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows14
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows14:
-	MOVQ      192(CX), AX
+	MOVQ      256(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows15
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows15
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows15:
-	MOVQ      200(CX), AX
+	MOVQ      264(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows16
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows16
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows16:
@@ -6736,48 +6736,48 @@ rows16:
 	JNE  step13
 
 drain17:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained18
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain17
 
 drained18:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R9
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, DI
-	MOVQ    DI, 248(CX)
-	CMPQ    DI, 176(CX)
+	MOVQ    DI, 304(CX)
+	CMPQ    DI, 240(CX)
 	JNE     panel12
 	JMP     next
 
@@ -6794,115 +6794,115 @@ step20:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows21
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows21
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows21:
-	MOVQ      192(CX), AX
+	MOVQ      256(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows22
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows22
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows22:
-	MOVQ      200(CX), AX
+	MOVQ      264(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows23
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows23
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows23:
-	MOVQ      208(CX), AX
+	MOVQ      272(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows24
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows24
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows24:
@@ -6911,51 +6911,51 @@ rows24:
 	JNE  step20
 
 drain25:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained26
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain25
 
 drained26:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x05, AX
 	ADDQ    AX, R9
 	ADDQ    96(CX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 288(CX)
+	MOVQ    AX, 328(CX)
 	ADDQ    $0x40, DI
-	MOVQ    DI, 248(CX)
-	CMPQ    DI, 176(CX)
+	MOVQ    DI, 304(CX)
+	CMPQ    DI, 240(CX)
 	JNE     panel19
 
 next:
@@ -6964,16 +6964,16 @@ next:
 	JNE  block
 
 drain27:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained28
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z0
 	MOVL      4(R8), AX
 	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      288(CX), AX
+	XORL      328(CX), AX
 	MOVW      AX, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain27
 
@@ -6987,42 +6987,42 @@ drained28:
 TEXT ·convBytesSumsAMX(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), CX
 	MOVQ         $0x00000040, BX
-	LEAQ         296(CX), AX
+	LEAQ         336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 264(CX)
+	MOVQ         R8, 320(CX)
 	MOVQ         24(CX), DX
-	VPBROADCASTD 152(CX), Z0
+	VPBROADCASTD 104(CX), Z0
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 184(CX)
+	MOVQ  DX, 248(CX)
 	MOVL  4(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 192(CX)
+	MOVQ  DX, 256(CX)
 	MOVL  8(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 200(CX)
+	MOVQ  DX, 264(CX)
 	MOVL  12(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 208(CX)
+	MOVQ  DX, 272(CX)
 	MOVL  20(AX), SI
 	MOVL  24(AX), DI
 	MOVQ  56(CX), DX
 	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 216(CX)
+	MOVQ  DX, 280(CX)
 	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 232(CX)
-	IMULQ 88(CX), SI
-	ADDQ  80(CX), SI
-	SUBQ  224(CX), SI
-	MOVQ  SI, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  DX, 288(CX)
+	IMULQ 80(CX), SI
+	ADDQ  72(CX), SI
+	SUBQ  88(CX), SI
+	MOVQ  SI, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVQ  24(CX), DX
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
@@ -7043,11 +7043,11 @@ step2:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows3
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7055,9 +7055,9 @@ step2:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows3
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7065,7 +7065,7 @@ step2:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows3:
@@ -7074,7 +7074,7 @@ rows3:
 	JNE  step2
 
 drain4:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained5
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7082,28 +7082,28 @@ drain4:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain4
 
 drained5:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), DI
-	MOVQ 216(CX), R8
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R11
+	MOVQ 304(CX), DI
+	MOVQ 280(CX), R8
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R11
 	ADDQ DI, R11
-	MOVQ 240(CX), R9
-	MOVQ 256(CX), R10
+	MOVQ 296(CX), R9
+	MOVQ 312(CX), R10
 	MOVQ R10, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ DI, R9
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -7118,11 +7118,11 @@ step7:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows8
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7130,9 +7130,9 @@ step7:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows8
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7140,15 +7140,15 @@ step7:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows8:
-	MOVQ      192(CX), AX
+	MOVQ      256(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows9
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7156,9 +7156,9 @@ rows8:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows9
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7166,7 +7166,7 @@ rows8:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows9:
@@ -7175,7 +7175,7 @@ rows9:
 	JNE  step7
 
 drain10:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained11
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7183,31 +7183,31 @@ drain10:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain10
 
 drained11:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), DI
-	MOVQ 216(CX), R8
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R11
+	MOVQ 304(CX), DI
+	MOVQ 280(CX), R8
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R11
 	ADDQ DI, R11
-	MOVQ 240(CX), R9
-	MOVQ 256(CX), R10
+	MOVQ 296(CX), R9
+	MOVQ 312(CX), R10
 	MOVQ R10, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ DI, R9
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel6
 	JMP  next
 
@@ -7223,11 +7223,11 @@ step13:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows14
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7235,9 +7235,9 @@ step13:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows14
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7245,15 +7245,15 @@ step13:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows14:
-	MOVQ      192(CX), AX
+	MOVQ      256(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows15
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7261,9 +7261,9 @@ rows14:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows15
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7271,15 +7271,15 @@ rows14:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows15:
-	MOVQ      200(CX), AX
+	MOVQ      264(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows16
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7287,9 +7287,9 @@ rows15:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows16
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7297,7 +7297,7 @@ rows15:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows16:
@@ -7306,7 +7306,7 @@ rows16:
 	JNE  step13
 
 drain17:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained18
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7314,34 +7314,34 @@ drain17:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain17
 
 drained18:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), DI
-	MOVQ 216(CX), R8
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R11
+	MOVQ 304(CX), DI
+	MOVQ 280(CX), R8
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R11
 	ADDQ DI, R11
-	MOVQ 240(CX), R9
-	MOVQ 256(CX), R10
+	MOVQ 296(CX), R9
+	MOVQ 312(CX), R10
 	MOVQ R10, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ DI, R9
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel12
 	JMP  next
 
@@ -7358,11 +7358,11 @@ step20:
 	MOVQ      DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ      $0x00000400, DX
-	MOVQ      184(CX), AX
+	MOVQ      248(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows21
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7370,9 +7370,9 @@ step20:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows21
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7380,15 +7380,15 @@ step20:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows21:
-	MOVQ      192(CX), AX
+	MOVQ      256(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows22
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7396,9 +7396,9 @@ rows21:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows22
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7406,15 +7406,15 @@ rows21:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows22:
-	MOVQ      200(CX), AX
+	MOVQ      264(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows23
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7422,9 +7422,9 @@ rows22:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows23
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7432,15 +7432,15 @@ rows22:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows23:
-	MOVQ      208(CX), AX
+	MOVQ      272(CX), AX
 	ADDQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows24
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7448,9 +7448,9 @@ rows23:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       rows24
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7458,7 +7458,7 @@ rows23:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows24:
@@ -7467,7 +7467,7 @@ rows24:
 	JNE  step20
 
 drain25:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained26
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7475,37 +7475,37 @@ drain25:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain25
 
 drained26:
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 256(CX), AX
+	MOVQ 312(CX), AX
 	ADDQ $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 248(CX), DI
-	MOVQ 216(CX), R8
-	MOVQ 232(CX), AX
-	MOVQ AX, 264(CX)
-	MOVQ 72(CX), R11
+	MOVQ 304(CX), DI
+	MOVQ 280(CX), R8
+	MOVQ 288(CX), AX
+	MOVQ AX, 320(CX)
+	MOVQ 64(CX), R11
 	ADDQ DI, R11
-	MOVQ 240(CX), R9
-	MOVQ 256(CX), R10
+	MOVQ 296(CX), R9
+	MOVQ 312(CX), R10
 	MOVQ R10, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 256(CX)
+	MOVQ AX, 312(CX)
 	ADDQ DI, R9
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel19
 
 next:
@@ -7514,7 +7514,7 @@ next:
 	JNE  block
 
 drain27:
-	CMPQ      R8, 264(CX)
+	CMPQ      R8, 320(CX)
 	JEQ       drained28
 	MOVL      (R8), AX
 	VMOVDQU32 (R10)(AX*1), Z1
@@ -7522,7 +7522,7 @@ drain27:
 	VPSLLVD   Z0, Z1, Z1
 	VPADDD    (R11)(AX*1), Z1, Z1
 	VMOVDQU32 Z1, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain27
 
@@ -7536,50 +7536,50 @@ drained28:
 TEXT ·convBytesAffineAMX(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), CX
 	MOVQ         $0x00000040, BX
-	LEAQ         296(CX), AX
+	LEAQ         336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 264(CX)
+	MOVQ         R8, 320(CX)
 	MOVQ         24(CX), DX
-	VPBROADCASTD 152(CX), Z0
+	VPBROADCASTD 104(CX), Z0
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 136(CX), Z4
-	VBROADCASTSS 140(CX), Z5
+	VBROADCASTSS 144(CX), Z4
+	VBROADCASTSS 148(CX), Z5
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 184(CX)
+	MOVQ  DX, 248(CX)
 	MOVL  4(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 192(CX)
+	MOVQ  DX, 256(CX)
 	MOVL  8(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 200(CX)
+	MOVQ  DX, 264(CX)
 	MOVL  12(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 208(CX)
+	MOVQ  DX, 272(CX)
 	MOVL  20(AX), SI
 	MOVL  24(AX), DI
 	MOVQ  56(CX), DX
 	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 216(CX)
+	MOVQ  DX, 280(CX)
 	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 232(CX)
-	IMULQ 88(CX), SI
-	ADDQ  80(CX), SI
-	SUBQ  224(CX), SI
-	MOVQ  SI, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  DX, 288(CX)
+	IMULQ 80(CX), SI
+	ADDQ  72(CX), SI
+	SUBQ  88(CX), SI
+	MOVQ  SI, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVQ  24(CX), DX
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
@@ -7600,11 +7600,11 @@ step2:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7614,9 +7614,9 @@ step2:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7626,7 +7626,7 @@ step2:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows3:
@@ -7635,7 +7635,7 @@ rows3:
 	JNE  step2
 
 drain4:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained5
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7645,47 +7645,47 @@ drain4:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	JMP         drain4
 
 drained5:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there6
 	VMOVUPS (AX)(DI*1), Z1
 
 there6:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there7
 	VMOVUPS (AX)(DI*1), Z2
 
 there7:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there8
 	VMOVUPS (AX)(DI*1), Z3
 
 there8:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -7700,11 +7700,11 @@ step10:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows11
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7714,9 +7714,9 @@ step10:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows11
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7726,15 +7726,15 @@ step10:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows11:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows12
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7744,9 +7744,9 @@ rows11:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows12
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7756,7 +7756,7 @@ rows11:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows12:
@@ -7765,7 +7765,7 @@ rows12:
 	JNE  step10
 
 drain13:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained14
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7775,50 +7775,50 @@ drain13:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	JMP         drain13
 
 drained14:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there15
 	VMOVUPS (AX)(DI*1), Z1
 
 there15:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there16
 	VMOVUPS (AX)(DI*1), Z2
 
 there16:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there17
 	VMOVUPS (AX)(DI*1), Z3
 
 there17:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel9
 	JMP  next
 
@@ -7834,11 +7834,11 @@ step19:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows20
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7848,9 +7848,9 @@ step19:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows20
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7860,15 +7860,15 @@ step19:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows20:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows21
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7878,9 +7878,9 @@ rows20:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows21
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7890,15 +7890,15 @@ rows20:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows21:
-	MOVQ        200(CX), AX
+	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows22
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7908,9 +7908,9 @@ rows21:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows22
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7920,7 +7920,7 @@ rows21:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows22:
@@ -7929,7 +7929,7 @@ rows22:
 	JNE  step19
 
 drain23:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained24
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -7939,53 +7939,53 @@ drain23:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	JMP         drain23
 
 drained24:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there25
 	VMOVUPS (AX)(DI*1), Z1
 
 there25:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there26
 	VMOVUPS (AX)(DI*1), Z2
 
 there26:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there27
 	VMOVUPS (AX)(DI*1), Z3
 
 there27:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel18
 	JMP  next
 
@@ -8002,11 +8002,11 @@ step29:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows30
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8016,9 +8016,9 @@ step29:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows30
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8028,15 +8028,15 @@ step29:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows30:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows31
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8046,9 +8046,9 @@ rows30:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows31
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8058,15 +8058,15 @@ rows30:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows31:
-	MOVQ        200(CX), AX
+	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows32
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8076,9 +8076,9 @@ rows31:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows32
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8088,15 +8088,15 @@ rows31:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows32:
-	MOVQ        208(CX), AX
+	MOVQ        272(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows33
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8106,9 +8106,9 @@ rows32:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows33
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8118,7 +8118,7 @@ rows32:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 
 rows33:
@@ -8127,7 +8127,7 @@ rows33:
 	JNE  step29
 
 drain34:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained35
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8137,56 +8137,56 @@ drain34:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	JMP         drain34
 
 drained35:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there36
 	VMOVUPS (AX)(DI*1), Z1
 
 there36:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there37
 	VMOVUPS (AX)(DI*1), Z2
 
 there37:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there38
 	VMOVUPS (AX)(DI*1), Z3
 
 there38:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel28
 
 next:
@@ -8195,7 +8195,7 @@ next:
 	JNE  block
 
 drain39:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained40
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z3
@@ -8205,7 +8205,7 @@ drain39:
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
 	VMOVDQU32   Z3, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	JMP         drain39
 
@@ -8219,56 +8219,56 @@ drained40:
 TEXT ·convBytesFloatsAMX(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), CX
 	MOVQ         $0x00000040, BX
-	LEAQ         296(CX), AX
+	LEAQ         336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 264(CX)
+	MOVQ         R8, 320(CX)
 	MOVQ         24(CX), DX
-	VPBROADCASTD 152(CX), Z0
+	VPBROADCASTD 104(CX), Z0
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 136(CX), Z4
-	VBROADCASTSS 140(CX), Z5
+	VBROADCASTSS 144(CX), Z4
+	VBROADCASTSS 148(CX), Z5
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
-	VBROADCASTSS 416(CX), Z9
-	VBROADCASTSS 420(CX), Z10
+	VBROADCASTSS 184(CX), Z9
+	VBROADCASTSS 188(CX), Z10
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 184(CX)
+	MOVQ  DX, 248(CX)
 	MOVL  4(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 192(CX)
+	MOVQ  DX, 256(CX)
 	MOVL  8(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 200(CX)
+	MOVQ  DX, 264(CX)
 	MOVL  12(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 208(CX)
+	MOVQ  DX, 272(CX)
 	MOVL  20(AX), SI
 	MOVL  24(AX), DI
 	MOVQ  56(CX), DX
 	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 216(CX)
+	MOVQ  DX, 280(CX)
 	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 232(CX)
-	IMULQ 88(CX), SI
-	ADDQ  80(CX), SI
-	SUBQ  224(CX), SI
-	MOVQ  SI, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  DX, 288(CX)
+	IMULQ 80(CX), SI
+	ADDQ  72(CX), SI
+	SUBQ  88(CX), SI
+	MOVQ  SI, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVQ  24(CX), DX
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
@@ -8289,11 +8289,11 @@ step2:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8301,37 +8301,37 @@ step2:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
 	VFMADD213PS Z2, Z1, Z11
 
 skip4:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip5:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip6:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip8
 	VFMADD213PS Z8, Z7, Z11
 
 skip8:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z9, Z11, Z11
@@ -8340,9 +8340,9 @@ skip8:
 skip9:
 skip7:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8350,37 +8350,37 @@ skip7:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip10
 	VFMADD213PS Z2, Z1, Z11
 
 skip10:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip11
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip11:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip12
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip12:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip13
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip14
 	VFMADD213PS Z8, Z7, Z11
 
 skip14:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip15
 	VMAXPS Z9, Z11, Z11
@@ -8389,7 +8389,7 @@ skip14:
 skip15:
 skip13:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows3:
@@ -8398,7 +8398,7 @@ rows3:
 	JNE  step2
 
 drain16:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained17
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8406,37 +8406,37 @@ drain16:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip18
 	VFMADD213PS Z2, Z1, Z11
 
 skip18:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip19
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip19:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip20
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip20:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip21
-	MOVQ        392(CX), SI
+	MOVQ        160(CX), SI
 	TESTQ       SI, SI
 	JEQ         skip22
 	VFMADD213PS Z8, Z7, Z11
 
 skip22:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VMAXPS Z9, Z11, Z11
@@ -8445,59 +8445,59 @@ skip22:
 skip23:
 skip21:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain16
 
 drained17:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there24
 	VMOVUPS (AX)(DI*1), Z1
 
 there24:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there25
 	VMOVUPS (AX)(DI*1), Z2
 
 there25:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there26
 	VMOVUPS (AX)(DI*1), Z3
 
 there26:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there27
 	VMOVUPS (AX)(DI*1), Z7
 
 there27:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there28
 	VMOVUPS (AX)(DI*1), Z8
 
 there28:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -8512,11 +8512,11 @@ step30:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows31
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8524,37 +8524,37 @@ step30:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip32
 	VFMADD213PS Z2, Z1, Z11
 
 skip32:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip33
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip33:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip34:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip35
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip36
 	VFMADD213PS Z8, Z7, Z11
 
 skip36:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip37
 	VMAXPS Z9, Z11, Z11
@@ -8563,9 +8563,9 @@ skip36:
 skip37:
 skip35:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows31
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8573,37 +8573,37 @@ skip35:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z2, Z1, Z11
 
 skip38:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip39:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip40:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip42
 	VFMADD213PS Z8, Z7, Z11
 
 skip42:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z9, Z11, Z11
@@ -8612,15 +8612,15 @@ skip42:
 skip43:
 skip41:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows31:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows44
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8628,37 +8628,37 @@ rows31:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip45
 	VFMADD213PS Z2, Z1, Z11
 
 skip45:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip46:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip47
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip47:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip48
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip49
 	VFMADD213PS Z8, Z7, Z11
 
 skip49:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VMAXPS Z9, Z11, Z11
@@ -8667,9 +8667,9 @@ skip49:
 skip50:
 skip48:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows44
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8677,37 +8677,37 @@ skip48:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip51
 	VFMADD213PS Z2, Z1, Z11
 
 skip51:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip52
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip52:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip53:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip54
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip55
 	VFMADD213PS Z8, Z7, Z11
 
 skip55:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip56
 	VMAXPS Z9, Z11, Z11
@@ -8716,7 +8716,7 @@ skip55:
 skip56:
 skip54:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows44:
@@ -8725,7 +8725,7 @@ rows44:
 	JNE  step30
 
 drain57:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained58
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8733,37 +8733,37 @@ drain57:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z2, Z1, Z11
 
 skip59:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip60:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip61:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
-	MOVQ        392(CX), SI
+	MOVQ        160(CX), SI
 	TESTQ       SI, SI
 	JEQ         skip63
 	VFMADD213PS Z8, Z7, Z11
 
 skip63:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VMAXPS Z9, Z11, Z11
@@ -8772,62 +8772,62 @@ skip63:
 skip64:
 skip62:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain57
 
 drained58:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there65
 	VMOVUPS (AX)(DI*1), Z1
 
 there65:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there66
 	VMOVUPS (AX)(DI*1), Z2
 
 there66:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there67
 	VMOVUPS (AX)(DI*1), Z3
 
 there67:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there68
 	VMOVUPS (AX)(DI*1), Z7
 
 there68:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there69
 	VMOVUPS (AX)(DI*1), Z8
 
 there69:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel29
 	JMP  next
 
@@ -8843,11 +8843,11 @@ step71:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows72
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8855,37 +8855,37 @@ step71:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip73
 	VFMADD213PS Z2, Z1, Z11
 
 skip73:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip74
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip74:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip75
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip75:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip77
 	VFMADD213PS Z8, Z7, Z11
 
 skip77:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z9, Z11, Z11
@@ -8894,9 +8894,9 @@ skip77:
 skip78:
 skip76:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows72
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8904,37 +8904,37 @@ skip76:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
 	VFMADD213PS Z2, Z1, Z11
 
 skip79:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip80
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip80:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip81:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip82
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip83
 	VFMADD213PS Z8, Z7, Z11
 
 skip83:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z9, Z11, Z11
@@ -8943,15 +8943,15 @@ skip83:
 skip84:
 skip82:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows72:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows85
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -8959,37 +8959,37 @@ rows72:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip86
 	VFMADD213PS Z2, Z1, Z11
 
 skip86:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip87:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip88
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip88:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip89
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip90
 	VFMADD213PS Z8, Z7, Z11
 
 skip90:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z9, Z11, Z11
@@ -8998,9 +8998,9 @@ skip90:
 skip91:
 skip89:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows85
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9008,37 +9008,37 @@ skip89:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z2, Z1, Z11
 
 skip92:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip93:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip94:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip96
 	VFMADD213PS Z8, Z7, Z11
 
 skip96:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z9, Z11, Z11
@@ -9047,15 +9047,15 @@ skip96:
 skip97:
 skip95:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows85:
-	MOVQ        200(CX), AX
+	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows98
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9063,37 +9063,37 @@ rows85:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z2, Z1, Z11
 
 skip99:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip100:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip101:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip102
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip103
 	VFMADD213PS Z8, Z7, Z11
 
 skip103:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VMAXPS Z9, Z11, Z11
@@ -9102,9 +9102,9 @@ skip103:
 skip104:
 skip102:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows98
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9112,37 +9112,37 @@ skip102:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip105
 	VFMADD213PS Z2, Z1, Z11
 
 skip105:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip106
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip106:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip107:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip108
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip109
 	VFMADD213PS Z8, Z7, Z11
 
 skip109:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip110
 	VMAXPS Z9, Z11, Z11
@@ -9151,7 +9151,7 @@ skip109:
 skip110:
 skip108:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows98:
@@ -9160,7 +9160,7 @@ rows98:
 	JNE  step71
 
 drain111:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained112
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9168,37 +9168,37 @@ drain111:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip113
 	VFMADD213PS Z2, Z1, Z11
 
 skip113:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip114:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip115
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip115:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
-	MOVQ        392(CX), SI
+	MOVQ        160(CX), SI
 	TESTQ       SI, SI
 	JEQ         skip117
 	VFMADD213PS Z8, Z7, Z11
 
 skip117:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip118
 	VMAXPS Z9, Z11, Z11
@@ -9207,65 +9207,65 @@ skip117:
 skip118:
 skip116:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain111
 
 drained112:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there119
 	VMOVUPS (AX)(DI*1), Z1
 
 there119:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there120
 	VMOVUPS (AX)(DI*1), Z2
 
 there120:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there121
 	VMOVUPS (AX)(DI*1), Z3
 
 there121:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there122
 	VMOVUPS (AX)(DI*1), Z7
 
 there122:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there123
 	VMOVUPS (AX)(DI*1), Z8
 
 there123:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel70
 	JMP  next
 
@@ -9282,11 +9282,11 @@ step125:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows126
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9294,37 +9294,37 @@ step125:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip127
 	VFMADD213PS Z2, Z1, Z11
 
 skip127:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip128
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip128:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip129
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip129:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip130
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip131
 	VFMADD213PS Z8, Z7, Z11
 
 skip131:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip132
 	VMAXPS Z9, Z11, Z11
@@ -9333,9 +9333,9 @@ skip131:
 skip132:
 skip130:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows126
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9343,37 +9343,37 @@ skip130:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z2, Z1, Z11
 
 skip133:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip134:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip135
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip135:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip136
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip137
 	VFMADD213PS Z8, Z7, Z11
 
 skip137:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VMAXPS Z9, Z11, Z11
@@ -9382,15 +9382,15 @@ skip137:
 skip138:
 skip136:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows126:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows139
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9398,37 +9398,37 @@ rows126:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip140
 	VFMADD213PS Z2, Z1, Z11
 
 skip140:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip141
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip141:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip142:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip143
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip144
 	VFMADD213PS Z8, Z7, Z11
 
 skip144:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip145
 	VMAXPS Z9, Z11, Z11
@@ -9437,9 +9437,9 @@ skip144:
 skip145:
 skip143:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows139
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9447,37 +9447,37 @@ skip143:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip146
 	VFMADD213PS Z2, Z1, Z11
 
 skip146:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip147
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip147:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip148:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip149
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip150
 	VFMADD213PS Z8, Z7, Z11
 
 skip150:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip151
 	VMAXPS Z9, Z11, Z11
@@ -9486,15 +9486,15 @@ skip150:
 skip151:
 skip149:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows139:
-	MOVQ        200(CX), AX
+	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows152
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9502,37 +9502,37 @@ rows139:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip153
 	VFMADD213PS Z2, Z1, Z11
 
 skip153:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip154
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip154:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip155
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip155:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip156
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip157
 	VFMADD213PS Z8, Z7, Z11
 
 skip157:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip158
 	VMAXPS Z9, Z11, Z11
@@ -9541,9 +9541,9 @@ skip157:
 skip158:
 skip156:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows152
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9551,37 +9551,37 @@ skip156:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip159
 	VFMADD213PS Z2, Z1, Z11
 
 skip159:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip160
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip160:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip161
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip161:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip162
-	MOVQ        392(CX), R12
+	MOVQ        160(CX), R12
 	TESTQ       R12, R12
 	JEQ         skip163
 	VFMADD213PS Z8, Z7, Z11
 
 skip163:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip164
 	VMAXPS Z9, Z11, Z11
@@ -9590,15 +9590,15 @@ skip163:
 skip164:
 skip162:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows152:
-	MOVQ        208(CX), AX
+	MOVQ        272(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows165
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9606,37 +9606,37 @@ rows152:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip166
 	VFMADD213PS Z2, Z1, Z11
 
 skip166:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip167:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip168:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip170
 	VFMADD213PS Z8, Z7, Z11
 
 skip170:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z9, Z11, Z11
@@ -9645,9 +9645,9 @@ skip170:
 skip171:
 skip169:
 	VMOVDQU32   Z11, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows165
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9655,37 +9655,37 @@ skip169:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip172
 	VFMADD213PS Z2, Z1, Z11
 
 skip172:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip173
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip173:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip174
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip174:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip175
-	MOVQ        392(CX), DI
+	MOVQ        160(CX), DI
 	TESTQ       DI, DI
 	JEQ         skip176
 	VFMADD213PS Z8, Z7, Z11
 
 skip176:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip177
 	VMAXPS Z9, Z11, Z11
@@ -9694,7 +9694,7 @@ skip176:
 skip177:
 skip175:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows165:
@@ -9703,7 +9703,7 @@ rows165:
 	JNE  step125
 
 drain178:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained179
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9711,37 +9711,37 @@ drain178:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip180
 	VFMADD213PS Z2, Z1, Z11
 
 skip180:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip181
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip181:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip182
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip182:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
-	MOVQ        392(CX), SI
+	MOVQ        160(CX), SI
 	TESTQ       SI, SI
 	JEQ         skip184
 	VFMADD213PS Z8, Z7, Z11
 
 skip184:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z9, Z11, Z11
@@ -9750,68 +9750,68 @@ skip184:
 skip185:
 skip183:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain178
 
 drained179:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there186
 	VMOVUPS (AX)(DI*1), Z1
 
 there186:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there187
 	VMOVUPS (AX)(DI*1), Z2
 
 there187:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there188
 	VMOVUPS (AX)(DI*1), Z3
 
 there188:
-	MOVQ    392(CX), AX
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
 	JEQ     there189
 	VMOVUPS (AX)(DI*1), Z7
 
 there189:
-	MOVQ    400(CX), AX
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
 	JEQ     there190
 	VMOVUPS (AX)(DI*1), Z8
 
 there190:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel124
 
 next:
@@ -9820,7 +9820,7 @@ next:
 	JNE  block
 
 drain191:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained192
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z11
@@ -9828,37 +9828,37 @@ drain191:
 	VPSLLVD     Z0, Z11, Z11
 	VPADDD      (R11)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip193
 	VFMADD213PS Z2, Z1, Z11
 
 skip193:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip194
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip194:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip195
 	VMAXPS Z4, Z11, Z11
 	VMINPS Z5, Z11, Z11
 
 skip195:
-	MOVQ        144(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip196
-	MOVQ        392(CX), DX
+	MOVQ        160(CX), DX
 	TESTQ       DX, DX
 	JEQ         skip197
 	VFMADD213PS Z8, Z7, Z11
 
 skip197:
 	VADDPS (R9)(AX*1), Z11, Z11
-	MOVQ   408(CX), AX
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip198
 	VMAXPS Z9, Z11, Z11
@@ -9867,7 +9867,7 @@ skip197:
 skip198:
 skip196:
 	VMOVDQU32 Z11, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain191
 
@@ -9881,58 +9881,58 @@ drained192:
 TEXT ·convBytesLevelsAMX(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), CX
 	MOVQ         $0x00000040, BX
-	LEAQ         296(CX), AX
+	LEAQ         336(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
 	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 264(CX)
+	MOVQ         R8, 320(CX)
 	MOVQ         24(CX), DX
-	VPBROADCASTD 152(CX), Z0
+	VPBROADCASTD 104(CX), Z0
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 136(CX), Z4
-	VBROADCASTSS 140(CX), Z5
+	VBROADCASTSS 144(CX), Z4
+	VBROADCASTSS 148(CX), Z5
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
 	VPXORD       Z11, Z11, Z11
-	VBROADCASTSS 376(CX), Z9
-	VBROADCASTSS 380(CX), Z10
-	VPBROADCASTD 384(CX), Z11
+	VBROADCASTSS 208(CX), Z9
+	VBROADCASTSS 212(CX), Z10
+	VPBROADCASTD 216(CX), Z11
 
 block:
 	MOVQ  40(CX), AX
 	MOVL  (AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 184(CX)
+	MOVQ  DX, 248(CX)
 	MOVL  4(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 192(CX)
+	MOVQ  DX, 256(CX)
 	MOVL  8(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 200(CX)
+	MOVQ  DX, 264(CX)
 	MOVL  12(AX), DX
 	ADDQ  (CX), DX
-	MOVQ  DX, 208(CX)
+	MOVQ  DX, 272(CX)
 	MOVL  20(AX), SI
 	MOVL  24(AX), DI
 	MOVQ  56(CX), DX
 	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 216(CX)
+	MOVQ  DX, 280(CX)
 	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 232(CX)
-	IMULQ 88(CX), SI
-	ADDQ  80(CX), SI
-	SUBQ  224(CX), SI
-	MOVQ  SI, 240(CX)
-	MOVQ  $0x00000000, 248(CX)
+	MOVQ  DX, 288(CX)
+	IMULQ 80(CX), SI
+	ADDQ  72(CX), SI
+	SUBQ  88(CX), SI
+	MOVQ  SI, 296(CX)
+	MOVQ  $0x00000000, 304(CX)
 	MOVQ  24(CX), DX
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
@@ -9953,11 +9953,11 @@ step2:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -9965,20 +9965,20 @@ step2:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
 	VFMADD213PS Z2, Z1, Z12
 
 skip4:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip5:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z4, Z12, Z12
@@ -9992,9 +9992,9 @@ skip6:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10002,20 +10002,20 @@ skip6:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
 	VFMADD213PS Z2, Z1, Z12
 
 skip7:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip8
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip8:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z4, Z12, Z12
@@ -10029,7 +10029,7 @@ skip9:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows3:
@@ -10038,7 +10038,7 @@ rows3:
 	JNE  step2
 
 drain10:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained11
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10046,20 +10046,20 @@ drain10:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip12
 	VFMADD213PS Z2, Z1, Z12
 
 skip12:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip13
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip13:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip14
 	VMAXPS Z4, Z12, Z12
@@ -10073,60 +10073,60 @@ skip14:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain10
 
 drained11:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there15
 	VMOVUPS (AX)(DI*1), Z1
 
 there15:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there16
 	VMOVUPS (AX)(DI*1), Z2
 
 there16:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there17
 	VMOVUPS (AX)(DI*1), Z3
 
 there17:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there18
 	VMOVUPS (AX)(DI*1), Z7
 
 there18:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there19
 	VMOVUPS (AX)(DI*1), Z8
 
 there19:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel1
 	JMP  next
 
@@ -10141,11 +10141,11 @@ step21:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows22
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10153,20 +10153,20 @@ step21:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip23
 	VFMADD213PS Z2, Z1, Z12
 
 skip23:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip24
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip24:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip25
 	VMAXPS Z4, Z12, Z12
@@ -10180,9 +10180,9 @@ skip25:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows22
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10190,20 +10190,20 @@ skip25:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip26
 	VFMADD213PS Z2, Z1, Z12
 
 skip26:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip27
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip27:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip28
 	VMAXPS Z4, Z12, Z12
@@ -10217,15 +10217,15 @@ skip28:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows22:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows29
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10233,20 +10233,20 @@ rows22:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip30
 	VFMADD213PS Z2, Z1, Z12
 
 skip30:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip31
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip31:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip32
 	VMAXPS Z4, Z12, Z12
@@ -10260,9 +10260,9 @@ skip32:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows29
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10270,20 +10270,20 @@ skip32:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip33
 	VFMADD213PS Z2, Z1, Z12
 
 skip33:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip34:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip35
 	VMAXPS Z4, Z12, Z12
@@ -10297,7 +10297,7 @@ skip35:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows29:
@@ -10306,7 +10306,7 @@ rows29:
 	JNE  step21
 
 drain36:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained37
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10314,20 +10314,20 @@ drain36:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z2, Z1, Z12
 
 skip38:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip39:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z4, Z12, Z12
@@ -10341,63 +10341,63 @@ skip40:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain36
 
 drained37:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there41
 	VMOVUPS (AX)(DI*1), Z1
 
 there41:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there42
 	VMOVUPS (AX)(DI*1), Z2
 
 there42:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there43
 	VMOVUPS (AX)(DI*1), Z3
 
 there43:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there44
 	VMOVUPS (AX)(DI*1), Z7
 
 there44:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there45
 	VMOVUPS (AX)(DI*1), Z8
 
 there45:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel20
 	JMP  next
 
@@ -10413,11 +10413,11 @@ step47:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows48
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10425,20 +10425,20 @@ step47:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip49
 	VFMADD213PS Z2, Z1, Z12
 
 skip49:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip50:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip51
 	VMAXPS Z4, Z12, Z12
@@ -10452,9 +10452,9 @@ skip51:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows48
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10462,20 +10462,20 @@ skip51:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip52
 	VFMADD213PS Z2, Z1, Z12
 
 skip52:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip53:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip54
 	VMAXPS Z4, Z12, Z12
@@ -10489,15 +10489,15 @@ skip54:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows48:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows55
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10505,20 +10505,20 @@ rows48:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip56
 	VFMADD213PS Z2, Z1, Z12
 
 skip56:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip57
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip57:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip58
 	VMAXPS Z4, Z12, Z12
@@ -10532,9 +10532,9 @@ skip58:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows55
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10542,20 +10542,20 @@ skip58:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z2, Z1, Z12
 
 skip59:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip60:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z4, Z12, Z12
@@ -10569,15 +10569,15 @@ skip61:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows55:
-	MOVQ        200(CX), AX
+	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows62
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10585,20 +10585,20 @@ rows55:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip63
 	VFMADD213PS Z2, Z1, Z12
 
 skip63:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip64:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip65
 	VMAXPS Z4, Z12, Z12
@@ -10612,9 +10612,9 @@ skip65:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows62
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10622,20 +10622,20 @@ skip65:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip66
 	VFMADD213PS Z2, Z1, Z12
 
 skip66:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip67
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip67:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip68
 	VMAXPS Z4, Z12, Z12
@@ -10649,7 +10649,7 @@ skip68:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows62:
@@ -10658,7 +10658,7 @@ rows62:
 	JNE  step47
 
 drain69:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained70
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10666,20 +10666,20 @@ drain69:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip71
 	VFMADD213PS Z2, Z1, Z12
 
 skip71:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip72
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip72:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip73
 	VMAXPS Z4, Z12, Z12
@@ -10693,66 +10693,66 @@ skip73:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain69
 
 drained70:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there74
 	VMOVUPS (AX)(DI*1), Z1
 
 there74:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there75
 	VMOVUPS (AX)(DI*1), Z2
 
 there75:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there76
 	VMOVUPS (AX)(DI*1), Z3
 
 there76:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there77
 	VMOVUPS (AX)(DI*1), Z7
 
 there77:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there78
 	VMOVUPS (AX)(DI*1), Z8
 
 there78:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel46
 	JMP  next
 
@@ -10769,11 +10769,11 @@ step80:
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
 	ADDQ        $0x00000400, DX
-	MOVQ        184(CX), AX
+	MOVQ        248(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows81
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10781,20 +10781,20 @@ step80:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip82
 	VFMADD213PS Z2, Z1, Z12
 
 skip82:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip83
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip83:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z4, Z12, Z12
@@ -10808,9 +10808,9 @@ skip84:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows81
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10818,20 +10818,20 @@ skip84:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip85
 	VFMADD213PS Z2, Z1, Z12
 
 skip85:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip86
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip86:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VMAXPS Z4, Z12, Z12
@@ -10845,15 +10845,15 @@ skip87:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows81:
-	MOVQ        192(CX), AX
+	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows88
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10861,20 +10861,20 @@ rows81:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip89
 	VFMADD213PS Z2, Z1, Z12
 
 skip89:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip90
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip90:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z4, Z12, Z12
@@ -10888,9 +10888,9 @@ skip91:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows88
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10898,20 +10898,20 @@ skip91:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z2, Z1, Z12
 
 skip92:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip93:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z4, Z12, Z12
@@ -10925,15 +10925,15 @@ skip94:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows88:
-	MOVQ        200(CX), AX
+	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows95
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10941,20 +10941,20 @@ rows88:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip96
 	VFMADD213PS Z2, Z1, Z12
 
 skip96:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip97:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip98
 	VMAXPS Z4, Z12, Z12
@@ -10968,9 +10968,9 @@ skip98:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows95
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -10978,20 +10978,20 @@ skip98:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z2, Z1, Z12
 
 skip99:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip100:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z4, Z12, Z12
@@ -11005,15 +11005,15 @@ skip101:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows95:
-	MOVQ        208(CX), AX
+	MOVQ        272(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows102
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -11021,20 +11021,20 @@ rows95:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip103
 	VFMADD213PS Z2, Z1, Z12
 
 skip103:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip104:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
 	VMAXPS Z4, Z12, Z12
@@ -11048,9 +11048,9 @@ skip105:
 	VCVTPS2DQ   Z12, Z12
 	VPADDD      Z11, Z12, Z12
 	VPMOVDB     Z12, (R9)
-	ADDQ        88(CX), R9
+	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         rows102
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -11058,20 +11058,20 @@ skip105:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
 	VFMADD213PS Z2, Z1, Z12
 
 skip106:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip107:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
 	VMAXPS Z4, Z12, Z12
@@ -11085,7 +11085,7 @@ skip108:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
 rows102:
@@ -11094,7 +11094,7 @@ rows102:
 	JNE  step80
 
 drain109:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained110
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -11102,20 +11102,20 @@ drain109:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip111
 	VFMADD213PS Z2, Z1, Z12
 
 skip111:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip112
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip112:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip113
 	VMAXPS Z4, Z12, Z12
@@ -11129,69 +11129,69 @@ skip113:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain109
 
 drained110:
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    256(CX), AX
+	MOVQ    312(CX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    248(CX), DI
-	MOVQ    216(CX), R8
-	MOVQ    232(CX), AX
-	MOVQ    AX, 264(CX)
-	MOVQ    72(CX), R11
+	MOVQ    304(CX), DI
+	MOVQ    280(CX), R8
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R11
 	ADDQ    DI, R11
-	MOVQ    240(CX), R9
-	MOVQ    256(CX), R10
+	MOVQ    296(CX), R9
+	MOVQ    312(CX), R10
 	MOVQ    R10, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 256(CX)
+	MOVQ    AX, 312(CX)
 	MOVQ    DI, AX
 	SHRQ    $0x02, AX
 	ADDQ    AX, R9
-	MOVQ    104(CX), AX
+	MOVQ    112(CX), AX
 	TESTQ   AX, AX
 	JEQ     there114
 	VMOVUPS (AX)(DI*1), Z1
 
 there114:
-	MOVQ    112(CX), AX
+	MOVQ    120(CX), AX
 	TESTQ   AX, AX
 	JEQ     there115
 	VMOVUPS (AX)(DI*1), Z2
 
 there115:
-	MOVQ    120(CX), AX
+	MOVQ    128(CX), AX
 	TESTQ   AX, AX
 	JEQ     there116
 	VMOVUPS (AX)(DI*1), Z3
 
 there116:
-	MOVQ    360(CX), AX
+	MOVQ    192(CX), AX
 	TESTQ   AX, AX
 	JEQ     there117
 	VMOVUPS (AX)(DI*1), Z7
 
 there117:
-	MOVQ    368(CX), AX
+	MOVQ    200(CX), AX
 	TESTQ   AX, AX
 	JEQ     there118
 	VMOVUPS (AX)(DI*1), Z8
 
 there118:
 	ADDQ $0x40, DI
-	MOVQ DI, 248(CX)
-	CMPQ DI, 176(CX)
+	MOVQ DI, 304(CX)
+	CMPQ DI, 240(CX)
 	JNE  panel79
 
 next:
@@ -11200,7 +11200,7 @@ next:
 	JNE  block
 
 drain119:
-	CMPQ        R8, 264(CX)
+	CMPQ        R8, 320(CX)
 	JEQ         drained120
 	MOVL        (R8), AX
 	VMOVDQU32   (R10)(AX*1), Z12
@@ -11208,20 +11208,20 @@ drain119:
 	VPSLLVD     Z0, Z12, Z12
 	VPADDD      (R11)(AX*1), Z12, Z12
 	VCVTDQ2PS   Z12, Z12
-	MOVQ        104(CX), AX
+	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip121
 	VFMADD213PS Z2, Z1, Z12
 
 skip121:
-	MOVQ   120(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip122
 	VCMPPS $0x11, Z6, Z12, K1
 	VMULPS Z3, Z12, K1, Z12
 
 skip122:
-	MOVQ   128(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip123
 	VMAXPS Z4, Z12, Z12
@@ -11235,7 +11235,7 @@ skip123:
 	VCVTPS2DQ Z12, Z12
 	VPADDD    Z11, Z12, Z12
 	VPMOVDB   Z12, (R9)
-	ADDQ      88(CX), R9
+	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 	JMP       drain119
 

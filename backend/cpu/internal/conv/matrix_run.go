@@ -1,0 +1,219 @@
+package conv
+
+import (
+	"unsafe"
+
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/num"
+)
+
+// This file computes tiles of a convolution by the kernels of a kern.Matrix.
+
+// Lead is that of a tiles.Leader. A tile must have all channels of float32 outputs.
+func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
+	if c.blockTiles > 1 || c.lines.groups > 1 || c.thresholds != nil || c.inMemory {
+		return false
+	}
+	c.next = next
+	return true
+}
+
+// Add is that of a wideConv.
+func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
+	if c.added != nil || c.levels != nil || c.thresholds != nil || c.inMemory || then.Slope != nil {
+		return false, false
+	}
+	c.added, c.then = t, then
+	return true, false
+}
+
+// Levels makes the outputs the numbers of their levels, as bytes of another tensor. It reports whether
+// the kernels can.
+func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
+	if c.thresholds != nil || c.added != nil || c.inMemory || !l.Usual() {
+		return false
+	}
+	c.levels, c.levelsOut = l, t
+	if needless(c.end.Activation, l, c.channels) {
+		c.end.Activation = kern.Activation{}
+	}
+	return true
+}
+
+func (c *matrixConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
+
+func (c *matrixConv) Run(tile int, s *tiles.Scratch) {
+	image, tile := tile/(c.rowTiles*c.blockTiles), tile%(c.rowTiles*c.blockTiles)
+	block := tile % c.blockTiles * c.blocks
+	end := min((block+c.blocks)*kern.BlockOutputs, c.channels)
+	y0 := tile / c.blockTiles * c.tiling.rows
+	rows, t := c.tiling.rows, &c.whole
+	if y0+rows > c.outShape.H {
+		rows, t = c.outShape.H-y0, &c.fewer
+	}
+	memory := s.Bytes[kern.MatrixMemory:]
+	lines := lineBuffer(memory)
+	c.lines.load(s, c.set, lines, image, y0*c.poolH, rows*c.poolH, c.tiling.rows*c.poolH)
+	first, pixel := y0*c.poolH*c.lines.cols, (image*c.outShape.H+y0)*c.outShape.W
+	outs := c.channels / c.lines.groups
+	for channel := block * kern.BlockOutputs; channel < end; {
+		group := channel / outs
+		last := min(end, (group+1)*outs)
+		s.Matrix = kern.MatrixJob{
+			Src: unsafe.Pointer(&lines[group*c.group]), Pixels: &c.pixels[first], Doubled: c.doubled,
+			Table: unsafe.Pointer(&c.table.values[channel]),
+		}
+		part := &s.Part
+		*part = kern.MatrixPart{
+			Taps: c.taps, Rows: t.rows, Panel: channel / kern.PanelOutputs, Panels: num.CeilDiv(last-channel, kern.PanelOutputs),
+			Memory: s.Bytes[:kern.MatrixMemory],
+		}
+		switch {
+		case c.inMemory:
+			c.throughMemory(s, part, t, pixel*c.outPlanes, y0, rows, channel, last)
+		case c.thresholds == nil:
+			c.floats(s, part, t, image, pixel, channel)
+		default:
+			c.bits(s, part, t, pixel, rows, channel/kern.BlockOutputs)
+		}
+		channel = last
+	}
+	s.Matrix, s.Part = kern.MatrixJob{}, kern.MatrixPart{}
+}
+
+// parts calls do for the blocks of a tile, so many at a time. The last tile of the last block may have
+// fewer lines than others.
+func (t *matrixTiles) parts(s *tiles.Scratch, part *kern.MatrixPart, blocks int, do func()) {
+	for at := 0; at < len(t.blocks) && !s.Ended(); {
+		end := min(at+blocks, len(t.blocks))
+		part.Last = t.rows
+		if end == len(t.blocks) && t.last < t.rows {
+			if at < end-1 {
+				end--
+			} else {
+				part.Last = t.last
+			}
+		}
+		part.Blocks = t.blocks[at:end]
+		at = end
+		do()
+	}
+}
+
+// bits computes packed outputs of a tile of rows.
+func (c *matrixConv) bits(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTiles, pixel, rows, block int) {
+	j, blocks := &s.Matrix, num.CeilDiv(part.Panels*kern.PanelOutputs, kern.BlockOutputs)
+	pooled := c.poolH*c.poolW > 1
+	j.Flip = unsafe.Pointer(&c.noFlip[0])
+	if pooled {
+		j.Dst, j.DstStep = unsafe.Pointer(&s.Row[0]), uintptr(8*c.tiling.blocks)
+	} else {
+		j.Dst, j.DstStep = unsafe.Pointer(&c.out.Words[pixel*c.words+block]), uintptr(8*c.words)
+	}
+	if c.flip != nil && !pooled {
+		j.Flip = unsafe.Pointer(&c.flip[block])
+	}
+	if part.Panels*kern.PanelOutputs < blocks*kern.BlockOutputs { // of the last words, no panel writes all
+		pixels := rows * c.poolH * c.lines.cols
+		words, step := s.Row, c.tiling.blocks
+		if !pooled {
+			words, step = c.out.Words[pixel*c.words+block:], c.words
+		}
+		for p := range pixels {
+			words[p*step+blocks-1] = 0
+		}
+	}
+	t.parts(s, part, len(t.blocks), func() { c.filter.Bits(j, part) })
+	if !pooled {
+		return
+	}
+	width := c.outShape.W
+	for b := range blocks {
+		s.Pool = kern.Pool{Taps: c.poolTaps, Values: 1, Step: c.poolW * c.tiling.blocks, DstStep: c.words, Pixels: width}
+		if c.flip != nil {
+			s.Pool.Flip = c.flip[block+b]
+		}
+		for y := range rows {
+			from := y*c.poolH*c.lines.cols*c.tiling.blocks + b
+			c.set.OrPool(c.out.Words[(pixel+y*width)*c.words+block+b:], s.Row[from:], &s.Pool)
+		}
+	}
+}
+
+// floats computes float32 outputs of a tile of rows.
+func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTiles, image, pixel, channel int) {
+	j, end, then := &s.Matrix, c.end.From(channel), c.then.From(channel)
+	at := pixel*c.channels + channel
+	if c.levels != nil {
+		levels := c.levels.From(channel)
+		j.Dst, j.DstStep = unsafe.Pointer(&c.levelsOut.U8[at]), uintptr(c.channels)
+		t.parts(s, part, len(t.blocks), func() { c.filter.Levels(j, part, &end, &levels) })
+		return
+	}
+	j.Dst, j.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
+	var added unsafe.Pointer
+	if c.added != nil {
+		added = unsafe.Pointer(&c.added.F32[at])
+	}
+	blocks := len(t.blocks)
+	if c.next != nil {
+		blocks = 2 // others wait for the pixels
+	}
+	t.parts(s, part, blocks, func() {
+		c.filter.Floats(j, part, &end, &then, added)
+		if c.next != nil {
+			from := pixel - image*c.outShape.H*c.outShape.W + int(part.Blocks[0].First)
+			last := part.Blocks[len(part.Blocks)-1]
+			c.next(s, image, from, pixel-image*c.outShape.H*c.outShape.W+int(last.First+last.Pixels))
+		}
+	})
+}
+
+// chunkPixels is how many pixels have their sums in memory at a time: those of two blocks.
+const chunkPixels = 2 * kern.BlockTiles * kern.TileRows
+
+// throughMemory computes the outputs of a tile of rows from sums in memory, 64 channels at a time.
+// pixel is the index of the first pixel of the output, those of planes apart.
+func (c *matrixConv) throughMemory(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTiles, pixel, y0, rows, channel, end int) {
+	j, width := &s.Matrix, c.outShape.W*c.outPlanes
+	pooled := c.poolH*c.poolW > 1
+	table, first := j.Table, channel
+	j.Dst, j.DstStep = unsafe.Pointer(&s.Sums[0]), 4*kern.BlockOutputs
+	for ; channel < end; channel += kern.BlockOutputs {
+		n := min(kern.BlockOutputs, end-channel)
+		if pooled {
+			c.clear(pixel, rows*width, channel, n)
+		}
+		part.Panel, part.Panels = channel/kern.PanelOutputs, num.CeilDiv(n, kern.PanelOutputs)
+		j.Table = unsafe.Add(table, 4*(channel-first))
+		t.parts(s, part, chunkPixels/(kern.BlockTiles*kern.TileRows), func() {
+			from, last := int(part.Blocks[0].First), &part.Blocks[len(part.Blocks)-1]
+			j.Before = uintptr(from) * j.DstStep
+			c.filter.Sums32(j, part)
+			c.endSums(s, pixel, y0, from, int(last.First+last.Pixels), channel, n)
+		})
+		if pooled && c.flip != nil {
+			c.flipPixels(pixel, rows*width, channel, n)
+		}
+	}
+}
+
+// endSums makes outputs of the sums of pixels of a tile of rows, of n channels from channel on.
+func (c *matrixConv) endSums(s *tiles.Scratch, pixel, y0, from, to, channel, n int) {
+	cols := c.lines.cols
+	for p := from; p < to; {
+		y, x := p/cols, p%cols
+		take := min(cols-x, to-p)
+		if c.thresholds != nil {
+			row := pixel + y/c.poolH*c.outPlanes*c.outShape.W
+			c.codes(s, p-from, row, c.poolH*c.poolW > 1, c.poolW, y0*c.poolH+y, x, take, channel, n)
+		} else {
+			dst := c.out.F32[(pixel+p)*c.channels+channel:]
+			c.set.Scale(dst, c.channels, s.Sums[(p-from)*kern.BlockOutputs:], kern.BlockOutputs, n, take, c.end.From(channel))
+			c.rest.Do(dst, c.channels, n, take)
+		}
+		p += take
+	}
+}
