@@ -24,7 +24,9 @@ type matrixConv struct {
 	lines        *matrixLines
 	filter       *kern.MatrixFilter
 	table        wideTable
+	parts        matrixParts        // of weights of 16 bits; filter is the first
 	pixels       []kern.MatrixPixel // of an image before pooling, tile by tile
+	inSums       []kern.MatrixPixel // the same for parts that are added to the sums in memory
 	taps         []uint32
 	whole, fewer matrixTiles // of a tile of all rows, and of the last one
 	outShape     bcnn.Shape
@@ -41,6 +43,9 @@ type matrixConv struct {
 	next         tiles.Next
 	tiling
 }
+
+// matrixParts are the filters of the parts of weights of 16 bits: sums of the first count 256 times.
+type matrixParts []*kern.MatrixFilter
 
 // matrixTiles divides rows of pixels into the tiles of a kern.Matrix.
 type matrixTiles struct {
@@ -110,10 +115,10 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	v := &matrixConv{outShape: out.Shape, poolH: 1, poolW: 1}
 	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	fill := in.Shape.C/op.Groups%kern.LineBytes == 0 && op.Out/op.Groups%kern.BlockOutputs == 0
-	if c.Set.Matrix == nil || op.Groups > 1 && !fill || op.Int16 != nil {
+	if c.Set.Matrix == nil || op.Groups > 1 && !fill {
 		return nil, tiles.Size{}
 	}
-	v.inMemory = v.outPlanes > 1 || op.Threshold == nil && (op.Out%kern.PanelOutputs != 0 || !v.rest.None())
+	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || op.Threshold == nil && (op.Out%kern.PanelOutputs != 0 || !v.rest.None())
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}
@@ -148,7 +153,11 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	}
 	v.noFlip = make([]uint64, v.words)
 	v.taps, v.group = v.lines.taps(rows), v.lines.group(rows)
-	if c.Reserve(num.Product(8, height, cols)) {
+	lists := 1
+	if v.parts != nil {
+		lists = 2
+	}
+	if c.Reserve(num.Product(8, lists, height, cols)) {
 		v.fill(op.Border, in.DType, height, cols)
 	}
 	return v, need
@@ -156,7 +165,7 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 
 // memory returns what a worker needs for tiles of so many rows before pooling.
 func (c *matrixConv) memory(rows int) tiles.Size {
-	need := tiles.Size{Bytes: num.Sum(kern.MatrixMemory, num.Product(c.lines.size(rows)+1, kern.LineBytes))}
+	need := tiles.Size{Bytes: num.Sum(kern.MatrixMemory, c.lines.memory(rows), kern.LineBytes)}
 	switch {
 	case c.inMemory:
 		need.Sums = chunkPixels * kern.BlockOutputs
@@ -189,6 +198,9 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 	_, multiplied, count := newMatrixTiles(height, c.lines.cols, c.lines.pitch)
 	panels := float64(num.CeilDiv(op.Out, kern.PanelOutputs))
 	steps, blocks := float64(c.lines.steps()), math.Ceil(float64(count)/kern.BlockTiles)
+	if op.Int16 != nil {
+		panels *= 2.5 // parts, and what adds them
+	}
 	perPanel := max(steps*float64(multiplied), steps*expand*blocks) + ends*blocks
 	matrix = (panels*perPanel + makeLine*float64(c.lines.size(height)) + start) / clock
 	pixels, vectors := float64(height*c.lines.cols), math.Ceil(float64(op.Out)/width)
@@ -198,6 +210,9 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 	} else {
 		pieces := c.lines.KH * num.CeilDiv(c.lines.KW*in.Shape.C/op.Groups, 4)
 		other = pixels * vectors * float64(pieces) * bytes / clock2
+		if op.Int16 != nil {
+			other *= 2
+		}
 	}
 	return matrix, other
 }
@@ -205,10 +220,21 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 // pack packs the weights, and makes the table.
 func (c *matrixConv) pack(ctx *schedule.Context, op *plan.Conv, d bcnn.DType) {
 	switch {
+	case op.Int16 != nil:
+		ctx.Choice.Kernel += ", 16-bit weights in parts of 8 bits"
+		c.parts = schedule.Share(ctx, func() (parts matrixParts) {
+			for _, part := range kern.PartsOfInt16(op.Int16) {
+				parts = append(parts, kern.PackMatrixBytes(ctx.Set.Matrix, c.lines.bytes(op.Out, part), op.Out, c.lines.steps()))
+			}
+			return parts
+		})
+		c.filter = c.parts[0]
+		c.table = wordTable(op, op.Int16, nil)
+		return
 	case op.Int8 != nil:
 		ctx.Choice.Kernel += ", 8-bit weights"
 		c.filter = schedule.Share(ctx, func() *kern.MatrixFilter {
-			return kern.PackMatrixBytes(ctx.Set.Matrix, c.lines.bytes(op), op.Out, c.lines.steps())
+			return kern.PackMatrixBytes(ctx.Set.Matrix, c.lines.bytes(op.Out, op.Int8), op.Out, c.lines.steps())
 		})
 		c.table = wordTable(op, op.Int8, nil)
 		return
@@ -272,7 +298,7 @@ func (c *matrixConv) divide(ctx *schedule.Context, channels int, work float64, h
 		t.rows = min(least, height)
 		t.blocks = num.CeilDiv(blocks, num.CeilDiv(tiles, num.CeilDiv(height, t.rows)))
 	}
-	for t.rows > 1 && c.lines.size(t.rows*c.poolH)*kern.LineBytes > lineMemory {
+	for t.rows > 1 && c.lines.memory(t.rows*c.poolH) > lineMemory {
 		t.rows = num.CeilDiv(t.rows, 2)
 		why = fmt.Sprintf("lines that fit into %d KiB of cache", lineMemory>>10)
 	}
@@ -293,7 +319,17 @@ func (c *matrixConv) fill(border *plan.Border, d bcnn.DType, height, cols int) {
 		}
 		var count int
 		*t, _, count = newMatrixTiles(take, cols, c.lines.pitch)
-		t.fill(c.pixels[y*cols:][:take*cols], take, cols, c.lines.pitch, count)
+		own := c.pixels[y*cols:][:take*cols]
+		t.fill(own, take, cols, c.lines.pitch, count)
+		if c.parts == nil {
+			continue
+		}
+		for i := range t.blocks {
+			b, chunk := &t.blocks[i], t.blocks[i/chunkBlocks*chunkBlocks].First
+			for p := b.First; p < b.First+b.Pixels; p++ {
+				c.inSums = append(c.inSums, kern.MatrixPixel{Sums: own[p].Sums, Table: 4 * kern.BlockOutputs * (p - chunk)})
+			}
+		}
 	}
 	if border == nil || d != bcnn.Bits || border.Rows*border.Cols == 1 || c.inMemory && c.thresholds != nil {
 		return

@@ -25,9 +25,10 @@ type matrixLines struct {
 	image     bcnn.Shape
 	planes    int
 	zeroPoint uint8
-	cols      int // output columns
-	across    int // lines of the channels of a pixel
-	groups    int // of as many of them each
+	cols      int          // output columns
+	across    int          // lines of the channels of a pixel
+	groups    int          // of as many of them each
+	patches   *linePatches // instead, where there are few channels; nil for none
 	downs     []int
 	columns   []columnPart
 	pitch     int // lines of a row
@@ -45,6 +46,8 @@ func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int
 	}
 	if in.DType == bcnn.Bits {
 		l.zeroPoint = 0
+	} else if l.patches = newLinePatches(l); l.patches != nil {
+		return l
 	}
 	for ky := range l.KH {
 		part, beyond := ky*l.DilationH%l.StrideH, ky*l.DilationH/l.StrideH
@@ -94,16 +97,36 @@ func (l *matrixLines) partRows(rows int) int { return rows + l.reach }
 
 // partLines returns the lines of 64 channels of a part.
 func (l *matrixLines) partLines(rows int) int {
+	if l.patches != nil {
+		return num.Product(rows, l.cols)
+	}
 	return num.Sum(num.Product(l.partRows(rows), l.pitch), l.over)
 }
 
 // size returns the lines that so many rows of outputs need.
 func (l *matrixLines) size(rows int) int {
+	if l.patches != nil {
+		return num.Product(len(l.patches.lines), l.partLines(rows))
+	}
 	return num.Product(len(l.downs), len(l.columns), l.across, l.partLines(rows))
 }
 
+// memory returns the bytes that so many rows of outputs need.
+func (l *matrixLines) memory(rows int) int {
+	lines := num.Product(l.size(rows), kern.LineBytes)
+	if l.patches != nil {
+		lines = num.Sum(lines, num.Product(l.patches.rows(l, rows), l.patches.row))
+	}
+	return lines
+}
+
 // steps returns the number of lines of a window, of the channels of a group.
-func (l *matrixLines) steps() int { return l.across / l.groups * l.KH * l.KW }
+func (l *matrixLines) steps() int {
+	if l.patches != nil {
+		return len(l.patches.lines)
+	}
+	return l.across / l.groups * l.KH * l.KW
+}
 
 // group returns the distance in bytes of the lines of a group from those of the next one, for tiles of
 // so many rows of outputs.
@@ -116,6 +139,12 @@ func (l *matrixLines) group(rows int) int {
 func (l *matrixLines) taps(rows int) []uint32 {
 	var taps []uint32
 	part := l.partLines(rows)
+	if l.patches != nil {
+		for i := range l.patches.lines {
+			taps = append(taps, uint32(i*part*kern.LineBytes))
+		}
+		return taps
+	}
 	for a := range l.across / l.groups {
 		for ky := range l.KH {
 			down := 0
@@ -135,6 +164,10 @@ func (l *matrixLines) taps(rows int) []uint32 {
 // load writes the lines for rows output rows, from row first on. size is the number of rows for which
 // the taps are.
 func (l *matrixLines) load(s *tiles.Scratch, set *kern.Set, dst []uint8, image, first, rows, size int) {
+	if l.patches != nil {
+		l.patches.load(s, l, set, dst, image, first, rows, size)
+		return
+	}
 	part, row := l.partLines(size)*kern.LineBytes, l.pitch*kern.LineBytes
 	for d, down := range l.downs {
 		// Rows of the part from low to before high are inside the image.
@@ -197,6 +230,9 @@ func (l *matrixLines) border(dst []uint8, channels int) {
 
 // signs returns the weights of ±1 as lines of words, in the order of taps.
 func (l *matrixLines) signs(op *plan.Conv) []uint64 {
+	if l.patches != nil {
+		return l.patches.signs(l, op)
+	}
 	filter, across := l.KH*l.KW, l.across/l.groups
 	out := make([]uint64, 0, len(op.Bits))
 	for o := range op.Out {
@@ -210,15 +246,18 @@ func (l *matrixLines) signs(op *plan.Conv) []uint64 {
 }
 
 // bytes returns weights of 8 bits as lines, in the order of taps.
-func (l *matrixLines) bytes(op *plan.Conv) []int8 {
+func (l *matrixLines) bytes(outputs int, weights []int8) []int8 {
+	if l.patches != nil {
+		return l.patches.bytes(l, outputs, weights)
+	}
 	filter, n := l.KH*l.KW, l.image.C/l.groups
-	out := make([]int8, op.Out*l.steps()*kern.LineBytes)
+	out := make([]int8, outputs*l.steps()*kern.LineBytes)
 	at := 0
-	for o := range op.Out {
+	for o := range outputs {
 		for a := range l.across / l.groups {
 			first := a * kern.LineBytes
 			for t := range filter {
-				copy(out[at:at+kern.LineBytes], op.Int8[(o*filter+t)*n+first:][:min(n-first, kern.LineBytes)])
+				copy(out[at:at+kern.LineBytes], weights[(o*filter+t)*n+first:][:min(n-first, kern.LineBytes)])
 				at += kern.LineBytes
 			}
 		}

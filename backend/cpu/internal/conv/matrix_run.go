@@ -62,7 +62,7 @@ func (c *matrixConv) Run(tile int, s *tiles.Scratch) {
 		group := channel / outs
 		last := min(end, (group+1)*outs)
 		s.Matrix = kern.MatrixJob{
-			Src: unsafe.Pointer(&lines[group*c.group]), Pixels: &c.pixels[first], Doubled: c.doubled,
+			Src: unsafe.Pointer(&lines[group*c.group]), Pixels: &c.pixels[first], Shift: c.doubled,
 			Table: unsafe.Pointer(&c.table.values[channel]),
 		}
 		part := &s.Part
@@ -83,11 +83,12 @@ func (c *matrixConv) Run(tile int, s *tiles.Scratch) {
 	s.Matrix, s.Part = kern.MatrixJob{}, kern.MatrixPart{}
 }
 
-// parts calls do for the blocks of a tile, so many at a time. The last tile of the last block may have
-// fewer lines than others.
-func (t *matrixTiles) parts(s *tiles.Scratch, part *kern.MatrixPart, blocks int, do func()) {
+// parts calls do for the blocks of a tile, in chunks of so many, with the first pixel of the chunk. The
+// last tile of the last block may have fewer lines than others: then that block has a call of its own.
+func (t *matrixTiles) parts(s *tiles.Scratch, part *kern.MatrixPart, blocks int, do func(chunk uint32)) {
 	for at := 0; at < len(t.blocks) && !s.Ended(); {
-		end := min(at+blocks, len(t.blocks))
+		chunk := at / blocks * blocks
+		end := min(chunk+blocks, len(t.blocks))
 		part.Last = t.rows
 		if end == len(t.blocks) && t.last < t.rows {
 			if at < end-1 {
@@ -98,7 +99,7 @@ func (t *matrixTiles) parts(s *tiles.Scratch, part *kern.MatrixPart, blocks int,
 		}
 		part.Blocks = t.blocks[at:end]
 		at = end
-		do()
+		do(t.blocks[chunk].First)
 	}
 }
 
@@ -125,7 +126,7 @@ func (c *matrixConv) bits(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTile
 			words[p*step+blocks-1] = 0
 		}
 	}
-	t.parts(s, part, len(t.blocks), func() { c.filter.Bits(j, part) })
+	t.parts(s, part, len(t.blocks), func(uint32) { c.filter.Bits(j, part) })
 	if !pooled {
 		return
 	}
@@ -149,7 +150,7 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	if c.levels != nil {
 		levels := c.levels.From(channel)
 		j.Dst, j.DstStep = unsafe.Pointer(&c.levelsOut.U8[at]), uintptr(c.channels)
-		t.parts(s, part, len(t.blocks), func() { c.filter.Levels(j, part, &end, &levels) })
+		t.parts(s, part, len(t.blocks), func(uint32) { c.filter.Levels(j, part, &end, &levels) })
 		return
 	}
 	j.Dst, j.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
@@ -161,7 +162,7 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	if c.next != nil {
 		blocks = 2 // others wait for the pixels
 	}
-	t.parts(s, part, blocks, func() {
+	t.parts(s, part, blocks, func(uint32) {
 		c.filter.Floats(j, part, &end, &then, added)
 		if c.next != nil {
 			from := pixel - image*c.outShape.H*c.outShape.W + int(part.Blocks[0].First)
@@ -171,8 +172,26 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	})
 }
 
-// chunkPixels is how many pixels have their sums in memory at a time: those of two blocks.
-const chunkPixels = 2 * kern.BlockTiles * kern.TileRows
+// chunkBlocks is the number of blocks that have their sums in memory at a time, and chunkPixels that of
+// their pixels at most.
+const chunkBlocks, chunkPixels = 2, 2 * kern.BlockTiles * kern.TileRows
+
+// sum computes sums in memory.
+func (c *matrixConv) sum(s *tiles.Scratch, part *kern.MatrixPart, y0 int) {
+	j := &s.Matrix
+	if c.parts == nil {
+		c.filter.Sums32(j, part)
+		return
+	}
+	table, pixels := j.Table, j.Pixels
+	j.Shift = 8
+	c.filter.Sums32(j, part)
+	j.Shift, j.Table, j.Pixels = 0, j.Dst, &c.inSums[y0*c.poolH*c.lines.cols]
+	for _, more := range c.parts[1:] {
+		more.Sums32(j, part)
+	}
+	j.Table, j.Pixels = table, pixels
+}
 
 // throughMemory computes the outputs of a tile of rows from sums in memory, 64 channels at a time.
 // pixel is the index of the first pixel of the output, those of planes apart.
@@ -188,11 +207,11 @@ func (c *matrixConv) throughMemory(s *tiles.Scratch, part *kern.MatrixPart, t *m
 		}
 		part.Panel, part.Panels = channel/kern.PanelOutputs, num.CeilDiv(n, kern.PanelOutputs)
 		j.Table = unsafe.Add(table, 4*(channel-first))
-		t.parts(s, part, chunkPixels/(kern.BlockTiles*kern.TileRows), func() {
-			from, last := int(part.Blocks[0].First), &part.Blocks[len(part.Blocks)-1]
-			j.Before = uintptr(from) * j.DstStep
-			c.filter.Sums32(j, part)
-			c.endSums(s, pixel, y0, from, int(last.First+last.Pixels), channel, n)
+		t.parts(s, part, chunkBlocks, func(chunk uint32) {
+			j.Before = uintptr(chunk) * j.DstStep
+			c.sum(s, part, y0)
+			first, last := &part.Blocks[0], &part.Blocks[len(part.Blocks)-1]
+			c.endSums(s, pixel, y0, int(chunk), int(first.First), int(last.First+last.Pixels), channel, n)
 		})
 		if pooled && c.flip != nil {
 			c.flipPixels(pixel, rows*width, channel, n)
@@ -200,18 +219,19 @@ func (c *matrixConv) throughMemory(s *tiles.Scratch, part *kern.MatrixPart, t *m
 	}
 }
 
-// endSums makes outputs of the sums of pixels of a tile of rows, of n channels from channel on.
-func (c *matrixConv) endSums(s *tiles.Scratch, pixel, y0, from, to, channel, n int) {
+// endSums makes outputs of the sums of pixels of a tile of rows, of n channels from channel on. The sums
+// of pixel chunk are the first in memory.
+func (c *matrixConv) endSums(s *tiles.Scratch, pixel, y0, chunk, from, to, channel, n int) {
 	cols := c.lines.cols
 	for p := from; p < to; {
 		y, x := p/cols, p%cols
 		take := min(cols-x, to-p)
 		if c.thresholds != nil {
 			row := pixel + y/c.poolH*c.outPlanes*c.outShape.W
-			c.codes(s, p-from, row, c.poolH*c.poolW > 1, c.poolW, y0*c.poolH+y, x, take, channel, n)
+			c.codes(s, p-chunk, row, c.poolH*c.poolW > 1, c.poolW, y0*c.poolH+y, x, take, channel, n)
 		} else {
 			dst := c.out.F32[(pixel+p)*c.channels+channel:]
-			c.set.Scale(dst, c.channels, s.Sums[(p-from)*kern.BlockOutputs:], kern.BlockOutputs, n, take, c.end.From(channel))
+			c.set.Scale(dst, c.channels, s.Sums[(p-chunk)*kern.BlockOutputs:], kern.BlockOutputs, n, take, c.end.From(channel))
 			c.rest.Do(dst, c.channels, n, take)
 		}
 		p += take

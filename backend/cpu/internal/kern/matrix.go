@@ -25,6 +25,10 @@ type Matrix struct {
 	// least one row.
 	LinesOfBits  func(dst []uint8, src []uint64, at *LineRows)
 	LinesOfBytes func(dst, src []uint8, at *LineRows)
+	// LinesOfRuns writes a line for each pixel p of each row r, of which there is at least one,
+	//
+	//	line[i] = src[r·Row + p·Step + Offset + i] of the last run whose Mask has bit i, else 0
+	LinesOfRuns func(dst, src []uint8, at *RunRows)
 	// Signs are the kernels for weights of PackMatrixSigns, Bytes those for PackMatrixBytes.
 	Signs, Bytes MatrixKernels
 	// Always has them taken wherever they can be, not only where they take less time.
@@ -38,6 +42,21 @@ type LineRows struct {
 	Planes, Plane               int // of bits; from a plane to the next
 	Mask                        uint64
 	Border                      uint8
+}
+
+// RunRows says which patches become lines: rows of pixels, and the runs of each patch that are in a line.
+// Distances are in bytes.
+type RunRows struct {
+	Rows, Pixels int
+	Step, Row    int // from a pixel to the next, and from a row
+	Runs         []LineRun
+}
+
+// LineRun is a run of a patch: Offset is from the first byte of the patch to that which the first byte of
+// the line would be.
+type LineRun struct {
+	Offset int
+	Mask   uint64
 }
 
 // MatrixKernels take the address of a MatrixJob, and write bits, int32 sums, float32 values or the
@@ -144,7 +163,7 @@ type MatrixJob struct {
 	DstStep    uintptr        // bytes from a pixel to the next
 	Before     uintptr        // bytes of the pixels that Dst lacks, in front of the first one
 	Flip       unsafe.Pointer // 16 bits for each panel
-	Doubled    uint32         // 1 where sums are doubled before the table is added to them, else 0
+	Shift      uint32         // of sums to the left, before the table is added to them
 
 	// Of float32 outputs.
 	scale, shift, slope unsafe.Pointer
@@ -219,7 +238,7 @@ func (f *MatrixFilter) Bits(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Bits
 
 // Sums32 computes int32 outputs,
 //
-//	Dst[o] = (c << Doubled) + Table[o]
+//	Dst[o] = (c << Shift) + Table[o]
 func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Sums, j, p, 64, nil) }
 
 // Floats computes float32 outputs: the end of what Sums32 computes. Unless added is nil, which has the

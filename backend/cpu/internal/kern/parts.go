@@ -10,18 +10,34 @@ import (
 // the rest, and further ones if the rest exceeds 8 bits, as it does for weights above 32,639. pack
 // lays out each of them. The filter has sums only, with a DstStep of 4·BlockOutputs.
 func PackParts(w []int16, outputs, rows, n int, pack func(w []int8, outputs, rows, n int) *WideFilter) *WideFilter {
-	part, left := make([]int8, len(w)), slices.Clone(w)
-	for i, v := range w {
-		part[i] = int8(min((int(v)+128)>>8, math.MaxInt8))
-		left[i] -= 256 * int16(part[i])
-	}
-	filter := pack(part, outputs, rows, n)
+	parts := PartsOfInt16(w)
+	filter := pack(parts[0], outputs, rows, n)
 	filter.Form = "parts of 8 bits"
 	fix := make([]int32, outputs)
 	for o := range filter.Fix {
 		fix[o] = 256 * filter.Fix[o]
 	}
-	for last, more := filter, true; more; last = last.rest {
+	last := filter
+	for _, part := range parts[1:] {
+		last.rest = pack(part, outputs, rows, n)
+		last = last.rest
+		for o := range last.Fix {
+			fix[o] += last.Fix[o]
+		}
+	}
+	filter.Fix = fix
+	return filter
+}
+
+// PartsOfInt16 returns parts of weights: 256 times the first and all others are their sums.
+func PartsOfInt16(w []int16) [][]int8 {
+	part, left := make([]int8, len(w)), slices.Clone(w)
+	for i, v := range w {
+		part[i] = int8(min((int(v)+128)>>8, math.MaxInt8))
+		left[i] -= 256 * int16(part[i])
+	}
+	parts := [][]int8{part}
+	for more := true; more; {
 		more = false
 		part = make([]int8, len(w))
 		for i, v := range left {
@@ -29,13 +45,9 @@ func PackParts(w []int16, outputs, rows, n int, pack func(w []int8, outputs, row
 			left[i] -= int16(part[i])
 			more = more || left[i] != 0
 		}
-		last.rest = pack(part, outputs, rows, n)
-		for o := range last.rest.Fix {
-			fix[o] += last.rest.Fix[o]
-		}
+		parts = append(parts, part)
 	}
-	filter.Fix = fix
-	return filter
+	return parts
 }
 
 const partPixels = 64

@@ -30,6 +30,19 @@ func Annotated(set *Set) *Set {
 			annotateLines(dst, unsafe.Pointer(unsafe.SliceData(src)), at, at.Planes, 8)
 			set.Matrix.LinesOfBits(dst, src, at)
 		}
+		matrix.LinesOfRuns = func(dst, src []uint8, at *RunRows) {
+			writes(dst[:at.Rows*at.Pixels*LineBytes])
+			reads(at.Runs)
+			for r := range at.Rows {
+				for p := range at.Pixels {
+					for _, run := range at.Runs {
+						from, to := mathbits.TrailingZeros64(run.Mask), mathbits.Len64(run.Mask)
+						reads(src[r*at.Row+p*at.Step+run.Offset+from:][:to-from])
+					}
+				}
+			}
+			set.Matrix.LinesOfRuns(dst, src, at)
+		}
 		matrix.LinesOfBytes = func(dst, src []uint8, at *LineRows) {
 			annotateLines(dst, unsafe.Pointer(unsafe.SliceData(src)), at, 1, mathbits.Len64(at.Mask))
 			set.Matrix.LinesOfBytes(dst, src, at)

@@ -4,6 +4,41 @@
 
 #include "textflag.h"
 
+// func linesOfRunsAMX(dst *byte, src *byte, at *byte)
+// Requires: AVX, AVX512BW, AVX512F
+TEXT ·linesOfRunsAMX(SB), NOSPLIT, $0-24
+	MOVQ dst+0(FP), AX
+	MOVQ src+8(FP), CX
+	MOVQ at+16(FP), DX
+	MOVQ (DX), BX
+
+row:
+	MOVQ 8(DX), SI
+	MOVQ CX, DI
+
+pixel:
+	VPXORD Z0, Z0, Z0
+	MOVQ   32(DX), R8
+	MOVQ   40(DX), R9
+
+run:
+	MOVQ     (R8), R10
+	KMOVQ    8(R8), K1
+	VMOVDQU8 (DI)(R10*1), K1, Z0
+	ADDQ     $0x10, R8
+	DECQ     R9
+	JNE      run
+	VMOVDQU8 Z0, (AX)
+	ADDQ     $0x40, AX
+	ADDQ     16(DX), DI
+	DECQ     SI
+	JNE      pixel
+	ADDQ     24(DX), CX
+	DECQ     BX
+	JNE      row
+	VZEROUPPER
+	RET
+
 // func linesOfBitsAMX(dst *byte, src *byte, at *byte)
 // Requires: AVX, AVX512BW, AVX512F
 TEXT ·linesOfBitsAMX(SB), NOSPLIT, $0-24

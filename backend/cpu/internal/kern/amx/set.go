@@ -36,6 +36,9 @@ func Set() kern.Set {
 		LinesOfBytes: func(dst, src []uint8, at *kern.LineRows) {
 			linesOfBytesAMX(&dst[0], unsafe.SliceData(src), (*uint8)(unsafe.Pointer(at)))
 		},
+		LinesOfRuns: func(dst, src []uint8, at *kern.RunRows) {
+			linesOfRunsAMX(&dst[0], &src[0], (*uint8)(unsafe.Pointer(at)))
+		},
 		Signs: kern.MatrixKernels{Bits: convSignsBitsAMX, Sums: convSignsSumsAMX, Affine: convSignsAffineAMX, Floats: convSignsFloatsAMX, Levels: convSignsLevelsAMX},
 		Bytes: kern.MatrixKernels{Bits: convBytesBitsAMX, Sums: convBytesSumsAMX, Affine: convBytesAffineAMX, Floats: convBytesFloatsAMX, Levels: convBytesLevelsAMX},
 	}

@@ -15,7 +15,7 @@ func convSignsBitsAMX(job *byte)
 // convSignsSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = (c[o] << doubled) + table[class[p]][o]
+//	dst[p][o] = (c[o] << shift) + table[class[p]][o]
 //
 //go:noescape
 func convSignsSumsAMX(job *byte)
@@ -23,7 +23,7 @@ func convSignsSumsAMX(job *byte)
 // convSignsAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = fma(float32((c[o] << doubled) + table[class[p]][o]), scale[o], shift[o])
+//	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
 //
 //go:noescape
 func convSignsAffineAMX(job *byte)
@@ -31,7 +31,7 @@ func convSignsAffineAMX(job *byte)
 // convSignsFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), or then of the sum of that and what is added
+//	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
 func convSignsFloatsAMX(job *byte)
@@ -39,7 +39,7 @@ func convSignsFloatsAMX(job *byte)
 // convSignsLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = level of the end of float32((c[o] << doubled) + table[class[p]][o])
+//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o])
 //
 //go:noescape
 func convSignsLevelsAMX(job *byte)
@@ -55,7 +55,7 @@ func convBytesBitsAMX(job *byte)
 // convBytesSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = (c[o] << doubled) + table[class[p]][o]
+//	dst[p][o] = (c[o] << shift) + table[class[p]][o]
 //
 //go:noescape
 func convBytesSumsAMX(job *byte)
@@ -63,7 +63,7 @@ func convBytesSumsAMX(job *byte)
 // convBytesAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = fma(float32((c[o] << doubled) + table[class[p]][o]), scale[o], shift[o])
+//	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
 //
 //go:noescape
 func convBytesAffineAMX(job *byte)
@@ -71,7 +71,7 @@ func convBytesAffineAMX(job *byte)
 // convBytesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), or then of the sum of that and what is added
+//	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
 func convBytesFloatsAMX(job *byte)
@@ -79,10 +79,17 @@ func convBytesFloatsAMX(job *byte)
 // convBytesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = level of the end of float32((c[o] << doubled) + table[class[p]][o])
+//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o])
 //
 //go:noescape
 func convBytesLevelsAMX(job *byte)
+
+// linesOfRunsAMX writes a line of 64 bytes for each pixel p of each row r of a RunRows,
+//
+//	line[i] = src[r·row + p·step + offset + i] of the last run whose mask has bit i, else 0
+//
+//go:noescape
+func linesOfRunsAMX(dst *byte, src *byte, at *byte)
 
 // linesOfBitsAMX writes rows of lines of 64 bytes, one after the other, for a LineRows: of row r, before lines
 // of the border, then for each p < inside

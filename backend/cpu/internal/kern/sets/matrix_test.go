@@ -74,6 +74,35 @@ func TestLines(t *testing.T) {
 	})
 }
 
+// TestLinesOfRuns has patches whose runs fill lines, as far as they fit.
+func TestLinesOfRuns(t *testing.T) {
+	forEachMatrix(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		for range 300 {
+			n := 1 + rng.IntN(kern.LineBytes)
+			at := &kern.RunRows{Rows: 1 + rng.IntN(4), Pixels: 1 + rng.IntN(9), Step: 1 + rng.IntN(8), Runs: make([]kern.LineRun, 1+rng.IntN(kern.LineBytes/n))}
+			row := (at.Pixels-1)*at.Step + n
+			at.Row = row * (1 + rng.IntN(2))
+			for r := range at.Runs {
+				at.Runs[r] = kern.LineRun{Offset: r*row - r*n, Mask: ^uint64(0) >> (kern.LineBytes - n) << (r * n)}
+			}
+			src := fenced(t, (at.Rows-1)*at.Row+len(at.Runs)*row)
+			for i := range src {
+				src[i] = uint8(1 + rng.IntN(255))
+			}
+			dst := fenced(t, at.Rows*at.Pixels*kern.LineBytes)
+			s.Matrix.LinesOfRuns(dst, src, at)
+			for k, got := range dst {
+				r, p, i := k/kern.LineBytes/at.Pixels, k/kern.LineBytes%at.Pixels, k%kern.LineBytes
+				want := uint8(0)
+				if run := i / n; run < len(at.Runs) {
+					want = src[r*at.Row+p*at.Step+run*row+i%n]
+				}
+				require.Equal(t, want, got, "%+v: row %d, pixel %d, byte %d", at, r, p, i)
+			}
+		}
+	})
+}
+
 func wordsOf(b []uint8) []uint64 { return unsafe.Slice((*uint64)(unsafe.Pointer(&b[0])), len(b)/8) }
 
 // matrixCase is a drawn call of the kernels of a kern.Matrix.
@@ -241,7 +270,7 @@ func TestMatrix(t *testing.T) {
 			doubled := uint32(rng.IntN(2))
 			sums := fenced(t, 4*pixels*width)
 			j, part = c.job(unsafe.Pointer(&sums[0]), 4*width)
-			j.Doubled = doubled
+			j.Shift = doubled
 			all := part.Blocks
 			for first := range 2 { // the first block, and those behind it
 				part.Blocks = all[:1]
@@ -297,7 +326,7 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	memory := fenced(t, 4*len(want))
 	got := unsafe.Slice((*float32)(unsafe.Pointer(&memory[0])), len(want))
 	j, part := c.job(unsafe.Pointer(&memory[0]), 4*width)
-	j.Doubled = doubled
+	j.Shift = doubled
 	f.Floats(j, part, &end, &then, added)
 	c.each(func(p, k, o int, _, _ int32) { requireSame(t, want[p*width+k], got[p*width+k], what, p, o) })
 
@@ -306,7 +335,7 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	s.Scale(want, width, sums, width, width, pixels, end)
 	numbers := fenced(t, len(want))
 	j, part = c.job(unsafe.Pointer(&numbers[0]), width)
-	j.Doubled = doubled
+	j.Shift = doubled
 	f.Levels(j, part, &end, l)
 	c.each(func(p, k, o int, _, _ int32) {
 		require.Equal(t, uint8(l.Number(want[p*width+k], k)), numbers[p*width+k], "%s: pixel %d, output %d: level of %g", what, p, o, want[p*width+k])

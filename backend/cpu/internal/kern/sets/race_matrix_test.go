@@ -28,6 +28,15 @@ var racyMatrixCalls = []racyCall{
 		dst, src := make([]uint8, 2*4*kern.LineBytes), make([]uint8, 2*3*width)
 		return func() { s.Matrix.LinesOfBytes(dst, src, at) }, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
 	}},
+	{"LinesOfRuns", func(s *kern.Set) (func(), []probe) {
+		if s.Matrix == nil {
+			return nil, nil
+		}
+		at := &kern.RunRows{Rows: 2, Pixels: 3, Step: 2, Row: 8, Runs: []kern.LineRun{{Mask: 15}, {Offset: 8 - 4, Mask: 15 << 4}}}
+		dst, src := make([]uint8, 2*3*kern.LineBytes), make([]uint8, 3*8)
+		return func() { s.Matrix.LinesOfRuns(dst, src, at) },
+			slices.Concat(probes(written, "dst", dst), probes(read, "src", src), probes(read, "runs", at.Runs))
+	}},
 	racyMatrix("Bits", 4, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, _ *kern.End, _ *kern.Levels, _ unsafe.Pointer) {
 		f.Bits(j, p)
 	}),

@@ -98,10 +98,10 @@ func conv(w weights, r result) {
 	TEXT(name, NOSPLIT, "func(job *byte)")
 	what := [...]string{
 		"bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip",
-		"dst[p][o] = (c[o] << doubled) + table[class[p]][o]",
-		"dst[p][o] = fma(float32((c[o] << doubled) + table[class[p]][o]), scale[o], shift[o])",
-		"dst[p][o] = end of float32((c[o] << doubled) + table[class[p]][o]), or then of the sum of that and what is added",
-		"dst[p][o] = level of the end of float32((c[o] << doubled) + table[class[p]][o])",
+		"dst[p][o] = (c[o] << shift) + table[class[p]][o]",
+		"dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])",
+		"dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added",
+		"dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o])",
 	}[r]
 	Doc(name+" computes, for every pixel p of every block of a MatrixJob and each of its outputs o,",
 		"",
@@ -162,7 +162,7 @@ func (c *convolution) start() {
 	}
 	if c.result != packed {
 		c.shift = ZMM()
-		VPBROADCASTD(c.field(gen.MatrixDoubled), c.shift)
+		VPBROADCASTD(c.field(gen.MatrixSumShift), c.shift)
 	}
 	if c.result >= affine {
 		for _, v := range []*reg.VecVirtual{&c.scale, &c.move, &c.slope, &c.low, &c.high, &c.zero} {

@@ -8,8 +8,9 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/_gen/gen"
 )
 
-// lines writes the kernels that make lines of rows of bits and of bytes.
+// lines writes the kernels that make lines of rows of bits and of bytes, and of patches.
 func lines() {
+	linesOfRuns()
 	rowsOfLines("linesOfBitsAMX", "Σ over j < planes of 2^j · bit i of src[r·row + p·step + j·plane]",
 		func(at reg.Register) func(src, dst reg.Register) {
 			ones, value, planes, plane, top := ZMM(), GP64(), GP64(), GP64(), GP64()
@@ -94,6 +95,43 @@ func rowsOfLines(name, what string, start func(at reg.Register) (line func(src, 
 	JGE(LabelRef("pixel"))
 	borders("after", gen.LinesAfter)
 	ADDQ(Mem{Base: at, Disp: gen.LinesRow}, src)
+	DECQ(rows)
+	JNE(LabelRef("row"))
+	VZEROUPPER()
+	RET()
+}
+
+// linesOfRuns writes the kernel that makes lines of the runs of patches.
+func linesOfRuns() {
+	TEXT("linesOfRunsAMX", NOSPLIT, "func(dst, src, at *byte)")
+	Doc("linesOfRunsAMX writes a line of 64 bytes for each pixel p of each row r of a RunRows,",
+		"",
+		"\tline[i] = src[r·row + p·step + offset + i] of the last run whose mask has bit i, else 0")
+	Pragma("noescape")
+	dst, src, at := Load(Param("dst"), GP64()), Load(Param("src"), GP64()), Load(Param("at"), GP64())
+	rows, pixels, pixel := GP64(), GP64(), GP64()
+	run, runs, offset, mask, x := GP64(), GP64(), GP64(), K(), ZMM()
+	MOVQ(Mem{Base: at, Disp: gen.RunsRows}, rows)
+	Label("row")
+	MOVQ(Mem{Base: at, Disp: gen.RunsPixels}, pixels)
+	MOVQ(src, pixel)
+	Label("pixel")
+	VPXORD(x, x, x)
+	MOVQ(Mem{Base: at, Disp: gen.RunsRuns}, run)
+	MOVQ(Mem{Base: at, Disp: gen.RunsCount}, runs)
+	Label("run")
+	MOVQ(Mem{Base: run, Disp: gen.RunOffset}, offset)
+	KMOVQ(Mem{Base: run, Disp: gen.RunMask}, mask)
+	VMOVDQU8(Mem{Base: pixel, Index: offset, Scale: 1}, mask, x)
+	ADDQ(U8(gen.RunSize), run)
+	DECQ(runs)
+	JNE(LabelRef("run"))
+	VMOVDQU8(x, Mem{Base: dst})
+	ADDQ(U8(64), dst)
+	ADDQ(Mem{Base: at, Disp: gen.RunsStep}, pixel)
+	DECQ(pixels)
+	JNE(LabelRef("pixel"))
+	ADDQ(Mem{Base: at, Disp: gen.RunsRow}, src)
 	DECQ(rows)
 	JNE(LabelRef("row"))
 	VZEROUPPER()

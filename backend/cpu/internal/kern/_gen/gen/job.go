@@ -124,7 +124,7 @@ const (
 	MatrixDstStep     = 80
 	MatrixBefore      = 88 // bytes of the pixels in front of the first one
 	MatrixFlip        = 96
-	MatrixDoubled     = 104 // by how many bits sums are shifted
+	MatrixSumShift    = 104 // by how many bits sums are shifted
 	MatrixScale       = 112
 	MatrixShift       = 120
 	MatrixSlope       = 128
@@ -174,6 +174,20 @@ const (
 	LinesPlane  = 56
 	LinesMask   = 64
 	LinesBorder = 72
+)
+
+// Offsets of the fields of kern.RunRows and kern.LineRun.
+const (
+	RunsRows   = 0
+	RunsPixels = 8
+	RunsStep   = 16
+	RunsRow    = 24
+	RunsRuns   = 32
+	RunsCount  = 40
+
+	RunOffset = 0
+	RunMask   = 8
+	RunSize   = 16
 )
 
 // Offsets of the fields of kern.LevelsJob.
