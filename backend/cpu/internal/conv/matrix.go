@@ -188,7 +188,8 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 		clock    = 2.1  // cycles of a nanosecond where matrices are multiplied, which takes much power
 		expand   = 24   // cycles at least for a step of a block, whose weights become bytes
 		ends     = 200  // for the sums of a block and a panel
-		makeLine = 2    // for a line
+		makeLine = 2    // for a line of channels
+		makeRun  = 4    // for a run of a patch in a line
 		start    = 1500 // for a call
 		width    = 16   // outputs that other kernels have side by side
 		clock2   = 2.9  // cycles of a nanosecond elsewhere
@@ -202,8 +203,12 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 		panels *= 2.5 // parts, and what adds them
 	}
 	perPanel := max(steps*float64(multiplied), steps*expand*blocks) + ends*blocks
-	matrix = (panels*perPanel + makeLine*float64(c.lines.size(height)) + start) / clock
 	pixels, vectors := float64(height*c.lines.cols), math.Ceil(float64(op.Out)/width)
+	lines := makeLine * float64(c.lines.size(height))
+	if c.lines.patches != nil {
+		lines = makeRun * pixels * float64(c.lines.KH)
+	}
+	matrix = (panels*perPanel + lines + start) / clock
 	if in.DType == bcnn.Bits {
 		pieces := c.lines.planes * c.lines.KH * num.CeilDiv(c.lines.KW*in.Shape.C/op.Groups, pieceBits)
 		other = pixels * vectors * float64(pieces) * bits / clock2
