@@ -118,7 +118,8 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	if c.Set.Matrix == nil || op.Groups > 1 && !fill {
 		return nil, tiles.Size{}
 	}
-	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || op.Threshold == nil && (op.Out%kern.PanelOutputs != 0 || !v.rest.None())
+	partial := op.Threshold == nil && (op.Out%kern.PanelOutputs != 0 || !v.rest.None())
+	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || partial
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}

@@ -32,7 +32,8 @@ func newLinePatches(l *matrixLines) *linePatches {
 			p.lines = append(p.lines, nil)
 		}
 		line := &p.lines[len(p.lines)-1]
-		*line = append(*line, kern.LineRun{Offset: ky*l.DilationH*p.row - place, Mask: ^uint64(0) >> (kern.LineBytes - run) << place})
+		mask := ^uint64(0) >> (kern.LineBytes - run) << place
+		*line = append(*line, kern.LineRun{Offset: ky*l.DilationH*p.row - place, Mask: mask})
 	}
 	return p
 }

@@ -195,7 +195,9 @@ func (c *matrixConv) sum(s *tiles.Scratch, part *kern.MatrixPart, y0 int) {
 
 // throughMemory computes the outputs of a tile of rows from sums in memory, 64 channels at a time.
 // pixel is the index of the first pixel of the output, those of planes apart.
-func (c *matrixConv) throughMemory(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTiles, pixel, y0, rows, channel, end int) {
+func (c *matrixConv) throughMemory(
+	s *tiles.Scratch, part *kern.MatrixPart, t *matrixTiles, pixel, y0, rows, channel, end int,
+) {
 	j, width := &s.Matrix, c.outShape.W*c.outPlanes
 	pooled := c.poolH*c.poolW > 1
 	table, first := j.Table, channel

@@ -124,7 +124,8 @@ func PackMatrixBytes(m *Matrix, w []int8, outputs, steps int) *MatrixFilter {
 
 // newMatrixFilter makes panels for whole words of outputs.
 func newMatrixFilter(kernels MatrixKernels, outputs, steps, size int) *MatrixFilter {
-	f := &MatrixFilter{Steps: steps, Panels: num.RoundUp(outputs, bits.WordBits) / PanelOutputs, kernels: kernels, size: size}
+	panels := num.RoundUp(outputs, bits.WordBits) / PanelOutputs
+	f := &MatrixFilter{Steps: steps, Panels: panels, kernels: kernels, size: size}
 	f.data = aligned(num.Product(f.Panels, steps, size))
 	return f
 }
@@ -188,20 +189,20 @@ type MatrixJob struct {
 	config [64]uint8
 }
 
-// prepare sets what all kernels need. memory has MatrixMemory bytes. All tiles have rows lines, but
-// for the last of each block, which has last.
-func (f *MatrixFilter) prepare(j *MatrixJob, taps []uint32, blocks []MatrixBlock, panel, panels, rows, last int, memory []uint8) {
-	j.taps, j.tapsEnd = unsafe.Pointer(&taps[0]), uintptr(unsafe.Pointer(&taps[0]))+uintptr(4*len(taps))
+// prepare sets what all kernels need.
+func (f *MatrixFilter) prepare(j *MatrixJob, p *MatrixPart) {
+	j.taps = unsafe.Pointer(&p.Taps[0])
+	j.tapsEnd = uintptr(j.taps) + uintptr(4*len(p.Taps))
 	size := f.Steps * f.size
-	j.weights = unsafe.Pointer(&f.data[panel*size])
-	j.weightsEnd = uintptr(j.weights) + uintptr(panels*size)
-	j.blocks, j.count = uintptr(unsafe.Pointer(&blocks[0])), uintptr(len(blocks))
-	start := uintptr(unsafe.Pointer(&memory[0]))
+	j.weights = unsafe.Pointer(&f.data[p.Panel*size])
+	j.weightsEnd = uintptr(j.weights) + uintptr(p.Panels*size)
+	j.blocks, j.count = uintptr(unsafe.Pointer(&p.Blocks[0])), uintptr(len(p.Blocks))
+	start := uintptr(unsafe.Pointer(&p.Memory[0]))
 	j.now = (start + matrixAlign - 1) &^ (matrixAlign - 1)
 	j.ring = j.now + matrixSums
 	j.ringEnd = j.ring + matrixRing
-	j.panelEnd = uintptr(panels * PanelOutputs * 4)
-	j.config = TileConfig(rows, last)
+	j.panelEnd = uintptr(p.Panels * PanelOutputs * 4)
+	j.config = TileConfig(p.Rows, p.Last)
 }
 
 // TileConfig returns what LDTILECFG takes: sums 0 to 2 and pixels 4 and 5 have whole tiles, sums 3 and
@@ -216,7 +217,7 @@ func TileConfig(rows, last int) [64]uint8 {
 
 // call calls a kernel for panels of outputs from one on.
 func (f *MatrixFilter) call(kernel func(*uint8), j *MatrixJob, p *MatrixPart, size int, added unsafe.Pointer) {
-	f.prepare(j, p.Taps, p.Blocks, p.Panel, p.Panels, p.Rows, p.Last, p.Memory)
+	f.prepare(j, p)
 	annotateMatrix(j, f, p, size, added)
 	kernel((*uint8)(unsafe.Pointer(j)))
 	runtime.KeepAlive(p)
@@ -227,8 +228,8 @@ type MatrixPart struct {
 	Taps          []uint32 // offset in bytes of the lines of each step
 	Blocks        []MatrixBlock
 	Panel, Panels int
-	Rows, Last    int // lines of a tile, and of the last one of each block
-	Memory        []uint8
+	Rows, Last    int     // lines of a tile, and of the last one of each block
+	Memory        []uint8 // MatrixMemory bytes
 }
 
 // Bits computes packed outputs. With c the sum of the products of a pixel and output o,
