@@ -47,7 +47,8 @@ var longNets = []struct {
 	name string
 	net  func() *planner
 	// least is how often one thread looks at the context at least: so that no more
-	// than a few milliseconds pass in between with the slowest instruction set.
+	// than a few milliseconds pass in between with the slowest instruction set. Products of
+	// matrices take a hundredth of its time.
 	least int64
 }{
 	{"window of 4096 taps", func() *planner {
@@ -113,7 +114,11 @@ func TestLongStepsAreInterrupted(t *testing.T) {
 				whole := endAfter(ample)
 				require.NoError(t, exe.Run(whole, []bcnn.Tensor{out}, []bcnn.Tensor{in}))
 				looks := whole.looks()
-				require.GreaterOrEqual(t, looks, c.least)
+				least := c.least
+				if opts.ISA == "avx512tiles" {
+					least = min(least, 6)
+				}
+				require.GreaterOrEqual(t, looks, least)
 				lefts := []int64{0, 1, 2}
 				if opts.Threads == 1 { // several do not always look equally often
 					lefts = append(lefts, looks/2, looks-1)

@@ -36,6 +36,7 @@ type matrixConv struct {
 	doubled      uint32
 	inMemory     bool // sums are, before they become outputs
 	noFlip       []uint64
+	perCall      int // blocks of a call, so that it can be interrupted
 	added        *bcnn.Tensor
 	then         kern.End     // of the outputs before that, and the clip of the sums
 	levels       *kern.Levels // of the outputs, where these are nothing else; nil for none
@@ -153,6 +154,7 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 		c.Choice.Kernel += ", pooled"
 	}
 	v.noFlip = make([]uint64, v.words)
+	v.perCall = max(1, int(schedule.MaxTile/matrix*float64(num.CeilDiv(height*cols, kern.BlockTiles*kern.TileRows))))
 	v.taps, v.group = v.lines.taps(rows), v.lines.group(rows)
 	lists := 1
 	if v.parts != nil {

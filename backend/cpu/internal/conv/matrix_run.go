@@ -126,7 +126,7 @@ func (c *matrixConv) bits(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTile
 			words[p*step+blocks-1] = 0
 		}
 	}
-	t.parts(s, part, len(t.blocks), func(uint32) { c.filter.Bits(j, part) })
+	t.parts(s, part, c.perCall, func(uint32) { c.filter.Bits(j, part) })
 	if !pooled {
 		return
 	}
@@ -150,7 +150,7 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	if c.levels != nil {
 		levels := c.levels.From(channel)
 		j.Dst, j.DstStep = unsafe.Pointer(&c.levelsOut.U8[at]), uintptr(c.channels)
-		t.parts(s, part, len(t.blocks), func(uint32) { c.filter.Levels(j, part, &end, &levels) })
+		t.parts(s, part, c.perCall, func(uint32) { c.filter.Levels(j, part, &end, &levels) })
 		return
 	}
 	j.Dst, j.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
@@ -158,9 +158,9 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	if c.added != nil {
 		added = unsafe.Pointer(&c.added.F32[at])
 	}
-	blocks := len(t.blocks)
+	blocks := c.perCall
 	if c.next != nil {
-		blocks = 2 // others wait for the pixels
+		blocks = min(blocks, 2) // others wait for the pixels
 	}
 	t.parts(s, part, blocks, func(uint32) {
 		c.filter.Floats(j, part, &end, &then, added)
