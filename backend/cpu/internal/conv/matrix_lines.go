@@ -66,7 +66,8 @@ func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int
 		if at == len(l.columns) {
 			l.columns = append(l.columns, c)
 		}
-		l.columns[at].end = max(l.columns[at].end, c.end)
+		// The first taps may not reach the image.
+		l.columns[at].first, l.columns[at].end = max(l.columns[at].first, c.first), max(l.columns[at].end, c.end)
 	}
 	l.over = max(l.over-l.pitch, 0)
 	return l
@@ -203,7 +204,7 @@ func (l *matrixLines) rows(s *tiles.Scratch, set *kern.Set, dst []uint8, image, 
 		Rows: rows, Before: c.first, Inside: c.end - c.first, After: l.pitch - c.end, Planes: l.planes,
 		Mask: ^uint64(0) >> (kern.LineBytes - l.channels(across)), Border: l.zeroPoint,
 	}
-	x := min(c.first*l.StrideW+c.offset, l.image.W-1) // if none is inside, none is read
+	x := min(max(c.first*l.StrideW+c.offset, 0), l.image.W-1) // if none is inside, none is read
 	if l.in.DType == bcnn.Bits {
 		words := bits.Words(l.image.C)
 		row := l.image.W * words
