@@ -11,6 +11,10 @@ import (
 // TestWindowsOfPadding has images that are smaller than the padding around them, so that of some taps no
 // output reads the image, with strides that step over it, and dilation.
 func TestWindowsOfPadding(t *testing.T) {
+	all := []int{3, 64, 100}
+	if testing.Short() {
+		all = all[:2]
+	}
 	forEach(t, func(t *testing.T, opts backend.Options) {
 		for _, size := range [][2]int{{1, 1}, {1, 3}, {2, 1}, {3, 2}} {
 			for _, w := range []bcnn.Window{
@@ -21,7 +25,7 @@ func TestWindowsOfPadding(t *testing.T) {
 				{KH: 2, KW: 3, DilationH: 3, DilationW: 4, Pad: bcnn.Padding{Top: 3, Left: 8, Bottom: 3, Right: 8}},
 				{KH: 3, KW: 3, Pad: bcnn.Padding{Bottom: 4, Right: 6}},
 			} {
-				for _, channels := range []int{3, 64, 100} {
+				for _, channels := range all {
 					t.Run(fmt.Sprintf("%dx%dx%d/%+v", size[0], size[1], channels, w), func(t *testing.T) {
 						p := newPlanner(1, input(bcnn.Float32, size[0], size[1], channels))
 						p.sign()
