@@ -36,15 +36,14 @@ func (device) Info() driver.Info {
 		name = runtime.GOARCH
 	}
 	return driver.Info{
-		ID:         "cpu",
-		Name:       name,
-		Kind:       driver.CPU,
-		Detail:     fmt.Sprintf("%s, %s", sets.Names()[0], text.Count(host.Threads(), "thread")),
-		Memory:     host.Memory(),
-		MaxBatch:   1 << 24,
-		MaxThreads: 1024,
-		ISAs:       sets.Names(),
-
+		ID:          "cpu",
+		Name:        name,
+		Kind:        driver.CPU,
+		Detail:      fmt.Sprintf("%s, %s", sets.Names()[0], text.Count(host.Threads(), "thread")),
+		Memory:      host.Memory(),
+		MaxBatch:    1 << 24,
+		MaxThreads:  1024,
+		ISAs:        sets.Names(),
 		MissingISAs: sets.Missing(),
 	}
 }

@@ -113,12 +113,12 @@ const lineMemory = 768 << 10
 
 // newMatrixConv returns nil where other kernels take less time, or compute what these do not.
 func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*matrixConv, tiles.Size) {
-	v := &matrixConv{outShape: out.Shape, poolH: 1, poolW: 1}
-	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	fill := in.Shape.C/op.Groups%kern.LineBytes == 0 && op.Out/op.Groups%kern.BlockOutputs == 0
 	if c.Set.Matrix == nil || op.Groups > 1 && !fill {
 		return nil, tiles.Size{}
 	}
+	v := &matrixConv{outShape: out.Shape, poolH: 1, poolW: 1}
+	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
 	partial := op.Threshold == nil && (op.Out%kern.PanelOutputs != 0 || !v.rest.None())
 	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || partial
 	if op.Pool != nil {
@@ -152,6 +152,11 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	}
 	if op.Pool != nil {
 		c.Choice.Kernel += ", pooled"
+		for ky := range v.poolH {
+			for kx := range v.poolW {
+				v.poolTaps = append(v.poolTaps, (ky*cols+kx)*v.tiling.blocks)
+			}
+		}
 	}
 	v.noFlip = make([]uint64, v.words)
 	v.perCall = max(1, int(schedule.MaxTile/matrix*float64(num.CeilDiv(height*cols, kern.BlockTiles*kern.TileRows))))
@@ -175,11 +180,6 @@ func (c *matrixConv) memory(rows int) tiles.Size {
 		need.Row = chunkPixels * (1 + c.outPlanes)
 	case c.poolH*c.poolW > 1:
 		need.Row = num.Product(rows, c.lines.cols, c.tiling.blocks)
-		for ky := range c.poolH {
-			for kx := range c.poolW {
-				c.poolTaps = append(c.poolTaps, (ky*c.lines.cols+kx)*c.tiling.blocks)
-			}
-		}
 	}
 	return need
 }
@@ -195,9 +195,9 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 		makeRun  = 4    // for a run of a patch in a line
 		start    = 1500 // for a call
 		width    = 16   // outputs that other kernels have side by side
-		clock2   = 2.9  // cycles of a nanosecond elsewhere
-		bits     = 1.7  // cycles for a piece of 32 taps of width outputs
-		bytes    = 0.6  // for a piece of 4 taps
+		faster   = 2.9  // cycles of a nanosecond elsewhere
+		ofBits   = 1.7  // cycles for a piece of 32 taps of width outputs
+		ofBytes  = 0.6  // for a piece of 4 taps
 	)
 	_, multiplied, count := newMatrixTiles(height, c.lines.cols, c.lines.pitch)
 	panels := float64(num.CeilDiv(op.Out, kern.PanelOutputs))
@@ -214,10 +214,10 @@ func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, o
 	matrix = (panels*perPanel + lines + start) / clock
 	if in.DType == bcnn.Bits {
 		pieces := c.lines.planes * c.lines.KH * num.CeilDiv(c.lines.KW*in.Shape.C/op.Groups, pieceBits)
-		other = pixels * vectors * float64(pieces) * bits / clock2
+		other = pixels * vectors * float64(pieces) * ofBits / faster
 	} else {
 		pieces := c.lines.KH * num.CeilDiv(c.lines.KW*in.Shape.C/op.Groups, 4)
-		other = pixels * vectors * float64(pieces) * bytes / clock2
+		other = pixels * vectors * float64(pieces) * ofBytes / faster
 		if op.Int16 != nil {
 			other *= 2
 		}

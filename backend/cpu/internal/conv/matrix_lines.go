@@ -1,6 +1,7 @@
 package conv
 
 import (
+	"slices"
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
@@ -51,7 +52,9 @@ func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int
 	}
 	for ky := range l.KH {
 		part, beyond := ky*l.DilationH%l.StrideH, ky*l.DilationH/l.StrideH
-		l.downs = appendNew(l.downs, part)
+		if !slices.Contains(l.downs, part) {
+			l.downs = append(l.downs, part)
+		}
 		l.reach = max(l.reach, beyond)
 	}
 	for kx := range l.KW {
@@ -71,16 +74,6 @@ func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int
 	}
 	l.over = max(l.over-l.pitch, 0)
 	return l
-}
-
-// appendNew appends v unless it is there.
-func appendNew(list []int, v int) []int {
-	for _, w := range list {
-		if v == w {
-			return list
-		}
-	}
-	return append(list, v)
 }
 
 // column returns the number of the part of columns of an offset.
@@ -148,10 +141,7 @@ func (l *matrixLines) taps(rows int) []uint32 {
 	}
 	for a := range l.across / l.groups {
 		for ky := range l.KH {
-			down := 0
-			for l.downs[down] != ky*l.DilationH%l.StrideH {
-				down++
-			}
+			down := slices.Index(l.downs, ky*l.DilationH%l.StrideH)
 			for kx := range l.KW {
 				column := l.column(kx * l.DilationW % l.StrideW)
 				line := ((down*len(l.columns)+column)*l.across+a)*part + ky*l.DilationH/l.StrideH*l.pitch + kx*l.DilationW/l.StrideW

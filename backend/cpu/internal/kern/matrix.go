@@ -93,11 +93,8 @@ type MatrixFilter struct {
 // PackMatrixSigns lays out weights of ±1, outputs × steps lines of one word.
 func PackMatrixSigns(m *Matrix, w []uint64, outputs, steps int) *MatrixFilter {
 	f := newMatrixFilter(m.Signs, outputs, steps, tileBytes/8)
-	for o := range f.Panels * PanelOutputs {
+	for o := range outputs { // what is behind them is −1, which nobody reads
 		for s := range steps {
-			if o >= outputs {
-				continue // −1, which nobody reads
-			}
 			word, tile := w[o*steps+s], f.tile(o, s)
 			for i := range LineBytes {
 				row, at := i/4, o%PanelOutputs*4+i%4

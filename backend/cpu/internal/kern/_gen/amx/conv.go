@@ -85,7 +85,7 @@ func (c *convolution) label(what string) string {
 	return fmt.Sprint(what, c.labels)
 }
 
-// move copies a field through a register.
+// copyField copies a field through a register.
 func (c *convolution) copyField(to, from int) {
 	r := GP64()
 	MOVQ(c.field(from), r)
