@@ -26,7 +26,7 @@ func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 		return false, false
 	}
 	c.added, c.then = t, then
-	return true, false
+	return true, true
 }
 
 // Levels makes the outputs the numbers of their levels, as bytes of another tensor. It reports whether

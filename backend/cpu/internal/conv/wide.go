@@ -301,7 +301,7 @@ func (c *wideConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 		return false, false
 	}
 	c.added, c.then = t, then
-	return true, !c.ends
+	return true, true
 }
 
 func (c *wideConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }

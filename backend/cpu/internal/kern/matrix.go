@@ -167,7 +167,7 @@ type MatrixJob struct {
 	scale, shift, slope unsafe.Pointer
 	clip                uintptr // 0 or 1
 	low, high           float32
-	added               uintptr // offset from Dst of the values to add; 0 for none
+	added               uintptr // one more than the offset from Dst of the values to add; 0 for none
 	// What happens to them before others are added, and to the sums.
 	scale2, shift2 unsafe.Pointer
 	clip2          uintptr
@@ -252,7 +252,7 @@ func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end, then *End, added
 		j.clip2 = 1
 	}
 	if added != nil {
-		j.added = uintptr(added) - uintptr(j.Dst)
+		j.added = uintptr(added) - uintptr(j.Dst) + 1
 	}
 	kernel := f.kernels.Floats
 	if end.Scale != nil && end.Slope == nil && !end.Clip && added == nil {

@@ -144,7 +144,7 @@ type ConvJob struct {
 	scale, shift, slope unsafe.Pointer
 	clip                uintptr // 0 or 1
 	low, high           float32
-	added               uintptr // offset from Dst of the values to add; 0 for none
+	added               uintptr // one more than the offset from Dst of the values to add; 0 for none
 
 	// Of bit planes: bytes from a threshold of the outputs to the next, and from the word of a
 	// plane to that of the next.
@@ -257,7 +257,7 @@ func (w *WideFilter) ConvFloats(j *ConvJob, block, rowStep int, end *End, added 
 	annotateEnd(j, b, end, added)
 	j.end(end)
 	if j.added = 0; added != nil {
-		j.added = uintptr(added) - uintptr(j.Dst)
+		j.added = uintptr(added) - uintptr(j.Dst) + 1
 	}
 	b.call(j, b.Floats, 4)
 	runtime.KeepAlive(added)

@@ -626,10 +626,10 @@ w0clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Y1, Y1
-	VADDPS 32(CX)(DX*1), Y2, Y2
-	VADDPS 64(CX)(DX*1), Y3, Y3
-	VADDPS 96(CX)(DX*1), Y4, Y4
+	VADDPS -1(CX)(DX*1), Y1, Y1
+	VADDPS 31(CX)(DX*1), Y2, Y2
+	VADDPS 63(CX)(DX*1), Y3, Y3
+	VADDPS 95(CX)(DX*1), Y4, Y4
 
 w0alone:
 	VMOVUPS     Y1, (CX)
@@ -699,10 +699,10 @@ w1clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w1alone
-	VADDPS (CX)(DX*1), Y5, Y5
-	VADDPS 32(CX)(DX*1), Y6, Y6
-	VADDPS 64(CX)(DX*1), Y7, Y7
-	VADDPS 96(CX)(DX*1), Y8, Y8
+	VADDPS -1(CX)(DX*1), Y5, Y5
+	VADDPS 31(CX)(DX*1), Y6, Y6
+	VADDPS 63(CX)(DX*1), Y7, Y7
+	VADDPS 95(CX)(DX*1), Y8, Y8
 
 w1alone:
 	VMOVUPS     Y5, (CX)
@@ -772,10 +772,10 @@ w2clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w2alone
-	VADDPS (CX)(DX*1), Y9, Y9
-	VADDPS 32(CX)(DX*1), Y10, Y10
-	VADDPS 64(CX)(DX*1), Y11, Y11
-	VADDPS 96(CX)(DX*1), Y12, Y12
+	VADDPS -1(CX)(DX*1), Y9, Y9
+	VADDPS 31(CX)(DX*1), Y10, Y10
+	VADDPS 63(CX)(DX*1), Y11, Y11
+	VADDPS 95(CX)(DX*1), Y12, Y12
 
 w2alone:
 	VMOVUPS Y9, (CX)
@@ -904,10 +904,10 @@ n0clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Y1, Y1
-	VADDPS 32(CX)(DX*1), Y2, Y2
-	VADDPS 64(CX)(DX*1), Y3, Y3
-	VADDPS 96(CX)(DX*1), Y4, Y4
+	VADDPS -1(CX)(DX*1), Y1, Y1
+	VADDPS 31(CX)(DX*1), Y2, Y2
+	VADDPS 63(CX)(DX*1), Y3, Y3
+	VADDPS 95(CX)(DX*1), Y4, Y4
 
 n0alone:
 	VMOVUPS Y1, (CX)
@@ -1110,8 +1110,8 @@ w0clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Y1, Y1
-	VADDPS 32(CX)(DX*1), Y2, Y2
+	VADDPS -1(CX)(DX*1), Y1, Y1
+	VADDPS 31(CX)(DX*1), Y2, Y2
 
 w0alone:
 	VMOVUPS     Y1, (CX)
@@ -1159,8 +1159,8 @@ w1clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w1alone
-	VADDPS (CX)(DX*1), Y3, Y3
-	VADDPS 32(CX)(DX*1), Y4, Y4
+	VADDPS -1(CX)(DX*1), Y3, Y3
+	VADDPS 31(CX)(DX*1), Y4, Y4
 
 w1alone:
 	VMOVUPS     Y3, (CX)
@@ -1208,8 +1208,8 @@ w2clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w2alone
-	VADDPS (CX)(DX*1), Y5, Y5
-	VADDPS 32(CX)(DX*1), Y6, Y6
+	VADDPS -1(CX)(DX*1), Y5, Y5
+	VADDPS 31(CX)(DX*1), Y6, Y6
 
 w2alone:
 	VMOVUPS     Y5, (CX)
@@ -1257,8 +1257,8 @@ w3clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w3alone
-	VADDPS (CX)(DX*1), Y7, Y7
-	VADDPS 32(CX)(DX*1), Y8, Y8
+	VADDPS -1(CX)(DX*1), Y7, Y7
+	VADDPS 31(CX)(DX*1), Y8, Y8
 
 w3alone:
 	VMOVUPS     Y7, (CX)
@@ -1306,8 +1306,8 @@ w4clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w4alone
-	VADDPS (CX)(DX*1), Y9, Y9
-	VADDPS 32(CX)(DX*1), Y10, Y10
+	VADDPS -1(CX)(DX*1), Y9, Y9
+	VADDPS 31(CX)(DX*1), Y10, Y10
 
 w4alone:
 	VMOVUPS     Y9, (CX)
@@ -1355,8 +1355,8 @@ w5clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w5alone
-	VADDPS (CX)(DX*1), Y11, Y11
-	VADDPS 32(CX)(DX*1), Y12, Y12
+	VADDPS -1(CX)(DX*1), Y11, Y11
+	VADDPS 31(CX)(DX*1), Y12, Y12
 
 w5alone:
 	VMOVUPS Y11, (CX)
@@ -1451,8 +1451,8 @@ n0clipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Y1, Y1
-	VADDPS 32(CX)(DX*1), Y2, Y2
+	VADDPS -1(CX)(DX*1), Y1, Y1
+	VADDPS 31(CX)(DX*1), Y2, Y2
 
 n0alone:
 	VMOVUPS Y1, (CX)

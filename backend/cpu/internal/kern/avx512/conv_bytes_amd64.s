@@ -1688,10 +1688,10 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
-	VADDPS 64(CX)(DX*1), Z1, Z1
-	VADDPS 128(CX)(DX*1), Z2, Z2
-	VADDPS 192(CX)(DX*1), Z3, Z3
+	VADDPS -1(CX)(DX*1), Z0, Z0
+	VADDPS 63(CX)(DX*1), Z1, Z1
+	VADDPS 127(CX)(DX*1), Z2, Z2
+	VADDPS 191(CX)(DX*1), Z3, Z3
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -1702,10 +1702,10 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z4, Z4
-	VADDPS  64(CX)(DX*1), Z5, Z5
-	VADDPS  128(CX)(DX*1), Z6, Z6
-	VADDPS  192(CX)(DX*1), Z7, Z7
+	VADDPS  -1(CX)(DX*1), Z4, Z4
+	VADDPS  63(CX)(DX*1), Z5, Z5
+	VADDPS  127(CX)(DX*1), Z6, Z6
+	VADDPS  191(CX)(DX*1), Z7, Z7
 
 w1alone:
 	VMOVUPS Z4, (CX)
@@ -1716,10 +1716,10 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z8, Z8
-	VADDPS  64(CX)(DX*1), Z9, Z9
-	VADDPS  128(CX)(DX*1), Z10, Z10
-	VADDPS  192(CX)(DX*1), Z11, Z11
+	VADDPS  -1(CX)(DX*1), Z8, Z8
+	VADDPS  63(CX)(DX*1), Z9, Z9
+	VADDPS  127(CX)(DX*1), Z10, Z10
+	VADDPS  191(CX)(DX*1), Z11, Z11
 
 w2alone:
 	VMOVUPS Z8, (CX)
@@ -1730,10 +1730,10 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z12, Z12
-	VADDPS  64(CX)(DX*1), Z13, Z13
-	VADDPS  128(CX)(DX*1), Z14, Z14
-	VADDPS  192(CX)(DX*1), Z15, Z15
+	VADDPS  -1(CX)(DX*1), Z12, Z12
+	VADDPS  63(CX)(DX*1), Z13, Z13
+	VADDPS  127(CX)(DX*1), Z14, Z14
+	VADDPS  191(CX)(DX*1), Z15, Z15
 
 w3alone:
 	VMOVUPS Z12, (CX)
@@ -1849,10 +1849,10 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z21, Z21
-	VADDPS 64(CX)(DX*1), Z22, Z22
-	VADDPS 128(CX)(DX*1), Z23, Z23
-	VADDPS 192(CX)(DX*1), Z24, Z24
+	VADDPS -1(CX)(DX*1), Z21, Z21
+	VADDPS 63(CX)(DX*1), Z22, Z22
+	VADDPS 127(CX)(DX*1), Z23, Z23
+	VADDPS 191(CX)(DX*1), Z24, Z24
 
 n0alone:
 	VMOVUPS Z21, (CX)
@@ -2104,9 +2104,9 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
-	VADDPS 64(CX)(DX*1), Z1, Z1
-	VADDPS 128(CX)(DX*1), Z2, Z2
+	VADDPS -1(CX)(DX*1), Z0, Z0
+	VADDPS 63(CX)(DX*1), Z1, Z1
+	VADDPS 127(CX)(DX*1), Z2, Z2
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -2116,9 +2116,9 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z3, Z3
-	VADDPS  64(CX)(DX*1), Z4, Z4
-	VADDPS  128(CX)(DX*1), Z5, Z5
+	VADDPS  -1(CX)(DX*1), Z3, Z3
+	VADDPS  63(CX)(DX*1), Z4, Z4
+	VADDPS  127(CX)(DX*1), Z5, Z5
 
 w1alone:
 	VMOVUPS Z3, (CX)
@@ -2128,9 +2128,9 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z6, Z6
-	VADDPS  64(CX)(DX*1), Z7, Z7
-	VADDPS  128(CX)(DX*1), Z8, Z8
+	VADDPS  -1(CX)(DX*1), Z6, Z6
+	VADDPS  63(CX)(DX*1), Z7, Z7
+	VADDPS  127(CX)(DX*1), Z8, Z8
 
 w2alone:
 	VMOVUPS Z6, (CX)
@@ -2140,9 +2140,9 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z9, Z9
-	VADDPS  64(CX)(DX*1), Z10, Z10
-	VADDPS  128(CX)(DX*1), Z11, Z11
+	VADDPS  -1(CX)(DX*1), Z9, Z9
+	VADDPS  63(CX)(DX*1), Z10, Z10
+	VADDPS  127(CX)(DX*1), Z11, Z11
 
 w3alone:
 	VMOVUPS Z9, (CX)
@@ -2152,9 +2152,9 @@ w3alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w4alone
-	VADDPS  (CX)(DX*1), Z12, Z12
-	VADDPS  64(CX)(DX*1), Z13, Z13
-	VADDPS  128(CX)(DX*1), Z14, Z14
+	VADDPS  -1(CX)(DX*1), Z12, Z12
+	VADDPS  63(CX)(DX*1), Z13, Z13
+	VADDPS  127(CX)(DX*1), Z14, Z14
 
 w4alone:
 	VMOVUPS Z12, (CX)
@@ -2256,9 +2256,9 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z19, Z19
-	VADDPS 64(CX)(DX*1), Z20, Z20
-	VADDPS 128(CX)(DX*1), Z21, Z21
+	VADDPS -1(CX)(DX*1), Z19, Z19
+	VADDPS 63(CX)(DX*1), Z20, Z20
+	VADDPS 127(CX)(DX*1), Z21, Z21
 
 n0alone:
 	VMOVUPS Z19, (CX)
@@ -2481,8 +2481,8 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
-	VADDPS 64(CX)(DX*1), Z1, Z1
+	VADDPS -1(CX)(DX*1), Z0, Z0
+	VADDPS 63(CX)(DX*1), Z1, Z1
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -2491,8 +2491,8 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z2, Z2
-	VADDPS  64(CX)(DX*1), Z3, Z3
+	VADDPS  -1(CX)(DX*1), Z2, Z2
+	VADDPS  63(CX)(DX*1), Z3, Z3
 
 w1alone:
 	VMOVUPS Z2, (CX)
@@ -2501,8 +2501,8 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z4, Z4
-	VADDPS  64(CX)(DX*1), Z5, Z5
+	VADDPS  -1(CX)(DX*1), Z4, Z4
+	VADDPS  63(CX)(DX*1), Z5, Z5
 
 w2alone:
 	VMOVUPS Z4, (CX)
@@ -2511,8 +2511,8 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z6, Z6
-	VADDPS  64(CX)(DX*1), Z7, Z7
+	VADDPS  -1(CX)(DX*1), Z6, Z6
+	VADDPS  63(CX)(DX*1), Z7, Z7
 
 w3alone:
 	VMOVUPS Z6, (CX)
@@ -2521,8 +2521,8 @@ w3alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w4alone
-	VADDPS  (CX)(DX*1), Z8, Z8
-	VADDPS  64(CX)(DX*1), Z9, Z9
+	VADDPS  -1(CX)(DX*1), Z8, Z8
+	VADDPS  63(CX)(DX*1), Z9, Z9
 
 w4alone:
 	VMOVUPS Z8, (CX)
@@ -2531,8 +2531,8 @@ w4alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w5alone
-	VADDPS  (CX)(DX*1), Z10, Z10
-	VADDPS  64(CX)(DX*1), Z11, Z11
+	VADDPS  -1(CX)(DX*1), Z10, Z10
+	VADDPS  63(CX)(DX*1), Z11, Z11
 
 w5alone:
 	VMOVUPS Z10, (CX)
@@ -2620,8 +2620,8 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z15, Z15
-	VADDPS 64(CX)(DX*1), Z16, Z16
+	VADDPS -1(CX)(DX*1), Z15, Z15
+	VADDPS 63(CX)(DX*1), Z16, Z16
 
 n0alone:
 	VMOVUPS Z15, (CX)
@@ -2810,7 +2810,7 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
+	VADDPS -1(CX)(DX*1), Z0, Z0
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -2818,7 +2818,7 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z1, Z1
+	VADDPS  -1(CX)(DX*1), Z1, Z1
 
 w1alone:
 	VMOVUPS Z1, (CX)
@@ -2826,7 +2826,7 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z2, Z2
+	VADDPS  -1(CX)(DX*1), Z2, Z2
 
 w2alone:
 	VMOVUPS Z2, (CX)
@@ -2834,7 +2834,7 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z3, Z3
+	VADDPS  -1(CX)(DX*1), Z3, Z3
 
 w3alone:
 	VMOVUPS Z3, (CX)
@@ -2842,7 +2842,7 @@ w3alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w4alone
-	VADDPS  (CX)(DX*1), Z4, Z4
+	VADDPS  -1(CX)(DX*1), Z4, Z4
 
 w4alone:
 	VMOVUPS Z4, (CX)
@@ -2850,7 +2850,7 @@ w4alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w5alone
-	VADDPS  (CX)(DX*1), Z5, Z5
+	VADDPS  -1(CX)(DX*1), Z5, Z5
 
 w5alone:
 	VMOVUPS Z5, (CX)
@@ -2858,7 +2858,7 @@ w5alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w6alone
-	VADDPS  (CX)(DX*1), Z6, Z6
+	VADDPS  -1(CX)(DX*1), Z6, Z6
 
 w6alone:
 	VMOVUPS Z6, (CX)
@@ -2866,7 +2866,7 @@ w6alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w7alone
-	VADDPS  (CX)(DX*1), Z7, Z7
+	VADDPS  -1(CX)(DX*1), Z7, Z7
 
 w7alone:
 	VMOVUPS Z7, (CX)
@@ -2940,7 +2940,7 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z10, Z10
+	VADDPS -1(CX)(DX*1), Z10, Z10
 
 n0alone:
 	VMOVUPS Z10, (CX)

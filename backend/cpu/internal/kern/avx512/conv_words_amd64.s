@@ -1095,10 +1095,10 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
-	VADDPS 64(CX)(DX*1), Z1, Z1
-	VADDPS 128(CX)(DX*1), Z2, Z2
-	VADDPS 192(CX)(DX*1), Z3, Z3
+	VADDPS -1(CX)(DX*1), Z0, Z0
+	VADDPS 63(CX)(DX*1), Z1, Z1
+	VADDPS 127(CX)(DX*1), Z2, Z2
+	VADDPS 191(CX)(DX*1), Z3, Z3
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -1109,10 +1109,10 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z4, Z4
-	VADDPS  64(CX)(DX*1), Z5, Z5
-	VADDPS  128(CX)(DX*1), Z6, Z6
-	VADDPS  192(CX)(DX*1), Z7, Z7
+	VADDPS  -1(CX)(DX*1), Z4, Z4
+	VADDPS  63(CX)(DX*1), Z5, Z5
+	VADDPS  127(CX)(DX*1), Z6, Z6
+	VADDPS  191(CX)(DX*1), Z7, Z7
 
 w1alone:
 	VMOVUPS Z4, (CX)
@@ -1123,10 +1123,10 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z8, Z8
-	VADDPS  64(CX)(DX*1), Z9, Z9
-	VADDPS  128(CX)(DX*1), Z10, Z10
-	VADDPS  192(CX)(DX*1), Z11, Z11
+	VADDPS  -1(CX)(DX*1), Z8, Z8
+	VADDPS  63(CX)(DX*1), Z9, Z9
+	VADDPS  127(CX)(DX*1), Z10, Z10
+	VADDPS  191(CX)(DX*1), Z11, Z11
 
 w2alone:
 	VMOVUPS Z8, (CX)
@@ -1137,10 +1137,10 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z12, Z12
-	VADDPS  64(CX)(DX*1), Z13, Z13
-	VADDPS  128(CX)(DX*1), Z14, Z14
-	VADDPS  192(CX)(DX*1), Z15, Z15
+	VADDPS  -1(CX)(DX*1), Z12, Z12
+	VADDPS  63(CX)(DX*1), Z13, Z13
+	VADDPS  127(CX)(DX*1), Z14, Z14
+	VADDPS  191(CX)(DX*1), Z15, Z15
 
 w3alone:
 	VMOVUPS Z12, (CX)
@@ -1268,10 +1268,10 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z22, Z22
-	VADDPS 64(CX)(DX*1), Z23, Z23
-	VADDPS 128(CX)(DX*1), Z24, Z24
-	VADDPS 192(CX)(DX*1), Z25, Z25
+	VADDPS -1(CX)(DX*1), Z22, Z22
+	VADDPS 63(CX)(DX*1), Z23, Z23
+	VADDPS 127(CX)(DX*1), Z24, Z24
+	VADDPS 191(CX)(DX*1), Z25, Z25
 
 n0alone:
 	VMOVUPS Z22, (CX)
@@ -1553,9 +1553,9 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
-	VADDPS 64(CX)(DX*1), Z1, Z1
-	VADDPS 128(CX)(DX*1), Z2, Z2
+	VADDPS -1(CX)(DX*1), Z0, Z0
+	VADDPS 63(CX)(DX*1), Z1, Z1
+	VADDPS 127(CX)(DX*1), Z2, Z2
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -1565,9 +1565,9 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z3, Z3
-	VADDPS  64(CX)(DX*1), Z4, Z4
-	VADDPS  128(CX)(DX*1), Z5, Z5
+	VADDPS  -1(CX)(DX*1), Z3, Z3
+	VADDPS  63(CX)(DX*1), Z4, Z4
+	VADDPS  127(CX)(DX*1), Z5, Z5
 
 w1alone:
 	VMOVUPS Z3, (CX)
@@ -1577,9 +1577,9 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z6, Z6
-	VADDPS  64(CX)(DX*1), Z7, Z7
-	VADDPS  128(CX)(DX*1), Z8, Z8
+	VADDPS  -1(CX)(DX*1), Z6, Z6
+	VADDPS  63(CX)(DX*1), Z7, Z7
+	VADDPS  127(CX)(DX*1), Z8, Z8
 
 w2alone:
 	VMOVUPS Z6, (CX)
@@ -1589,9 +1589,9 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z9, Z9
-	VADDPS  64(CX)(DX*1), Z10, Z10
-	VADDPS  128(CX)(DX*1), Z11, Z11
+	VADDPS  -1(CX)(DX*1), Z9, Z9
+	VADDPS  63(CX)(DX*1), Z10, Z10
+	VADDPS  127(CX)(DX*1), Z11, Z11
 
 w3alone:
 	VMOVUPS Z9, (CX)
@@ -1601,9 +1601,9 @@ w3alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w4alone
-	VADDPS  (CX)(DX*1), Z12, Z12
-	VADDPS  64(CX)(DX*1), Z13, Z13
-	VADDPS  128(CX)(DX*1), Z14, Z14
+	VADDPS  -1(CX)(DX*1), Z12, Z12
+	VADDPS  63(CX)(DX*1), Z13, Z13
+	VADDPS  127(CX)(DX*1), Z14, Z14
 
 w4alone:
 	VMOVUPS Z12, (CX)
@@ -1715,9 +1715,9 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z20, Z20
-	VADDPS 64(CX)(DX*1), Z21, Z21
-	VADDPS 128(CX)(DX*1), Z22, Z22
+	VADDPS -1(CX)(DX*1), Z20, Z20
+	VADDPS 63(CX)(DX*1), Z21, Z21
+	VADDPS 127(CX)(DX*1), Z22, Z22
 
 n0alone:
 	VMOVUPS Z20, (CX)
@@ -1968,8 +1968,8 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
-	VADDPS 64(CX)(DX*1), Z1, Z1
+	VADDPS -1(CX)(DX*1), Z0, Z0
+	VADDPS 63(CX)(DX*1), Z1, Z1
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -1978,8 +1978,8 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z2, Z2
-	VADDPS  64(CX)(DX*1), Z3, Z3
+	VADDPS  -1(CX)(DX*1), Z2, Z2
+	VADDPS  63(CX)(DX*1), Z3, Z3
 
 w1alone:
 	VMOVUPS Z2, (CX)
@@ -1988,8 +1988,8 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z4, Z4
-	VADDPS  64(CX)(DX*1), Z5, Z5
+	VADDPS  -1(CX)(DX*1), Z4, Z4
+	VADDPS  63(CX)(DX*1), Z5, Z5
 
 w2alone:
 	VMOVUPS Z4, (CX)
@@ -1998,8 +1998,8 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z6, Z6
-	VADDPS  64(CX)(DX*1), Z7, Z7
+	VADDPS  -1(CX)(DX*1), Z6, Z6
+	VADDPS  63(CX)(DX*1), Z7, Z7
 
 w3alone:
 	VMOVUPS Z6, (CX)
@@ -2008,8 +2008,8 @@ w3alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w4alone
-	VADDPS  (CX)(DX*1), Z8, Z8
-	VADDPS  64(CX)(DX*1), Z9, Z9
+	VADDPS  -1(CX)(DX*1), Z8, Z8
+	VADDPS  63(CX)(DX*1), Z9, Z9
 
 w4alone:
 	VMOVUPS Z8, (CX)
@@ -2018,8 +2018,8 @@ w4alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w5alone
-	VADDPS  (CX)(DX*1), Z10, Z10
-	VADDPS  64(CX)(DX*1), Z11, Z11
+	VADDPS  -1(CX)(DX*1), Z10, Z10
+	VADDPS  63(CX)(DX*1), Z11, Z11
 
 w5alone:
 	VMOVUPS Z10, (CX)
@@ -2115,8 +2115,8 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z16, Z16
-	VADDPS 64(CX)(DX*1), Z17, Z17
+	VADDPS -1(CX)(DX*1), Z16, Z16
+	VADDPS 63(CX)(DX*1), Z17, Z17
 
 n0alone:
 	VMOVUPS Z16, (CX)
@@ -2296,7 +2296,7 @@ wclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    w0alone
-	VADDPS (CX)(DX*1), Z0, Z0
+	VADDPS -1(CX)(DX*1), Z0, Z0
 
 w0alone:
 	VMOVUPS Z0, (CX)
@@ -2304,7 +2304,7 @@ w0alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w1alone
-	VADDPS  (CX)(DX*1), Z1, Z1
+	VADDPS  -1(CX)(DX*1), Z1, Z1
 
 w1alone:
 	VMOVUPS Z1, (CX)
@@ -2312,7 +2312,7 @@ w1alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w2alone
-	VADDPS  (CX)(DX*1), Z2, Z2
+	VADDPS  -1(CX)(DX*1), Z2, Z2
 
 w2alone:
 	VMOVUPS Z2, (CX)
@@ -2320,7 +2320,7 @@ w2alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w3alone
-	VADDPS  (CX)(DX*1), Z3, Z3
+	VADDPS  -1(CX)(DX*1), Z3, Z3
 
 w3alone:
 	VMOVUPS Z3, (CX)
@@ -2328,7 +2328,7 @@ w3alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w4alone
-	VADDPS  (CX)(DX*1), Z4, Z4
+	VADDPS  -1(CX)(DX*1), Z4, Z4
 
 w4alone:
 	VMOVUPS Z4, (CX)
@@ -2336,7 +2336,7 @@ w4alone:
 	MOVQ    168(AX), DX
 	TESTQ   DX, DX
 	JEQ     w5alone
-	VADDPS  (CX)(DX*1), Z5, Z5
+	VADDPS  -1(CX)(DX*1), Z5, Z5
 
 w5alone:
 	VMOVUPS Z5, (CX)
@@ -2416,7 +2416,7 @@ nclipped:
 	MOVQ   168(AX), DX
 	TESTQ  DX, DX
 	JEQ    n0alone
-	VADDPS (CX)(DX*1), Z9, Z9
+	VADDPS -1(CX)(DX*1), Z9, Z9
 
 n0alone:
 	VMOVUPS Z9, (CX)

@@ -447,7 +447,7 @@ func (c *convolution) end(x reg.VecVirtual) {
 	}
 	unless(gen.MatrixAdded, func(added reg.GPVirtual) {
 		unless(gen.MatrixScale2, func(reg.GPVirtual) { VFMADD213PS(c.move2, c.scale2, x) })
-		VADDPS(Mem{Base: c.dst, Index: added, Scale: 1}, x, x)
+		VADDPS(Mem{Base: c.dst, Index: added, Scale: 1, Disp: -1}, x, x)
 		unless(gen.MatrixClip2, func(reg.GPVirtual) {
 			VMAXPS(c.low2, x, x)  // x where it is greater
 			VMINPS(c.high2, x, x) // x where it is less

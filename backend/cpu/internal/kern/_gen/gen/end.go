@@ -170,7 +170,7 @@ func (isa ISA) StoreFloats(job, dst reg.Register, x []reg.VecVirtual, label stri
 	TESTQ(added, added)
 	JEQ(LabelRef(label + "alone"))
 	for v, r := range x {
-		VADDPS(Mem{Base: dst, Index: added, Scale: 1, Disp: 4 * isa.Lanes * v}, r, r)
+		VADDPS(Mem{Base: dst, Index: added, Scale: 1, Disp: 4*isa.Lanes*v - 1}, r, r)
 	}
 	Label(label + "alone")
 	for v, r := range x {

@@ -31,7 +31,7 @@ const (
 	JobClip     = 152
 	JobLow      = 160
 	JobHigh     = 164
-	JobAdded    = 168 // from where values are written to what is added to them
+	JobAdded    = 168 // one more than from where values are written to what is added to them
 	JobNext     = 176
 	JobDstPlane = 184
 	JobBudget   = 192
@@ -131,7 +131,7 @@ const (
 	MatrixClip        = 136 // 0 or 1
 	MatrixLow         = 144
 	MatrixHigh        = 148
-	MatrixAdded       = 152 // from where values are written to what is added to them
+	MatrixAdded       = 152 // one more than from where values are written to what is added to them
 	MatrixScale2      = 160 // of the second end
 	MatrixShift2      = 168
 	MatrixClip2       = 176
