@@ -49,7 +49,7 @@ func shortcut() *planner {
 
 // asked is an executable of a plan that answers questions, and does not run.
 func asked(plan *plan.Plan, threads int) *executable {
-	return &executable{plan: plan, config: driver.Config{Threads: threads}, container: separate(plan), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
+	return &executable{plan: plan, config: driver.Config{Threads: threads}, container: separate(plan), unmade: make([]bool, len(plan.Tensors)), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
 }
 
 // TestAdd asks which steps behind a convolution its kernels do besides.

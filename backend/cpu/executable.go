@@ -35,6 +35,7 @@ type executable struct {
 	tensors   []bcnn.Tensor
 	full      []bcnn.Tensor  // the same for MaxBatch images
 	container []int          // see joined
+	unmade    []bool         // tensors that have no memory, since a pooled step makes rows of them
 	levels    []*kern.Levels // of the steps that are bytes of them
 	outputs   []int          // of the plan
 }
@@ -43,6 +44,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 	e := &executable{plan: plan, config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
+	e.unmade = make([]bool, len(plan.Tensors))
 	fusable := groups(plan, config.Stepwise)
 	e.container = separate(plan)
 	if !config.Stepwise {
@@ -86,8 +88,17 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 		e.levels = append(e.levels, c.Levels)
 	}
 	if !config.Stepwise {
+		var fused []group
+		fused, placed = e.fusePools(fusable, placed, func(more tiles.Size) bool {
+			more.Grow(size)
+			if config.CheckMemory(int64(num.Sum(memory, num.Product(more.Total(), config.Threads)))) != nil {
+				return false
+			}
+			size = more
+			return true
+		})
 		over := e.fuse(fusable, needs)
-		if less, err := e.layout(fusable, over); err == nil && less.Bytes <= placed.Bytes {
+		if less, err := e.layout(fused, over); err == nil && less.Bytes <= placed.Bytes {
 			placed = less
 		}
 	}
@@ -123,6 +134,7 @@ func compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, 
 func (e *executable) layout(groups []group, over []pair) (plan.Placement, error) {
 	p, batch := e.plan, e.config.MaxBatch
 	uses, at := uses(p, groups, e.container, over)
+	uses = slices.DeleteFunc(uses, func(u plan.Use) bool { return e.unmade[u.Tensor] })
 	for _, u := range uses {
 		if t := p.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
 			return plan.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))

@@ -142,6 +142,9 @@ func (e *executable) fuse(groups []group, needs []tiles.Size) (over []pair) {
 	e.steps = nil
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
+		if e.unmade[plan.Steps[g.first].Out] { // the next step makes it
+			continue
+		}
 		follow := g.first + 1
 		if e.poolsInPlace(g.first) {
 			over = append(over, pair{plan.Steps[g.first].In[0], plan.Steps[g.first].Out})
@@ -217,7 +220,7 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 func (e *executable) poolsInPlace(i int) bool {
 	s := e.plan.Steps[i]
 	op, ok := s.Op.(*plan.MaxPool)
-	if !ok || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.standalone(s.In[0]) || !e.standalone(s.Out) {
+	if !ok || e.unmade[s.In[0]] || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.standalone(s.In[0]) || !e.standalone(s.Out) {
 		return false
 	}
 	return pixelwise.InPlace(op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out])

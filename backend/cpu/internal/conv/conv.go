@@ -234,6 +234,8 @@ func (c *sumsConv) Run(tile int, s *tiles.Scratch) {
 // most returns the number of rows of a tile.
 func (c *sumsConv) most() int { return c.tileRows }
 
+func (c *sumsConv) makesFloats() bool { return c.thresholds == nil && c.floatThresholds == nil }
+
 // compute computes output rows of the channels from a block of 64 on.
 func (c *sumsConv) compute(s *tiles.Scratch, image, y0, y1, block, end int) {
 	for channel := block * bits.WordBits; channel < end; channel += c.block {

@@ -140,7 +140,7 @@ func (e *epilogue) writeFloats(s *tiles.Scratch, pixel, class, p, pixels, channe
 			}
 		}
 	}
-	dst := e.out.F32[pixel*e.channels+channel:]
+	dst := s.Out(e.out.F32, pixel*e.channels+channel)
 	e.set.Scale(dst, e.channels, sums, e.stride, n, pixels, e.end.From(channel))
 	e.rest.Do(dst, e.channels, n, pixels)
 }

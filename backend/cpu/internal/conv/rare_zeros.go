@@ -18,6 +18,25 @@ type rowsConv interface {
 	// most is the number of rows that there is memory for.
 	most() int
 	compute(s *tiles.Scratch, image, y0, y1, block, end int)
+	// makesFloats reports whether it computes float32 values alone.
+	makesFloats() bool
+}
+
+// Rows returns what computes rows of float32 values of an image, and how many at a time at most; 0 where
+// a step is no convolution that can.
+func Rows(step tiles.Step) (most int, compute func(s *tiles.Scratch, image, y0, y1 int)) {
+	var channels int
+	switch c := step.(type) {
+	case *sumsConv:
+		channels = c.channels
+	case *wideConv:
+		channels = c.channels
+	}
+	c, ok := step.(rowsConv)
+	if !ok || !c.makesFloats() {
+		return 0, nil
+	}
+	return c.most(), func(s *tiles.Scratch, image, y0, y1 int) { c.compute(s, image, y0, y1, 0, channels) }
 }
 
 // rareZeros is a convolution of two planes whose lower one is empty as good as always: that
@@ -134,16 +153,16 @@ func (c *rareZeros) Lead(pixels, values int, next tiles.Next) bool {
 	return true
 }
 
-// Add is that of a wideConv.
+// Add is that of a wideConv. Rows of both planes are written before t is added to them, which must lie
+// elsewhere.
 func (c *rareZeros) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 	if !c.upper.ends || c.upper.blockTiles > 1 {
 		return false, false
 	}
-	can, overlaid = c.upper.Add(t, then)
-	if can {
+	if can, _ = c.upper.Add(t, then); can {
 		c.added = t
 	}
-	return can, overlaid
+	return can, false
 }
 
 func (c *rareZeros) Tiles(n int) int { return c.upper.Tiles(n) }

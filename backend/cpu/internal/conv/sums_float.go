@@ -221,7 +221,7 @@ func (f *floatSource) strips(s *tiles.Scratch, rows span) {
 
 // output returns the outputs from the pixel (y, x) on.
 func (f *floatSource) output(s *tiles.Scratch, y, x, channel int) []float32 {
-	return f.out.F32[((s.Image*f.rows+s.Base+y)*f.cols+x)*f.stride+channel:]
+	return s.Out(f.out.F32, ((s.Image*f.rows+s.Base+y)*f.cols+x)*f.stride+channel)
 }
 
 // compute computes the sums of the patches in hand, stride apart.

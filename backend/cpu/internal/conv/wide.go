@@ -323,6 +323,8 @@ func (c *wideConv) tile(tile int) (image, y0, y1, block, end int) {
 // most returns the number of rows of a tile.
 func (c *wideConv) most() int { return c.tiling.rows }
 
+func (c *wideConv) makesFloats() bool { return c.thresholds == nil }
+
 // compute computes output rows of the channels from a block on.
 func (c *wideConv) compute(s *tiles.Scratch, image, y0, y1, block, end int) {
 	first, rows := y0*c.poolH, (y1-y0)*c.poolH
@@ -510,7 +512,7 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 			c.filter.ConvLevels(&s.Job, block, c.runStep, &end, &levels)
 			return
 		}
-		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
+		s.Job.Dst, s.Job.DstStep = unsafe.Pointer(&s.Out(c.out.F32, at)[0]), uintptr(4*c.channels)
 		var added unsafe.Pointer
 		if c.added != nil {
 			added = unsafe.Pointer(&c.added.F32[at])
@@ -533,7 +535,7 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 		if c.added != nil {
 			c.set.ScaleAdd(c.out.F32[at:], c.channels, s.Sums, kern.BlockOutputs, n, take, end, c.then.From(channel), c.added.F32[at:])
 		} else {
-			c.set.Scale(c.out.F32[at:], c.channels, s.Sums, kern.BlockOutputs, n, take, end)
+			c.set.Scale(s.Out(c.out.F32, at), c.channels, s.Sums, kern.BlockOutputs, n, take, end)
 		}
 	}
 }

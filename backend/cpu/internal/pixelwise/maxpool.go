@@ -26,7 +26,25 @@ func newMaxPool(c *schedule.Context, op *plan.MaxPool, in, out plan.Tensor) tile
 	m.runs(c)
 	pixel := 2 + c.Set.Cost.Value*float64(min(m.KH, m.inShape.H))*float64(min(m.KW, m.inShape.W))*float64(m.values)
 	m.chunk = max(1, int(schedule.MaxTile/pixel))
-	return c.Rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do)
+	return &MaxPool{Range: c.Rows(kernel, out.Shape.H, pixel*float64(out.Shape.Pixels()), do), maxPool: m}
+}
+
+// MaxPool is a step that computes maxima.
+type MaxPool struct {
+	*tiles.Range
+	*maxPool
+}
+
+// Reads returns the input rows of the windows of some output rows.
+func (m *MaxPool) Reads(y0, y1 int) (from, to int) {
+	from, _ = m.taps(y0)
+	last, rows := m.taps(y1 - 1)
+	return from, last + rows
+}
+
+// Of computes output rows of an image of float32 values, the rows of whose input begin with row first.
+func (m *MaxPool) Of(s *tiles.Scratch, rows []float32, first, image, y0, y1 int) {
+	maxima(m.maxPool, s, m.out.F32, rows, image, image*m.inShape.H+first, y0, y1, m.set.MaxPool)
 }
 
 // InPlace reports whether the outputs of a pool of float32 values may lie where its input
@@ -157,18 +175,21 @@ func (m *maxPool) bits(s *tiles.Scratch, image, y0, y1 int) {
 // floats keeps the first of equal values in the order (ky, kx), as the contract
 // says: only the sign of a zero can tell.
 func (m *maxPool) floats(s *tiles.Scratch, image, y0, y1 int) {
-	maxima(m, s, m.out.F32, m.in.F32, image, y0, y1, m.set.MaxPool)
+	maxima(m, s, m.out.F32, m.in.F32, image, 0, y0, y1, m.set.MaxPool)
 }
 
 func (m *maxPool) bytes(s *tiles.Scratch, image, y0, y1 int) {
-	maxima(m, s, m.out.U8, m.in.U8, image, y0, y1, m.set.MaxPoolBytes)
+	maxima(m, s, m.out.U8, m.in.U8, image, 0, y0, y1, m.set.MaxPoolBytes)
 }
 
-func maxima[T uint8 | float32](m *maxPool, s *tiles.Scratch, out, in []T, image, y0, y1 int, pool func(dst, src []T, p *kern.Pool)) {
+// maxima computes output rows of an image, of rows of which the input lacks the first ones.
+func maxima[T uint8 | float32](
+	m *maxPool, s *tiles.Scratch, out, in []T, image, lacks, y0, y1 int, pool func(dst, src []T, p *kern.Pool),
+) {
 	for y := y0; y < y1; y++ {
 		first, rows := m.taps(y)
 		dst := out[(image*m.outShape.H+y)*m.outShape.W*m.values:]
-		src := in[(image*m.inShape.H+first)*m.inShape.W*m.values:]
+		src := in[(image*m.inShape.H+first-lacks)*m.inShape.W*m.values:]
 		m.each(s, rows, func(_, x, left int) { pool(dst[x*m.values:], src[left*m.values:], &s.Pool) })
 	}
 }

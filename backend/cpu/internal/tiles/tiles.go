@@ -73,7 +73,7 @@ func (r *Range) Lead(pixels, values int, next Next) bool {
 
 // Size says how much memory of its own a worker needs.
 type Size struct {
-	Words, Row, Bytes, Sums, Floats, Runs int
+	Words, Row, Bytes, Sums, Floats, Runs, Made int
 }
 
 // Grow makes it enough for t too.
@@ -84,11 +84,12 @@ func (s *Size) Grow(t Size) {
 	s.Sums = max(s.Sums, t.Sums)
 	s.Floats = max(s.Floats, t.Floats)
 	s.Runs = max(s.Runs, t.Runs)
+	s.Made = max(s.Made, t.Made)
 }
 
 // Total returns the memory in bytes.
 func (s *Size) Total() int {
-	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), num.Product(s.Runs, 16), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats), 4))
+	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), num.Product(s.Runs, 16), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats, s.Made), 4))
 }
 
 // Scratch is the memory of one worker.
@@ -100,6 +101,10 @@ type Scratch struct {
 	Sums   []int32
 	Floats []float32
 	Runs   []kern.FloatRun
+	// Made are rows of a step that another one reads at once, and From is where they begin in the
+	// tensor that they would be part of; −1 where steps write their tensors.
+	Made []float32
+	From int
 	// The tile in hand, where a tensor is read in place.
 	Image, Base int // image, and first row
 	Rows, Patch int // rows of the tile, and where the first patch begins
@@ -131,5 +136,16 @@ func newScratch(owner *Workers, size Size) Scratch {
 		Sums:   make([]int32, size.Sums),
 		Floats: make([]float32, size.Floats),
 		Runs:   make([]kern.FloatRun, size.Runs),
+		Made:   make([]float32, size.Made),
+		From:   -1,
 	}
+}
+
+// Out returns where the outputs of a step go from one on, which are those of a tensor or what stands
+// for a part of it.
+func (s *Scratch) Out(tensor []float32, from int) []float32 {
+	if s.From >= 0 {
+		return s.Made[from-s.From:]
+	}
+	return tensor[from:]
 }
