@@ -34,16 +34,18 @@ const (
 		w.done.Add(tiles - next)
 	}
 `
-	takeTile = `		if !w.state.CompareAndSwap(v, v+1) {
-			continue
-		}
-		mode := fpmode.Enter() // the submitter's is that of another thread
-		w.task.Run(int(next), s)
-		mode.Leave()
-		seq := w.seq // the submitter may go on to the next task after Add
-		if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
-			w.finish <- struct{}{}
-		}
+	takeTile = `	v := w.state.Add(1) - 1
+	tiles, next := uint32(v>>32), uint32(v)
+	if next >= tiles { // others were faster
+		return false
+	}
+	mode := fpmode.Enter() // the submitter's is that of another thread
+	w.task.Run(int(next), s)
+	mode.Leave()
+	seq := w.seq // the submitter may go on to the next task after Add
+	if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
+		w.finish <- struct{}{}
+	}
 `
 	awaitLast = `	w.waiting.Swap(w.seq)
 	if w.done.Load() == tiles && w.waiting.CompareAndSwap(w.seq, 0) {
@@ -73,9 +75,11 @@ var handOverErrors = []struct{ use, name, part, from, to string }{
 	{ends, "tiles are dropped in two steps", dropTiles, `w.state.Swap(uint64(tiles)<<32 | uint64(tiles))`, `w.state.Load(); w.state.Store(uint64(tiles)<<32 | uint64(tiles))`},
 	{ends, "dropped tiles are not counted", dropTiles, `w.done.Add(tiles - next)`, ``},
 	{twoTasks, "the task is read before a tile is taken", takeTile, takeTile, "task := w.task\n" + strings.Replace(takeTile, "w.task.Run", "task.Run", 1)},
-	{twoTasks, "a tile is taken in two steps", takeTile, "if !w.state.CompareAndSwap(v, v+1) {\n\t\t\tcontinue\n\t\t}", "w.state.Store(v+1)"},
-	{twoTasks, "a tile is taken although it is another's", takeTile, "\t\t\tcontinue\n", ""},
-	{twoTasks, "a tile is counted before it is done", takeTile, takeTile, `if !w.state.CompareAndSwap(v, v+1) { continue }
+	{twoTasks, "a tile is taken in two steps", takeTile, "v := w.state.Add(1) - 1", "v := w.state.Load(); w.state.Store(v + 1)"},
+	{twoTasks, "a tile is taken although there is none left", takeTile, "\t\treturn false\n", ""},
+	{twoTasks, "a tile is counted before it is done", takeTile, takeTile, `v := w.state.Add(1) - 1
+		tiles, next := uint32(v>>32), uint32(v)
+		if next >= tiles { return false }
 		seq, last := w.seq, w.done.Add(1) == tiles
 		mode := fpmode.Enter() // the submitter's is that of another thread
 		w.task.Run(int(next), s)

@@ -198,10 +198,9 @@ var weaker = []struct {
 	{"Do: w.sleepers.Load", map[weak.Order]string{weak.Relaxed: waiting, weak.NotAtomic: twoTasks}, nil},
 	{"drop: w.state.Swap", map[weak.Order]string{weak.NotAtomic: ends}, map[weak.Order]string{weak.Relaxed: "nobody reads what was before it"}},
 	{"drop: w.done.Add", map[weak.Order]string{weak.NotAtomic: ends}, map[weak.Order]string{weak.Relaxed: "the submitter itself waits for it"}},
-	{"tile: w.state.Load", map[weak.Order]string{weak.NotAtomic: twoTasks}, map[weak.Order]string{weak.Relaxed: "who goes on swaps"}},
-	// Relaxed, it could take a tile of the next task without what came with it, where its
-	// load had the same number from the task before: too far away to be looked for.
-	{"tile: w.state.CompareAndSwap", map[weak.Order]string{weak.NotAtomic: twoTasks}, map[weak.Order]string{weak.Relaxed: "not explored"}},
+	{"tile: w.state.Load", map[weak.Order]string{weak.NotAtomic: twoTasks}, map[weak.Order]string{weak.Relaxed: "who goes on adds"}},
+	// Relaxed, it takes a tile of the next task without what came with it.
+	{"tile: w.state.Add", map[weak.Order]string{weak.Relaxed: twoTasks, weak.NotAtomic: twoTasks}, nil},
 	{"tile: w.done.Add", map[weak.Order]string{weak.Relaxed: twoTasks, weak.NotAtomic: twoTasks}, nil},
 	{"tile: w.waiting.CompareAndSwap", map[weak.Order]string{weak.NotAtomic: twoTasks}, map[weak.Order]string{weak.Relaxed: channel}},
 	{"wait: w.done.Load", map[weak.Order]string{weak.Relaxed: twoTasks, weak.NotAtomic: twoTasks}, nil},

@@ -15,12 +15,15 @@ import (
 // them. Submitting allocates nothing.
 type Workers struct {
 	// state is the number of tiles of the current task (high half) and the
-	// number of the next tile to be taken (low half). A worker takes a tile by
-	// a compare-and-swap of the whole word. A task ends when all its tiles are
-	// done, so one who has taken a tile of it may read task safely, and one who
-	// comes late finds nothing to take, or takes a tile of whatever is current.
+	// number of the next tile to be taken (low half), or more. A worker takes a tile by
+	// adding one, which many do at once more cheaply than they compare and swap. A task
+	// ends when all its tiles are done, so one who has taken a tile of it may read task
+	// safely, and one who comes late finds nothing to take, or takes a tile of whatever
+	// is current.
 	state atomic.Uint64
-	done  atomic.Uint32 // tiles done
+	_     [cacheLine]byte // those who look for work do not read what changes with each tile that is done
+	done  atomic.Uint32   // tiles done
+	_     [cacheLine]byte
 	task  Task
 	seq   uint64          // number of the task
 	ctx   context.Context // of the run
@@ -53,6 +56,8 @@ const (
 	// The last tile may take as long as one of the submitter's took, and half as
 	// long again. Who is not done then waits for a CPU.
 	leastWait, mostWait = 5 * time.Microsecond, 100 * time.Microsecond
+
+	cacheLine = 64
 )
 
 // Start starts workers, one fewer than threads: the submitter is one too.
@@ -131,24 +136,22 @@ func (w *Workers) drop(tiles uint32) {
 
 // tile takes one tile and does it, if there is one.
 func (w *Workers) tile(s *Scratch) bool {
-	for {
-		v := w.state.Load()
-		tiles, next := uint32(v>>32), uint32(v)
-		if next >= tiles {
-			return false
-		}
-		if !w.state.CompareAndSwap(v, v+1) {
-			continue
-		}
-		mode := fpmode.Enter() // the submitter's is that of another thread
-		w.task.Run(int(next), s)
-		mode.Leave()
-		seq := w.seq // the submitter may go on to the next task after Add
-		if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
-			w.finish <- struct{}{}
-		}
-		return true
+	if v := w.state.Load(); uint32(v) >= uint32(v>>32) {
+		return false
 	}
+	v := w.state.Add(1) - 1
+	tiles, next := uint32(v>>32), uint32(v)
+	if next >= tiles { // others were faster
+		return false
+	}
+	mode := fpmode.Enter() // the submitter's is that of another thread
+	w.task.Run(int(next), s)
+	mode.Leave()
+	seq := w.seq // the submitter may go on to the next task after Add
+	if w.done.Add(1) == tiles && w.waiting.CompareAndSwap(seq, 0) {
+		w.finish <- struct{}{}
+	}
+	return true
 }
 
 // wait returns when all tiles are done. It spins for the given time at most.
