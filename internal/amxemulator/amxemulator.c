@@ -1,7 +1,8 @@
 //go:build amd64 && linux && cgo && amxemulated
 
 // The instructions on tiles raise SIGILL where the processor does not have them, and all but LDTILECFG,
-// STTILECFG and TILERELEASE where the process has no permission to use them. A handler executes them on
+// STTILECFG and TILERELEASE where the process has no permission to use them; those of AVX-512 do where the
+// processor has none. A handler executes them on
 // memory of the thread: Intel, Software Developer's Manual, volume 2, under the names of the
 // instructions.
 //
@@ -14,6 +15,8 @@
 #include <stdint.h>
 #include <string.h>
 #include <ucontext.h>
+
+#include "emulator.h"
 
 #ifndef AMX_FAULT
 #define AMX_FAULT 0
@@ -34,21 +37,12 @@ static atomic_long count;
 
 long executed(void) { return atomic_load(&count); }
 
-// Numbers of registers as instructions have them.
-static const int registers[16] = {
+const int registers[16] = {
 	REG_RAX, REG_RCX, REG_RDX, REG_RBX, REG_RSP, REG_RBP, REG_RSI, REG_RDI,
 	REG_R8, REG_R9, REG_R10, REG_R11, REG_R12, REG_R13, REG_R14, REG_R15,
 };
 
-// operand is where an instruction reads or writes memory.
-struct operand {
-	uint8_t *base;
-	int64_t stride;
-	int length; // bytes of the instruction behind the opcode
-};
-
-// decode reads ModRM and what follows it. Without SIB there is no stride.
-static struct operand decode(const uint8_t *code, const greg_t *regs, int x, int b) {
+struct operand decodeOperand(const uint8_t *code, const greg_t *regs, int x, int b, int unit) {
 	int mod = code[0] >> 6, rm = code[0] & 7, length = 1;
 	struct operand o = {0};
 	if (rm == 4) {
@@ -66,7 +60,7 @@ static struct operand decode(const uint8_t *code, const greg_t *regs, int x, int
 	int32_t wide;
 	switch (mod) {
 	case 1:
-		o.base += (int8_t)code[length++];
+		o.base += (int8_t)code[length++] * unit;
 		break;
 	case 2:
 		memcpy(&wide, code + length, 4);
@@ -121,13 +115,13 @@ static int execute(const uint8_t *code, const greg_t *regs) {
 	switch (code[3]) {
 	case 0x49:
 		if (prefix == 0 && memory) { // LDTILECFG
-			struct operand o = decode(modrm, regs, x, b);
+			struct operand o = decodeOperand(modrm, regs, x, b, 1);
 			memcpy(&config, o.base, sizeof config);
 			memset(tile, 0, sizeof tile);
 			return 4 + o.length;
 		}
 		if (prefix == 1 && memory) { // STTILECFG
-			struct operand o = decode(modrm, regs, x, b);
+			struct operand o = decodeOperand(modrm, regs, x, b, 1);
 			memcpy(o.base, &config, sizeof config);
 			return 4 + o.length;
 		}
@@ -145,7 +139,7 @@ static int execute(const uint8_t *code, const greg_t *regs) {
 	case 0x4b:
 		if (!memory || (modrm[0] & 7) != 4 || (prefix != 2 && prefix != 3))
 			return 0;
-		struct operand o = decode(modrm, regs, x, b);
+		struct operand o = decodeOperand(modrm, regs, x, b, 1);
 		if (prefix == 3) // TILELOADD
 			load(reg, o);
 		else // TILESTORED
@@ -187,11 +181,14 @@ static void take(const ucontext_t *u) {
 	}
 }
 
-static void handle(int signal, siginfo_t *info, void *context) {
+// QEMU does not align the stack as functions expect it.
+__attribute__((force_align_arg_pointer)) static void handle(int signal, siginfo_t *info, void *context) {
 	ucontext_t *u = context;
 	greg_t *regs = u->uc_mcontext.gregs;
 	take(u);
 	int length = execute((const uint8_t *)regs[REG_RIP], regs);
+	if (length == 0)
+		length = executeVector((const uint8_t *)regs[REG_RIP], regs);
 	if (length > 0) {
 		regs[REG_RIP] += length;
 		atomic_fetch_add(&count, 1);

@@ -1,11 +1,12 @@
 //go:build amd64 && linux && cgo && amxemulated
 
 // Package amxemulator executes the instructions on tiles where the processor does not, or has no
-// permission to: so the kernels of package amx are tested on every processor with AVX-512. Importing
-// it is all that is needed; the process must not ask for the permission.
+// permission to, and those of AVX-512 that the kernels of package amx have besides: so these are tested on
+// every processor. Importing it is all that is needed; the process must not ask for the permission.
 package amxemulator
 
 // #cgo CFLAGS: -O2 -Wall -Wextra
+// #cgo LDFLAGS: -lm
 // int install(void);
 // long executed(void);
 import "C"

@@ -10,6 +10,9 @@ import (
 	"github.com/klauspost/cpuid/v2"
 )
 
+// Emulated says that package amxemulator executes the kernels.
+const Emulated = false
+
 // A request of arch_prctl, and the component of the state of a thread that tiles are (Linux,
 // Documentation/arch/x86/xstate.rst).
 const (

@@ -9,6 +9,7 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx2"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx512"
 )
 
@@ -28,6 +29,9 @@ func Always() kern.Set {
 // runtime has for it.
 func Set() kern.Set {
 	s := avx512.Set()
+	if Emulated && !avx512.Runs() {
+		s = avx2.Set()
+	}
 	s.ISA = "avx512amx"
 	s.Matrix = &kern.Matrix{
 		LinesOfBits: func(dst []uint8, src []uint64, at *kern.LineRows) {

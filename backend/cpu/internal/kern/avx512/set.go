@@ -8,10 +8,19 @@ package avx512
 import (
 	"math"
 
+	"github.com/klauspost/cpuid/v2"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx2"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
+
+// Runs reports whether the processor can run the kernels. cpuid reports AVX-512 only where the operating
+// system saves its registers.
+func Runs() bool {
+	return cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
+		cpuid.AVX512VBMI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3)
+}
 
 // Carries returns Set with the kernels of carries wherever rows are laid out for them,
 // "avx512carries".

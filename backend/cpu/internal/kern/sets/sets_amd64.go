@@ -16,17 +16,18 @@ import (
 // first. Behind avx512vpopcnt are some that are to be asked for.
 func native() []kern.Set {
 	var all []kern.Set
-	// cpuid reports AVX-512 only where the operating system saves its registers.
-	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.AVX512F, cpuid.AVX512BW, cpuid.AVX512DQ, cpuid.AVX512VL,
-		cpuid.AVX512VBMI, cpuid.AVX512VPOPCNTDQ, cpuid.AVX512VNNI, cpuid.BMI2, cpuid.FMA3) {
-		tiles, _ := amx.Permitted()
-		if tiles {
-			all = append(all, amx.Set())
-		}
+	wide, tiles := avx512.Runs(), false
+	if wide || amx.Emulated {
+		tiles, _ = amx.Permitted()
+	}
+	if tiles {
+		all = append(all, amx.Set())
+	}
+	if wide {
 		all = append(all, avx512.Set(), avx512.Carries())
-		if tiles {
-			all = append(all, amx.Always())
-		}
+	}
+	if tiles {
+		all = append(all, amx.Always())
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
 		all = append(all, avx2.Set())

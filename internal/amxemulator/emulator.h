@@ -1,0 +1,21 @@
+// What the files of the emulator share.
+#include <signal.h>
+#include <stdint.h>
+#include <ucontext.h>
+
+// Numbers of registers as instructions have them.
+extern const int registers[16];
+
+// operand is where an instruction reads or writes memory.
+struct operand {
+	uint8_t *base;
+	int64_t stride; // the index, times its scale
+	int length;     // bytes of the instruction behind the opcode
+};
+
+// decodeOperand reads ModRM and what follows it, with displacements of a byte that count so many bytes.
+// Without SIB there is no stride.
+struct operand decodeOperand(const uint8_t *code, const greg_t *regs, int x, int b, int unit);
+
+// executeVector executes the instruction at code and returns its length, 0 if it is another one.
+int executeVector(const uint8_t *code, greg_t *regs);
