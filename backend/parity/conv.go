@@ -184,6 +184,16 @@ var (
 	}
 )
 
+// aroundSmall has images that are smaller than the padding, so that of some taps no output reads them.
+func aroundSmall(in string, pv int) []convSpec {
+	return []convSpec{
+		{in: in, h: 1, w: 1, c: 3, out: 64, k: [2]int{1, 4}, pad: [4]int{0, 7, 0, 1}, pv: pv},
+		{in: in, h: 1, w: 3, c: 64, out: 64, k: [2]int{5, 2}, pad: [4]int{4, 5, 0, 0}, pv: pv},
+		{in: in, h: 3, w: 2, c: 64, out: 64, s: [2]int{3, 4}, pad: [4]int{1, 5, 4, 2}, pv: pv},
+		{in: in, h: 2, w: 1, c: 16, out: 20, d: [2]int{3, 4}, pad: [4]int{3, 8, 3, 8}, pv: pv, end: "sum"},
+	}
+}
+
 // convSpecs lists the cases of convolutions.
 func convSpecs() []convSpec {
 	var specs []convSpec
@@ -207,6 +217,7 @@ func convSpecs() []convSpec {
 				k: [2]int{min(3, 1+pad[0]+pad[2]), min(3, 1+pad[1]+pad[3])}, zero: bcnn.ZeroIsPlus})
 		}
 		add(convSpec{in: "bits", h: 8, w: 9, k: [2]int{3, 2}, s: [2]int{2, 3}, d: [2]int{2, 2}, pad: [4]int{2, 1, 3, 0}, pv: pv, c: 66, groups: 2, out: 6, batch: 3})
+		add(aroundSmall("bits", pv)...)
 	}
 	for _, c := range []int{1, 2, 3, 31, 32, 33, 63, 64, 65, 96, 127, 128, 129, 130, 192, 256, 257, 512} {
 		add(convSpec{in: "bits", h: 4, w: 3, c: c, out: 9, pad: [4]int{1, 1, 1, 1}, pv: 0},
@@ -279,6 +290,7 @@ func moreConvSpecs() []convSpec {
 			add(convSpec{in: in, groups: g[0], c: g[0] * g[1], out: g[0] * g[2], pad: [4]int{1, 1, 1, 1}})
 		}
 		add(convSpec{in: in, h: 2, w: 2, c: 3, out: 5, pad: [4]int{4, 3, 4, 5}, end: "sum"})
+		add(aroundSmall(in, 0)...)
 	}
 	for _, z := range []int{1, 127, 128, 255} {
 		add(convSpec{in: "bytes", c: 3, z: z, k: [2]int{5, 5}, pad: [4]int{2, 2, 2, 2}},
