@@ -143,6 +143,21 @@ func TestChecks(t *testing.T) {
 	}
 }
 
+// A program whose stacks for signals are too small for tiles of Intel AMX gets the same bits, from
+// another set of instructions.
+func TestSmallStacks(t *testing.T) {
+	dir := lib(t)
+	program := compile(t, dir, "testdata/check.c", shared(dir)...)
+	const model = "cifar10"
+	_, never, _ := strings.Cut(runProgram(t, program, "stacks", "never", model), "\n")
+	require.NotEmpty(t, never)
+	detail, before, _ := strings.Cut(runProgram(t, program, "stacks", "before", model), "\n")
+	require.NotContains(t, detail, "avx512amx")
+	require.Equal(t, never, before)
+	_, after, _ := strings.Cut(runProgram(t, program, "stacks", "after", model), "\n")
+	require.Equal(t, never, after)
+}
+
 // Everything that C has is there in C++.
 func TestCPlusPlus(t *testing.T) {
 	dir := lib(t)

@@ -185,7 +185,7 @@ def main():
     args = arguments()
     bcnn, larq = Bcnn(args), Larq(args)
     openvino_bin.check()
-    columns = ["OpenVINO", "LCE", "ONNX Runtime int8 ResNet-18", "ONNX Runtime float", "ONNX Runtime int8"]
+    columns = ["OpenVINO", "LCE", "ONNX Runtime int8 ResNet-18", "ONNX Runtime float", "ONNX Runtime int8", "OpenVINO int8"]
     if not args.json:
         print(f"| one thread, ms | bcnn | {' | '.join(columns)} |\n|---|---|{'---|' * len(columns)}")
     for name, ours, engines in works(args, bcnn, larq):

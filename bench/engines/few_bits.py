@@ -1,9 +1,10 @@
-"""Networks of few bits on images of CIFAR and of digits, as quantisers of PyTorch export them.
+"""Networks of few bits on images of CIFAR, of ImageNet and of digits, as quantisers of PyTorch
+export them.
 
-Random weights and statistics: ResNet-20 with weights and activations of 4 and 2 bits as
-PACT and DoReFa quantise them, with ternary weights, and with torch.sign; LeNet-5 with
-ternary weights and activations of 2 bits. Beside each stands the same network in float, batch
-normalisation folded and ReLU in the place of quantisers, which ONNX Runtime also
+Random weights and statistics: ResNet-20 and ResNet-18 with weights and activations of 4 and 2
+bits as PACT and DoReFa quantise them, ResNet-20 with ternary weights, and with torch.sign;
+LeNet-5 with ternary weights and activations of 2 bits. Beside each stands the same network in
+float, batch normalisation folded and ReLU in the place of quantisers, which ONNX Runtime also
 quantises to 8 bits.
 """
 
@@ -13,6 +14,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
+import int8_networks
 import resnet18_int8
 
 
@@ -119,6 +121,28 @@ def resnet20(quantised, weights, activations):
     return g.model("resnet20", (3, 32, 32), 10)
 
 
+def imagenet_resnet18(quantised, weights, activations):
+    """ResNet-18 for ImageNet: a real first layer, shortcuts of convolutions of few bits."""
+    g = Graph(quantised, weights, activations)
+    x, w = g.conv("x", 3, 64, 7, 2, real=True)
+    x = g.add("MaxPool", [g.activation(g.norm(x, w))], kernel_shape=[3, 3], strides=[2, 2], pads=[1, 1, 1, 1])
+    channels = 64
+    for out in (64, 128, 256, 512):
+        for block in range(2):
+            stride = 2 if block == 0 and out > 64 else 1
+            shortcut = x
+            if stride > 1:
+                shortcut, w = g.conv(x, channels, out, 1, stride)
+                shortcut = g.norm(shortcut, w, 0.5)
+            y, w = g.conv(x, channels, out, 3, stride)
+            y, w = g.conv(g.activation(g.norm(y, w, 0.5)), out, out, 3)
+            x, channels = g.activation(g.add("Add", [g.norm(y, w, 0.5), shortcut])), out
+    x = g.add("Flatten", [g.add("GlobalAveragePool", [x])])
+    g.add("Gemm", [x, g.constant(g.rng.normal(0, 0.04, (1000, 512))), g.constant(np.zeros(1000))], transB=1)
+    g.nodes[-1].output[0] = "y"
+    return g.model("resnet18", (3, 224, 224), 1000)
+
+
 def lenet(quantised, weights, activations):
     """LeNet-5 as it is common in PyTorch: 20 and 50 channels, 500 units."""
     g = Graph(quantised, weights, activations)
@@ -143,6 +167,8 @@ NETWORKS = {
     "resnet20-w1a2": (resnet20, "sign", 2),
     "resnet20-w1a4": (resnet20, "sign", 4),
     "resnet20-sign": (resnet20, "sign", "sign"),
+    "resnet18-w4a4": (imagenet_resnet18, 4, 4),
+    "resnet18-w2a2": (imagenet_resnet18, 2, 2),
     "lenet-ternary": (lenet, "ternary", 2),
 }
 
@@ -168,12 +194,15 @@ def saved(path, make):
 
 
 def engines(folder, name):
-    """What runs the network in float and in int8, one thread of ONNX Runtime each."""
+    """What runs the network in float and in int8, one thread each."""
     make, _, _ = NETWORKS[name]
     path = saved(os.path.join(folder, make.__name__ + ".float.onnx"), lambda: float_model(name))
     shape = [d.dim_value for d in onnx.load(path).graph.input[0].type.tensor_type.shape.dim]
     int8 = resnet18_int8.quantized(folder, make.__name__, lambda: float_model(name), shape)
-    return {"ONNX Runtime float": resnet18_int8.runs(path), "ONNX Runtime int8": resnet18_int8.runs(int8)}
+    return {
+        "ONNX Runtime float": resnet18_int8.runs(path), "ONNX Runtime int8": resnet18_int8.runs(int8),
+        "OpenVINO int8": int8_networks.openvino(int8),
+    }
 
 
 def check(folder, name, outputs):

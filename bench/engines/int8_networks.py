@@ -94,7 +94,8 @@ def openvino(path):
 
     core = ov.Core()
     request = core.compile_model(core.read_model(path), "CPU", {"INFERENCE_NUM_THREADS": 1, "NUM_STREAMS": 1}).create_infer_request()
-    request.set_input_tensor(ov.Tensor(np.random.default_rng(0).standard_normal((1, 3, 224, 224)).astype(np.float32)))
+    shape = tuple(request.get_input_tensor().shape)
+    request.set_input_tensor(ov.Tensor(np.random.default_rng(0).standard_normal(shape).astype(np.float32)))
     return request.infer
 
 

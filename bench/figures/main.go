@@ -1,7 +1,9 @@
 // The command figures writes the tables of pages, and charts of them: what engines.json says about
 // the speed of bcnn beside that of other engines, for docs/performance.md, and what photos.json
-// says about accuracy by the number of photos, for docs/photos.md. Figures stand in the files by
-// hand; the pages tell how they were measured.
+// says about accuracy by the number of photos, for docs/photos.md, and what one_bit.json says about
+// networks of one bit and of eight, for docs/when-one-bit-pays.md. Figures stand in the files by
+// hand, but for the last, which bench/engines/one_bit.py writes; the pages tell how they were
+// measured.
 //
 //	go run ./bench/figures
 package main
@@ -28,14 +30,12 @@ var engines []byte
 //go:embed photos.json
 var photos []byte
 
+//go:embed one_bit.json
+var bits []byte
+
 func main() {
 	read := func(name string) ([]byte, error) { return files.ReadAll(name, 1<<20) }
-	written, err := speed(engines, read)
-	if err == nil {
-		var more map[string][]byte
-		more, err = accuracy(photos, read)
-		maps.Copy(written, more)
-	}
+	written, err := pages(read)
 	for _, name := range slices.Sorted(maps.Keys(written)) {
 		if err == nil {
 			err = files.Replace(name, func(w io.Writer) error {
@@ -50,7 +50,24 @@ func main() {
 	}
 }
 
-// figures is what the file has.
+// pages returns all pages and charts, by name.
+func pages(read func(string) ([]byte, error)) (map[string][]byte, error) {
+	written := map[string][]byte{}
+	for _, of := range []func() (map[string][]byte, error){
+		func() (map[string][]byte, error) { return speed(engines, read) },
+		func() (map[string][]byte, error) { return accuracy(photos, read) },
+		func() (map[string][]byte, error) { return oneBit(bits, read) },
+	} {
+		more, err := of()
+		if err != nil {
+			return nil, err
+		}
+		maps.Copy(written, more)
+	}
+	return written, nil
+}
+
+// figures is what engines.json has.
 type figures struct {
 	Engines []string // columns of the table
 	Rows    []row

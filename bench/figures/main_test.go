@@ -2,7 +2,6 @@ package main
 
 import (
 	"errors"
-	"maps"
 	"os"
 	"path/filepath"
 	"strings"
@@ -17,12 +16,11 @@ import (
 func TestWritten(t *testing.T) {
 	root := testenv.Root(t)
 	read := func(name string) ([]byte, error) { return os.ReadFile(filepath.Join(root, name)) }
-	files, err := speed(engines, read)
+	files, err := pages(read)
 	require.NoError(t, err)
-	more, err := accuracy(photos, read)
-	require.NoError(t, err)
-	maps.Copy(files, more)
-	for _, name := range []string{"performance.md", "photos.md", "images/engines.svg", "images/photos.svg"} {
+	for _, name := range []string{
+		"performance.md", "photos.md", "when-one-bit-pays.md", "images/engines.svg", "images/photos.svg", "images/one-bit.svg",
+	} {
 		require.Contains(t, files, "docs/"+name)
 	}
 	for name, want := range files {
@@ -55,6 +53,10 @@ func TestRefused(t *testing.T) {
 	require.ErrorContains(t, err, `photos.json: json: unknown field "photos"`)
 	_, err = accuracy([]byte(`{}`), whole)
 	require.ErrorContains(t, err, "docs/photos.md has no table")
+	_, err = oneBit([]byte(`{"rows": [{"bit": 1}]}`), whole)
+	require.ErrorContains(t, err, `one_bit.json: json: unknown field "bit"`)
+	_, err = oneBit([]byte(`{}`), whole)
+	require.ErrorContains(t, err, "docs/when-one-bit-pays.md has no table")
 	table := (&figures{Engines: []string{"e", "f"}, Rows: []row{{"n", "m", map[string]string{"e": "1 ¹"}}}, Notes: []string{"¹ N."}}).table()
 	require.Equal(t, "| n | m | 1 ¹ | – |", strings.Split(table, "\n")[2])
 }

@@ -387,6 +387,42 @@ static void threads(void) {
 	OK(bitcnn_close_model(shared_model));
 }
 
+// small_stack gives the thread a stack for signals that has no room for tiles of Intel AMX. Once a
+// process may use those, the system refuses it.
+static void small_stack(void) {
+	static char memory[8192];
+	stack_t stack = {.ss_sp = memory, .ss_size = sizeof memory};
+	CHECK(sigaltstack(&stack, NULL) == 0 || errno == ENOMEM);
+}
+
+// stacks prints on what a model runs, and its outputs, with a small stack from before the first call on,
+// from after a run on, or never.
+static void stacks(const char *when, const char *name) {
+	if (strcmp(when, "before") == 0) {
+		small_stack();
+	}
+	bitcnn_model model = load(name);
+	bitcnn_session session = open_cpu(model, 1, 2);
+	batch b = new_batch(session, 1);
+	OK(run(session, &b));
+	if (strcmp(when, "after") == 0) {
+		small_stack();
+		OK(bitcnn_close(session));
+		session = open_cpu(model, 1, 2);
+		memset(b.out.data, 0, b.out.bytes);
+		OK(run(session, &b));
+	}
+	bitcnn_device device = BITCNN_INIT(bitcnn_device);
+	OK(bitcnn_session_device(session, &device));
+	printf("%s\n", device.detail);
+	for (size_t i = 0; i < b.out.bytes / 4; i++) {
+		printf("%a\n", ((float *)b.out.data)[i]);
+	}
+	free_batch(&b);
+	OK(bitcnn_close(session));
+	OK(bitcnn_close_model(model));
+}
+
 // A fork before the first call is no matter, one after it gives an error in the child.
 static void forks(void) {
 	char text[64];
@@ -596,6 +632,8 @@ int main(int count, char **arguments) {
 		threads();
 	} else if (MODE("forks", 0)) {
 		forks();
+	} else if (MODE("stacks", 2)) {
+		stacks(arguments[2], arguments[3]);
 	} else if (MODE("signals", 0)) {
 		signals();
 	} else if (MODE("default-signals", 1)) {

@@ -135,7 +135,10 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 		return nil, tiles.Size{}
 	}
 	matrix, other := v.times(op, in, height)
-	if matrix > other && !c.Set.Matrix.Always {
+	// Threads of one core share the unit that multiplies matrices, and it slows the core down, so that a
+	// small gain is none.
+	const least = 1.15
+	if least*matrix > other && !c.Set.Matrix.Always {
 		return nil, tiles.Size{}
 	}
 	why := v.divide(c, op.Out, matrix, out.Shape.H)
