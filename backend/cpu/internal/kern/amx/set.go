@@ -1,7 +1,7 @@
 //go:build amd64 && !purego
 
 // Package amx has the kernels for amd64 processors that multiply tiles of bytes: Intel's AMX, of
-// Xeons since 2023. What gains nothing from that is that of avx512.
+// Xeons since 2023.
 package amx
 
 import (
@@ -9,29 +9,24 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx2"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/avx512"
 )
 
 // Always returns Set with the kernels of tiles wherever there are some, "avx512tiles".
-func Always() kern.Set {
-	s := Set()
+func Always(others kern.Set) kern.Set {
+	s := Set(others)
 	s.ISA = "avx512tiles"
 	s.Matrix.Always = true
 	return s
 }
 
-// Set returns the kernels, "avx512amx".
+// Set returns the kernels, "avx512amx", with those of others for what gains nothing from tiles.
 //
 // Tiles are configured when a kernel begins, and released before it ends. The runtime does not
 // interrupt a function in assembly to run another goroutine, and what the system does meanwhile
 // saves the tiles: a signal's handler finds them in its frame, which is 11 KiB of the 32 that the
 // runtime has for it.
-func Set() kern.Set {
-	s := avx512.Set()
-	if Emulated && !avx512.Runs() {
-		s = avx2.Set()
-	}
+func Set(others kern.Set) kern.Set {
+	s := others
 	s.ISA = "avx512amx"
 	s.Matrix = &kern.Matrix{
 		LinesOfBits: func(dst []uint8, src []uint64, at *kern.LineRows) {

@@ -16,18 +16,21 @@ import (
 // first. Behind avx512vpopcnt are some that are to be asked for.
 func native() []kern.Set {
 	var all []kern.Set
-	wide, tiles := avx512.Runs(), false
+	wide, tiles, others := avx512.Runs(), false, avx2.Set()
+	if wide {
+		others = avx512.Set()
+	}
 	if wide || amx.Emulated {
 		tiles, _ = amx.Permitted()
 	}
 	if tiles {
-		all = append(all, amx.Set())
+		all = append(all, amx.Set(others))
 	}
 	if wide {
 		all = append(all, avx512.Set(), avx512.Carries())
 	}
 	if tiles {
-		all = append(all, amx.Always())
+		all = append(all, amx.Always(others))
 	}
 	if cpuid.CPU.Supports(cpuid.AVX2, cpuid.FMA3, cpuid.POPCNT) {
 		all = append(all, avx2.Set())
