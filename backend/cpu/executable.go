@@ -97,6 +97,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 			size = more
 			return true
 		})
+		fused, placed = e.fuseByteSums(fused, placed)
 		over := e.fuse(fusable, needs)
 		if less, err := e.layout(fused, over); err == nil && less.Bytes <= placed.Bytes {
 			placed = less

@@ -142,7 +142,8 @@ func (e *executable) fuse(groups []group, needs []tiles.Size) (over []pair) {
 	e.steps = nil
 	for _, g := range groups {
 		led := plan.Tensors[plan.Steps[g.first].Out]
-		if e.unmade[plan.Steps[g.first].Out] { // the next step makes it
+		if steps[g.first] == nil { // another step does its work
+			e.steps = append(e.steps, slices.DeleteFunc(slices.Clone(steps[g.first:g.last+1]), func(s tiles.Step) bool { return s == nil })...)
 			continue
 		}
 		follow := g.first + 1

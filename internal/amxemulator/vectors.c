@@ -77,6 +77,7 @@ static int unit(const struct evex *e) {
 	case OP(MAP0F38, X66, 0x78): // VPBROADCASTB
 		return 1;
 	case OP(MAP0F38, XF3, 0x31): // VPMOVDB
+	case OP(MAP0F38, X66, 0x31): // VPMOVZXBD
 		return 16;
 	}
 	return !e->broadcast ? 64 : e->wide ? 8 : 4;
@@ -250,6 +251,11 @@ static int executeEVEX(const uint8_t *code, const greg_t *regs) {
 		for (int i = 0; i < 16; i++)
 			if (e.mask == 0 || masks[e.mask] >> i & 1)
 				e.memory[i] = vectors[e.reg].u[i];
+		return e.length;
+	case OP(MAP0F38, X66, 0x31): // VPMOVZXBD
+		for (int i = 0; i < 16; i++)
+			v.u[i] = (e.memory ? e.memory : vectors[e.rm].b)[i];
+		set(&e, &v, 4);
 		return e.length;
 	case OP(MAP0F38, X66, 0x18): // VBROADCASTSS
 	case OP(MAP0F38, X66, 0x58): // VPBROADCASTD

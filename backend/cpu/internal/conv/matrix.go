@@ -41,6 +41,7 @@ type matrixConv struct {
 	then         kern.End     // of the outputs before that, and the clip of the sums
 	levels       *kern.Levels // of the outputs, where these are nothing else; nil for none
 	levelsOut    *bcnn.Tensor // their numbers
+	bytes        *bcnn.Tensor // that are added before, by then; nil for none
 	next         tiles.Next
 	tiling
 }

@@ -32,13 +32,23 @@ func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 // Levels makes the outputs the numbers of their levels, as bytes of another tensor. It reports whether
 // the kernels can.
 func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	if c.thresholds != nil || c.added != nil || c.inMemory || !l.Usual() {
+	if c.thresholds != nil || c.added != nil || c.levels != nil || c.inMemory || !l.Usual() {
 		return false
 	}
 	c.levels, c.levelsOut = l, t
 	if needless(c.end.Activation, l, c.channels) {
 		c.end.Activation = kern.Activation{}
 	}
+	return true
+}
+
+// AddLevels makes the outputs, plus bytes of another tensor that then scales and shifts, the numbers of
+// their levels, as bytes of a third tensor. It reports whether the kernels can.
+func (c *matrixConv) AddLevels(bytes *bcnn.Tensor, then kern.End, l *kern.Levels, out *bcnn.Tensor) bool {
+	if c.thresholds != nil || c.added != nil || c.levels != nil || c.inMemory || !l.Usual() || then.Slope != nil {
+		return false
+	}
+	c.bytes, c.then, c.levels, c.levelsOut = bytes, then, l, out
 	return true
 }
 
@@ -150,7 +160,11 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 	if c.levels != nil {
 		levels := c.levels.From(channel)
 		j.Dst, j.DstStep = unsafe.Pointer(&c.levelsOut.U8[at]), uintptr(c.channels)
-		t.parts(s, part, c.perCall, func(uint32) { c.filter.Levels(j, part, &end, &levels) })
+		var added unsafe.Pointer
+		if c.bytes != nil {
+			added = unsafe.Pointer(&c.bytes.U8[at])
+		}
+		t.parts(s, part, c.perCall, func(uint32) { c.filter.Levels(j, part, &end, &levels, &then, added) })
 		return
 	}
 	j.Dst, j.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)

@@ -168,7 +168,7 @@ type MatrixJob struct {
 	clip                uintptr // 0 or 1
 	low, high           float32
 	added               uintptr // one more than the offset from Dst of the values to add; 0 for none
-	// What happens to them before others are added, and to the sums.
+	// What happens to them before others are added, or to bytes that are added, and to the sums.
 	scale2, shift2 unsafe.Pointer
 	clip2          uintptr
 	low2, high2    float32
@@ -244,6 +244,29 @@ func (f *MatrixFilter) Sums32(j *MatrixJob, p *MatrixPart) { f.call(f.kernels.Su
 // Set's ScaleAdd does.
 func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end, then *End, added unsafe.Pointer) {
 	j.end(end)
+	j.then(then, added)
+	kernel := f.kernels.Floats
+	if end.Scale != nil && end.Slope == nil && !end.Clip && added == nil {
+		kernel = f.kernels.Affine
+	}
+	f.call(kernel, j, p, 64, added)
+	runtime.KeepAlive(added)
+}
+
+// Levels computes, as bytes, the levels l of what Floats computes. l must be Usual, with a scale and a
+// shift for each output. added are bytes then, which have the steps of Dst: those that then scales and
+// shifts are added.
+func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, l *Levels, then *End, added unsafe.Pointer) {
+	j.end(end)
+	j.then(then, added)
+	j.level, j.move = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
+	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
+	f.call(f.kernels.Levels, j, p, 16, added)
+	runtime.KeepAlive(added)
+}
+
+// then sets what is added, and what happens then; nil adds nothing.
+func (j *MatrixJob) then(then *End, added unsafe.Pointer) {
 	j.scale2, j.shift2, j.clip2, j.low2, j.high2 = nil, nil, 0, then.Low, then.High
 	if then.Scale != nil {
 		j.scale2, j.shift2 = unsafe.Pointer(&then.Scale[0]), unsafe.Pointer(&then.Shift[0])
@@ -254,21 +277,6 @@ func (f *MatrixFilter) Floats(j *MatrixJob, p *MatrixPart, end, then *End, added
 	if added != nil {
 		j.added = uintptr(added) - uintptr(j.Dst) + 1
 	}
-	kernel := f.kernels.Floats
-	if end.Scale != nil && end.Slope == nil && !end.Clip && added == nil {
-		kernel = f.kernels.Affine
-	}
-	f.call(kernel, j, p, 64, added)
-	runtime.KeepAlive(added)
-}
-
-// Levels computes, as bytes, the levels l of what Floats computes. l must be Usual, with a scale and a
-// shift for each output.
-func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, l *Levels) {
-	j.end(end)
-	j.level, j.move = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
-	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
-	f.call(f.kernels.Levels, j, p, 16, nil)
 }
 
 // end sets the end of the outputs, to which nothing is added.

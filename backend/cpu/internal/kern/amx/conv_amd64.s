@@ -4880,10 +4880,16 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	VPXORD         Z17, Z17, Z17
 	VPXORD         Z18, Z18, Z18
 	VPXORD         Z19, Z19, Z19
+	VBROADCASTSS   184(CX), Z18
+	VBROADCASTSS   188(CX), Z19
 	VPXORD         Z20, Z20, Z20
-	VBROADCASTSS   208(CX), Z18
-	VBROADCASTSS   212(CX), Z19
-	VPBROADCASTD   216(CX), Z20
+	VPXORD         Z21, Z21, Z21
+	VPXORD         Z22, Z22, Z22
+	VPXORD         Z23, Z23, Z23
+	VPXORD         Z24, Z24, Z24
+	VBROADCASTSS   208(CX), Z22
+	VBROADCASTSS   212(CX), Z23
+	VPBROADCASTD   216(CX), Z24
 
 block:
 	MOVQ  40(CX), AX
@@ -4937,37 +4943,37 @@ step2:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
@@ -4998,12 +5004,32 @@ skip5:
 	VMINPS Z14, Z8, Z8
 
 skip6:
-	VMULPS      Z16, Z8, Z8
-	VADDPS      Z17, Z8, Z8
-	VMAXPS      Z18, Z8, Z8
-	VMINPS      Z19, Z8, Z8
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip7
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip8
+	VFMADD213PS Z17, Z16, Z25
+
+skip8:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip9
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip9:
+skip7:
+	VMULPS      Z20, Z8, Z8
+	VADDPS      Z21, Z8, Z8
+	VMAXPS      Z22, Z8, Z8
+	VMINPS      Z23, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z20, Z8, Z8
+	VPADDD      Z24, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
@@ -5017,30 +5043,50 @@ skip6:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip7
+	JEQ         skip10
 	VFMADD213PS Z11, Z10, Z8
 
-skip7:
+skip10:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip8
+	JEQ    skip11
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip8:
+skip11:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip9
+	JEQ    skip12
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip9:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip12:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip13
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip14
+	VFMADD213PS Z17, Z16, Z25
+
+skip14:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip15
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip15:
+skip13:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
@@ -5056,9 +5102,9 @@ rows3:
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
-drain10:
+drain16:
 	CMPQ        R10, 320(CX)
-	JEQ         drained11
+	JEQ         drained17
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5067,36 +5113,56 @@ drain10:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip12
+	JEQ         skip18
 	VFMADD213PS Z11, Z10, Z8
 
-skip12:
+skip18:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip13
+	JEQ    skip19
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip13:
+skip19:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip14
+	JEQ    skip20
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip14:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip20:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip21
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip22
+	VFMADD213PS Z17, Z16, Z25
+
+skip22:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip23
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip23:
+skip21:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain10
+	JMP       drain16
 
-drained11:
+drained17:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(CX), R9
@@ -5115,34 +5181,46 @@ drained11:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there15
+	JEQ     there24
 	VMOVUPS (AX)(R9*1), Z10
 
-there15:
+there24:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there16
+	JEQ     there25
 	VMOVUPS (AX)(R9*1), Z11
 
-there16:
+there25:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there17
+	JEQ     there26
 	VMOVUPS (AX)(R9*1), Z12
 
-there17:
-	MOVQ    192(CX), AX
+there26:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there18
+	JEQ     there27
 	VMOVUPS (AX)(R9*1), Z16
 
-there18:
-	MOVQ    200(CX), AX
+there27:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there19
+	JEQ     there28
 	VMOVUPS (AX)(R9*1), Z17
 
-there19:
+there28:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there29
+	VMOVUPS (AX)(R9*1), Z20
+
+there29:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there30
+	VMOVUPS (AX)(R9*1), Z21
+
+there30:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
@@ -5150,12 +5228,12 @@ there19:
 	JMP  next
 
 tiles2:
-panel20:
+panel31:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step21:
+step32:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -5167,24 +5245,24 @@ step21:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows22
+	JEQ            rows33
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -5193,35 +5271,55 @@ step21:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip23
+	JEQ            skip34
 	VFMADD213PS    Z11, Z10, Z8
 
-skip23:
+skip34:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip24
+	JEQ    skip35
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip24:
+skip35:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip25
+	JEQ    skip36
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip25:
-	VMULPS      Z16, Z8, Z8
-	VADDPS      Z17, Z8, Z8
-	VMAXPS      Z18, Z8, Z8
-	VMINPS      Z19, Z8, Z8
+skip36:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip37
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip38
+	VFMADD213PS Z17, Z16, Z25
+
+skip38:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip39
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip39:
+skip37:
+	VMULPS      Z20, Z8, Z8
+	VADDPS      Z21, Z8, Z8
+	VMAXPS      Z22, Z8, Z8
+	VMINPS      Z23, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z20, Z8, Z8
+	VPADDD      Z24, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows22
+	JEQ         rows33
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5230,58 +5328,78 @@ skip25:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip26
+	JEQ         skip40
 	VFMADD213PS Z11, Z10, Z8
 
-skip26:
+skip40:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip27
+	JEQ    skip41
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip27:
+skip41:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip28
+	JEQ    skip42
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip28:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip42:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip43
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip44
+	VFMADD213PS Z17, Z16, Z25
+
+skip44:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip45
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip45:
+skip43:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows22:
+rows33:
 	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows29
+	JEQ            rows46
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -5290,35 +5408,55 @@ rows22:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip30
+	JEQ            skip47
 	VFMADD213PS    Z11, Z10, Z8
 
-skip30:
+skip47:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip31
+	JEQ    skip48
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip31:
+skip48:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip32
+	JEQ    skip49
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip32:
-	VMULPS      Z16, Z8, Z8
-	VADDPS      Z17, Z8, Z8
-	VMAXPS      Z18, Z8, Z8
-	VMINPS      Z19, Z8, Z8
+skip49:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip50
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip51
+	VFMADD213PS Z17, Z16, Z25
+
+skip51:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip52
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip52:
+skip50:
+	VMULPS      Z20, Z8, Z8
+	VADDPS      Z21, Z8, Z8
+	VMAXPS      Z22, Z8, Z8
+	VMINPS      Z23, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z20, Z8, Z8
+	VPADDD      Z24, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows29
+	JEQ         rows46
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5327,35 +5465,55 @@ skip32:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip33
+	JEQ         skip53
 	VFMADD213PS Z11, Z10, Z8
 
-skip33:
+skip53:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip34
+	JEQ    skip54
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip34:
+skip54:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
+	JEQ    skip55
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip35:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip55:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip56
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip57
+	VFMADD213PS Z17, Z16, Z25
+
+skip57:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip58
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip58:
+skip56:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows29:
+rows46:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -5364,11 +5522,11 @@ rows29:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step21
+	JNE     step32
 
-drain36:
+drain59:
 	CMPQ        R10, 320(CX)
-	JEQ         drained37
+	JEQ         drained60
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5377,36 +5535,56 @@ drain36:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip38
+	JEQ         skip61
 	VFMADD213PS Z11, Z10, Z8
 
-skip38:
+skip61:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
+	JEQ    skip62
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip39:
+skip62:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip40
+	JEQ    skip63
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip40:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip63:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip64
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip65
+	VFMADD213PS Z17, Z16, Z25
+
+skip65:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip66
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip66:
+skip64:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain36
+	JMP       drain59
 
-drained37:
+drained60:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -5428,48 +5606,60 @@ drained37:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there41
+	JEQ     there67
 	VMOVUPS (AX)(R9*1), Z10
 
-there41:
+there67:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there42
+	JEQ     there68
 	VMOVUPS (AX)(R9*1), Z11
 
-there42:
+there68:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there43
+	JEQ     there69
 	VMOVUPS (AX)(R9*1), Z12
 
-there43:
-	MOVQ    192(CX), AX
+there69:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there44
+	JEQ     there70
 	VMOVUPS (AX)(R9*1), Z16
 
-there44:
-	MOVQ    200(CX), AX
+there70:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there45
+	JEQ     there71
 	VMOVUPS (AX)(R9*1), Z17
 
-there45:
+there71:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there72
+	VMOVUPS (AX)(R9*1), Z20
+
+there72:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there73
+	VMOVUPS (AX)(R9*1), Z21
+
+there73:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel20
+	JNE  panel31
 	JMP  next
 
 tiles3:
-panel46:
+panel74:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step47:
+step75:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -5481,675 +5671,277 @@ step47:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 256(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows48
+	JEQ            rows76
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z21
+	VMOVDQU32      (R12)(AX*1), Z25
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z21, Z21
-	VPADDD         (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS      Z21, Z21
+	VPSLLVD        Z9, Z25, Z25
+	VPADDD         (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS      Z25, Z25
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip49
-	VFMADD213PS    Z11, Z10, Z21
+	JEQ            skip77
+	VFMADD213PS    Z11, Z10, Z25
 
-skip49:
+skip77:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip50
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
+	JEQ    skip78
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
 
-skip50:
+skip78:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip51
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
+	JEQ    skip79
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
 
-skip51:
-	VMULPS      Z16, Z21, Z21
-	VADDPS      Z17, Z21, Z21
-	VMAXPS      Z18, Z21, Z21
-	VMINPS      Z19, Z21, Z21
-	VCVTPS2DQ   Z21, Z21
-	VPADDD      Z20, Z21, Z21
-	VPMOVDB     Z21, (R11)
+skip79:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip80
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip81
+	VFMADD213PS Z17, Z16, Z26
+
+skip81:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip82
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip82:
+skip80:
+	VMULPS      Z20, Z25, Z25
+	VADDPS      Z21, Z25, Z25
+	VMAXPS      Z22, Z25, Z25
+	VMINPS      Z23, Z25, Z25
+	VCVTPS2DQ   Z25, Z25
+	VPADDD      Z24, Z25, Z25
+	VPMOVDB     Z25, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows48
+	JEQ         rows76
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z21
+	VMOVDQU32   (R12)(AX*1), Z25
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z21, Z21
-	VPADDD      (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS   Z21, Z21
+	VPSLLVD     Z9, Z25, Z25
+	VPADDD      (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS   Z25, Z25
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip52
-	VFMADD213PS Z11, Z10, Z21
+	JEQ         skip83
+	VFMADD213PS Z11, Z10, Z25
 
-skip52:
+skip83:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip53
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
+	JEQ    skip84
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
 
-skip53:
+skip84:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
+	JEQ    skip85
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
 
-skip54:
-	VMULPS    Z16, Z21, Z21
-	VADDPS    Z17, Z21, Z21
-	VMAXPS    Z18, Z21, Z21
-	VMINPS    Z19, Z21, Z21
-	VCVTPS2DQ Z21, Z21
-	VPADDD    Z20, Z21, Z21
-	VPMOVDB   Z21, (R11)
+skip85:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip86
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip87
+	VFMADD213PS Z17, Z16, Z26
+
+skip87:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip88
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip88:
+skip86:
+	VMULPS    Z20, Z25, Z25
+	VADDPS    Z21, Z25, Z25
+	VMAXPS    Z22, Z25, Z25
+	VMINPS    Z23, Z25, Z25
+	VCVTPS2DQ Z25, Z25
+	VPADDD    Z24, Z25, Z25
+	VPMOVDB   Z25, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows48:
+rows76:
 	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 576(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows55
+	JEQ            rows89
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z21
+	VMOVDQU32      (R12)(AX*1), Z25
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z21, Z21
-	VPADDD         (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS      Z21, Z21
+	VPSLLVD        Z9, Z25, Z25
+	VPADDD         (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS      Z25, Z25
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip56
-	VFMADD213PS    Z11, Z10, Z21
-
-skip56:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip57
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
-
-skip57:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip58
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
-
-skip58:
-	VMULPS      Z16, Z21, Z21
-	VADDPS      Z17, Z21, Z21
-	VMAXPS      Z18, Z21, Z21
-	VMINPS      Z19, Z21, Z21
-	VCVTPS2DQ   Z21, Z21
-	VPADDD      Z20, Z21, Z21
-	VPMOVDB     Z21, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
-	JEQ         rows55
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z21
-	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z21, Z21
-	VPADDD      (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS   Z21, Z21
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip59
-	VFMADD213PS Z11, Z10, Z21
-
-skip59:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip60
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
-
-skip60:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip61
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
-
-skip61:
-	VMULPS    Z16, Z21, Z21
-	VADDPS    Z17, Z21, Z21
-	VMAXPS    Z18, Z21, Z21
-	VMINPS    Z19, Z21, Z21
-	VCVTPS2DQ Z21, Z21
-	VPADDD    Z20, Z21, Z21
-	VPMOVDB   Z21, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-
-rows55:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 896(DI)
-	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
-	JEQ            rows62
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
-	TESTQ          AX, AX
-	JEQ            skip63
-	VFMADD213PS    Z11, Z10, Z8
-
-skip63:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip64
-	VCMPPS $0x11, Z15, Z8, K1
-	VMULPS Z12, Z8, K1, Z8
-
-skip64:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip65
-	VMAXPS Z13, Z8, Z8
-	VMINPS Z14, Z8, Z8
-
-skip65:
-	VMULPS      Z16, Z8, Z8
-	VADDPS      Z17, Z8, Z8
-	VMAXPS      Z18, Z8, Z8
-	VMINPS      Z19, Z8, Z8
-	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z20, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
-	JEQ         rows62
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
-	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip66
-	VFMADD213PS Z11, Z10, Z8
-
-skip66:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip67
-	VCMPPS $0x11, Z15, Z8, K1
-	VMULPS Z12, Z8, K1, Z8
-
-skip67:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip68
-	VMAXPS Z13, Z8, Z8
-	VMINPS Z14, Z8, Z8
-
-skip68:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
-	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-
-rows62:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
-	JNE     step47
-
-drain69:
-	CMPQ        R10, 320(CX)
-	JEQ         drained70
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
-	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip71
-	VFMADD213PS Z11, Z10, Z8
-
-skip71:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip72
-	VCMPPS $0x11, Z15, Z8, K1
-	VMULPS Z12, Z8, K1, Z8
-
-skip72:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip73
-	VMAXPS Z13, Z8, Z8
-	VMINPS Z14, Z8, Z8
-
-skip73:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
-	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	JMP       drain69
-
-drained70:
-	MOVQ    312(CX), AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
-	ADDQ    $0x00000400, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
-	ADDQ    $0x00000800, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
-	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
-	TESTQ   AX, AX
-	JEQ     there74
-	VMOVUPS (AX)(R9*1), Z10
-
-there74:
-	MOVQ    120(CX), AX
-	TESTQ   AX, AX
-	JEQ     there75
-	VMOVUPS (AX)(R9*1), Z11
-
-there75:
-	MOVQ    128(CX), AX
-	TESTQ   AX, AX
-	JEQ     there76
-	VMOVUPS (AX)(R9*1), Z12
-
-there76:
-	MOVQ    192(CX), AX
-	TESTQ   AX, AX
-	JEQ     there77
-	VMOVUPS (AX)(R9*1), Z16
-
-there77:
-	MOVQ    200(CX), AX
-	TESTQ   AX, AX
-	JEQ     there78
-	VMOVUPS (AX)(R9*1), Z17
-
-there78:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
-	JNE  panel46
-	JMP  next
-
-tiles4:
-panel79:
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
-
-step80:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 192(DI)
-	CMPQ           R10, 320(CX)
-	JEQ            rows81
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z21
-	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z21, Z21
-	VPADDD         (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS      Z21, Z21
-	MOVQ           112(CX), AX
-	TESTQ          AX, AX
-	JEQ            skip82
-	VFMADD213PS    Z11, Z10, Z21
-
-skip82:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip83
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
-
-skip83:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip84
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
-
-skip84:
-	VMULPS      Z16, Z21, Z21
-	VADDPS      Z17, Z21, Z21
-	VMAXPS      Z18, Z21, Z21
-	VMINPS      Z19, Z21, Z21
-	VCVTPS2DQ   Z21, Z21
-	VPADDD      Z20, Z21, Z21
-	VPMOVDB     Z21, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
-	JEQ         rows81
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z21
-	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z21, Z21
-	VPADDD      (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS   Z21, Z21
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip85
-	VFMADD213PS Z11, Z10, Z21
-
-skip85:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip86
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
-
-skip86:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip87
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
-
-skip87:
-	VMULPS    Z16, Z21, Z21
-	VADDPS    Z17, Z21, Z21
-	VMAXPS    Z18, Z21, Z21
-	VMINPS    Z19, Z21, Z21
-	VCVTPS2DQ Z21, Z21
-	VPADDD    Z20, Z21, Z21
-	VPMOVDB   Z21, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-
-rows81:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 384(DI)
-	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
-	JEQ            rows88
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
-	TESTQ          AX, AX
-	JEQ            skip89
-	VFMADD213PS    Z11, Z10, Z8
-
-skip89:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip90
-	VCMPPS $0x11, Z15, Z8, K1
-	VMULPS Z12, Z8, K1, Z8
+	JEQ            skip90
+	VFMADD213PS    Z11, Z10, Z25
 
 skip90:
-	MOVQ   136(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
-	VMAXPS Z13, Z8, Z8
-	VMINPS Z14, Z8, Z8
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
 
 skip91:
-	VMULPS      Z16, Z8, Z8
-	VADDPS      Z17, Z8, Z8
-	VMAXPS      Z18, Z8, Z8
-	VMINPS      Z19, Z8, Z8
-	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z20, Z8, Z8
-	VPMOVDB     Z8, (R11)
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip92
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
+
+skip92:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip93
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip94
+	VFMADD213PS Z17, Z16, Z26
+
+skip94:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip95
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip95:
+skip93:
+	VMULPS      Z20, Z25, Z25
+	VADDPS      Z21, Z25, Z25
+	VMAXPS      Z22, Z25, Z25
+	VMINPS      Z23, Z25, Z25
+	VCVTPS2DQ   Z25, Z25
+	VPADDD      Z24, Z25, Z25
+	VPMOVDB     Z25, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows88
+	JEQ         rows89
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
+	VMOVDQU32   (R12)(AX*1), Z25
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
-	VCVTDQ2PS   Z8, Z8
+	VPSLLVD     Z9, Z25, Z25
+	VPADDD      (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS   Z25, Z25
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip92
-	VFMADD213PS Z11, Z10, Z8
-
-skip92:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip93
-	VCMPPS $0x11, Z15, Z8, K1
-	VMULPS Z12, Z8, K1, Z8
-
-skip93:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip94
-	VMAXPS Z13, Z8, Z8
-	VMINPS Z14, Z8, Z8
-
-skip94:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
-	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-
-rows88:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z21
-	VMOVDQU8       Z21, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z21
-	VMOVDQU8       Z21, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z21
-	VMOVDQU8       Z21, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z21
-	VMOVDQU8       Z21, 704(DI)
-	CMPQ           R10, 320(CX)
-	JEQ            rows95
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z21
-	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z21, Z21
-	VPADDD         (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS      Z21, Z21
-	MOVQ           112(CX), AX
-	TESTQ          AX, AX
-	JEQ            skip96
-	VFMADD213PS    Z11, Z10, Z21
+	JEQ         skip96
+	VFMADD213PS Z11, Z10, Z25
 
 skip96:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
 
 skip97:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip98
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
 
 skip98:
-	VMULPS      Z16, Z21, Z21
-	VADDPS      Z17, Z21, Z21
-	VMAXPS      Z18, Z21, Z21
-	VMINPS      Z19, Z21, Z21
-	VCVTPS2DQ   Z21, Z21
-	VPADDD      Z20, Z21, Z21
-	VPMOVDB     Z21, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
-	JEQ         rows95
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z21
-	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z21, Z21
-	VPADDD      (R13)(AX*1), Z21, Z21
-	VCVTDQ2PS   Z21, Z21
-	MOVQ        112(CX), AX
+	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
-	VFMADD213PS Z11, Z10, Z21
-
-skip99:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip100
-	VCMPPS $0x11, Z15, Z21, K1
-	VMULPS Z12, Z21, K1, Z21
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip100
+	VFMADD213PS Z17, Z16, Z26
 
 skip100:
-	MOVQ   136(CX), AX
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
-	VMAXPS Z13, Z21, Z21
-	VMINPS Z14, Z21, Z21
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
 
 skip101:
-	VMULPS    Z16, Z21, Z21
-	VADDPS    Z17, Z21, Z21
-	VMAXPS    Z18, Z21, Z21
-	VMINPS    Z19, Z21, Z21
-	VCVTPS2DQ Z21, Z21
-	VPADDD    Z20, Z21, Z21
-	VPMOVDB   Z21, (R11)
+skip99:
+	VMULPS    Z20, Z25, Z25
+	VADDPS    Z21, Z25, Z25
+	VMAXPS    Z22, Z25, Z25
+	VMINPS    Z23, Z25, Z25
+	VCVTPS2DQ Z25, Z25
+	VPADDD    Z24, Z25, Z25
+	VPMOVDB   Z25, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows95:
-	MOVQ           272(CX), AX
+rows89:
+	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z21
-	VMOVDQU8       Z21, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z21
-	VMOVDQU8       Z21, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z21
-	VMOVDQU8       Z21, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
@@ -6180,12 +5972,32 @@ skip104:
 	VMINPS Z14, Z8, Z8
 
 skip105:
-	VMULPS      Z16, Z8, Z8
-	VADDPS      Z17, Z8, Z8
-	VMAXPS      Z18, Z8, Z8
-	VMINPS      Z19, Z8, Z8
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip106
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip107
+	VFMADD213PS Z17, Z16, Z25
+
+skip107:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip108
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip108:
+skip106:
+	VMULPS      Z20, Z8, Z8
+	VADDPS      Z21, Z8, Z8
+	VMAXPS      Z22, Z8, Z8
+	VMINPS      Z23, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z20, Z8, Z8
+	VPADDD      Z24, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
@@ -6199,30 +6011,50 @@ skip105:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip106
+	JEQ         skip109
 	VFMADD213PS Z11, Z10, Z8
 
-skip106:
+skip109:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip107
+	JEQ    skip110
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip107:
+skip110:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip108
+	JEQ    skip111
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip108:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip111:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip112
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip113
+	VFMADD213PS Z17, Z16, Z25
+
+skip113:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip114
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip114:
+skip112:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
@@ -6236,11 +6068,11 @@ rows102:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step80
+	JNE     step75
 
-drain109:
+drain115:
 	CMPQ        R10, 320(CX)
-	JEQ         drained110
+	JEQ         drained116
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -6249,36 +6081,726 @@ drain109:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip111
+	JEQ         skip117
 	VFMADD213PS Z11, Z10, Z8
 
-skip111:
+skip117:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip112
+	JEQ    skip118
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip112:
+skip118:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip113
+	JEQ    skip119
 	VMAXPS Z13, Z8, Z8
 	VMINPS Z14, Z8, Z8
 
-skip113:
-	VMULPS    Z16, Z8, Z8
-	VADDPS    Z17, Z8, Z8
-	VMAXPS    Z18, Z8, Z8
-	VMINPS    Z19, Z8, Z8
+skip119:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip120
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip121
+	VFMADD213PS Z17, Z16, Z25
+
+skip121:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip122
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip122:
+skip120:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z20, Z8, Z8
+	VPADDD    Z24, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain109
+	JMP       drain115
 
-drained110:
+drained116:
+	MOVQ    312(CX), AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
+	MOVQ    312(CX), AX
+	ADDQ    $0x00000400, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
+	MOVQ    312(CX), AX
+	ADDQ    $0x00000800, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
+	MOVQ    304(CX), R9
+	MOVQ    280(CX), R10
+	MOVQ    288(CX), AX
+	MOVQ    AX, 320(CX)
+	MOVQ    64(CX), R13
+	ADDQ    R9, R13
+	MOVQ    296(CX), R11
+	MOVQ    312(CX), R12
+	MOVQ    R12, AX
+	XORQ    $0x00001000, AX
+	MOVQ    AX, 312(CX)
+	MOVQ    R9, AX
+	SHRQ    $0x02, AX
+	ADDQ    AX, R11
+	MOVQ    112(CX), AX
+	TESTQ   AX, AX
+	JEQ     there123
+	VMOVUPS (AX)(R9*1), Z10
+
+there123:
+	MOVQ    120(CX), AX
+	TESTQ   AX, AX
+	JEQ     there124
+	VMOVUPS (AX)(R9*1), Z11
+
+there124:
+	MOVQ    128(CX), AX
+	TESTQ   AX, AX
+	JEQ     there125
+	VMOVUPS (AX)(R9*1), Z12
+
+there125:
+	MOVQ    160(CX), AX
+	TESTQ   AX, AX
+	JEQ     there126
+	VMOVUPS (AX)(R9*1), Z16
+
+there126:
+	MOVQ    168(CX), AX
+	TESTQ   AX, AX
+	JEQ     there127
+	VMOVUPS (AX)(R9*1), Z17
+
+there127:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there128
+	VMOVUPS (AX)(R9*1), Z20
+
+there128:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there129
+	VMOVUPS (AX)(R9*1), Z21
+
+there129:
+	ADDQ $0x40, R9
+	MOVQ R9, 304(CX)
+	CMPQ R9, 240(CX)
+	JNE  panel74
+	JMP  next
+
+tiles4:
+panel130:
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
+	MOVQ 8(CX), R8
+
+step131:
+	MOVL           (R8), R9
+	MOVQ           SI, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
+	ADDQ           $0x00000400, SI
+	CMPQ           SI, 232(CX)
+	CMOVQEQ        224(CX), SI
+	MOVQ           248(CX), AX
+	ADDQ           R9, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
+	VMOVDQU8       (DX), Z8
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 192(DI)
+	CMPQ           R10, 320(CX)
+	JEQ            rows132
+	MOVL           (R10), AX
+	VMOVDQU32      (R12)(AX*1), Z25
+	MOVL           4(R10), AX
+	VPSLLVD        Z9, Z25, Z25
+	VPADDD         (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS      Z25, Z25
+	MOVQ           112(CX), AX
+	TESTQ          AX, AX
+	JEQ            skip133
+	VFMADD213PS    Z11, Z10, Z25
+
+skip133:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip134
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
+
+skip134:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip135
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
+
+skip135:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip136
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip137
+	VFMADD213PS Z17, Z16, Z26
+
+skip137:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip138
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip138:
+skip136:
+	VMULPS      Z20, Z25, Z25
+	VADDPS      Z21, Z25, Z25
+	VMAXPS      Z22, Z25, Z25
+	VMINPS      Z23, Z25, Z25
+	VCVTPS2DQ   Z25, Z25
+	VPADDD      Z24, Z25, Z25
+	VPMOVDB     Z25, (R11)
+	ADDQ        80(CX), R11
+	ADDQ        $0x08, R10
+	CMPQ        R10, 320(CX)
+	JEQ         rows132
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z25
+	MOVL        4(R10), AX
+	VPSLLVD     Z9, Z25, Z25
+	VPADDD      (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip139
+	VFMADD213PS Z11, Z10, Z25
+
+skip139:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip140
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
+
+skip140:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip141
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
+
+skip141:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip142
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	VFMADD213PS Z17, Z16, Z26
+
+skip143:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip144
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip144:
+skip142:
+	VMULPS    Z20, Z25, Z25
+	VADDPS    Z21, Z25, Z25
+	VMAXPS    Z22, Z25, Z25
+	VMINPS    Z23, Z25, Z25
+	VCVTPS2DQ Z25, Z25
+	VPADDD    Z24, Z25, Z25
+	VPMOVDB   Z25, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+
+rows132:
+	MOVQ           256(CX), AX
+	ADDQ           R9, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
+	VMOVDQU8       Z8, 448(DI)
+	CMPQ           R10, 320(CX)
+	JEQ            rows145
+	MOVL           (R10), AX
+	VMOVDQU32      (R12)(AX*1), Z8
+	MOVL           4(R10), AX
+	VPSLLVD        Z9, Z8, Z8
+	VPADDD         (R13)(AX*1), Z8, Z8
+	VCVTDQ2PS      Z8, Z8
+	MOVQ           112(CX), AX
+	TESTQ          AX, AX
+	JEQ            skip146
+	VFMADD213PS    Z11, Z10, Z8
+
+skip146:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip147
+	VCMPPS $0x11, Z15, Z8, K1
+	VMULPS Z12, Z8, K1, Z8
+
+skip147:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip148
+	VMAXPS Z13, Z8, Z8
+	VMINPS Z14, Z8, Z8
+
+skip148:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip149
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip150
+	VFMADD213PS Z17, Z16, Z25
+
+skip150:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip151
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip151:
+skip149:
+	VMULPS      Z20, Z8, Z8
+	VADDPS      Z21, Z8, Z8
+	VMAXPS      Z22, Z8, Z8
+	VMINPS      Z23, Z8, Z8
+	VCVTPS2DQ   Z8, Z8
+	VPADDD      Z24, Z8, Z8
+	VPMOVDB     Z8, (R11)
+	ADDQ        80(CX), R11
+	ADDQ        $0x08, R10
+	CMPQ        R10, 320(CX)
+	JEQ         rows145
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z8
+	MOVL        4(R10), AX
+	VPSLLVD     Z9, Z8, Z8
+	VPADDD      (R13)(AX*1), Z8, Z8
+	VCVTDQ2PS   Z8, Z8
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip152
+	VFMADD213PS Z11, Z10, Z8
+
+skip152:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip153
+	VCMPPS $0x11, Z15, Z8, K1
+	VMULPS Z12, Z8, K1, Z8
+
+skip153:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip154
+	VMAXPS Z13, Z8, Z8
+	VMINPS Z14, Z8, Z8
+
+skip154:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip155
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	VFMADD213PS Z17, Z16, Z25
+
+skip156:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip157
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip157:
+skip155:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VPADDD    Z24, Z8, Z8
+	VPMOVDB   Z8, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+
+rows145:
+	MOVQ           264(CX), AX
+	ADDQ           R9, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
+	VMOVDQU8       64(DX), Z8
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
+	VMOVDQU8       Z25, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
+	VMOVDQU8       Z25, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
+	VMOVDQU8       Z25, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
+	VMOVDQU8       Z25, 704(DI)
+	CMPQ           R10, 320(CX)
+	JEQ            rows158
+	MOVL           (R10), AX
+	VMOVDQU32      (R12)(AX*1), Z25
+	MOVL           4(R10), AX
+	VPSLLVD        Z9, Z25, Z25
+	VPADDD         (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS      Z25, Z25
+	MOVQ           112(CX), AX
+	TESTQ          AX, AX
+	JEQ            skip159
+	VFMADD213PS    Z11, Z10, Z25
+
+skip159:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip160
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
+
+skip160:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip161
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
+
+skip161:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip162
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip163
+	VFMADD213PS Z17, Z16, Z26
+
+skip163:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip164
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip164:
+skip162:
+	VMULPS      Z20, Z25, Z25
+	VADDPS      Z21, Z25, Z25
+	VMAXPS      Z22, Z25, Z25
+	VMINPS      Z23, Z25, Z25
+	VCVTPS2DQ   Z25, Z25
+	VPADDD      Z24, Z25, Z25
+	VPMOVDB     Z25, (R11)
+	ADDQ        80(CX), R11
+	ADDQ        $0x08, R10
+	CMPQ        R10, 320(CX)
+	JEQ         rows158
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z25
+	MOVL        4(R10), AX
+	VPSLLVD     Z9, Z25, Z25
+	VPADDD      (R13)(AX*1), Z25, Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip165
+	VFMADD213PS Z11, Z10, Z25
+
+skip165:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip166
+	VCMPPS $0x11, Z15, Z25, K1
+	VMULPS Z12, Z25, K1, Z25
+
+skip166:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip167
+	VMAXPS Z13, Z25, Z25
+	VMINPS Z14, Z25, Z25
+
+skip167:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip168
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip169
+	VFMADD213PS Z17, Z16, Z26
+
+skip169:
+	VADDPS Z26, Z25, Z25
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip170
+	VMAXPS Z18, Z25, Z25
+	VMINPS Z19, Z25, Z25
+
+skip170:
+skip168:
+	VMULPS    Z20, Z25, Z25
+	VADDPS    Z21, Z25, Z25
+	VMAXPS    Z22, Z25, Z25
+	VMINPS    Z23, Z25, Z25
+	VCVTPS2DQ Z25, Z25
+	VPADDD    Z24, Z25, Z25
+	VPMOVDB   Z25, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+
+rows158:
+	MOVQ           272(CX), AX
+	ADDQ           R9, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
+	VMOVDQU8       Z25, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
+	VMOVDQU8       Z25, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
+	VMOVDQU8       Z25, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
+	VMOVDQU8       Z8, 960(DI)
+	CMPQ           R10, 320(CX)
+	JEQ            rows171
+	MOVL           (R10), AX
+	VMOVDQU32      (R12)(AX*1), Z8
+	MOVL           4(R10), AX
+	VPSLLVD        Z9, Z8, Z8
+	VPADDD         (R13)(AX*1), Z8, Z8
+	VCVTDQ2PS      Z8, Z8
+	MOVQ           112(CX), AX
+	TESTQ          AX, AX
+	JEQ            skip172
+	VFMADD213PS    Z11, Z10, Z8
+
+skip172:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip173
+	VCMPPS $0x11, Z15, Z8, K1
+	VMULPS Z12, Z8, K1, Z8
+
+skip173:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip174
+	VMAXPS Z13, Z8, Z8
+	VMINPS Z14, Z8, Z8
+
+skip174:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip175
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip176
+	VFMADD213PS Z17, Z16, Z25
+
+skip176:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip177
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip177:
+skip175:
+	VMULPS      Z20, Z8, Z8
+	VADDPS      Z21, Z8, Z8
+	VMAXPS      Z22, Z8, Z8
+	VMINPS      Z23, Z8, Z8
+	VCVTPS2DQ   Z8, Z8
+	VPADDD      Z24, Z8, Z8
+	VPMOVDB     Z8, (R11)
+	ADDQ        80(CX), R11
+	ADDQ        $0x08, R10
+	CMPQ        R10, 320(CX)
+	JEQ         rows171
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z8
+	MOVL        4(R10), AX
+	VPSLLVD     Z9, Z8, Z8
+	VPADDD      (R13)(AX*1), Z8, Z8
+	VCVTDQ2PS   Z8, Z8
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip178
+	VFMADD213PS Z11, Z10, Z8
+
+skip178:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip179
+	VCMPPS $0x11, Z15, Z8, K1
+	VMULPS Z12, Z8, K1, Z8
+
+skip179:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip180
+	VMAXPS Z13, Z8, Z8
+	VMINPS Z14, Z8, Z8
+
+skip180:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip181
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip182
+	VFMADD213PS Z17, Z16, Z25
+
+skip182:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip183
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip183:
+skip181:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VPADDD    Z24, Z8, Z8
+	VPMOVDB   Z8, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+
+rows171:
+	ADDQ    $0x00000080, DX
+	CMPQ    DX, 32(CX)
+	CMOVQEQ 24(CX), DX
+	ADDQ    $0x00000400, DI
+	CMPQ    DI, 232(CX)
+	CMOVQEQ 224(CX), DI
+	ADDQ    $0x04, R8
+	CMPQ    R8, 16(CX)
+	JNE     step131
+
+drain184:
+	CMPQ        R10, 320(CX)
+	JEQ         drained185
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z8
+	MOVL        4(R10), AX
+	VPSLLVD     Z9, Z8, Z8
+	VPADDD      (R13)(AX*1), Z8, Z8
+	VCVTDQ2PS   Z8, Z8
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip186
+	VFMADD213PS Z11, Z10, Z8
+
+skip186:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip187
+	VCMPPS $0x11, Z15, Z8, K1
+	VMULPS Z12, Z8, K1, Z8
+
+skip187:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip188
+	VMAXPS Z13, Z8, Z8
+	VMINPS Z14, Z8, Z8
+
+skip188:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip189
+	VPMOVZXBD   -1(R11)(AX*1), Z25
+	VCVTDQ2PS   Z25, Z25
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip190
+	VFMADD213PS Z17, Z16, Z25
+
+skip190:
+	VADDPS Z25, Z8, Z8
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip191
+	VMAXPS Z18, Z8, Z8
+	VMINPS Z19, Z8, Z8
+
+skip191:
+skip189:
+	VMULPS    Z20, Z8, Z8
+	VADDPS    Z21, Z8, Z8
+	VMAXPS    Z22, Z8, Z8
+	VMINPS    Z23, Z8, Z8
+	VCVTPS2DQ Z8, Z8
+	VPADDD    Z24, Z8, Z8
+	VPMOVDB   Z8, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+	JMP       drain184
+
+drained185:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -6306,47 +6828,59 @@ drained110:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there114
+	JEQ     there192
 	VMOVUPS (AX)(R9*1), Z10
 
-there114:
+there192:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there115
+	JEQ     there193
 	VMOVUPS (AX)(R9*1), Z11
 
-there115:
+there193:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there116
+	JEQ     there194
 	VMOVUPS (AX)(R9*1), Z12
 
-there116:
-	MOVQ    192(CX), AX
+there194:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there117
+	JEQ     there195
 	VMOVUPS (AX)(R9*1), Z16
 
-there117:
-	MOVQ    200(CX), AX
+there195:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there118
+	JEQ     there196
 	VMOVUPS (AX)(R9*1), Z17
 
-there118:
+there196:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there197
+	VMOVUPS (AX)(R9*1), Z20
+
+there197:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there198
+	VMOVUPS (AX)(R9*1), Z21
+
+there198:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel79
+	JNE  panel130
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain119:
+drain199:
 	CMPQ        R10, 320(CX)
-	JEQ         drained120
+	JEQ         drained200
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
 	MOVL        4(R10), AX
@@ -6355,36 +6889,56 @@ drain119:
 	VCVTDQ2PS   Z0, Z0
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip121
+	JEQ         skip201
 	VFMADD213PS Z11, Z10, Z0
 
-skip121:
+skip201:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
+	JEQ    skip202
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
-skip122:
+skip202:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip123
+	JEQ    skip203
 	VMAXPS Z13, Z0, Z0
 	VMINPS Z14, Z0, Z0
 
-skip123:
-	VMULPS    Z16, Z0, Z0
-	VADDPS    Z17, Z0, Z0
-	VMAXPS    Z18, Z0, Z0
-	VMINPS    Z19, Z0, Z0
+skip203:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip204
+	VPMOVZXBD   -1(R11)(AX*1), Z1
+	VCVTDQ2PS   Z1, Z1
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip205
+	VFMADD213PS Z17, Z16, Z1
+
+skip205:
+	VADDPS Z1, Z0, Z0
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip206
+	VMAXPS Z18, Z0, Z0
+	VMINPS Z19, Z0, Z0
+
+skip206:
+skip204:
+	VMULPS    Z20, Z0, Z0
+	VADDPS    Z21, Z0, Z0
+	VMAXPS    Z22, Z0, Z0
+	VMINPS    Z23, Z0, Z0
 	VCVTPS2DQ Z0, Z0
-	VPADDD    Z20, Z0, Z0
+	VPADDD    Z24, Z0, Z0
 	VPMOVDB   Z0, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain119
+	JMP       drain199
 
-drained120:
+drained200:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET
@@ -9902,10 +10456,16 @@ TEXT ·convBytesLevelsAMX(SB), NOSPLIT, $0-8
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
+	VBROADCASTSS 184(CX), Z9
+	VBROADCASTSS 188(CX), Z10
 	VPXORD       Z11, Z11, Z11
-	VBROADCASTSS 208(CX), Z9
-	VBROADCASTSS 212(CX), Z10
-	VPBROADCASTD 216(CX), Z11
+	VPXORD       Z12, Z12, Z12
+	VPXORD       Z13, Z13, Z13
+	VPXORD       Z14, Z14, Z14
+	VPXORD       Z15, Z15, Z15
+	VBROADCASTSS 208(CX), Z13
+	VBROADCASTSS 212(CX), Z14
+	VPBROADCASTD 216(CX), Z15
 
 block:
 	MOVQ  40(CX), AX
@@ -9960,75 +10520,115 @@ step2:
 	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
-	VFMADD213PS Z2, Z1, Z12
+	VFMADD213PS Z2, Z1, Z16
 
 skip4:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
 skip5:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
 skip6:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip7
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip8
+	VFMADD213PS Z8, Z7, Z17
+
+skip8:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip9
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip9:
+skip7:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip7
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip10
+	VFMADD213PS Z2, Z1, Z16
 
-skip7:
+skip10:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip8
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip11
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip8:
+skip11:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip9
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip12
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip9:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip12:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip13
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip14
+	VFMADD213PS Z8, Z7, Z17
+
+skip14:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip15
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip15:
+skip13:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
@@ -10037,47 +10637,67 @@ rows3:
 	CMPQ SI, 16(CX)
 	JNE  step2
 
-drain10:
+drain16:
 	CMPQ        R8, 320(CX)
-	JEQ         drained11
+	JEQ         drained17
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip12
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip18
+	VFMADD213PS Z2, Z1, Z16
 
-skip12:
+skip18:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip13
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip19
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip13:
+skip19:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip14
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip20
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip14:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip20:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip21
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip22
+	VFMADD213PS Z8, Z7, Z17
+
+skip22:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip23
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip23:
+skip21:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain10
+	JMP       drain16
 
-drained11:
+drained17:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(CX), DI
@@ -10096,34 +10716,46 @@ drained11:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there15
+	JEQ     there24
 	VMOVUPS (AX)(DI*1), Z1
 
-there15:
+there24:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there16
+	JEQ     there25
 	VMOVUPS (AX)(DI*1), Z2
 
-there16:
+there25:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there17
+	JEQ     there26
 	VMOVUPS (AX)(DI*1), Z3
 
-there17:
-	MOVQ    192(CX), AX
+there26:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there18
+	JEQ     there27
 	VMOVUPS (AX)(DI*1), Z7
 
-there18:
-	MOVQ    200(CX), AX
+there27:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there19
+	JEQ     there28
 	VMOVUPS (AX)(DI*1), Z8
 
-there19:
+there28:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there29
+	VMOVUPS (AX)(DI*1), Z11
+
+there29:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there30
+	VMOVUPS (AX)(DI*1), Z12
+
+there30:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
@@ -10131,12 +10763,12 @@ there19:
 	JMP  next
 
 tiles2:
-panel20:
+panel31:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step21:
+step32:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -10146,206 +10778,306 @@ step21:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R8, 320(CX)
-	JEQ         rows22
+	JEQ         rows33
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip23
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip34
+	VFMADD213PS Z2, Z1, Z16
 
-skip23:
+skip34:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip24
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip35
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip24:
+skip35:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip25
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip36
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip25:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip36:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip37
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip38
+	VFMADD213PS Z8, Z7, Z17
+
+skip38:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip39
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip39:
+skip37:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows22
+	JEQ         rows33
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip26
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip40
+	VFMADD213PS Z2, Z1, Z16
 
-skip26:
+skip40:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip27
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip41
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip27:
+skip41:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip28
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip42
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip28:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip42:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip43
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip44
+	VFMADD213PS Z8, Z7, Z17
+
+skip44:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip45
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip45:
+skip43:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows22:
+rows33:
 	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 320(CX)
-	JEQ         rows29
+	JEQ         rows46
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip30
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip47
+	VFMADD213PS Z2, Z1, Z16
 
-skip30:
+skip47:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip31
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip48
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip31:
+skip48:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip32
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip49
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip32:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip49:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip50
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip51
+	VFMADD213PS Z8, Z7, Z17
+
+skip51:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip52
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip52:
+skip50:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows29
+	JEQ         rows46
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip33
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip53
+	VFMADD213PS Z2, Z1, Z16
 
-skip33:
+skip53:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip34
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip54
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip34:
+skip54:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip55
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip35:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip55:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip56
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip57
+	VFMADD213PS Z8, Z7, Z17
+
+skip57:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip58
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip58:
+skip56:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows29:
+rows46:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step21
+	JNE  step32
 
-drain36:
+drain59:
 	CMPQ        R8, 320(CX)
-	JEQ         drained37
+	JEQ         drained60
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip38
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip61
+	VFMADD213PS Z2, Z1, Z16
 
-skip38:
+skip61:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip62
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip39:
+skip62:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip40
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip63
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip40:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip63:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip64
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip65
+	VFMADD213PS Z8, Z7, Z17
+
+skip65:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip66
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip66:
+skip64:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain36
+	JMP       drain59
 
-drained37:
+drained60:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -10367,48 +11099,60 @@ drained37:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there41
+	JEQ     there67
 	VMOVUPS (AX)(DI*1), Z1
 
-there41:
+there67:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there42
+	JEQ     there68
 	VMOVUPS (AX)(DI*1), Z2
 
-there42:
+there68:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there43
+	JEQ     there69
 	VMOVUPS (AX)(DI*1), Z3
 
-there43:
-	MOVQ    192(CX), AX
+there69:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there44
+	JEQ     there70
 	VMOVUPS (AX)(DI*1), Z7
 
-there44:
-	MOVQ    200(CX), AX
+there70:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there45
+	JEQ     there71
 	VMOVUPS (AX)(DI*1), Z8
 
-there45:
+there71:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there72
+	VMOVUPS (AX)(DI*1), Z11
+
+there72:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there73
+	VMOVUPS (AX)(DI*1), Z12
+
+there73:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
-	JNE  panel20
+	JNE  panel31
 	JMP  next
 
 tiles3:
-panel46:
+panel74:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step47:
+step75:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -10418,286 +11162,426 @@ step47:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	CMPQ        R8, 320(CX)
-	JEQ         rows48
+	JEQ         rows76
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip49
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip77
+	VFMADD213PS Z2, Z1, Z16
 
-skip49:
+skip77:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip50
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip78
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip50:
+skip78:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip51
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip79
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip51:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip79:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip80
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip81
+	VFMADD213PS Z8, Z7, Z17
+
+skip81:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip82
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip82:
+skip80:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows48
+	JEQ         rows76
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip52
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip83
+	VFMADD213PS Z2, Z1, Z16
 
-skip52:
+skip83:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip53
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip84
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip53:
+skip84:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip85
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip54:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip85:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip86
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip87
+	VFMADD213PS Z8, Z7, Z17
+
+skip87:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip88
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip88:
+skip86:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows48:
+rows76:
 	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	CMPQ        R8, 320(CX)
-	JEQ         rows55
+	JEQ         rows89
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip56
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip90
+	VFMADD213PS Z2, Z1, Z16
 
-skip56:
+skip90:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip57
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip91
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip57:
+skip91:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip58
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip92
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip58:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip92:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip93
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip94
+	VFMADD213PS Z8, Z7, Z17
+
+skip94:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip95
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip95:
+skip93:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows55
+	JEQ         rows89
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip59
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip96
+	VFMADD213PS Z2, Z1, Z16
 
-skip59:
+skip96:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip60
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip97
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip60:
+skip97:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip61
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip98
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip61:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip98:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip99
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip100
+	VFMADD213PS Z8, Z7, Z17
+
+skip100:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip101
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip101:
+skip99:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows55:
+rows89:
 	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 320(CX)
-	JEQ         rows62
+	JEQ         rows102
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip63
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip103
+	VFMADD213PS Z2, Z1, Z16
 
-skip63:
+skip103:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip64
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip104
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip64:
+skip104:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip65
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip105
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip65:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip105:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip106
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip107
+	VFMADD213PS Z8, Z7, Z17
+
+skip107:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip108
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip108:
+skip106:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows62
+	JEQ         rows102
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip66
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip109
+	VFMADD213PS Z2, Z1, Z16
 
-skip66:
+skip109:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip67
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip110
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip67:
+skip110:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip68
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip111
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip68:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip111:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip112
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip113
+	VFMADD213PS Z8, Z7, Z17
+
+skip113:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip114
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip114:
+skip112:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows62:
+rows102:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step47
+	JNE  step75
 
-drain69:
+drain115:
 	CMPQ        R8, 320(CX)
-	JEQ         drained70
+	JEQ         drained116
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip71
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip117
+	VFMADD213PS Z2, Z1, Z16
 
-skip71:
+skip117:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip72
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip118
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip72:
+skip118:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip73
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip119
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip73:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip119:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip120
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip121
+	VFMADD213PS Z8, Z7, Z17
+
+skip121:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip122
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip122:
+skip120:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain69
+	JMP       drain115
 
-drained70:
+drained116:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -10722,49 +11606,61 @@ drained70:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there74
+	JEQ     there123
 	VMOVUPS (AX)(DI*1), Z1
 
-there74:
+there123:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there75
+	JEQ     there124
 	VMOVUPS (AX)(DI*1), Z2
 
-there75:
+there124:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there76
+	JEQ     there125
 	VMOVUPS (AX)(DI*1), Z3
 
-there76:
-	MOVQ    192(CX), AX
+there125:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there77
+	JEQ     there126
 	VMOVUPS (AX)(DI*1), Z7
 
-there77:
-	MOVQ    200(CX), AX
+there126:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there78
+	JEQ     there127
 	VMOVUPS (AX)(DI*1), Z8
 
-there78:
+there127:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there128
+	VMOVUPS (AX)(DI*1), Z11
+
+there128:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there129
+	VMOVUPS (AX)(DI*1), Z12
+
+there129:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
-	JNE  panel46
+	JNE  panel74
 	JMP  next
 
 tiles4:
-panel79:
+panel130:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step80:
+step131:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -10774,366 +11670,546 @@ step80:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
 	CMPQ        R8, 320(CX)
-	JEQ         rows81
+	JEQ         rows132
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip82
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip133
+	VFMADD213PS Z2, Z1, Z16
 
-skip82:
+skip133:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip83
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip134
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip83:
+skip134:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip84
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip135
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip84:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip135:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip136
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip137
+	VFMADD213PS Z8, Z7, Z17
+
+skip137:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip138
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip138:
+skip136:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows81
+	JEQ         rows132
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip85
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip139
+	VFMADD213PS Z2, Z1, Z16
 
-skip85:
+skip139:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip86
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip140
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip86:
+skip140:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip87
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip141
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip87:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip141:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip142
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip143
+	VFMADD213PS Z8, Z7, Z17
+
+skip143:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip144
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip144:
+skip142:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows81:
+rows132:
 	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	CMPQ        R8, 320(CX)
-	JEQ         rows88
+	JEQ         rows145
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip89
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip146
+	VFMADD213PS Z2, Z1, Z16
 
-skip89:
+skip146:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip90
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip147
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip90:
+skip147:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip91
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip148
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip91:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip148:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip149
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip150
+	VFMADD213PS Z8, Z7, Z17
+
+skip150:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip151
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip151:
+skip149:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows88
+	JEQ         rows145
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip92
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip152
+	VFMADD213PS Z2, Z1, Z16
 
-skip92:
+skip152:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip93
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip153
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip93:
+skip153:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip94
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip154
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip94:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip154:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip155
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip156
+	VFMADD213PS Z8, Z7, Z17
+
+skip156:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip157
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip157:
+skip155:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows88:
+rows145:
 	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R8, 320(CX)
-	JEQ         rows95
+	JEQ         rows158
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip96
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip159
+	VFMADD213PS Z2, Z1, Z16
 
-skip96:
+skip159:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip160
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip97:
+skip160:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip98
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip161
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip98:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip161:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip162
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip163
+	VFMADD213PS Z8, Z7, Z17
+
+skip163:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip164
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip164:
+skip162:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows95
+	JEQ         rows158
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip99
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip165
+	VFMADD213PS Z2, Z1, Z16
 
-skip99:
+skip165:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip100
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip166
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip100:
+skip166:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip101
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip167
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip101:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip167:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip168
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip169
+	VFMADD213PS Z8, Z7, Z17
+
+skip169:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip170
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip170:
+skip168:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows95:
+rows158:
 	MOVQ        272(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 320(CX)
-	JEQ         rows102
+	JEQ         rows171
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip103
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip172
+	VFMADD213PS Z2, Z1, Z16
 
-skip103:
+skip172:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip104
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip173
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip104:
+skip173:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip174
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip105:
-	VMULPS      Z7, Z12, Z12
-	VADDPS      Z8, Z12, Z12
-	VMAXPS      Z9, Z12, Z12
-	VMINPS      Z10, Z12, Z12
-	VCVTPS2DQ   Z12, Z12
-	VPADDD      Z11, Z12, Z12
-	VPMOVDB     Z12, (R9)
+skip174:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip175
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip176
+	VFMADD213PS Z8, Z7, Z17
+
+skip176:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip177
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip177:
+skip175:
+	VMULPS      Z11, Z16, Z16
+	VADDPS      Z12, Z16, Z16
+	VMAXPS      Z13, Z16, Z16
+	VMINPS      Z14, Z16, Z16
+	VCVTPS2DQ   Z16, Z16
+	VPADDD      Z15, Z16, Z16
+	VPMOVDB     Z16, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows102
+	JEQ         rows171
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip106
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip178
+	VFMADD213PS Z2, Z1, Z16
 
-skip106:
+skip178:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip107
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip179
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip107:
+skip179:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip108
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip180
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip108:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip180:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip181
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip182
+	VFMADD213PS Z8, Z7, Z17
+
+skip182:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip183
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip183:
+skip181:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows102:
+rows171:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step80
+	JNE  step131
 
-drain109:
+drain184:
 	CMPQ        R8, 320(CX)
-	JEQ         drained110
+	JEQ         drained185
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip111
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip186
+	VFMADD213PS Z2, Z1, Z16
 
-skip111:
+skip186:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip112
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip187
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip112:
+skip187:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip113
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip188
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip113:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip188:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip189
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip190
+	VFMADD213PS Z8, Z7, Z17
+
+skip190:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip191
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip191:
+skip189:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain109
+	JMP       drain184
 
-drained110:
+drained185:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -11161,85 +12237,117 @@ drained110:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there114
+	JEQ     there192
 	VMOVUPS (AX)(DI*1), Z1
 
-there114:
+there192:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there115
+	JEQ     there193
 	VMOVUPS (AX)(DI*1), Z2
 
-there115:
+there193:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there116
+	JEQ     there194
 	VMOVUPS (AX)(DI*1), Z3
 
-there116:
-	MOVQ    192(CX), AX
+there194:
+	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there117
+	JEQ     there195
 	VMOVUPS (AX)(DI*1), Z7
 
-there117:
-	MOVQ    200(CX), AX
+there195:
+	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there118
+	JEQ     there196
 	VMOVUPS (AX)(DI*1), Z8
 
-there118:
+there196:
+	MOVQ    192(CX), AX
+	TESTQ   AX, AX
+	JEQ     there197
+	VMOVUPS (AX)(DI*1), Z11
+
+there197:
+	MOVQ    200(CX), AX
+	TESTQ   AX, AX
+	JEQ     there198
+	VMOVUPS (AX)(DI*1), Z12
+
+there198:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
-	JNE  panel79
+	JNE  panel130
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain119:
+drain199:
 	CMPQ        R8, 320(CX)
-	JEQ         drained120
+	JEQ         drained200
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z12
+	VMOVDQU32   (R10)(AX*1), Z16
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z12, Z12
-	VPADDD      (R11)(AX*1), Z12, Z12
-	VCVTDQ2PS   Z12, Z12
+	VPSLLVD     Z0, Z16, Z16
+	VPADDD      (R11)(AX*1), Z16, Z16
+	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip121
-	VFMADD213PS Z2, Z1, Z12
+	JEQ         skip201
+	VFMADD213PS Z2, Z1, Z16
 
-skip121:
+skip201:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
-	VCMPPS $0x11, Z6, Z12, K1
-	VMULPS Z3, Z12, K1, Z12
+	JEQ    skip202
+	VCMPPS $0x11, Z6, Z16, K1
+	VMULPS Z3, Z16, K1, Z16
 
-skip122:
+skip202:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip123
-	VMAXPS Z4, Z12, Z12
-	VMINPS Z5, Z12, Z12
+	JEQ    skip203
+	VMAXPS Z4, Z16, Z16
+	VMINPS Z5, Z16, Z16
 
-skip123:
-	VMULPS    Z7, Z12, Z12
-	VADDPS    Z8, Z12, Z12
-	VMAXPS    Z9, Z12, Z12
-	VMINPS    Z10, Z12, Z12
-	VCVTPS2DQ Z12, Z12
-	VPADDD    Z11, Z12, Z12
-	VPMOVDB   Z12, (R9)
+skip203:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip204
+	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip205
+	VFMADD213PS Z8, Z7, Z17
+
+skip205:
+	VADDPS Z17, Z16, Z16
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip206
+	VMAXPS Z9, Z16, Z16
+	VMINPS Z10, Z16, Z16
+
+skip206:
+skip204:
+	VMULPS    Z11, Z16, Z16
+	VADDPS    Z12, Z16, Z16
+	VMAXPS    Z13, Z16, Z16
+	VMINPS    Z14, Z16, Z16
+	VCVTPS2DQ Z16, Z16
+	VPADDD    Z15, Z16, Z16
+	VPMOVDB   Z16, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain119
+	JMP       drain199
 
-drained120:
+drained200:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET

@@ -39,7 +39,7 @@ func convSignsFloatsAMX(job *byte)
 // convSignsLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o])
+//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
 func convSignsLevelsAMX(job *byte)
@@ -79,7 +79,7 @@ func convBytesFloatsAMX(job *byte)
 // convBytesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
-//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o])
+//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
 func convBytesLevelsAMX(job *byte)

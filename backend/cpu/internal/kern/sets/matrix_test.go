@@ -332,10 +332,27 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	l := &kern.Levels{Scale: awkwards(rng, width), Shift: awkwards(rng, width), Least: -float32(rng.IntN(100)), Most: float32(rng.IntN(100))}
 	l.Offset = int32(-l.Least) + rng.Int32N(50)
 	s.Scale(want, width, sums, width, width, pixels, end)
+	added, then = nil, kern.End{}
+	if rng.IntN(3) > 0 {
+		bytes, values := fenced(t, len(want)), make([]float32, len(want))
+		for i := range bytes {
+			bytes[i] = uint8(rng.IntN(256))
+			values[i] = float32(bytes[i])
+		}
+		added = unsafe.Pointer(&bytes[0])
+		if rng.IntN(2) == 0 {
+			then.Scale, then.Shift = awkwards(rng, width), awkwards(rng, width)
+			s.ScaleFloat(values, width, values, width, width, pixels, then)
+		}
+		if rng.IntN(2) == 0 {
+			then.Clip, then.Low, then.High = true, -2, 500
+		}
+		s.Add(want, want, values, then.Activation)
+	}
 	numbers := fenced(t, len(want))
 	j, part = c.job(unsafe.Pointer(&numbers[0]), width)
 	j.Shift = doubled
-	f.Levels(j, part, &end, l)
+	f.Levels(j, part, &end, l, &then, added)
 	c.each(func(p, k, o int, _, _ int32) {
 		require.Equal(t, uint8(l.Number(want[p*width+k], k)), numbers[p*width+k], "%s: pixel %d, output %d: level of %g", what, p, o, want[p*width+k])
 	})

@@ -46,8 +46,8 @@ var racyMatrixCalls = []racyCall{
 	racyMatrix("Floats", 128, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, _ *kern.Levels, added unsafe.Pointer) {
 		f.Floats(j, p, end, end, added)
 	}),
-	racyMatrix("Levels", 32, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, l *kern.Levels, _ unsafe.Pointer) {
-		f.Levels(j, p, end, l)
+	racyMatrix("Levels", 32, func(f *kern.MatrixFilter, j *kern.MatrixJob, p *kern.MatrixPart, end *kern.End, l *kern.Levels, added unsafe.Pointer) {
+		f.Levels(j, p, end, l, end, added)
 	}),
 }
 

@@ -101,7 +101,7 @@ func conv(w weights, r result) {
 		"dst[p][o] = (c[o] << shift) + table[class[p]][o]",
 		"dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])",
 		"dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added",
-		"dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o])",
+		"dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled",
 	}[r]
 	Doc(name+" computes, for every pixel p of every block of a MatrixJob and each of its outputs o,",
 		"",
@@ -172,7 +172,7 @@ func (c *convolution) start() {
 		VBROADCASTSS(c.field(gen.MatrixLow), c.low)
 		VBROADCASTSS(c.field(gen.MatrixHigh), c.high)
 	}
-	if c.result == floats {
+	if c.result == floats || c.result == levels {
 		for _, v := range []*reg.VecVirtual{&c.scale2, &c.move2, &c.low2, &c.high2} {
 			*v = ZMM()
 			VPXORD(*v, *v, *v)
@@ -340,7 +340,7 @@ func (c *convolution) pend() {
 			v      reg.VecVirtual
 		}
 		rows := []row{{gen.MatrixScale, c.scale}, {gen.MatrixShift, c.move}, {gen.MatrixSlope, c.slope}}
-		if c.result == floats {
+		if c.result == floats || c.result == levels {
 			rows = append(rows, row{gen.MatrixScale2, c.scale2}, row{gen.MatrixShift2, c.move2})
 		}
 		if c.result == levels {
@@ -442,12 +442,21 @@ func (c *convolution) end(x reg.VecVirtual) {
 		VMAXPS(c.low, x, x)  // x where it is greater
 		VMINPS(c.high, x, x) // x where it is less
 	})
-	if c.result == levels {
-		return
-	}
 	unless(gen.MatrixAdded, func(added reg.GPVirtual) {
-		unless(gen.MatrixScale2, func(reg.GPVirtual) { VFMADD213PS(c.move2, c.scale2, x) })
-		VADDPS(Mem{Base: c.dst, Index: added, Scale: 1, Disp: -1}, x, x)
+		there := Mem{Base: c.dst, Index: added, Scale: 1, Disp: -1}
+		scaled := func(x reg.VecVirtual) {
+			unless(gen.MatrixScale2, func(reg.GPVirtual) { VFMADD213PS(c.move2, c.scale2, x) })
+		}
+		if c.result == levels {
+			value := ZMM()
+			VPMOVZXBD(there, value)
+			VCVTDQ2PS(value, value)
+			scaled(value)
+			VADDPS(value, x, x)
+		} else {
+			scaled(x)
+			VADDPS(there, x, x)
+		}
 		unless(gen.MatrixClip2, func(reg.GPVirtual) {
 			VMAXPS(c.low2, x, x)  // x where it is greater
 			VMINPS(c.high2, x, x) // x where it is less
