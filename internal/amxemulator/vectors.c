@@ -12,6 +12,7 @@
 
 union vector {
 	uint8_t b[64];
+	uint16_t w[32];
 	int32_t i[16];
 	uint32_t u[16];
 	uint64_t q[8];
@@ -153,6 +154,9 @@ static int lanes(const struct evex *e, union vector *to, const union vector *d, 
 		case OP(MAP0F, X66, 0xfe): // VPADDD
 			to->u[i] = a->u[i] + b->u[i];
 			break;
+		case OP(MAP0F, X66, 0xdb): // VPANDD
+			to->u[i] = a->u[i] & b->u[i];
+			break;
 		case OP(MAP0F, X66, 0xef): // VPXORD
 			to->u[i] = a->u[i] ^ b->u[i];
 			break;
@@ -237,6 +241,21 @@ static int executeEVEX(const uint8_t *code, const greg_t *regs) {
 			v.b[i] = vectors[e.source].b[i] + b.b[i];
 		set(&e, &v, 1);
 		return e.length;
+	case OP(MAP0F38, X66, 0x00): // VPSHUFB
+		b = operand3(&e);
+		for (int i = 0; i < 64; i++)
+			v.b[i] = b.b[i] & 0x80 ? 0 : vectors[e.source].b[(i & ~15) | (b.b[i] & 15)];
+		set(&e, &v, 1);
+		return e.length;
+	case OP(MAP0F, X66, 0x71): // VPSRLW by an immediate
+		if ((e.reg & 7) != 2)
+			return 0;
+		b = operand3(&e);
+		for (int i = 0; i < 32; i++)
+			v.w[i] = *e.immediate < 16 ? b.w[i] >> *e.immediate : 0;
+		e.reg = e.source;
+		set(&e, &v, 2);
+		return e.length + 1;
 	case OP(MAP0F3A, X66, 0x1f): // VPCMPD
 		compare(&e, 0);
 		return e.length + 1;

@@ -112,6 +112,10 @@ func (t *matrixTiles) fill(pixels []kern.MatrixPixel, rows, cols, pitch, count i
 // processors that have a kern.Matrix.
 const lineMemory = 768 << 10
 
+// nibbles is the number of weights from which on they take less time as 4 bits than as bytes, which would
+// come from a cache that others share, or wait for the second-level one.
+const nibbles = 256 << 10
+
 // newMatrixConv returns nil where other kernels take less time, or compute what these do not.
 func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*matrixConv, tiles.Size) {
 	fill := in.Shape.C/op.Groups%kern.LineBytes == 0 && op.Out/op.Groups%kern.BlockOutputs == 0
@@ -246,7 +250,13 @@ func (c *matrixConv) pack(ctx *schedule.Context, op *plan.Conv, d bcnn.DType) {
 	case op.Int8 != nil:
 		ctx.Choice.Kernel += ", 8-bit weights"
 		c.filter = schedule.Share(ctx, func() *kern.MatrixFilter {
-			return kern.PackMatrixBytes(ctx.Set.Matrix, c.lines.bytes(op.Out, op.Int8), op.Out, c.lines.steps())
+			m, weights, steps := ctx.Set.Matrix, c.lines.bytes(op.Out, op.Int8), c.lines.steps()
+			if len(weights) >= nibbles || m.Always {
+				if filter := kern.PackMatrixNibbles(m, weights, op.Out, steps); filter != nil {
+					return filter
+				}
+			}
+			return kern.PackMatrixBytes(m, weights, op.Out, steps)
 		})
 		c.table = wordTable(op, op.Int8, nil)
 		return

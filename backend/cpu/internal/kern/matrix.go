@@ -29,8 +29,8 @@ type Matrix struct {
 	//
 	//	line[i] = src[r·Row + p·Step + Offset + i] of the last run whose Mask has bit i, else 0
 	LinesOfRuns func(dst, src []uint8, at *RunRows)
-	// Signs are the kernels for weights of PackMatrixSigns, Bytes those for PackMatrixBytes.
-	Signs, Bytes MatrixKernels
+	// They are the kernels for weights of PackMatrixSigns, PackMatrixNibbles and PackMatrixBytes.
+	Signs, Nibbles, Bytes MatrixKernels
 	// Always has them taken wherever they can be, not only where they take less time.
 	Always bool
 }
@@ -82,12 +82,14 @@ const MatrixMemory = matrixSums + matrixRing + matrixAlign
 
 // MatrixFilter is the weights of a convolution. The layout is [panel][step][tile], a tile being
 // bytes [row][output][4 taps]. Weights of ±1 take a bit each: of byte i of half a tile, bit j is set
-// where byte i of row j is 1.
+// where byte i of row j is 1. Weights of at most 16 values take 4 bits each, which are their number among
+// these: byte i of half a tile has those of byte i of row j, low, and of row j + 8.
 type MatrixFilter struct {
 	Steps, Panels int
 	kernels       MatrixKernels
 	data          []uint8
-	size          int // bytes of a step
+	size          int     // bytes of a step
+	values        []uint8 // 16, four times; nil for none
 }
 
 // PackMatrixSigns lays out weights of ±1, outputs × steps lines of one word.
@@ -113,6 +115,48 @@ func PackMatrixBytes(m *Matrix, w []int8, outputs, steps int) *MatrixFilter {
 			tile := f.tile(o, s)
 			for i, v := range w[(o*steps+s)*LineBytes:][:LineBytes] {
 				tile[i/4*LineBytes+o%PanelOutputs*4+i%4] = uint8(v)
+			}
+		}
+	}
+	return f
+}
+
+// fewValues returns the values of weights and the number of each, by byte; nil if they are more than 16.
+func fewValues(w []int8) (values []uint8, numbers *[256]uint8) {
+	const most = 16
+	var seen [256]bool
+	numbers = new([256]uint8)
+	for _, v := range w {
+		if u := uint8(v); !seen[u] {
+			if len(values) == most {
+				return nil, nil
+			}
+			seen[u], numbers[u] = true, uint8(len(values))
+			values = append(values, u)
+		}
+	}
+	return values, numbers
+}
+
+// PackMatrixNibbles lays out weights of at most 16 values, outputs × steps lines; nil if they have more.
+func PackMatrixNibbles(m *Matrix, w []int8, outputs, steps int) *MatrixFilter {
+	values, numbers := fewValues(w)
+	if values == nil {
+		return nil
+	}
+	f := newMatrixFilter(m.Nibbles, outputs, steps, tileBytes/2)
+	f.values = aligned(LineBytes)
+	for i := range f.values {
+		if i%16 < len(values) {
+			f.values[i] = values[i%16]
+		}
+	}
+	for o := range outputs {
+		for s := range steps {
+			tile := f.tile(o, s)
+			for i, v := range w[(o*steps+s)*LineBytes:][:LineBytes] {
+				row := i / 4
+				tile[row%8*LineBytes+o%PanelOutputs*4+i%4] |= numbers[uint8(v)] << (row / 8 * 4)
 			}
 		}
 	}
@@ -184,6 +228,7 @@ type MatrixJob struct {
 	pendingEnd, pendingFlip                   uintptr
 
 	config [64]uint8
+	values unsafe.Pointer // of weights of 4 bits
 }
 
 // prepare sets what all kernels need.
@@ -200,6 +245,7 @@ func (f *MatrixFilter) prepare(j *MatrixJob, p *MatrixPart) {
 	j.ringEnd = j.ring + matrixRing
 	j.panelEnd = uintptr(p.Panels * PanelOutputs * 4)
 	j.config = TileConfig(p.Rows, p.Last)
+	j.values = unsafe.Pointer(unsafe.SliceData(f.values))
 }
 
 // TileConfig returns what LDTILECFG takes: sums 0 to 2 and pixels 4 and 5 have whole tiles, sums 3 and

@@ -174,6 +174,7 @@ const (
 	_ = -(unsafe.Offsetof(MatrixJob{}.pendingEnd) ^ 320)
 	_ = -(unsafe.Offsetof(MatrixJob{}.pendingFlip) ^ 328)
 	_ = -(unsafe.Offsetof(MatrixJob{}.config) ^ 336)
+	_ = -(unsafe.Offsetof(MatrixJob{}.values) ^ 400)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.Tiles) ^ 16)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.First) ^ 20)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.Pixels) ^ 24)

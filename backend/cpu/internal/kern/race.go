@@ -460,6 +460,7 @@ func annotateMatrix(j *MatrixJob, f *MatrixFilter, p *MatrixPart, size int, adde
 	reads(p.Blocks)
 	stride := f.Steps * f.size
 	reads(f.data[p.Panel*stride:][:p.Panels*stride])
+	reads(f.values)
 	writes(p.Memory)
 	for i := range p.Blocks {
 		b := &p.Blocks[i]

@@ -44,6 +44,46 @@ func convSignsFloatsAMX(job *byte)
 //go:noescape
 func convSignsLevelsAMX(job *byte)
 
+// convNibblesBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+//
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
+//
+//go:noescape
+func convNibblesBitsAMX(job *byte)
+
+// convNibblesSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+//
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	dst[p][o] = (c[o] << shift) + table[class[p]][o]
+//
+//go:noescape
+func convNibblesSumsAMX(job *byte)
+
+// convNibblesAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+//
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
+//
+//go:noescape
+func convNibblesAffineAMX(job *byte)
+
+// convNibblesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+//
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
+//
+//go:noescape
+func convNibblesFloatsAMX(job *byte)
+
+// convNibblesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
+//
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
+//
+//go:noescape
+func convNibblesLevelsAMX(job *byte)
+
 // convBytesBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
 //	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]

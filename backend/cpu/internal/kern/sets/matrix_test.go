@@ -186,8 +186,18 @@ func drawMatrixCase(t *testing.T, rng *rand.Rand) *matrixCase {
 
 func (c *matrixCase) drawWeights(rng *rand.Rand) {
 	c.words, c.bytes = randomWords(rng, c.outputs*c.steps), make([]int8, c.outputs*c.steps*kern.LineBytes)
+	var few []int8 // values; nil for any
+	if rng.IntN(2) == 0 {
+		few = make([]int8, 1+rng.IntN(16))
+		for i := range few {
+			few[i] = int8(rng.IntN(256))
+		}
+	}
 	for i := range c.bytes {
 		c.bytes[i] = int8(rng.IntN(256))
+		if few != nil {
+			c.bytes[i] = few[rng.IntN(len(few))]
+		}
 		if c.largest {
 			c.bytes[i] = -128
 		}
@@ -197,6 +207,9 @@ func (c *matrixCase) drawWeights(rng *rand.Rand) {
 func (c *matrixCase) filter(m *kern.Matrix) *kern.MatrixFilter {
 	if c.signs {
 		return kern.PackMatrixSigns(m, c.words, c.outputs, c.steps)
+	}
+	if f := kern.PackMatrixNibbles(m, c.bytes, c.outputs, c.steps); f != nil {
+		return f
 	}
 	return kern.PackMatrixBytes(m, c.bytes, c.outputs, c.steps)
 }

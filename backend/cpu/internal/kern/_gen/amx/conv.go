@@ -14,8 +14,9 @@ import (
 type weights int
 
 const (
-	signs weights = iota // bits of ±1, which become bytes on the way
-	bytes                // int8
+	signs   weights = iota // bits of ±1, which become bytes on the way
+	nibbles                // numbers of 4 bits, of values that they become on the way
+	bytes                  // int8
 )
 
 // result is what a convolution writes.
@@ -59,6 +60,7 @@ type convolution struct {
 
 	masks              [8]reg.VecVirtual // that pick a bit of each byte
 	eight              reg.VecVirtual    // weights of eight rows of a tile
+	values, low4       reg.VecVirtual    // of numbers, and the bits of one in each byte
 	shift              reg.VecVirtual    // of sums, in bits
 	scale, move, slope reg.VecVirtual
 	low, high, zero    reg.VecVirtual
@@ -71,7 +73,7 @@ type convolution struct {
 }
 
 func convs() {
-	for _, w := range []weights{signs, bytes} {
+	for _, w := range []weights{signs, nibbles, bytes} {
 		for _, r := range []result{packed, sums, affine, floats, levels} {
 			conv(w, r)
 		}
@@ -94,7 +96,7 @@ func (c *convolution) copyField(to, from int) {
 
 func conv(w weights, r result) {
 	c := &convolution{weights: w, result: r}
-	name := [...]string{"convSigns", "convBytes"}[w] + [...]string{"Bits", "Sums", "Affine", "Floats", "Levels"}[r] + "AMX"
+	name := [...]string{"convSigns", "convNibbles", "convBytes"}[w] + [...]string{"Bits", "Sums", "Affine", "Floats", "Levels"}[r] + "AMX"
 	TEXT(name, NOSPLIT, "func(job *byte)")
 	what := [...]string{
 		"bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip",
@@ -142,7 +144,8 @@ func (c *convolution) start() {
 	}
 	MOVQ(c.pixel, c.field(gen.MatrixPendingEnd))
 	MOVQ(c.field(gen.MatrixWeights), c.w)
-	if c.weights == signs {
+	switch c.weights {
+	case signs:
 		value := GP64()
 		for j := range c.masks {
 			// Bits 1 to 7 of a product are bit j, and bit 0 is none: with all of them inverted
@@ -152,6 +155,15 @@ func (c *convolution) start() {
 			VPBROADCASTQ(value, c.masks[j])
 		}
 		c.eight = ZMM()
+	case nibbles:
+		value := GP64()
+		c.values, c.low4 = ZMM(), ZMM()
+		MOVQ(c.field(gen.MatrixValues), value)
+		VMOVDQU8(Mem{Base: value}, c.values)
+		MOVQ(U32(0x0f0f0f0f), value)
+		VPBROADCASTD(value.As32(), c.low4)
+	}
+	if c.weights != bytes {
 		MOVQ(c.field(gen.MatrixRing), c.from)
 		MOVQ(c.from, c.to)
 		for range ahead {
@@ -194,6 +206,18 @@ func (c *convolution) start() {
 // expand makes bytes of some rows of the next tile of weights.
 func (c *convolution) expand(from, to int) {
 	for row := from; row < to; row++ {
+		if c.weights == nibbles {
+			b, eight := ZMM(), Mem{Base: c.w, Disp: 64 * (row % 8)}
+			if row < 8 {
+				VPANDD(eight, c.low4, b)
+			} else {
+				VPSRLW(U8(4), eight, b)
+				VPANDD(b, c.low4, b)
+			}
+			VPSHUFB(b, c.values, b)
+			VMOVDQU8(b, Mem{Base: c.to, Disp: 64 * row})
+			continue
+		}
 		if row%8 == 0 {
 			VMOVDQU8(Mem{Base: c.w, Disp: 64 * (row / 8)}, c.eight)
 		}
@@ -206,7 +230,7 @@ func (c *convolution) expand(from, to int) {
 // advance goes on behind a tile of weights that was made. Behind the last one of all panels
 // comes the first one, for the next block.
 func (c *convolution) advance() {
-	ADDQ(U32(tileBytes/8), c.w)
+	ADDQ(U32(tileBytes/map[weights]int{signs: 8, nibbles: 2}[c.weights]), c.w)
 	CMPQ(c.w, c.field(gen.MatrixWeightsEnd))
 	CMOVQEQ(c.field(gen.MatrixWeights), c.w)
 	c.turn(c.to)
@@ -262,7 +286,7 @@ func (c *convolution) panels(tiles int) {
 	MOVQ(c.field(gen.MatrixTaps), c.tap)
 	Label(step)
 	MOVL(Mem{Base: c.tap}, c.offset.As32())
-	if c.weights == signs {
+	if c.weights != bytes {
 		MOVQ(c.from, reg.RAX)
 		loadTile(weightsTile)
 		c.turn(c.from)
@@ -280,12 +304,12 @@ func (c *convolution) panels(tiles int) {
 		}
 		loadTile(pixels)
 		products(byte(place), pixels, weightsTile)
-		if c.weights == signs {
+		if c.weights != bytes {
 			c.expand(16*t/tiles, 16*(t+1)/tiles)
 		}
 		c.rows(rowsOfTile)
 	}
-	if c.weights == signs {
+	if c.weights != bytes {
 		c.advance()
 	}
 	ADDQ(U8(4), c.tap)

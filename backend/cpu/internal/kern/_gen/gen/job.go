@@ -154,6 +154,7 @@ const (
 	MatrixPendingEnd  = 320 // of the pixels whose sums are to be ended
 	MatrixPendingFlip = 328
 	MatrixConfig      = 336 // of tiles
+	MatrixValues      = 400 // of weights of 4 bits
 
 	MatrixBlockTiles = 16 // their number, behind their places
 	MatrixBlockFirst = 20 // pixel
