@@ -5,6 +5,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -17,10 +18,6 @@ type byteSum struct {
 	conv, values, sum, levels int // steps
 	inner                     []int
 }
-
-// pages is what a placement may take more than another, since tensors start at different offsets within
-// pages: see spread.
-const pages = 64 << 10
 
 // byteSum finds one of which the convolution is step i and the others begin at step next.
 func (e *executable) byteSum(i, next, last int) *byteSum {
@@ -60,45 +57,51 @@ func (e *executable) readBy(t, step int) bool {
 	return true
 }
 
-// fuseByteSums makes one step of each byteSum that the kernels of its convolution can compute, unless that
-// needs notably more memory than placed says. It returns the groups whose tensors are needed at the same time
-// then, and where they lie.
-func (e *executable) fuseByteSums(groups []group, placed plan.Placement) ([]group, plan.Placement) {
-	groups = slices.Clone(groups)
-	for k := 0; k+1 < len(groups); k++ {
-		first, second := groups[k], groups[k+1]
-		conv, can := e.steps[first.first].(interface {
-			AddLevels(*bcnn.Tensor, kern.End, *kern.Levels, *bcnn.Tensor) bool
-		})
+// levelsAdder is a convolution whose kernels can end in a byteSum.
+type levelsAdder interface {
+	AddsLevels(then kern.End, l *kern.Levels) bool
+	AddLevels(bytes *bcnn.Tensor, then kern.End, l *kern.Levels, out *bcnn.Tensor)
+}
+
+// fuseByteSums makes one step of each byteSum that the kernels of its convolution can compute. It returns
+// the groups whose tensors are needed at the same time then, and where they lie.
+func (e *executable) fuseByteSums(groups []group, placed plan.Placement, workers tiles.Size, fits fits) ([]group, plan.Placement) {
+	fused := slices.Clone(groups)
+	var all []*byteSum
+	var unmade []int
+	for k := 0; k+1 < len(fused); k++ {
+		first, second := fused[k], fused[k+1]
+		conv, can := e.steps[first.first].(levelsAdder)
 		if !can || first.first != first.last {
 			continue
 		}
 		b := e.byteSum(first.first, second.first, second.last)
-		if b == nil {
+		if b == nil || !conv.AddsLevels(e.then(b), e.levels[b.levels]) {
 			continue
 		}
-		for _, t := range b.inner {
-			e.unmade[t] = true
-		}
-		fused := slices.Replace(slices.Clone(groups), k, k+2, group{first.first, second.last})
-		less, err := e.layout(fused, nil)
-		values, sum, levels := e.plan.Steps[b.values], e.plan.Steps[b.sum].Op.(*plan.Add), e.plan.Steps[b.levels]
-		then := kern.End{Activation: activation.Of(sum.Activation)}
-		if op := values.Op.(*plan.Affine); op.Scale != nil {
-			then.Scale, then.Shift = op.Scale, op.Shift
-		}
-		if err != nil || less.Bytes > placed.Bytes+pages ||
-			!conv.AddLevels(&e.tensors[values.In[0]], then, e.levels[b.levels], &e.tensors[levels.Out]) {
-			for _, t := range b.inner {
-				e.unmade[t] = false
-			}
-			continue
-		}
-		groups, placed = fused, less
+		all, unmade = append(all, b), append(unmade, b.inner...)
+		fused = slices.Replace(fused, k, k+2, group{first.first, second.last})
+	}
+	less, ok := e.without(unmade, fused, placed, workers, fits)
+	if !ok {
+		return groups, placed
+	}
+	for _, b := range all {
+		bytes, out := e.plan.Steps[b.values].In[0], e.plan.Steps[b.levels].Out
+		e.steps[b.conv].(levelsAdder).AddLevels(&e.tensors[bytes], e.then(b), e.levels[b.levels], &e.tensors[out])
 		for _, i := range []int{b.values, b.sum, b.levels} {
 			e.steps[i] = nil
 			e.choices[i] = driver.Choice{Kernel: "in that of " + e.plan.Steps[b.conv].Name, Why: "its values are in registers"}
 		}
 	}
-	return groups, placed
+	return fused, less
+}
+
+// then is what happens to the bytes, and to the sum.
+func (e *executable) then(b *byteSum) kern.End {
+	then := kern.End{Activation: activation.Of(e.plan.Steps[b.sum].Op.(*plan.Add).Activation)}
+	if op := e.plan.Steps[b.values].Op.(*plan.Affine); op.Scale != nil {
+		then.Scale, then.Shift = op.Scale, op.Shift
+	}
+	return then
 }

@@ -88,16 +88,13 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 		e.levels = append(e.levels, c.Levels)
 	}
 	if !config.Stepwise {
+		tables := memory - int(placed.Bytes)
+		fits := func(tensors int64, workers tiles.Size) bool {
+			return config.CheckMemory(int64(num.Sum(tables, int(tensors), num.Product(workers.Total(), config.Threads)))) == nil
+		}
 		var fused []group
-		fused, placed = e.fusePools(fusable, placed, func(more tiles.Size) bool {
-			more.Grow(size)
-			if config.CheckMemory(int64(num.Sum(memory, num.Product(more.Total(), config.Threads)))) != nil {
-				return false
-			}
-			size = more
-			return true
-		})
-		fused, placed = e.fuseByteSums(fused, placed)
+		fused, placed = e.fusePools(fusable, placed, &size, fits)
+		fused, placed = e.fuseByteSums(fused, placed, size, fits)
 		over := e.fuse(fusable, needs)
 		if less, err := e.layout(fused, over); err == nil && less.Bytes <= placed.Bytes {
 			placed = less

@@ -48,9 +48,8 @@ func newPooled(first, second tiles.Step, made, shape bcnn.Shape, threads int) *p
 	if p.twice()*part > made.H {
 		return nil
 	}
-	row := num.Product(4, made.W, made.C)
-	for p.chunk = 1; p.chunk < p.tileRows && num.Product(p.held(p.chunk+1), row) <= madeBytes; p.chunk++ {
-	}
+	fit := madeBytes / num.Product(4, made.W, made.C) // rows
+	p.chunk = min(max((fit-pool.KH)/pool.StrideH+1, 1), p.tileRows)
 	return p
 }
 
@@ -64,18 +63,10 @@ func (p *pooled) twice() (n int) {
 	return n
 }
 
-// held returns the most rows that so many output rows read.
-func (p *pooled) held(chunk int) (most int) {
-	for y := range p.shape.H {
-		from, to := p.pool.Reads(y, min(y+chunk, p.shape.H))
-		most = max(most, to-from)
-	}
-	return most
-}
-
 // memory returns what a worker needs beside that of the convolution.
 func (p *pooled) memory() tiles.Size {
-	return tiles.Size{Made: num.Product(p.held(p.chunk), p.made.W, p.made.C)}
+	rows := min((p.chunk-1)*p.pool.StrideH+p.pool.KH, p.made.H)
+	return tiles.Size{Made: num.Product(rows, p.made.W, p.made.C)}
 }
 
 // Lead is that of a tiles.Leader.
@@ -114,37 +105,62 @@ func (p *pooled) Run(tile int, s *tiles.Scratch) {
 }
 
 // fusePools makes one step of each convolution alone in its group and the maxima behind it, if nothing
-// else reads what it makes, and no more memory is needed then: that without the tensor, as placed says,
-// and what workers have, which grow gives them if it may. It returns the groups whose tensors are needed
-// at the same time, and where they lie.
-func (e *executable) fusePools(groups []group, placed plan.Placement, grow func(tiles.Size) bool) ([]group, plan.Placement) {
-	groups = slices.Clone(groups)
-	for k := 0; k+1 < len(groups); k++ {
-		conv, pool := groups[k], groups[k+1]
-		if conv.first != conv.last {
+// else reads what it makes, and if there is the memory that workers then need. It returns the groups whose
+// tensors are needed at the same time, and where they lie.
+func (e *executable) fusePools(groups []group, placed plan.Placement, workers *tiles.Size, fits fits) ([]group, plan.Placement) {
+	need, fused := *workers, slices.Clone(groups)
+	all := map[int]*pooled{} // by step of the convolution
+	var unmade []int
+	for k := 0; k+1 < len(fused); k++ {
+		first, last := fused[k], fused[k+1].last
+		if first.first != first.last {
 			continue
 		}
-		p := e.pooled(conv.first, pool.first)
-		if p == nil {
-			continue
+		if p := e.pooled(first.first, fused[k+1].first); p != nil {
+			all[first.first] = p
+			need.Grow(p.memory())
+			unmade = append(unmade, e.plan.Steps[first.first].Out)
+			fused = slices.Replace(fused, k, k+2, group{first.first, last})
 		}
-		made := e.plan.Steps[conv.first].Out
-		e.unmade[made] = true
-		fused := slices.Replace(slices.Clone(groups), k, k+2, group{conv.first, pool.last})
-		less, err := e.layout(fused, nil)
-		if err != nil || less.Bytes > placed.Bytes || !grow(p.memory()) {
-			e.unmade[made] = false
-			continue
-		}
-		groups, placed = fused, less
-		e.steps[conv.first], e.steps[pool.first] = nil, p
-		name := e.plan.Steps[pool.first].Name
-		e.choices[conv.first].Tile = "those of " + name
-		e.choices[pool.first].Tile = fmt.Sprintf("%s, %s, %s at a time",
-			schedule.Count(p.tileRows, "row"), schedule.Count(p.perImage(), "tile"), schedule.Count(p.chunk, "row"))
-		e.choices[pool.first].Why = "rows that are in the cache"
 	}
-	return groups, placed
+	less, ok := e.without(unmade, fused, placed, need, fits)
+	if !ok {
+		return groups, placed
+	}
+	*workers = need
+	for i, p := range all {
+		name, pool := e.plan.Steps[i+1].Name, &e.choices[i+1]
+		e.steps[i], e.steps[i+1] = nil, p
+		e.choices[i].Tile = "those of " + name
+		pool.Tile = fmt.Sprintf("%s, %s, %s at a time",
+			schedule.Count(p.tileRows, "row"), schedule.Count(p.perImage(), "tile"), schedule.Count(p.chunk, "row"))
+		pool.Why = "rows that are in the cache"
+	}
+	return fused, less
+}
+
+// fits reports whether there is memory for tensors of so many bytes, and for workers.
+type fits func(tensors int64, workers tiles.Size) bool
+
+// pages is what a placement may take more than another, since tensors start at different offsets within
+// pages: see spread.
+const pages = 64 << 10
+
+// without takes the memory from tensors that no step writes any more, where groups of steps have become
+// others. It returns where the rest lies, and reports whether that takes no more memory than before and
+// fits; if it does not, the tensors keep their memory.
+func (e *executable) without(tensors []int, groups []group, before plan.Placement, workers tiles.Size, fits fits) (plan.Placement, bool) {
+	for _, t := range tensors {
+		e.unmade[t] = true
+	}
+	placed, err := e.layout(groups, nil)
+	if err == nil && placed.Bytes <= before.Bytes+pages && fits(placed.Bytes, workers) {
+		return placed, true
+	}
+	for _, t := range tensors {
+		e.unmade[t] = false
+	}
+	return before, false
 }
 
 // pooled returns the step that does the work of steps i and next; nil if there is none.

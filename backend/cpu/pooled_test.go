@@ -103,13 +103,14 @@ func TestPooled(t *testing.T) {
 func TestPooledMemory(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 64, 64, 3))
 	p.conv(convOptions{window: bcnn.Window{KH: 3, KW: 3, Pad: pad(1)}, out: 16, float: true})
-	p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 32, C: 16})
+	p.step("pool", &plan.MaxPool{Window: bcnn.Window{KH: 8, KW: 8, StrideH: 8, StrideW: 8}}, bcnn.Float32, bcnn.Shape{H: 8, W: 8, C: 16})
 	p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1}}, bcnn.Float32, p.last().Shape)
 	made := p.done()
 	set, err := sets.Lookup("generic")
 	require.NoError(t, err)
+	const threads = 16 // which need more than the tensor takes
 	compile := func(arena int64) (*executable, error) {
-		return newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 1, Threads: 1, ISA: set.ISA, ArenaBytes: arena})
+		return newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 1, Threads: threads, ISA: set.ISA, ArenaBytes: arena})
 	}
 	e, err := compile(1 << 30)
 	require.NoError(t, err)

@@ -42,14 +42,15 @@ func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
 	return true
 }
 
+// AddsLevels reports whether the kernels can do what AddLevels asks for.
+func (c *matrixConv) AddsLevels(then kern.End, l *kern.Levels) bool {
+	return c.thresholds == nil && c.added == nil && c.levels == nil && !c.inMemory && l.Usual() && then.Slope == nil
+}
+
 // AddLevels makes the outputs, plus bytes of another tensor that then scales and shifts, the numbers of
-// their levels, as bytes of a third tensor. It reports whether the kernels can.
-func (c *matrixConv) AddLevels(bytes *bcnn.Tensor, then kern.End, l *kern.Levels, out *bcnn.Tensor) bool {
-	if c.thresholds != nil || c.added != nil || c.levels != nil || c.inMemory || !l.Usual() || then.Slope != nil {
-		return false
-	}
+// their levels, as bytes of a third tensor.
+func (c *matrixConv) AddLevels(bytes *bcnn.Tensor, then kern.End, l *kern.Levels, out *bcnn.Tensor) {
 	c.bytes, c.then, c.levels, c.levelsOut = bytes, then, l, out
-	return true
 }
 
 func (c *matrixConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
