@@ -52,15 +52,21 @@ func newDense(c *schedule.Context, op *plan.Conv, in plan.Tensor) (tiles.Step, t
 	if d.outPlanes > 1 {
 		need.Row = num.Product(d.outPlanes+1, bits.Words(d.block))
 	}
+	if d.direct && d.planes == 1 && d.outPlanes == 1 {
+		return newMatrixDense(c, op, d, need)
+	}
 	return d, need
 }
 
 func (d *dense) Tiles(n int) int { return num.CeilDiv(n, d.chunk) * d.blocks }
 
-func (d *dense) Run(tile int, s *tiles.Scratch) {
+func (d *dense) Run(tile int, s *tiles.Scratch) { d.from(0, tile, s) }
+
+// from is Run for the images from one on.
+func (d *dense) from(image, tile int, s *tiles.Scratch) {
 	channel := tile % d.blocks * d.block
 	n := min(d.block, d.channels-channel)
-	first := tile / d.blocks * d.chunk
+	first := image + tile/d.blocks*d.chunk
 	at := &s.At
 	*at = d.at
 	images := min(d.chunk, d.in.N-first)
