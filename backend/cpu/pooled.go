@@ -22,6 +22,7 @@ type pooled struct {
 	made     bcnn.Shape // by the convolution
 	shape    bcnn.Shape // of the output
 	most     int        // rows of the convolution at a time
+	each     int        // of which the number of the first of them is a multiple
 	chunk    int        // rows of the output at a time
 	tileRows int        // of a tile
 	next     tiles.Next
@@ -35,14 +36,14 @@ const madeBytes = 256 << 10
 // that two of them read.
 func newPooled(first, second tiles.Step, made, shape bcnn.Shape, threads int) *pooled {
 	pool, ok := second.(*pixelwise.MaxPool)
-	most, rows := conv.Rows(first)
+	most, each, rows := conv.Rows(first)
 	if !ok || most == 0 {
 		return nil
 	}
-	p := &pooled{rows: rows, pool: pool, made: made, shape: shape, most: most, tileRows: shape.H}
+	p := &pooled{rows: rows, pool: pool, made: made, shape: shape, most: most, each: each, tileRows: shape.H}
 	if threads > 1 {
-		const each = 2 // tiles of a thread, so that none waits long for the others
-		p.tileRows = num.CeilDiv(shape.H, each*threads)
+		const tiles = 2 // of a thread, so that none waits long for the others
+		p.tileRows = num.CeilDiv(shape.H, tiles*threads)
 	}
 	const part = 16 // at most one row of so many is computed twice
 	if p.twice()*part > made.H {
@@ -58,14 +59,14 @@ func (p *pooled) twice() (n int) {
 	for y := p.tileRows; y < p.shape.H; y += p.tileRows {
 		from, _ := p.pool.Reads(y, y+1)
 		_, to := p.pool.Reads(y-1, y)
-		n += max(to-from, 0)
+		n += max(num.RoundUp(to, p.each)-from/p.each*p.each, 0)
 	}
 	return n
 }
 
 // memory returns what a worker needs beside that of the convolution.
 func (p *pooled) memory() tiles.Size {
-	rows := min((p.chunk-1)*p.pool.StrideH+p.pool.KH, p.made.H)
+	rows := min((p.chunk-1)*p.pool.StrideH+p.pool.KH+2*(p.each-1), p.made.H)
 	return tiles.Size{Made: num.Product(rows, p.made.W, p.made.C)}
 }
 
@@ -86,9 +87,11 @@ func (p *pooled) Run(tile int, s *tiles.Scratch) {
 	for y := y0; y < min(y0+p.tileRows, p.shape.H) && !s.Ended(); y += p.chunk {
 		to := min(y+p.chunk, y0+p.tileRows, p.shape.H)
 		from, last := p.pool.Reads(y, to)
+		last = min(num.RoundUp(last, p.each), p.made.H)
 		if from < end {
 			copy(s.Made, s.Made[(from-first)*row:(end-first)*row])
 		} else {
+			from = from / p.each * p.each
 			end = from
 		}
 		first = from

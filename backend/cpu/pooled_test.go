@@ -17,6 +17,13 @@ import (
 // convAndPool draws a plan of a convolution of any type of input to float32 values, a pool behind it,
 // and perhaps what reads its pixels. It reports whether something else reads those values.
 func convAndPool(seed uint64) (p *planner, again bool) {
+	if seed%20 == 0 { // large enough for tiles of rows
+		p = newPlanner(seed, input(bcnn.Uint8, 80, 70, 3))
+		p.conv(convOptions{window: bcnn.Window{KH: 7, KW: 7, StrideH: 2, StrideW: 2, Pad: pad(3)}, out: 64, float: true, int16: 1 << 10, end: p.anyActivation()})
+		in, w := p.last().Shape, bcnn.Window{KH: 3, KW: 3, StrideH: 2, StrideW: 2, Pad: pad(1)}
+		p.step("pool", &plan.MaxPool{Window: w}, bcnn.Float32, w.Output(in, in.C))
+		return p, false
+	}
 	d := []bcnn.DType{bcnn.Float32, bcnn.Uint8, bcnn.Float32}[seed%3]
 	channels := []int{1, 3, 8, 16, 64}[seed%5]
 	p = newPlanner(seed, input(d, 20+int(seed%23), 9+int(seed%8), channels))
@@ -59,7 +66,7 @@ func convAndPool(seed uint64) (p *planner, again bool) {
 // TestPooled: rows of a convolution that only a pool reads lie in the memory of workers, and give what
 // those of a tensor do.
 func TestPooled(t *testing.T) {
-	pooledSteps, apart, seeds := 0, 0, uint64(120)
+	pooledSteps, tiled, apart, seeds := 0, 0, 0, uint64(120)
 	if raceEnabled || testing.Short() {
 		seeds = 30
 	}
@@ -75,9 +82,12 @@ func TestPooled(t *testing.T) {
 				e, err := newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 3, Threads: threads, ISA: isa, ArenaBytes: 1 << 30})
 				require.NoError(t, err)
 				for _, s := range e.steps {
-					if _, ok := s.(*pooled); ok {
+					if p, ok := s.(*pooled); ok {
 						require.False(t, again)
 						pooledSteps++
+						if p.each > 1 && p.each < p.made.H {
+							tiled++
+						}
 					} else {
 						apart++
 					}
@@ -95,6 +105,9 @@ func TestPooled(t *testing.T) {
 		}
 	}
 	require.Greater(t, pooledSteps, 100)
+	if set, err := sets.Lookup("avx512tiles"); err == nil && set.Matrix != nil {
+		require.Greater(t, tiled, 1) // rows that come in tiles
+	}
 	require.Greater(t, apart, 100)
 }
 

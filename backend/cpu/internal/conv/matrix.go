@@ -320,6 +320,10 @@ func (c *matrixConv) divide(ctx *schedule.Context, channels int, work float64, h
 		t.rows = min(least, height)
 		t.blocks = num.CeilDiv(blocks, num.CeilDiv(tiles, num.CeilDiv(height, t.rows)))
 	}
+	if c.lines.patches != nil && c.thresholds == nil { // a pool may read the rows while they are in the cache
+		const bytes = 128 << 10
+		t.rows = min(t.rows, max(least, bytes/num.Product(4, c.lines.cols, channels)))
+	}
 	for t.rows > 1 && c.lines.memory(t.rows*c.poolH) > lineMemory {
 		t.rows = num.CeilDiv(t.rows, 2)
 		why = fmt.Sprintf("lines that fit into %d KiB of cache", lineMemory>>10)

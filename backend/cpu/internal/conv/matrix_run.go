@@ -57,12 +57,19 @@ func (c *matrixConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }
 
 func (c *matrixConv) Run(tile int, s *tiles.Scratch) {
 	image, tile := tile/(c.rowTiles*c.blockTiles), tile%(c.rowTiles*c.blockTiles)
-	block := tile % c.blockTiles * c.blocks
-	end := min((block+c.blocks)*kern.BlockOutputs, c.channels)
 	y0 := tile / c.blockTiles * c.tiling.rows
-	rows, t := c.tiling.rows, &c.whole
-	if y0+rows > c.outShape.H {
-		rows, t = c.outShape.H-y0, &c.fewer
+	c.rows(s, image, y0, min(y0+c.tiling.rows, c.outShape.H), tile%c.blockTiles*c.blocks)
+}
+
+// tile computes a tile of rows, of all channels.
+func (c *matrixConv) tile(s *tiles.Scratch, image, y0, y1 int) { c.rows(s, image, y0, y1, 0) }
+
+// rows computes a tile of rows, of the channels from a block on.
+func (c *matrixConv) rows(s *tiles.Scratch, image, y0, y1, block int) {
+	end := min((block+c.blocks)*kern.BlockOutputs, c.channels)
+	rows, t := y1-y0, &c.whole
+	if rows < c.tiling.rows {
+		t = &c.fewer
 	}
 	memory := s.Bytes[kern.MatrixMemory:]
 	lines := lineBuffer(memory)
@@ -168,7 +175,7 @@ func (c *matrixConv) floats(s *tiles.Scratch, part *kern.MatrixPart, t *matrixTi
 		t.parts(s, part, c.perCall, func(uint32) { c.filter.Levels(j, part, &end, &levels, &then, added) })
 		return
 	}
-	j.Dst, j.DstStep = unsafe.Pointer(&c.out.F32[at]), uintptr(4*c.channels)
+	j.Dst, j.DstStep = unsafe.Pointer(&s.Out(c.out.F32, at)[0]), uintptr(4*c.channels)
 	var added unsafe.Pointer
 	if c.added != nil {
 		added = unsafe.Pointer(&c.added.F32[at])
@@ -247,7 +254,7 @@ func (c *matrixConv) endSums(s *tiles.Scratch, pixel, y0, chunk, from, to, chann
 			row := pixel + y/c.poolH*c.outPlanes*c.outShape.W
 			c.codes(s, p-chunk, row, c.poolH*c.poolW > 1, c.poolW, y0*c.poolH+y, x, take, channel, n)
 		} else {
-			dst := c.out.F32[(pixel+p)*c.channels+channel:]
+			dst := s.Out(c.out.F32, (pixel+p)*c.channels+channel)
 			c.set.Scale(dst, c.channels, s.Sums[(p-chunk)*kern.BlockOutputs:], kern.BlockOutputs, n, take, c.end.From(channel))
 			c.rest.Do(dst, c.channels, n, take)
 		}

@@ -22,21 +22,25 @@ type rowsConv interface {
 	makesFloats() bool
 }
 
-// Rows returns what computes rows of float32 values of an image, and how many at a time at most; 0 where
-// a step is no convolution that can.
-func Rows(step tiles.Step) (most int, compute func(s *tiles.Scratch, image, y0, y1 int)) {
+// Rows returns what computes rows of float32 values of an image, how many at a time at most, 0 where a step
+// is no convolution that can, and of how many the number of the first one must be a multiple.
+func Rows(step tiles.Step) (most, each int, compute func(s *tiles.Scratch, image, y0, y1 int)) {
 	var channels int
 	switch c := step.(type) {
 	case *sumsConv:
 		channels = c.channels
 	case *wideConv:
 		channels = c.channels
+	case *matrixConv:
+		if c.thresholds == nil && c.levels == nil && c.blockTiles == 1 {
+			return c.tiling.rows, c.tiling.rows, c.tile
+		}
 	}
 	c, ok := step.(rowsConv)
 	if !ok || !c.makesFloats() {
-		return 0, nil
+		return 0, 0, nil
 	}
-	return c.most(), func(s *tiles.Scratch, image, y0, y1 int) { c.compute(s, image, y0, y1, 0, channels) }
+	return c.most(), 1, func(s *tiles.Scratch, image, y0, y1 int) { c.compute(s, image, y0, y1, 0, channels) }
 }
 
 // rareZeros is a convolution of two planes whose lower one is empty as good as always: that
