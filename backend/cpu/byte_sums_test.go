@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"context"
 	"fmt"
 	"testing"
 
@@ -96,14 +95,7 @@ func TestByteSums(t *testing.T) {
 				require.Equal(t, most, here, "seed %d, %s", seed, isa)
 			}
 			fused += here
-			var out []bcnn.Tensor
-			for _, o := range want {
-				out = append(out, bcnn.NewTensor(bcnn.Float32, o.N, o.Shape))
-			}
-			require.NoError(t, e.Run(context.Background(), out, []bcnn.Tensor{in}))
-			for k := range want {
-				requireSame(t, want[k], out[k], fmt.Sprintf("seed %d, %s, output %d", seed, isa, k))
-			}
+			requireOutputs(t, e, want, in, fmt.Sprintf("seed %d, %s", seed, isa))
 			require.NoError(t, e.Close())
 		}
 	}

@@ -30,6 +30,19 @@ func requireSame(t testing.TB, want, got bcnn.Tensor, what string) {
 	}
 }
 
+// requireOutputs runs a compiled plan and compares its outputs with those that are wanted.
+func requireOutputs(t *testing.T, e *executable, want []bcnn.Tensor, in bcnn.Tensor, what string) {
+	t.Helper()
+	var out []bcnn.Tensor
+	for _, o := range want {
+		out = append(out, bcnn.NewTensor(bcnn.Float32, o.N, o.Shape))
+	}
+	require.NoError(t, e.Run(context.Background(), out, []bcnn.Tensor{in}))
+	for k := range want {
+		requireSame(t, want[k], out[k], fmt.Sprintf("%s, output %d", what, k))
+	}
+}
+
 // requireReference runs a plan for batches of 1 and maxBatch images and
 // compares every intermediate with the reference.
 func requireReference(t testing.TB, p *planner, opts backend.Options) {

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"context"
 	"fmt"
 	"strings"
 	"testing"
@@ -50,14 +49,7 @@ func TestDenseInBatches(t *testing.T) {
 				in := p.input(n)
 				want, err := ref.RunAll(t.Context(), made, []bcnn.Tensor{in}, nil)
 				require.NoError(t, err)
-				var out []bcnn.Tensor
-				for _, o := range want {
-					out = append(out, bcnn.NewTensor(bcnn.Float32, o.N, o.Shape))
-				}
-				require.NoError(t, e.Run(context.Background(), out, []bcnn.Tensor{in}))
-				for k := range want {
-					requireSame(t, want[k], out[k], fmt.Sprintf("case %d, %s, %d images", i, isa, n))
-				}
+				requireOutputs(t, e, want, in, fmt.Sprintf("case %d, %s, %d images", i, isa, n))
 			}
 			require.NoError(t, e.Close())
 		}

@@ -1,7 +1,6 @@
 package cpu
 
 import (
-	"context"
 	"fmt"
 	"math"
 	"testing"
@@ -88,14 +87,7 @@ func TestPoolsInPlace(t *testing.T) {
 						apart++
 					}
 				}
-				var out []bcnn.Tensor
-				for _, o := range want {
-					out = append(out, bcnn.NewTensor(bcnn.Float32, o.N, o.Shape))
-				}
-				require.NoError(t, e.Run(context.Background(), out, []bcnn.Tensor{in}))
-				for k := range want {
-					requireSame(t, want[k], out[k], fmt.Sprintf("seed %d, %s, %d threads, output %d", seed, isa, threads, k))
-				}
+				requireOutputs(t, e, want, in, fmt.Sprintf("seed %d, %s, %d threads", seed, isa, threads))
 				require.NoError(t, e.Close())
 			}
 		}

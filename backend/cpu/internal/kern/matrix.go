@@ -29,7 +29,8 @@ type Matrix struct {
 	//
 	//	line[i] = src[r·Row + p·Step + Offset + i] of the last run whose Mask has bit i, else 0
 	LinesOfRuns func(dst, src []uint8, at *RunRows)
-	// They are the kernels for weights of PackMatrixSigns, PackMatrixNibbles and PackMatrixBytes.
+	// Signs, Nibbles and Bytes are the kernels for weights of PackMatrixSigns, PackMatrixNibbles and
+	// PackMatrixBytes.
 	Signs, Nibbles, Bytes MatrixKernels
 	// Always has them taken wherever they can be, not only where they take less time.
 	Always bool
