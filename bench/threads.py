@@ -37,7 +37,7 @@ def main():
 
     def bench(threads):
         out = subprocess.run([args.bcnn, "bench", "-d", "cpu", "--model", args.model, "--threads", str(threads), "--runs", "40", "--json", *isa],
-                             check=True, capture_output=True, text=True).stdout
+                             check=True, stdout=subprocess.PIPE, text=True).stdout
         return json.loads(out.splitlines()[0])
 
     runs = [bench(1) for _ in range(args.rounds)]
@@ -47,7 +47,7 @@ def main():
     print("| threads | steps with several tiles | tiles | ms | times as fast |\n|---|---|---|---|---|")
     for threads in THREADS:
         out = subprocess.run([args.bcnn, "inspect", "--plan", "--json", "--threads", str(threads), *isa, args.model],
-                             check=True, capture_output=True, text=True).stdout
+                             check=True, stdout=subprocess.PIPE, text=True).stdout
         steps = json.loads(out)["plan"]["steps"]
         groups = {}  # work and tiles of steps that lead
         for i, step in enumerate(steps):

@@ -77,7 +77,7 @@ class Ours:
         self.best, self.memory = float("inf"), None
 
     def turn(self):
-        out = subprocess.run(self.command, check=True, capture_output=True, text=True).stdout
+        out = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, text=True).stdout
         self.best = min(self.best, json.loads(out.splitlines()[0])["min_us"] / 1e3)
         if self.memory is None:
             self.memory = self.most()
@@ -114,7 +114,7 @@ class Other:
         self.best, self.memory = float("inf"), None
 
     def turn(self):
-        out = subprocess.run(self.command, check=True, capture_output=True, text=True, env=self.environment).stdout
+        out = subprocess.run(self.command, check=True, stdout=subprocess.PIPE, text=True, env=self.environment).stdout
         got = json.loads(out.splitlines()[-1])
         self.best, self.memory = min(self.best, got["ms"]), got["memory"]
 
@@ -144,12 +144,14 @@ def main():
     args = p.parse_args()
     if args.other:
         return other(args.other, args.model, args.seconds)
+    if not args.models or not args.int8:
+        p.error("--models and --int8 are needed")
 
     import int8_networks
     import resnet18_int8
 
     os.makedirs(args.int8, exist_ok=True)
-    devices = subprocess.run([args.bcnn, "devices", "--json"], check=True, capture_output=True, text=True).stdout
+    devices = subprocess.run([args.bcnn, "devices", "--json"], check=True, stdout=subprocess.PIPE, text=True).stdout
     isas = json.loads(devices.splitlines()[0])["isas"]
     rows = []
     with tempfile.TemporaryDirectory() as folder:
