@@ -9,6 +9,7 @@ package amxemulator
 // #cgo LDFLAGS: -lm
 // int install(void);
 // long executed(void);
+// int released(void);
 import "C"
 
 import "fmt"
@@ -21,3 +22,6 @@ func init() {
 
 // Executed returns how many instructions were executed.
 func Executed() int { return int(C.executed()) }
+
+// Released reports whether tiles are as in a thread that has never used them.
+func Released() bool { return C.released() != 0 }

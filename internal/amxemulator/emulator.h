@@ -19,3 +19,11 @@ struct operand decodeOperand(const uint8_t *code, const greg_t *regs, int x, int
 
 // executeVector executes the instruction at code and returns its length, 0 if it is another one.
 int executeVector(const uint8_t *code, greg_t *regs);
+
+// is says which instruction is being executed, by its name in the manual, and reports whether it shall
+// do anything: it does not if it is the one that AMX_FAULT leaves out. leftOut says so, too.
+int is(const char *name);
+extern __thread int leftOut;
+
+// wrong reports whether AMX_FAULT names this.
+int wrong(const char *what);

@@ -73,8 +73,6 @@ static int unit(const struct evex *e) {
 	case OP(MAP0F38, X66, 0x18): // VBROADCASTSS
 	case OP(MAP0F38, X66, 0x58): // VPBROADCASTD
 		return 4;
-	case OP(MAP0F38, X66, 0x59): // VPBROADCASTQ
-		return 8;
 	case OP(MAP0F38, X66, 0x78): // VPBROADCASTB
 		return 1;
 	case OP(MAP0F38, XF3, 0x31): // VPMOVDB
@@ -102,7 +100,7 @@ static union vector operand3(const struct evex *e) {
 // set writes a register where the mask says so, by elements of so many bytes.
 static void set(const struct evex *e, const union vector *v, int size) {
 	union vector *to = &vectors[e->reg];
-	for (int i = 0; i < 64 / size; i++) {
+	for (int i = 0; !leftOut && i < 64 / size; i++) {
 		if (e->mask == 0 || masks[e->mask] >> i & 1)
 			memcpy(to->b + i * size, v->b + i * size, size);
 		else if (e->zeroing)
@@ -124,10 +122,10 @@ static void move(struct evex *e, int store, int size) {
 	for (int i = 0; i < 64 / size; i++) {
 		if (e->mask != 0 && !(masks[e->mask] >> i & 1))
 			continue;
-		if (store)
-			memcpy(e->memory + i * size, v.b + i * size, size);
-		else
+		if (!store)
 			memcpy(v.b + i * size, e->memory + i * size, size);
+		else if (!leftOut)
+			memcpy(e->memory + i * size, v.b + i * size, size);
 	}
 	if (!store)
 		set(e, &v, size);
@@ -151,37 +149,48 @@ static int lanes(const struct evex *e, union vector *to, const union vector *d, 
 	for (int i = 0; i < 16; i++) {
 		float x = a->f[i], y = b->f[i];
 		switch (key(e)) {
-		case OP(MAP0F, X66, 0xfe): // VPADDD
+		case OP(MAP0F, X66, 0xfe):
+			is("VPADDD");
 			to->u[i] = a->u[i] + b->u[i];
 			break;
-		case OP(MAP0F, X66, 0xdb): // VPANDD
+		case OP(MAP0F, X66, 0xdb):
+			is("VPANDD");
 			to->u[i] = a->u[i] & b->u[i];
 			break;
-		case OP(MAP0F, X66, 0xef): // VPXORD
+		case OP(MAP0F, X66, 0xef):
+			is("VPXORD");
 			to->u[i] = a->u[i] ^ b->u[i];
 			break;
-		case OP(MAP0F38, X66, 0x47): // VPSLLVD
+		case OP(MAP0F38, X66, 0x47):
+			is("VPSLLVD");
 			to->u[i] = b->u[i] < 32 ? a->u[i] << b->u[i] : 0;
 			break;
-		case OP(MAP0F, NONE, 0x58): // VADDPS
+		case OP(MAP0F, NONE, 0x58):
+			is("VADDPS");
 			to->f[i] = x + y;
 			break;
-		case OP(MAP0F, NONE, 0x59): // VMULPS
+		case OP(MAP0F, NONE, 0x59):
+			is("VMULPS");
 			to->f[i] = x * y;
 			break;
-		case OP(MAP0F, NONE, 0x5d): // VMINPS
+		case OP(MAP0F, NONE, 0x5d):
+			is("VMINPS");
 			to->f[i] = x < y ? x : y;
 			break;
-		case OP(MAP0F, NONE, 0x5f): // VMAXPS
+		case OP(MAP0F, NONE, 0x5f):
+			is("VMAXPS");
 			to->f[i] = x > y ? x : y;
 			break;
-		case OP(MAP0F38, X66, 0xa8): // VFMADD213PS
+		case OP(MAP0F38, X66, 0xa8):
+			is("VFMADD213PS");
 			to->f[i] = fmaf(x, d->f[i], y);
 			break;
-		case OP(MAP0F, NONE, 0x5b): // VCVTDQ2PS
+		case OP(MAP0F, NONE, 0x5b):
+			is("VCVTDQ2PS");
 			to->f[i] = (float)b->i[i];
 			break;
-		case OP(MAP0F, X66, 0x5b): // VCVTPS2DQ
+		case OP(MAP0F, X66, 0x5b):
+			is("VCVTPS2DQ");
 			to->i[i] = _mm_cvtss_si32(_mm_set_ss(y));
 			break;
 		default:
@@ -200,7 +209,8 @@ static void compare(const struct evex *e, int floats) {
 		if (holds && (e->mask == 0 || masks[e->mask] >> i & 1))
 			mask |= 1ull << i;
 	}
-	masks[e->reg & 7] = mask;
+	if (!leftOut)
+		masks[e->reg & 7] = mask;
 }
 
 // broadcast fills a register.
@@ -217,80 +227,91 @@ static int executeEVEX(const uint8_t *code, const greg_t *regs) {
 		return 0;
 	union vector v, b;
 	switch (key(&e)) {
-	case OP(MAP0F, XF2, 0x6f): // VMOVDQU8
+	case OP(MAP0F, XF2, 0x6f):
 	case OP(MAP0F, XF2, 0x7f):
+		is(e.opcode == 0x7f ? "VMOVDQU8 store" : "VMOVDQU8");
 		move(&e, e.opcode == 0x7f, 1);
 		return e.length;
-	case OP(MAP0F, XF3, 0x6f): // VMOVDQU32, VMOVDQU64
+	case OP(MAP0F, XF3, 0x6f):
 	case OP(MAP0F, XF3, 0x7f):
-		move(&e, e.opcode == 0x7f, e.wide ? 8 : 4);
+		if (e.wide)
+			return 0;
+		is(e.opcode == 0x7f ? "VMOVDQU32 store" : "VMOVDQU32");
+		move(&e, e.opcode == 0x7f, 4);
 		return e.length;
-	case OP(MAP0F, NONE, 0x10): // VMOVUPS
-	case OP(MAP0F, NONE, 0x11):
-		move(&e, e.opcode == 0x11, 4);
+	case OP(MAP0F, NONE, 0x10):
+		is("VMOVUPS");
+		move(&e, 0, 4);
 		return e.length;
-	case OP(MAP0F3A, X66, 0xce): // VGF2P8AFFINEQB
+	case OP(MAP0F3A, X66, 0xce):
+		is("VGF2P8AFFINEQB");
 		b = operand3(&e);
 		for (int i = 0; i < 64; i++)
 			v.b[i] = affine(b.q[i / 8], vectors[e.source].b[i], *e.immediate);
 		set(&e, &v, 1);
 		return e.length + 1;
-	case OP(MAP0F, X66, 0xfc): // VPADDB
+	case OP(MAP0F, X66, 0xfc):
+		is("VPADDB");
 		b = operand3(&e);
 		for (int i = 0; i < 64; i++)
 			v.b[i] = vectors[e.source].b[i] + b.b[i];
 		set(&e, &v, 1);
 		return e.length;
-	case OP(MAP0F38, X66, 0x00): // VPSHUFB
+	case OP(MAP0F38, X66, 0x00):
+		is("VPSHUFB");
 		b = operand3(&e);
 		for (int i = 0; i < 64; i++)
 			v.b[i] = b.b[i] & 0x80 ? 0 : vectors[e.source].b[(i & ~15) | (b.b[i] & 15)];
 		set(&e, &v, 1);
 		return e.length;
-	case OP(MAP0F, X66, 0x71): // VPSRLW by an immediate
+	case OP(MAP0F, X66, 0x71): // by an immediate
 		if ((e.reg & 7) != 2)
 			return 0;
+		is("VPSRLW");
 		b = operand3(&e);
 		for (int i = 0; i < 32; i++)
 			v.w[i] = *e.immediate < 16 ? b.w[i] >> *e.immediate : 0;
 		e.reg = e.source;
 		set(&e, &v, 2);
 		return e.length + 1;
-	case OP(MAP0F3A, X66, 0x1f): // VPCMPD
+	case OP(MAP0F3A, X66, 0x1f):
+		is("VPCMPD");
 		compare(&e, 0);
 		return e.length + 1;
-	case OP(MAP0F, NONE, 0xc2): // VCMPPS, less
+	case OP(MAP0F, NONE, 0xc2):
 		if (*e.immediate != 1 && *e.immediate != 17)
 			return 0;
+		is("VCMPPS"); // less
 		compare(&e, 1);
 		return e.length + 1;
-	case OP(MAP0F38, XF3, 0x31): // VPMOVDB
+	case OP(MAP0F38, XF3, 0x31):
 		if (e.memory == NULL)
 			return 0;
-		for (int i = 0; i < 16; i++)
+		is("VPMOVDB");
+		for (int i = 0; !leftOut && i < 16; i++)
 			if (e.mask == 0 || masks[e.mask] >> i & 1)
 				e.memory[i] = vectors[e.reg].u[i];
 		return e.length;
-	case OP(MAP0F38, X66, 0x31): // VPMOVZXBD
+	case OP(MAP0F38, X66, 0x31):
+		is("VPMOVZXBD");
 		for (int i = 0; i < 16; i++)
 			v.u[i] = (e.memory ? e.memory : vectors[e.rm].b)[i];
 		set(&e, &v, 4);
 		return e.length;
-	case OP(MAP0F38, X66, 0x18): // VBROADCASTSS
-	case OP(MAP0F38, X66, 0x58): // VPBROADCASTD
+	case OP(MAP0F38, X66, 0x18):
+	case OP(MAP0F38, X66, 0x58):
+		is(e.opcode == 0x18 ? "VBROADCASTSS" : "VPBROADCASTD");
 		broadcast(&e, e.memory ? e.memory : vectors[e.rm].b, 4);
 		return e.length;
-	case OP(MAP0F38, X66, 0x59): // VPBROADCASTQ
-		broadcast(&e, e.memory ? e.memory : vectors[e.rm].b, 8);
-		return e.length;
-	case OP(MAP0F38, X66, 0x78): // VPBROADCASTB
+	case OP(MAP0F38, X66, 0x78):
+		is("VPBROADCASTB");
 		broadcast(&e, e.memory ? e.memory : vectors[e.rm].b, 1);
 		return e.length;
-	case OP(MAP0F38, X66, 0x7a): // VPBROADCASTB and VPBROADCASTD or Q of a general register
-	case OP(MAP0F38, X66, 0x7c):
+	case OP(MAP0F38, X66, 0x7c): // of a general register
 		if (e.memory != NULL)
 			return 0;
-		broadcast(&e, &regs[registers[e.rm & 15]], e.opcode == 0x7a ? 1 : e.wide ? 8 : 4);
+		is(e.wide ? "VPBROADCASTQ general" : "VPBROADCASTD general");
+		broadcast(&e, &regs[registers[e.rm & 15]], e.wide ? 8 : 4);
 		return e.length;
 	}
 	b = operand3(&e);
@@ -300,7 +321,7 @@ static int executeEVEX(const uint8_t *code, const greg_t *regs) {
 	return e.length;
 }
 
-// executeMask executes KMOVW and KMOVQ between a mask and a general register, and those that load a mask.
+// executeMask executes KMOVW to a general register and KMOVQ from memory.
 static int executeMask(const uint8_t *code, greg_t *regs) {
 	int r, x = 0, b = 0, wide = 0, prefix, length;
 	if (code[0] == 0xc5) {
@@ -313,23 +334,21 @@ static int executeMask(const uint8_t *code, greg_t *regs) {
 	}
 	int opcode = code[length++];
 	const uint8_t *modrm = code + length;
-	int reg = (modrm[0] >> 3 & 7) | r << 3, rm = (modrm[0] & 7) | b << 3, memory = modrm[0] >> 6 != 3;
-	uint64_t kept = wide ? ~0ull : 0xffff;
-	if (opcode == 0x90 && prefix == NONE && memory) {
+	int reg = (modrm[0] >> 3 & 7) | r << 3, memory = modrm[0] >> 6 != 3;
+	if (prefix != NONE)
+		return 0;
+	if (opcode == 0x90 && memory && wide) {
 		struct operand o = decodeOperand(modrm, regs, x, b, 1);
-		masks[reg & 7] = 0;
-		memcpy(&masks[reg & 7], o.base + o.stride, wide ? 8 : 2);
+		if (is("KMOVQ"))
+			memcpy(&masks[reg & 7], o.base + o.stride, 8);
 		return length + o.length;
 	}
-	if (memory || !((prefix == NONE && !wide) || (prefix == XF2 && wide)))
-		return 0;
-	if (opcode == 0x92)
-		masks[reg & 7] = (uint64_t)regs[registers[rm]] & kept;
-	else if (opcode == 0x93)
-		regs[registers[reg]] = (greg_t)(masks[rm & 7] & kept);
-	else
-		return 0;
-	return length + 1;
+	if (opcode == 0x93 && !memory && !wide) {
+		if (is("KMOVW"))
+			regs[registers[reg]] = (greg_t)(masks[modrm[0] & 7] & 0xffff);
+		return length + 1;
+	}
+	return 0;
 }
 
 int executeVector(const uint8_t *code, greg_t *regs) {

@@ -25,8 +25,12 @@ func forEachMatrix(t *testing.T, f func(t *testing.T, s *kern.Set, rng *rand.Ran
 
 // TestLines has rows of each kind, of which those of the border may be all there are.
 func TestLines(t *testing.T) {
+	count := 400
+	if testing.Short() {
+		count = 50
+	}
 	forEachMatrix(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
-		for n := range 400 {
+		for n := range count {
 			at := kern.LineRows{Rows: 1 + rng.IntN(4), Before: rng.IntN(3), Inside: rng.IntN(20), After: rng.IntN(3), Planes: 1, Mask: ^uint64(0), Border: uint8(rng.IntN(256))}
 			ofBits, width := n%2 == 0, 1+rng.IntN(kern.LineBytes)
 			if ofBits {
