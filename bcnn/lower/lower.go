@@ -50,6 +50,8 @@ type lowering struct {
 	// the other layers that they replace.
 	groups   map[int]*groupedConv
 	inGroups []bool
+	// early are max-pools that have moved in front of levels.
+	early map[int]bool
 	// outputs are the tensors that are outputs of the plan so far.
 	outputs map[int]bool
 	// floats and vectors are copies of tensors, by tensor: as Float32, and flattened.
@@ -95,7 +97,7 @@ func lower(ctx context.Context, n *bcnn.Network, opts Options) (*plan.Plan, spen
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // checking has charged the size of the network
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
-		floats: map[int]int{}, vectors: map[int]int{}, counting: map[*plan.Conv]bool{},
+		early: map[int]bool{}, floats: map[int]int{}, vectors: map[int]int{}, counting: map[*plan.Conv]bool{},
 		plan: &plan.Plan{Name: n.Name, Inputs: slices.Clone(n.Inputs), Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {
@@ -244,6 +246,9 @@ func (lo *lowering) layer(i int, op bcnn.Op, in []value) (value, error) {
 	case bcnn.Quantize:
 		return lo.quantize(v, i, op)
 	case bcnn.MaxPool:
+		if lo.early[i] {
+			return v, nil
+		}
 		return lo.maxPool(v, i, op.Window.Normal())
 	case bcnn.Conv2D:
 		return lo.conv2D(v, i, op)

@@ -71,15 +71,23 @@ func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 		if v, op, folded, err = lo.before(v, op); err != nil {
 			return v, err
 		}
+		real := v.conv != nil && v.conv.F32 != nil
 		t, err := lo.float(v)
 		if err != nil {
 			return v, err
+		}
+		layers := lo.undone(append(folded, i), t)
+		if pool, ok := lo.poolBehind(i); ok && real {
+			if t, err = lo.emitPool(pool, 1, nil, t); err != nil {
+				return v, err
+			}
+			lo.early[pool.layers[0]] = true
 		}
 		out, dtype := value{flat: v.flat}, bcnn.Float32
 		if form == asBytes {
 			out.levels, dtype = &levels{planes: 1, bytes: true, zero: uint8(-op.Low)}, bcnn.Uint8
 		}
-		out.tensor, err = lo.emit(&plan.Quantize{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, lo.undone(append(folded, i), t), dtype, lo.plan.Tensors[t].Shape, t)
+		out.tensor, err = lo.emit(&plan.Quantize{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, layers, dtype, lo.plan.Tensors[t].Shape, t)
 		if err == nil {
 			lo.plan.Tensors[out.tensor].Coded = form == asBytes
 		}
@@ -130,6 +138,22 @@ func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 		}
 	}
 	return out, nil
+}
+
+// poolBehind returns the max-pool that is all that reads the levels of layer i, if it leaves fewer of
+// them: in front of levels it does the same, as these never fall, and fewer are to be made.
+func (lo *lowering) poolBehind(i int) (link, bool) {
+	if !lo.fused || lo.uses[i] > 1 || len(lo.next[i]) == 0 {
+		return link{}, false
+	}
+	reader := lo.next[i][0]
+	out := lo.types[reader].Shape
+	pool, ok := lo.net.Layers[reader].Op.(bcnn.MaxPool)
+	if !ok || out.Values() >= lo.types[i].Shape.Values() {
+		return link{}, false
+	}
+	w := pool.Window.Normal()
+	return link{layers: []int{reader}, kind: linkPool, pool: &w, out: out}, true
 }
 
 // undone returns the layers that the step in front of them has not done: a bias or a
