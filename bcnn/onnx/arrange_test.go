@@ -90,12 +90,15 @@ func TestRearranged(t *testing.T) {
 		{"boxes of two sizes", image(6, 4, 2), []testNode{op("Transpose", "x", "p", "perm", []int{0, 2, 3, 1}), op("Reshape", "p lines", "a"),
 			op("Conv", "x w6", "c", "pads", []int{1, 1, 1, 1}, "strides", []int{2, 2}), op("Conv", "c w25", "d"), op("Reshape", "d boxes2", "e"), op("Transpose", "e", "f", "perm", []int{0, 1, 3, 4, 2}),
 			op("Reshape", "f lines2", "b"), op("Concat", "a b", "y", "axis", 1)}, 0},
+		{"normalised heads of attention", image(6, 4, 2), []testNode{op("Reshape", "x heads", "h"), op("Transpose", "h", "q", "perm", []int{0, 2, 1, 3}), op("Transpose", "q", "k", "perm", []int{0, 1, 3, 2}),
+			op("MatMul", "q k", "p"), op("MatMul", "p q", "c"), op("Transpose", "c", "d", "perm", []int{0, 2, 1, 3}), op("Reshape", "d tokens", "e"), op("Transpose", "e", "f", "perm", []int{0, 2, 1}),
+			op("BatchNormalization", "f eight eight eight eight", "n"), op("PRelu", "n slopes", "r"), op("Transpose", "r", "y", "perm", []int{0, 2, 1})}, 0},
 		{"the only position", image(3, 4, 4), []testNode{op("GlobalAveragePool", "x", "a"), op("Gather", "a i0s", "b", "axis", 3), op("Gather", "b last", "y", "axis", 2)}, 0},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			m := testModel{input: c.input, nodes: c.nodes, output: "y", rounds: true, inits: []testTensor{
 				number("zero", 0), number("one", 1), number("minus", -1), ints("image", -1, 6, 2, 2), ints("cut", -1, 6, 4, 2), ints("tokens", -1, 6, 8),
-				ints("boxes", -1, 2, 3, 4, 2), ints("lines", -1, 16, 3), ints("i0", 0), {name: "i0s", typ: pb.Int64, dims: []int{}, values: []float64{0}}, {name: "last", typ: pb.Int64, dims: []int{}, values: []float64{-1}},
+				ints("boxes", -1, 2, 3, 4, 2), ints("heads", -1, 6, 2, 4), floats("eight", []int{8}, 0.5, 1.25, 1, 2, 1.5, 0.75, 0.25, 3), floats("slopes", []int{8, 1}, 0.5, -1.25, 1, 2, 1.5, 0.75, 0.25, 3), ints("lines", -1, 16, 3), ints("i0", 0), {name: "i0s", typ: pb.Int64, dims: []int{}, values: []float64{0}}, {name: "last", typ: pb.Int64, dims: []int{}, values: []float64{-1}},
 				ints("boxes2", -1, 2, 3, 2, 1), ints("lines2", -1, 4, 3), randomTensor(r, "w25", []int{6, 5, 1, 1}, -1, 1), ints("i1", 1), ints("i3", 3), ints("i4", 4),
 				randomTensor(r, "w6", []int{5, 6, 3, 3}, -1, 1), randomTensor(r, "w3", []int{2, 6, 1, 1}, 0.5, 1, -1), randomTensor(r, "w3b", []int{2, 3, 1, 2}, -1, 1),
 				randomTensor(r, "v", []int{5, 24}, 0.5, -1), randomTensor(r, "w8", []int{8, 8}, -1, 1), randomTensor(r, "w4", []int{4, 2}, 0.5, -1), randomTensor(r, "left", []int{5, 6}, -1, 1),

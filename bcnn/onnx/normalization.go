@@ -27,8 +27,12 @@ func (im *importer) batchNorm(n *pb.Node) build.Operand {
 	if len(v.View) < 2 || !view.IsBatch(v.View[0]) {
 		try.Failf("its input must have the batch and the channels as its first two dimensions")
 	}
-	if !view.Only(v.View[1], view.C) && len(v.View) == 2 {
+	switch {
+	case view.Only(v.View[1], view.C):
+	case len(v.View) == 2:
 		v = im.build.Flatten(v, n)
+	default: // such as heads of attention that were merged
+		v = im.overChannelsOf(n, v, 1)
 	}
 	channels := v.View[1]
 	if !view.Only(channels, view.C) {

@@ -58,6 +58,8 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 		each = n.Int("axis", -1) == -1 && im.model.Opset >= 13
 	case "BatchNormalization", "Gemm":
 		each = rows(n.Input(0))
+	case "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare":
+		n, each = im.behindRows(n)
 	}
 	if !each {
 		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
@@ -89,6 +91,22 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 		r.Value = rolled(r.Value)
 	}
 	return r, true
+}
+
+// behindRows returns a reduction of rows with its axes counted from the last dimension, which is the
+// same one when the first is split. ok is false if it reduces rows to one.
+func (im *importer) behindRows(n *pb.Node) (_ *pb.Node, ok bool) {
+	rank := len(im.lookup(n.Input(0)).Value.View)
+	axes, _ := im.axes(n, 1, rank)
+	list := make([]int64, len(axes))
+	for i, a := range axes {
+		list[i] = int64(a - rank)
+	}
+	m := *n
+	m.Inputs = n.Inputs[:1]
+	m.Attrs = append(slices.DeleteFunc(slices.Clone(n.Attrs), func(a *pb.Attribute) bool { return a.Name == "axes" }),
+		&pb.Attribute{Name: "axes", Type: pb.AttrInts, Is: list})
+	return &m, len(axes) > 0 && !slices.Contains(axes, 0)
 }
 
 // rowsGemm imports alpha·A·B + beta·C for rows A: a 1×1 convolution.

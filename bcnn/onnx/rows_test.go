@@ -19,7 +19,7 @@ func TestRows(t *testing.T) {
 		return []testTensor{
 			randomTensor(r, "w", []int{3, 4}, -1, 1), randomTensor(r, "v", []int{4, 2}, -1, 1), randomTensor(r, "six", []int{4, 6}, -1, 1), randomTensor(r, "bias", []int{4}, -1, 1),
 			randomTensor(r, "row", []int{1, 4}, -1, 1), randomTensor(r, "two", []int{2}, -1, 1), floats("plus", []int{}, 1), floats("minus", []int{}, -1), floats("zero", []int{}, 0),
-			ints("rows", -1, 3), ints("back", -1, 10, 4), ints("back2", -1, 10, 2), ints("rows6", -1, 6), ints("back5", -1, 5, 4), ints("keep", 0, 2, 2), ints("grid", -1, 5, 7, 4), ints("some", -1, 20),
+			ints("rows", -1, 3), ints("back", -1, 10, 4), ints("back2", -1, 10, 2), ints("rows6", -1, 6), ints("back5", -1, 5, 4), ints("column", -1, 1), ints("keep", 0, 2, 2), ints("grid", -1, 5, 7, 4), ints("some", -1, 20),
 			randomTensor(r, "var", []int{4}, 0.5, 1), randomTensor(r, "v64", []int{64, 2}, -1, 1), ints("odd", -1, 7), ints("three", 3, 10, 1), ints("first", 0), ints("ten", 10), ints("open", -1), randomTensor(r, "many", []int{10, 4}, -1, 1),
 		}
 	}
@@ -43,6 +43,10 @@ func TestRows(t *testing.T) {
 		{"rows taken apart anew", ten, append(rows, op("Reshape", "b some", "c"), op("Reshape", "c back", "y")), ""},
 		{"a product of sizes", ten, []testNode{op("Shape", "x", "shape"), op("Gather", "shape first", "b1"), op("Mul", "b1 ten", "n1"), op("Concat", "n1 open", "s", "axis", 0), op("Reshape", "x s", "a"),
 			op("Gemm", "a w bias", "b"), op("Concat", "b1 ten open", "s2", "axis", 0), op("Reshape", "b s2", "y")}, ""},
+
+		{"signs times the mean of each row", ten, append(rows, op("Abs", "b", "c"), op("ReduceMean", "c", "d", "axes", []int{-1}, "keepdims", 0), op("Reshape", "d column", "e"), op("Sign", "b", "f"),
+			op("Mul", "f e", "g"), op("MatMul", "g v", "h"), op("Reshape", "h back2", "y")), ""},
+		{"sums, kept", ten, append(rows, op("ReduceL1", "b", "c", "axes", []int{1}), op("Sub", "b c", "d"), op("Reshape", "d back", "y")), ""},
 
 		{"an output of rows", ten, rows, "its first dimension must be the batch"},
 		{"another product of sizes", ten, []testNode{op("Shape", "x", "shape"), op("Gather", "shape first", "b1"), op("Mul", "b1 three", "n1"), op("Concat", "n1 open", "s", "axis", 0), op("Reshape", "x s", "y")},

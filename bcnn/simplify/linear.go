@@ -44,6 +44,15 @@ func (l *layer) groups() int {
 // the layer as it is.
 func (p *pass) linear(op bcnn.Op) (value, error) {
 	in := p.input()
+	if in.pixels != nil {
+		y, err := p.onPixels(op, in.pixels)
+		if err != nil {
+			return value{}, err
+		}
+		if y != nil {
+			return *y, nil
+		}
+	}
 	l, w := p.weighted(op, in)
 	if b, ok := p.bordered(in); ok {
 		y, err := p.padded(op, w, b)

@@ -163,6 +163,19 @@ func (d *drawn) layer(kind int) {
 			other = len(d.shapes) - 2
 		}
 		d.then(bcnn.MatMul{}, most*d.most[other+1]*float64(s.C), at, other)
+	case 18: // codes times a number of each pixel, which a layer of one pixel reads
+		d.then(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 1, Weights: bcnn.Weights{F32: d.weights(s.C)}}, most*float64(s.C), at)
+		by := len(d.shapes) - 2
+		if codes := d.steps(at); d.shapes[by+1].C == 1 && d.shapes[by+1].Pixels() == d.shapes[codes+1].Pixels() {
+			d.then(bcnn.Mul{}, d.most[codes+1]*d.most[by+1], codes, by)
+		}
+		last := len(d.shapes) - 2
+		op := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1 + d.IntN(4)/3, StrideH: 1 + d.IntN(4)/3}, Out: 1 + d.IntN(3)}
+		op.Weights.F32 = d.weights(op.Out * op.KW * d.shapes[last+1].C)
+		if d.IntN(2) == 0 {
+			op.Bias = d.some(op.Out, numbers...)
+		}
+		d.then(op, d.most[last+1]*float64(op.KW*d.shapes[last+1].C)+2, last)
 	case 14: // of two functions of one value
 		pairs := []bcnn.Op{bcnn.Add{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}
 		d.then(pairs[d.IntN(len(pairs))], 64, d.steps(at), d.steps(at))
@@ -217,6 +230,9 @@ func drawNetwork(seed uint64) *bcnn.Network {
 		if d.layer(d.IntN(18)); d.IntN(5) == 0 {
 			d.chain()
 		}
+	}
+	for range r.IntN(3) {
+		d.layer(18)
 	}
 	read := make([]bool, len(d.Layers))
 	for _, l := range d.Layers {

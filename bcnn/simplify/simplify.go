@@ -220,7 +220,8 @@ type value struct {
 	code   *code
 	sum    *sum
 	joined []scaled
-	of     *value // the image that it is, of numbers, with pixels around
+	pixels *pixelwise // codes times a number of each pixel
+	of     *value     // the image that it is, of numbers, with pixels around
 }
 
 // value returns that of a layer or an input.

@@ -151,7 +151,9 @@ func (p *pass) pair(op bcnn.Op) (value, error) {
 	case bcnn.Add:
 		return p.add()
 	case bcnn.Mul:
-		return p.product(), nil
+		out := p.product()
+		out.pixels = p.ofPixels()
+		return out, nil
 	}
 	return p.copy(), nil
 }
