@@ -315,6 +315,9 @@ func TestLargeSteps(t *testing.T) {
 			"levels looked up": func(p *planner) {
 				p.step("levels", &plan.Quantize{Levels: 5, Thresholds: []float32{-8, 0, 12, 12}}, bcnn.Uint8, p.last().Shape)
 			},
+			"levels of powers of two": func(p *planner) {
+				p.step("levels", &plan.Quantize{Levels: 9, Thresholds: []float32{-8, -2, 10, 10, 22, 22, 46, 46}}, bcnn.Uint8, p.last().Shape)
+			},
 			"shuffled bits": func(p *planner) {
 				p.sign()
 				index := make([]int32, p.last().Shape.C)

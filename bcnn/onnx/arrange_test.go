@@ -180,7 +180,7 @@ func TestStrided(t *testing.T) {
 	require.Equal(t, want, have)
 
 	_, err = ops("batch", all, []int{1, 6, 1, 1}, strided...)
-	require.ErrorContains(t, err, "shape [-1]")
+	require.ErrorContains(t, err, "joins the batch with positions")
 	_, err = ops(1, []float64{6}, []int{1, 1}, strided...)
 	require.ErrorContains(t, err, "index 6 lies outside a dimension of 6")
 }

@@ -134,7 +134,7 @@ func (im *importer) concatValues(n *pb.Node) build.Operand {
 // gatherChannels imports Gather from a value, with constant indices.
 func (im *importer) gatherChannels(n *pb.Node, v *build.Value) build.Operand {
 	indices := im.required(n, 1)
-	if im.lines[n.Input(0)] {
+	if im.lines[n.Input(0)] != nil {
 		return im.gatherLine(n, v, indices)
 	}
 	a := n.Int("axis", 0)
@@ -176,7 +176,7 @@ func (im *importer) gatherLine(n *pb.Node, v *build.Value, indices *eval.Tensor)
 	if d := indices.Dims; len(d) > 1 && d[0] == 1 {
 		v.View = try.Value(v.View.Reshape(d[1:]))
 	} else {
-		im.lines[n.Outputs[0]] = true
+		im.lines[n.Outputs[0]] = rolled(v)
 	}
 	return build.Operand{Value: v}
 }

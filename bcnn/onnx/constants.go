@@ -116,9 +116,12 @@ func (im *importer) gather(n *pb.Node) build.Operand {
 		return im.gatherChannels(n, r.Value)
 	}
 	t := r.Constant
-	indices := im.required(n, 1)
 	a := n.Int("axis", 0)
 	axis := axisIndex(a, len(t.Dims))
+	if index := im.operand(n, 1).Value; index != nil && index.IsStep() && len(t.Dims) == 1 {
+		return im.gatherSteps(n, t, index)
+	}
+	indices := im.required(n, 1)
 	return build.Operand{Constant: im.eval.Gather(t, indices, axis)}
 }
 

@@ -60,6 +60,7 @@ func (im *importer) branch(g *pb.Graph) []build.Operand {
 			for _, name := range m.Outputs {
 				delete(im.env, name)
 				delete(im.lines, name)
+				delete(im.distances, name)
 			}
 		}
 	}()

@@ -40,9 +40,10 @@ type importer struct {
 	infos     map[string]pb.ValueInfo // see declared; nil until it is needed
 	cancelled []string                // see Report
 
-	types  map[string]pb.DataType // by tensor: the file's type where it is not FLOAT, see inFloat
-	lines  map[string]bool        // by tensor: a vector without its batch of 1, see gatherLine
-	inside map[string]bool        // by tensor: the network computes with it, see continues
+	types     map[string]pb.DataType  // by tensor: the file's type where it is not FLOAT, see inFloat
+	lines     map[string]*build.Value // by tensor: rows that are a vector without its batch of 1, see gatherLine
+	distances map[string]*distances   // by tensor: see apart
+	inside    map[string]bool         // by tensor: the network computes with it, see continues
 	// By layer: the value that it is the square root of, and the value that it repeats along
 	// dimensions of 1. Both hold while the layer is seen through the view that it had then.
 	roots    map[int]*build.Value
@@ -58,12 +59,13 @@ type repetition struct {
 func newImporter(m *pb.Model, opts Options, s *source) *importer {
 	im := &importer{
 		model: m, opts: opts, budget: s.budget,
-		eval:   s.eval,
-		env:    map[string]build.Operand{},
-		folded: make([]bool, len(m.Graph.Nodes)),
-		lines:  map[string]bool{},
-		types:  map[string]pb.DataType{},
-		roots:  map[int]*build.Value{}, repeated: map[int]repetition{},
+		eval:      s.eval,
+		env:       map[string]build.Operand{},
+		folded:    make([]bool, len(m.Graph.Nodes)),
+		lines:     map[string]*build.Value{},
+		distances: map[string]*distances{},
+		types:     map[string]pb.DataType{},
+		roots:     map[int]*build.Value{}, repeated: map[int]repetition{},
 	}
 	im.build = build.New(im.eval, s.limits.Layers, build.Options{
 		SignOfZero: opts.SignOfZero, OverrideZeros: opts.OverrideZeros, WeightTolerance: tolerance(opts),
@@ -258,6 +260,9 @@ func (im *importer) settled(n *pb.Node, i int) *build.Value {
 func (im *importer) output(name string, r build.Operand, others []int) (layer int) {
 	if r.Parts != nil {
 		try.Failf("it is a sequence of tensors, want a tensor")
+	}
+	if im.distances[name] != nil {
+		try.Failf("its first dimension must be the batch")
 	}
 	if r.Value == nil {
 		try.Failf("it is constant: it does not depend on the network's input")

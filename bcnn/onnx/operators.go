@@ -166,6 +166,12 @@ func (im *importer) node(n *pb.Node) error {
 	r, err := build.Operand{}, im.checkTypes(n)
 	if err == nil {
 		r, err = try.Do(func() build.Operand {
+			if r, ok := im.ofDistances(n); ok {
+				return r
+			}
+			if r, ok := im.apart(n); ok {
+				return r
+			}
 			if r, ok := im.ofBatch(n); ok {
 				return r
 			}

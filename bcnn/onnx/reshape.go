@@ -154,7 +154,9 @@ func (im *importer) reshape(n *pb.Node) build.Operand {
 		line := im.build.Vector(v, n)
 		line = line.With(n)
 		line.View = view.Vector(total)
-		im.lines[n.Outputs[0]] = true
+		rows := v.With(n)
+		rows.View = try.Value(v.View.Reshape([]int{total}))
+		im.lines[n.Outputs[0]] = rolled(rows)
 		return build.Operand{Value: line}
 	}
 	out := v.With(n)

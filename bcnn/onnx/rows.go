@@ -58,12 +58,20 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 		each = n.Int("axis", -1) == -1 && im.model.Opset >= 13
 	case "BatchNormalization", "Gemm":
 		each = rows(n.Input(0))
+	case "Gather":
+		each = im.lookup(n.Input(0)).Constant != nil
 	case "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare":
 		n, each = im.behindRows(n)
 	}
 	if !each {
 		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
 			"Reshape it to batch, positions and channels before")
+	}
+	rank := 0
+	for _, name := range n.Inputs {
+		if rows(name) {
+			rank = max(rank, len(im.env[name].Value.View))
+		}
 	}
 	for i, name := range n.Inputs {
 		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
@@ -76,7 +84,7 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 			defer func() { im.env[name] = was }()
 		case t == nil:
 			try.Failf("one input has the batch joined with positions, another one has it as a dimension of its own: Reshape them alike")
-		case len(t.Dims) > 2 || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
+		case len(t.Dims) > min(rank, 2) || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
 			try.Failf("a constant of shape %v does not fit an input whose first dimension joins the batch with positions: want one number, or one per channel", t.Dims)
 		}
 	}
@@ -154,7 +162,7 @@ func (im *importer) rowsNorm(n *pb.Node) build.Operand {
 // shape is −1, or batch size times positions.
 func (im *importer) rowsOf(total int, shape *eval.Tensor) []int {
 	want := shape.I64
-	if len(want) < 2 {
+	if len(want) == 0 || len(want) == 1 && im.batch == 1 { // a line, see gatherLine
 		return nil
 	}
 	positions := 0

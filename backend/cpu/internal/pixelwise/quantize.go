@@ -1,6 +1,9 @@
 package pixelwise
 
 import (
+	"math"
+	"slices"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
@@ -46,6 +49,11 @@ func quantizeLines(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dty
 		var lists []float32
 		if lists, reached = distinct(op.Thresholds, n); reached != nil {
 			l, wrong = newLevels(c, lists, n*len(lists)/len(op.Thresholds), shape.C)
+		}
+		if l == nil && len(op.Thresholds) == n {
+			if lists, reached = between(op.Thresholds); reached != nil {
+				l, wrong = newLevels(c, lists, len(lists), shape.C)
+			}
 		}
 	}
 	if l == nil {
@@ -132,6 +140,58 @@ func distinct(thresholds []float32, n int) (lists, reached []float32) {
 		}
 	}
 	return lists, reached
+}
+
+// between returns thresholds that rise evenly, of which those of the list are some, and for each byte how
+// many of the list are reached where so many of those are. Levels that are sums of powers of two have such
+// lists (APoT; Li, Dong and Wang, ICLR 2020). Both are nil where there are none.
+func between(list []float32) (even, reached []float32) {
+	steps := slices.Compact(slices.Clone(list))
+	if len(steps) == 1 {
+		return nil, nil
+	}
+	gap := math.Inf(1)
+	for i := range steps[1:] {
+		gap = min(gap, float64(steps[i+1])-float64(steps[i]))
+	}
+	for part := 1; even == nil; part++ { // middles of integers are multiples of half of what they differ by
+		if part > 4 {
+			return nil, nil
+		}
+		even = onLine(steps, gap/float64(part))
+	}
+	reached = make([]float32, plan.TableSize)
+	k := 0
+	for i := range reached {
+		for i > 0 && i <= len(even) && k < len(list) && list[k] <= even[i-1] {
+			k++
+		}
+		reached[i] = float32(k)
+	}
+	return even, reached
+}
+
+// onLine returns thresholds so far apart, from the first to the last of steps, which are some of them; nil
+// where they are not, or those are too many for a byte.
+func onLine(steps []float32, gap float64) []float32 {
+	first := float64(steps[0])
+	count := (float64(steps[len(steps)-1]) - first) / gap
+	if !(count < math.MaxUint8) {
+		return nil
+	}
+	even := make([]float32, int(math.Round(count))+1)
+	for i := range even {
+		even[i] = float32(first + float64(i)*gap)
+	}
+	for _, t := range steps {
+		at := (float64(t) - first) / gap
+		const near = 1e-3
+		if math.Abs(at-math.Round(at)) > near {
+			return nil
+		}
+		even[int(math.Round(at))] = t
+	}
+	return even
 }
 
 // levels writes low plus the number of thresholds that each value of pixels reaches.

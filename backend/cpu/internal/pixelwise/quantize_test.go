@@ -85,3 +85,52 @@ func TestDistinct(t *testing.T) {
 		})
 	}
 }
+
+// TestBetween compares the numbers that a list gives with those of the thresholds between.
+func TestBetween(t *testing.T) {
+	// Of the levels 0, 1, 2, 4, 5, 8, … of APoT, thresholds are in the middle, and repeated.
+	apot := func(unit float32, levels ...int) (list []float32) {
+		for i, b := range levels[1:] {
+			a := levels[i]
+			list = append(list, slices.Repeat([]float32{float32(a+b) / 2 * unit}, b-a)...)
+		}
+		return list
+	}
+	for name, c := range map[string]struct {
+		list []float32
+		want int // thresholds; 0 for none
+	}{
+		"even":           {[]float32{1, 2, 3}, 3},
+		"two":            {[]float32{1, 7}, 2},
+		"APoT, 2 bits":   {apot(0.25, 0, 1, 2, 4), 6},
+		"APoT, 4 bits":   {apot(1/48., 0, 1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 33, 36, 48), 84},
+		"rounded":        {apot(0.1, 0, 1, 2, 3, 4, 6, 8, 9, 12, 16, 18, 24, 32, 33, 36, 48), 84},
+		"far apart":      {[]float32{0, 1, 300}, 0},
+		"on no line":     {[]float32{0, 1, 2.5, 3.7}, 0},
+		"one":            {[]float32{2, 2}, 0},
+		"infinite":       {[]float32{0, 1, float32(math.Inf(1))}, 0},
+		"minus infinity": {[]float32{float32(math.Inf(-1)), 0, 1}, 0},
+	} {
+		even, reached := between(c.list)
+		require.Len(t, even, c.want, name)
+		if c.want == 0 {
+			require.Nil(t, reached, name)
+			continue
+		}
+		require.True(t, slices.IsSorted(even), name)
+		count := func(list []float32, x float32) (n int) {
+			for _, t := range list {
+				if x >= t {
+					n++
+				}
+			}
+			return n
+		}
+		for _, t0 := range append(slices.Clone(even), c.list...) {
+			for _, x := range []float32{t0, math.Nextafter32(t0, -1e9), math.Nextafter32(t0, 1e9)} {
+				require.EqualValues(t, count(c.list, x), reached[count(even, x)], "%s: %v", name, x)
+			}
+		}
+		require.EqualValues(t, len(c.list), reached[255], name)
+	}
+}

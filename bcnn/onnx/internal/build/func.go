@@ -160,6 +160,12 @@ func (b *Builder) Threshold(n *pb.Node, v *Value, t, lo, at, hi *eval.Tensor) Op
 	return Operand{Value: b.pending(n, lo.Type, out)}
 }
 
+// Bounds returns between which numbers the values of a settled value lie.
+func (b *Builder) Bounds(v *Value) (least, most float64) {
+	of := try.Value(b.values.Of(v.Layer))
+	return of.Min, of.Max
+}
+
 // Moved returns move(v), where a function that is pending on v and the same for all channels stays
 // pending: move repeats values.
 func (b *Builder) Moved(v *Value, move func(v *Value) *Value) *Value {
