@@ -95,6 +95,7 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 		return lo.exactConv(out, i, w, rowLen, bias)
 	}
 	conv.Int8, conv.Int16 = nil, nil
+	lo.counting[conv] = !real.Real() && (noBits || v.levels != nil || lo.ofLevels(i))
 	return lo.realConv(v, out, real, rowLen, bias)
 }
 

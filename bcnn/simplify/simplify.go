@@ -11,7 +11,8 @@
 //
 //	Σ (α·t + m)·(g·q + o) = α·g·Σ t·q + m·g·Σ q + o·Σ (α·t + m)
 //
-// of which the first two sums are of integers (rule Factors).
+// of which the first two sums are of integers (rule Factors). A factor of each pixel, m·q, stays behind a
+// layer that reads one pixel for each of its own, too.
 package simplify
 
 import (

@@ -123,6 +123,55 @@ def rounding(g, y):
     return pointwise.rounded(g, y, "Round" if g.opset >= 11 and g.chance(0.7) else None)
 
 
+def nearest(g, x):
+    """The level nearest to each value: ArgMin of |x - levels| over a dimension in front of all others."""
+    g.need(g.exact and g.opset >= 11 and x.rank > 1)
+    y = pointwise.clip(g, x, *g.choice((0.0, 1.0), (-1.0, 1.0), (-2.0, 4.0)))
+    levels = g.choice([0, 0.25, 0.5, 1], [1, -1, 0, 0.5], [0.5, 0, 0.75, 0.25, 1, 0.5], [-1, 1], [0, 1, 0.125, 0.375, 0.5, 0.1875, 0.25])
+    flat = g.node("Reshape", [y, g.const([-1], INT64)], [int(np.prod(y.shape))], y)
+    front = moves.axes_node(g, "Unsqueeze", flat, (1,) + flat.shape, [0])
+    column = g.const(np.float32(levels).reshape(-1, 1))
+    pair = [front, column] if g.chance(0.8) else [column, front]
+    apart = g.computed("Sub", pair, (len(levels),) + flat.shape, max(y.q, quantum(levels)), y.m + max(map(abs, levels)))
+    number = g.node("ArgMin", [g.node("Abs", [apart], apart.shape, apart)], flat.shape, dtype=INT64, q=0, m=float(len(levels)), axis=0, keepdims=0)
+    z = g.node("Gather", [g.const(np.float32(levels)), number], flat.shape, q=quantum(levels), m=max(map(abs, levels)), axis=0)
+    return g.node("Reshape", [z, g.const([-1, *y.shape[1:]], INT64)], y.shape, z, levels=tuple(sorted(set(map(float, levels)))))
+
+
+def scaled_signs(g, x):
+    """Signs times a number of each pixel, and a layer."""
+    g.need(x.rank in (3, 4))
+    a = g.node("Abs", [x], x.shape, x)
+    axes, attributes = ([g.const([1], INT64, True)], {}) if g.opset >= 18 else ([], {"axes": [1]})
+    k = g.node("ReduceMax", [a, *axes], (x.shape[0], 1) + x.shape[2:], a, **attributes)
+    s = sign(g, x)
+    g.need(s.shape == x.shape)
+    y = g.computed("Mul", [s, k] if g.chance(0.8) else [k, s], x.shape, s.q + k.q, s.m * k.m)
+    return layers.conv(g, y) if g.chance(0.8) else layers.dense(g, y)
+
+
+def rows(g, x):
+    """The positions of all images as rows of a matrix, something of each row, and back."""
+    g.need(x.rank == 3 and x.shape[1] > 1)
+    images, positions, c = x.shape
+    y = g.node("Reshape", [x, g.const([-1, c], INT64)], (images * positions, c), x, levels=x.levels)
+    for _ in range(g.choice(1, 2, 3)):
+        draw = g.rng.random()
+        if draw < 0.3:
+            y = layers.dense(g, y)
+        elif draw < 0.5:
+            y = sign(g, y)
+        elif draw < 0.6:
+            y = layers.batch_norm(g, y)
+        else:
+            r = layers.reduce(g, y)
+            if r.rank == 1:
+                r = g.node("Reshape", [r, g.const([-1, 1], INT64)], (r.shape[0], 1), r)
+            y = g.computed("Mul", [y, r], y.shape, y.q + r.q, y.m * r.m)
+    g.need(y.rank == 2 and y.shape[0] == images * positions)
+    return g.node("Reshape", [y, g.const([-1, positions, y.shape[1]], INT64)], (images, positions, y.shape[1]), y, levels=y.levels)
+
+
 def straight(g, x, y):
     """x + (y - x), which is y but for roundings."""
     g.need(x.shape == y.shape)
