@@ -56,7 +56,7 @@ func (im *importer) ofDistances(n *pb.Node) (r build.Operand, ok bool) {
 	}
 	d := *im.distances[n.Inputs[at]]
 	switch {
-	case n.OpType == "Sub" && d.levels == nil && im.distances[n.Input(1-at)] == nil:
+	case n.OpType == "Sub" && len(n.Inputs) == 2 && d.levels == nil && im.distances[n.Input(1-at)] == nil:
 		t := im.required(n, 1-at)
 		if t.Type != pb.Float || len(t.Dims) != 2 || t.Dims[1] != 1 || t.Dims[0] == 0 {
 			try.Failf("what a value is compared with is %v of shape %v, want FLOAT levels in a column", t.Type, t.Dims)

@@ -43,6 +43,9 @@ var ofEach = []string{
 	"Softsign", "Sum", "Swish", "ThresholdedRelu", "Where",
 }
 
+// ofLast are operators of vectors of the last dimension.
+var ofLast = []string{"BatchNormalization", "Gemm", "LogSoftmax", "MatMul", "Softmax"}
+
 // ofRows imports a node that reads rows, as one that reads batch, positions and channels. ok is
 // false for any other node, and for Reshape, which splits rows.
 func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
@@ -63,15 +66,18 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 	case "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare":
 		n, each = im.behindRows(n)
 	}
-	if !each {
-		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
-			"Reshape it to batch, positions and channels before")
-	}
 	rank := 0
 	for _, name := range n.Inputs {
 		if rows(name) {
 			rank = max(rank, len(im.env[name].Value.View))
 		}
+	}
+	if rank == 1 && slices.Contains(ofLast, n.OpType) { // of all images together
+		each = false
+	}
+	if !each {
+		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
+			"Reshape it to batch, positions and channels before")
 	}
 	for i, name := range n.Inputs {
 		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
@@ -84,7 +90,7 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 			defer func() { im.env[name] = was }()
 		case t == nil:
 			try.Failf("one input has the batch joined with positions, another one has it as a dimension of its own: Reshape them alike")
-		case len(t.Dims) > min(rank, 2) || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
+		case len(t.Dims) > min(rank, 2) || rank == 1 && t.Len() != 1 && n.OpType != "Gather" || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
 			try.Failf("a constant of shape %v does not fit an input whose first dimension joins the batch with positions: want one number, or one per channel", t.Dims)
 		}
 	}

@@ -55,6 +55,11 @@ func TestRows(t *testing.T) {
 		{"another number of images", ten, []testNode{op("Reshape", "x three", "y")}, "shape [3 10 1] does not fit images of 30 values: its first dimension must be the batch (0 or -1), or the batch times positions"},
 		{"a convolution of rows", ten, append(rows, op("Reshape", "b keep", "c"), op("MaxPool", "c", "y", "kernel_shape", []int{2})), "joins the batch with positions"},
 		{"constants of each row", ten, append(rows, op("Add", "b many", "c"), op("Reshape", "c back", "y")), "a constant of shape [10 4] does not fit an input whose first dimension joins the batch"},
+		{"all in a line", ten, append(rows, op("Reshape", "b open", "c"), op("Mul", "c minus", "d"), op("Sub", "d plus", "e"), op("Reshape", "e back", "y")), ""},
+		{"a softmax of a line", ten, append(rows, op("Reshape", "b open", "c"), op("Softmax", "c", "d", "axis", -1), op("Reshape", "d back", "y")), "joins the batch with positions"},
+		{"a product of a line", testInput{"x", pb.Float, []any{"n", 4, 1}}, []testNode{op("Reshape", "x open", "a"), op("MatMul", "a v", "b"), op("Reshape", "b rows", "y")}, "joins the batch with positions"},
+		{"a line and a list", testInput{"x", pb.Float, []any{"n", 4, 1}}, []testNode{op("Reshape", "x open", "a"), op("Add", "a bias", "b"), op("Reshape", "b column", "y")}, "a constant of shape [4] does not fit"},
+		{"a sum over a line", ten, append(rows, op("Reshape", "b open", "c"), op("ReduceSum", "c", "d"), op("Reshape", "d back", "y")), "joins the batch with positions"},
 		{"a sum over rows", ten, append(rows, op("ReduceSum", "b", "y", "axes", []int{0})), "joins the batch with positions"},
 		{"other weights", ten, []testNode{op("Reshape", "x rows", "a"), op("Gemm", "a v64", "y")}, "weights of 64 inputs do not fit rows of 3 values"},
 	}
