@@ -93,5 +93,5 @@ func TestFailedCompileLeavesNoGoroutines(t *testing.T) {
 	before := runtime.NumGoroutine()
 	_, err := Device().Compile(t.Context(), &plan.Plan{}, backend.Options{Threads: 8})
 	require.Error(t, err)
-	require.Equal(t, before, runtime.NumGoroutine())
+	require.LessOrEqual(t, runtime.NumGoroutine(), before) // those of other tests may end
 }
