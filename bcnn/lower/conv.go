@@ -95,7 +95,9 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 		return lo.exactConv(out, i, w, rowLen, bias)
 	}
 	conv.Int8, conv.Int16 = nil, nil
-	lo.counting[conv] = !real.Real() && (noBits || v.levels != nil || lo.ofLevels(i))
+	if !real.Real() && len(bias) == 0 && (noBits || lo.ofLevels(i)) {
+		lo.counting[conv] = true
+	}
 	return lo.realConv(v, out, real, rowLen, bias)
 }
 

@@ -67,31 +67,7 @@ func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 		return v, err
 	}
 	if form != asPlanes {
-		var folded []int
-		if v, op, folded, err = lo.before(v, op); err != nil {
-			return v, err
-		}
-		real := v.conv != nil && v.conv.F32 != nil
-		t, err := lo.float(v)
-		if err != nil {
-			return v, err
-		}
-		layers := lo.undone(append(folded, i), t)
-		if pool, ok := lo.poolBehind(i); ok && real {
-			if t, err = lo.emitPool(pool, 1, nil, t); err != nil {
-				return v, err
-			}
-			lo.early[pool.layers[0]] = true
-		}
-		out, dtype := value{flat: v.flat}, bcnn.Float32
-		if form == asBytes {
-			out.levels, dtype = &levels{planes: 1, bytes: true, zero: uint8(-op.Low)}, bcnn.Uint8
-		}
-		out.tensor, err = lo.emit(&plan.Quantize{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}, layers, dtype, lo.plan.Tensors[t].Shape, t)
-		if err == nil {
-			lo.plan.Tensors[out.tensor].Coded = form == asBytes
-		}
-		return out, err
+		return lo.numbers(v, i, op, form)
 	}
 	v, err = lo.plain(v)
 	if err != nil {
@@ -138,6 +114,37 @@ func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 		}
 	}
 	return out, nil
+}
+
+// numbers makes levels of layer i as bytes or as float32 values. The max-pool behind them is in front of
+// them, if it can be, where they are made of the values of a convolution in float32.
+func (lo *lowering) numbers(v value, i int, op bcnn.Quantize, form form) (value, error) {
+	v, op, folded, err := lo.before(v, op)
+	if err != nil {
+		return v, err
+	}
+	real := v.conv != nil && v.conv.F32 != nil
+	t, err := lo.float(v)
+	if err != nil {
+		return v, err
+	}
+	layers := lo.undone(append(folded, i), t)
+	if pool, ok := lo.poolBehind(i); ok && real {
+		if t, err = lo.emitPool(pool, 1, nil, t); err != nil {
+			return v, err
+		}
+		lo.early[pool.layers[0]] = true
+	}
+	out, dtype := value{flat: v.flat}, bcnn.Float32
+	if form == asBytes {
+		out.levels, dtype = &levels{planes: 1, bytes: true, zero: uint8(-op.Low)}, bcnn.Uint8
+	}
+	step := &plan.Quantize{Low: op.Low, Levels: op.Levels, Thresholds: op.Thresholds}
+	out.tensor, err = lo.emit(step, layers, dtype, lo.plan.Tensors[t].Shape, t)
+	if err == nil {
+		lo.plan.Tensors[out.tensor].Coded = form == asBytes
+	}
+	return out, err
 }
 
 // poolBehind returns the max-pool that is all that reads the levels of layer i, if it leaves fewer of

@@ -78,8 +78,8 @@ const mostLevels = 256
 
 // nearest is the number of the level nearest to each value, the first of several.
 func (im *importer) nearest(n *pb.Node, v *build.Value, levels []float32) build.Operand {
-	if len(levels) < 2 || len(levels) > mostLevels {
-		try.Failf("a value is compared with %d levels, want 2 to %d", len(levels), mostLevels)
+	if len(levels) > mostLevels {
+		try.Failf("a value is compared with %d levels, at most %d are supported", len(levels), mostLevels)
 	}
 	order := make([]int, len(levels))
 	for i := range order {
@@ -87,6 +87,9 @@ func (im *importer) nearest(n *pb.Node, v *build.Value, levels []float32) build.
 	}
 	slices.SortStableFunc(order, func(i, k int) int { return cmp.Compare(levels[i], levels[k]) })
 	order = slices.CompactFunc(order, func(i, k int) bool { return levels[i] == levels[k] }) // the first of equals
+	if len(order) < 2 {
+		try.Failf("a value is compared with one level, want several")
+	}
 	im.requireApart(v, levels, order)
 	integer := func(i int) *eval.Tensor { return eval.Scalar(pb.Int64, float64(i)) }
 	sum := build.Operand{Constant: integer(order[0])}

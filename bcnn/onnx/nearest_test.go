@@ -47,7 +47,8 @@ func TestNearest(t *testing.T) {
 		{"as it is", []float64{0, 0.25, 0.5, 1}, nearest(column)[:9], false, ""},
 
 		{"of any size", apot, replaced(1, op("Identity", "v", "c")), false, "limit them by a Clip"},
-		{"one level", []float64{0.5}, append(nearest(column), behind), false, "compared with 1 levels"},
+		{"one level", []float64{0.5}, append(nearest(column), behind), false, "compared with one level"},
+		{"one level twice", []float64{0.5, 0.5}, append(nearest(column), behind), false, "compared with one level"},
 		{"the farthest", apot, replaced(6, op("ArgMax", "a", "i", "axis", 0, "keepdims", 0)), false, "only the nearest can be taken"},
 		{"over values", apot, replaced(6, op("ArgMin", "a", "i", "axis", 1, "keepdims", 0)), false, "only the nearest can be taken"},
 		{"kept", apot, replaced(6, op("ArgMin", "a", "i", "axis", 0)), false, "only the nearest can be taken"},
@@ -55,6 +56,7 @@ func TestNearest(t *testing.T) {
 		{"of differences", apot, replaced(5, op("Neg", "s", "a")), false, "only the nearest can be taken"},
 		{"twice", apot, replaced(5, op("Sub", "s column", "a")), false, "only the nearest can be taken"},
 		{"a row of levels", apot, replaced(4, op("Sub", "u levels", "s")), false, "want FLOAT levels in a column"},
+		{"as axes", apot, replaced(7, op("ReduceSum", "levels i", "g")), false, "joins the batch with positions"},
 		{"as outputs", apot, nearest(column)[:5], false, "the batch"},
 	} {
 		for _, batch := range []any{"n", 1} {

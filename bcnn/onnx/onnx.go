@@ -15,8 +15,8 @@
 // CastLike, Ceil, Celu, Clip, Col2Im of windows of one pixel, Concat of channels, rows or columns,
 // Constant, Conv, ConvTranspose, DepthToSpace, DequantizeLinear, Div, Dropout, Einsum of
 // two matrices, Elu, Equal, Erf, Exp, Expand, Flatten, Floor, Gather of channels, rows or columns, of
-// windows (F.unfold), and of constants by numbers of levels, GatherND of a list of them or of rows and columns, Gelu, Gemm,
-// GlobalAveragePool, GlobalMaxPool, Greater, GreaterOrEqual, GroupNormalization, HardSigmoid,
+// windows (F.unfold), and of constants by numbers of levels, GatherND of a list of them or of rows
+// and columns, Gelu, Gemm, GlobalAveragePool, GlobalMaxPool, Greater, GreaterOrEqual, GroupNormalization, HardSigmoid,
 // HardSwish, Identity, If with a constant condition, InstanceNormalization, LayerNormalization,
 // LeakyRelu, Less, LessOrEqual, LogSoftmax, LpNormalization, LRN, MatMul, Max,
 // MaxPool (dilated, too), Mean, MeanVarianceNormalization, Min, Mish, Mul, Neg, Not, Or, Pad, Pow

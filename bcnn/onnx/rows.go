@@ -46,6 +46,33 @@ var ofEach = []string{
 // ofLast are operators of vectors of the last dimension.
 var ofLast = []string{"BatchNormalization", "Gemm", "LogSoftmax", "MatMul", "Softmax"}
 
+// eachRow reports whether a node computes every row of what it reads by itself, and returns it as one that
+// still does where the first dimension is split, and the rank of the rows.
+func (im *importer) eachRow(n *pb.Node) (_ *pb.Node, rank int, each bool) {
+	for _, name := range n.Inputs {
+		if v := im.env[name].Value; isRows(v) {
+			rank = max(rank, len(v.View))
+		}
+	}
+	_, unary := eval.UnaryOps[n.OpType]
+	_, binary := eval.BinaryOps[n.OpType]
+	each = unary || binary || slices.Contains(ofEach, n.OpType)
+	first := isRows(im.env[n.Input(0)].Value)
+	switch n.OpType {
+	case "Softmax", "LogSoftmax":
+		each = n.Int("axis", -1) == -1 && im.model.Opset >= 13
+	case "BatchNormalization", "Gemm":
+		each = first
+	case "Gather":
+		each = im.lookup(n.Input(0)).Constant != nil
+	case "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare":
+		if each = first; each {
+			n, each = im.behindRows(n)
+		}
+	}
+	return n, rank, each && !(rank == 1 && slices.Contains(ofLast, n.OpType)) // which would be of all images together
+}
+
 // ofRows imports a node that reads rows, as one that reads batch, positions and channels. ok is
 // false for any other node, and for Reshape, which splits rows.
 func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
@@ -53,28 +80,7 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 	if !slices.ContainsFunc(n.Inputs, rows) || n.OpType == "Reshape" {
 		return r, false
 	}
-	_, unary := eval.UnaryOps[n.OpType]
-	_, binary := eval.BinaryOps[n.OpType]
-	each := unary || binary || slices.Contains(ofEach, n.OpType)
-	switch n.OpType {
-	case "Softmax", "LogSoftmax":
-		each = n.Int("axis", -1) == -1 && im.model.Opset >= 13
-	case "BatchNormalization", "Gemm":
-		each = rows(n.Input(0))
-	case "Gather":
-		each = im.lookup(n.Input(0)).Constant != nil
-	case "ReduceL1", "ReduceL2", "ReduceMax", "ReduceMean", "ReduceMin", "ReduceSum", "ReduceSumSquare":
-		n, each = im.behindRows(n)
-	}
-	rank := 0
-	for _, name := range n.Inputs {
-		if rows(name) {
-			rank = max(rank, len(im.env[name].Value.View))
-		}
-	}
-	if rank == 1 && slices.Contains(ofLast, n.OpType) { // of all images together
-		each = false
-	}
+	n, rank, each := im.eachRow(n)
 	if !each {
 		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
 			"Reshape it to batch, positions and channels before")

@@ -1,8 +1,6 @@
 package simplify
 
-import (
-	"github.com/bitcnn/bitcnn/bcnn"
-)
+import "github.com/bitcnn/bitcnn/bcnn"
 
 // pixelwise is a value times a number of each pixel, such as the mean magnitude that XNOR-Net
 // multiplies signs by.
@@ -29,26 +27,24 @@ func (p *pass) ofPixels() *pixelwise {
 //
 // It is nil where it is not, or where the codes give it no exact sums.
 func (p *pass) onPixels(op bcnn.Op, in *pixelwise) (*value, error) {
-	var bias []float32
 	switch o := op.(type) {
 	case bcnn.Conv2D:
 		w := o.Window.Normal()
 		if w.KH*w.KW != 1 || w.StrideH*w.StrideW != 1 || w.Pad != (bcnn.Padding{}) {
 			return nil, nil
 		}
-		o.Bias, bias = nil, o.Bias
-		op = o
 	case bcnn.Dense:
 		if p.shape(in.of.layer).Pixels() != 1 {
 			return nil, nil
 		}
-		o.Bias, bias = nil, o.Bias
-		op = o
 	}
 	if p.room -= 2; p.room < 0 {
 		return nil, nil
 	}
 	l, w := p.weighted(op, in.of)
+	bias := l.bias
+	l.bias = nil
+	before := len(p.findings)
 	y, err := p.exactly(l, w, in.of)
 	if err != nil {
 		return nil, err
@@ -59,8 +55,9 @@ func (p *pass) onPixels(op bcnn.Op, in *pixelwise) (*value, error) {
 		layer = y.layer
 		p.made[layer].same = false
 	case w.F32 == nil && in.of.code.plain():
-		layer = p.emit("/sum", op, l.out, in.of.code.layer)
+		layer = p.emit("/sum", l.with(w, nil, 0, 0), l.out, in.of.code.layer)
 	default:
+		p.findings = p.findings[:before] // which are those of the layer as it is, too
 		return nil, nil
 	}
 	p.found(Factors, "its input is %v times a number of each pixel", in.of.code.scaled)
