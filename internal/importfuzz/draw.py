@@ -14,8 +14,8 @@ from graphs import BOOL, DOUBLE, FLOAT, HALF, Graph, Skip, Value, prune, rng_of
 
 # What may be drawn, and how often. The first ones are what importers are clever about.
 STEPS = [
-    (6, idioms.sign), (7, idioms.two_values), (8, idioms.quantizer), (12, idioms.layer), (3, idioms.through), (5, idioms.zeros), (2, idioms.nearest), (2, idioms.scaled_signs), (2, idioms.rows),
-    (3, idioms.padded_mean), (6, layers.conv), (2, layers.conv_transpose), (4, layers.dense), (2, layers.product), (6, layers.pool), (5, layers.batch_norm),
+    (6, idioms.sign), (7, idioms.two_values), (8, idioms.quantizer), (12, idioms.layer), (3, idioms.through), (5, idioms.zeros),
+    (2, idioms.nearest), (2, idioms.scaled_signs), (2, idioms.rows), (3, idioms.padded_mean), (6, layers.conv), (2, layers.conv_transpose), (4, layers.dense), (2, layers.product), (6, layers.pool), (5, layers.batch_norm),
     (3, layers.normalization), (3, layers.softmax), (3, layers.reduce), (1, layers.positions), (9, pointwise.arithmetic),
     (6, pointwise.together), (5, pointwise.clip), (3, pointwise.rounded), (5, pointwise.simple), (2, pointwise.leaky),
     (4, pointwise.function), (2, pointwise.root), (1, pointwise.modulo), (3, pointwise.cast), (3, pointwise.quantize),
