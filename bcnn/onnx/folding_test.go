@@ -4,6 +4,7 @@ import (
 	"errors"
 	"maps"
 	"math"
+	"math/rand/v2"
 	"slices"
 	"strings"
 	"testing"
@@ -136,4 +137,22 @@ func TestEveryOperator(t *testing.T) {
 	}
 	require.Less(t, len(refused), 80)
 	t.Log(slices.Sorted(maps.Keys(refused)))
+}
+
+// TestRotatedWeights imports weights that the graph multiplies by rotations from both sides, as RBNN
+// ("Rotated Binary Neural Network", Lin et al., NeurIPS 2020) exports them: 137 products for each.
+func TestRotatedWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(5, 8))
+	const channels = 512
+	m := testModel{opset: 13, input: testInput{"x", pb.Float, []any{1, channels, 1, 1}}, output: "y",
+		nodes: []testNode{
+			op("Reshape", "w matrices", "a"), op("MatMul", "left a", "b"), op("MatMul", "b right", "c"), op("Reshape", "c filters", "d"),
+			op("Conv", "x d", "y", "pads", []int{1, 1, 1, 1}),
+		},
+		inits: []testTensor{
+			randomTensor(r, "w", []int{channels, channels, 3, 3}, -1, 1), randomTensor(r, "left", []int{64, 64}, -1, 1), randomTensor(r, "right", []int{72, 72}, -1, 1),
+			ints("matrices", channels, 64, 72), ints("filters", channels, channels, 3, 3),
+		}}
+	_, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+	require.NoError(t, err)
 }

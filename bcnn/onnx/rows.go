@@ -82,6 +82,9 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 	}
 	n, rank, each := im.eachRow(n)
 	if !each {
+		if n.OpType == "Conv" && rows(n.Input(1)) {
+			im.required(n, 1) // fails: weights of each image
+		}
 		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
 			"Reshape it to batch, positions and channels before")
 	}

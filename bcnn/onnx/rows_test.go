@@ -54,6 +54,7 @@ func TestRows(t *testing.T) {
 		{"no number of rows", ten, []testNode{op("Reshape", "x odd", "y")}, "shape [-1 7] does not fit images of 30 values: its first dimension must be the batch (0 or -1), or the batch times positions"},
 		{"another number of images", ten, []testNode{op("Reshape", "x three", "y")}, "shape [3 10 1] does not fit images of 30 values: its first dimension must be the batch (0 or -1), or the batch times positions"},
 		{"a convolution of rows", ten, append(rows, op("Reshape", "b keep", "c"), op("MaxPool", "c", "y", "kernel_shape", []int{2})), "joins the batch with positions"},
+		{"weights of each image", ten, append(rows, op("Reshape", "b keep", "c"), op("Conv", "x c", "y")), "input 1 (\"c\") must be constant, but is computed from the network's input"},
 		{"constants of each row", ten, append(rows, op("Add", "b many", "c"), op("Reshape", "c back", "y")), "a constant of shape [10 4] does not fit an input whose first dimension joins the batch"},
 		{"all in a line", ten, append(rows, op("Reshape", "b open", "c"), op("Mul", "c minus", "d"), op("Sub", "d plus", "e"), op("Reshape", "e back", "y")), ""},
 		{"a softmax of a line", ten, append(rows, op("Reshape", "b open", "c"), op("Softmax", "c", "d", "axis", -1), op("Reshape", "d back", "y")), "joins the batch with positions"},

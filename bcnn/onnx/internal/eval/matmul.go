@@ -32,21 +32,25 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	}
 	outer := try.Value(Broadcast(left.Dims[:la-2], right.Dims[:lb-2]))
 	out := e.NewTensor(a.Type, slices.Concat(outer, []int{rows, cols}))
-	// The strides of each operand along the dimensions of the result.
-	starts := [][]int{
-		append(matrixSteps(left.Dims, len(outer)), k, 0),
-		append(matrixSteps(right.Dims, len(outer)), 0, 1),
-	}
-	try.Check(e.Budget.Charge(lookUnits * int64(k) * int64(out.Len())))
-	e.walk(out.Dims, starts, func(i int, at []int) {
-		sum := 0.0
-		for j := range k {
-			sum += float64(a.At(at[0]+j) * b.At(at[1]+j*cols))
+	// Rows of a times all of b: their values are read once, side by side.
+	try.Check(e.Budget.Charge(8 * int64(left.Len()+right.Len()+cols)))
+	l, r, sums := left.values(), right.values(), make([]float64, cols)
+	e.walk(outer, [][]int{matrixSteps(left.Dims, len(outer)), matrixSteps(right.Dims, len(outer))}, func(i int, at []int) {
+		for row := range rows {
+			try.Check(e.Budget.Charge(int64(k) * int64(cols)))
+			clear(sums)
+			for j, x := range l[at[0]+row*k:][:k] {
+				for c, y := range r[at[1]+j*cols:][:cols] {
+					sums[c] += float64(x * y)
+				}
+			}
+			for c, sum := range sums {
+				if !a.Type.Real() && !holds(a.Type, sum) {
+					try.Failf("integer overflow")
+				}
+				out.Set((i*rows+row)*cols+c, sum)
+			}
 		}
-		if !a.Type.Real() && !holds(a.Type, sum) {
-			try.Failf("integer overflow")
-		}
-		out.Set(i, sum)
 	})
 	dims := slices.Clone(out.Dims)
 	if nb == 1 {
@@ -57,6 +61,15 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 		dims = slices.Delete(dims, at, at+1)
 	}
 	return out.Redim(dims)
+}
+
+// values returns the values of a tensor.
+func (t *Tensor) values() []float64 {
+	all := make([]float64, t.Len())
+	for i := range all {
+		all[i] = t.At(i)
+	}
+	return all
 }
 
 // matrixSteps returns the strides of the matrices of a tensor along the rank dimensions that they
