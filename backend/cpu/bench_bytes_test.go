@@ -24,7 +24,7 @@ func BenchmarkBytes(b *testing.B) {
 	for _, isa := range sets.Names() {
 		for _, bits := range []int{4, 8} {
 			for _, c := range []struct{ size, channels, side int }{
-				{56, 64, 3}, {28, 128, 3}, {14, 256, 3}, {7, 512, 3}, {56, 64, 1}, {28, 256, 1}, {14, 512, 1},
+				{56, 64, 3}, {28, 128, 3}, {14, 256, 3}, {7, 512, 3}, {56, 64, 1}, {28, 256, 1}, {14, 512, 1}, {14, 512, 3},
 			} {
 				b.Run(fmt.Sprintf("%s/W%dA%d/%d×%d×%d/k%d", isa, bits, bits, c.size, c.size, c.channels, c.side), func(b *testing.B) {
 					plan := func(to bcnn.DType, layers int) *planner {

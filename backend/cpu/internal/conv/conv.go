@@ -134,6 +134,9 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	case slicedKernel:
 		return newDepthwise(c, op, w, out)
 	case wideKernel:
+		if squares, need := newWinogradConv(c, op, w, out); squares != nil {
+			return squares, need
+		}
 		if wide, need := newWideConv(c, op, w, in, out); wide != nil {
 			return newRareZeros(c, op, wide, need, in, out)
 		}

@@ -15,3 +15,9 @@ func annotateLevels(*filterBlock, *Levels) {}
 func annotatePlanes(*ConvJob, *WideFilter, *filterBlock, int, int) {}
 
 func annotateMatrix(*MatrixJob, *MatrixFilter, *MatrixPart, int, unsafe.Pointer) {}
+
+func annotateInput(*WinogradInput) {}
+
+func annotateSquares(*WinogradSums, *WinogradFilter) {}
+
+func annotateOutput(*WinogradJob, *End, unsafe.Pointer, int) {}

@@ -25,6 +25,28 @@ const (
 	_ = -(unsafe.Offsetof(ConvJob{}.in) ^ 200)
 	_ = -(unsafe.Offsetof(ConvJob{}.out) ^ 208)
 
+	_ = -(unsafe.Offsetof(WinogradJob{}.Row) ^ 248)
+	_ = -(unsafe.Offsetof(WinogradJob{}.Plane) ^ 256)
+
+	_ = -unsafe.Offsetof(WinogradInput{}.Dst)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Src) ^ 8)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Step) ^ 16)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Row) ^ 24)
+	_ = -(unsafe.Offsetof(WinogradInput{}.DstStep) ^ 32)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Plane) ^ 40)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Squares) ^ 48)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Vectors) ^ 56)
+	_ = -(unsafe.Offsetof(WinogradInput{}.Offset) ^ 64)
+
+	_ = -unsafe.Offsetof(WinogradSums{}.Dst)
+	_ = -(unsafe.Offsetof(WinogradSums{}.Src) ^ 8)
+	_ = -(unsafe.Offsetof(WinogradSums{}.weights) ^ 16)
+	_ = -(unsafe.Offsetof(WinogradSums{}.table) ^ 24)
+	_ = -(unsafe.Offsetof(WinogradSums{}.Squares) ^ 32)
+	_ = -(unsafe.Offsetof(WinogradSums{}.channels) ^ 40)
+	_ = -(unsafe.Offsetof(WinogradSums{}.srcPlane) ^ 48)
+	_ = -(unsafe.Offsetof(WinogradSums{}.dstPlane) ^ 56)
+
 	_ = -unsafe.Offsetof(DotJob{}.dst)
 	_ = -(unsafe.Offsetof(DotJob{}.dstStep) ^ 8)
 	_ = -(unsafe.Offsetof(DotJob{}.src) ^ 16)

@@ -31,6 +31,8 @@ type Wide struct {
 	// PackInt8 lays out 8-bit weights, outputs × rows runs of n taps, for patches of bytes of at
 	// most most. Its kernels have neither Conv nor Pooled. nil if there are none.
 	PackInt8 func(w []int8, outputs, rows, n int, most uint8) *WideFilter
+	// Winograd are transforms for filters of PackInt8; nil if there are none.
+	Winograd *Winograd
 	// PackInt16 is PackInt8 for 16-bit weights.
 	PackInt16 func(w []int16, outputs, rows, n int) *WideFilter
 	// PackCarries is PackBits for kernels that read patches as Patches writes them, one run of
@@ -281,9 +283,14 @@ func (w *WideFilter) ConvLevels(j *ConvJob, block, rowStep int, end *End, l *Lev
 	annotateEnd(j, b, end, nil)
 	annotateLevels(b, l)
 	j.end(end)
+	j.levels(l)
+	b.call(j, b.Levels, 1)
+}
+
+// levels sets the levels of the outputs.
+func (j *ConvJob) levels(l *Levels) {
 	j.levelScale, j.levelShift = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
 	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
-	b.call(j, b.Levels, 1)
 }
 
 // end sets the end of the outputs.

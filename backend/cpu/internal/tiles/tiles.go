@@ -114,6 +114,9 @@ type Scratch struct {
 	Patches  kern.FloatPatches
 	Columns  kern.FloatColumns
 	Job      kern.ConvJob
+	Squares  kern.WinogradInput
+	Products kern.WinogradSums
+	Ends     kern.WinogradJob
 	Matrix   kern.MatrixJob
 	Part     kern.MatrixPart
 	Lines    kern.LineRows

@@ -50,6 +50,7 @@ func Set() kern.Set {
 					Planes: map[[2]int]func(*uint8){{1, 2}: convBitsPlanes1To264AVX512, {2, 1}: convBitsPlanes2To164AVX512, {2, 2}: convBitsPlanes2To264AVX512, {2, 0}: convBitsPlanes2Sums64AVX512}},
 			})
 		},
+		Winograd:    &kern.Winograd{Input: winogradInputAVX512, Products: winogradSumsAVX512, Floats: winogradFloatsAVX512, Levels: winogradLevelsAVX512},
 		PackCarries: pickCarries,
 		Parities:    parities,
 		Patches:     patches,

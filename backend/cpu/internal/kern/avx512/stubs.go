@@ -1955,6 +1955,26 @@ func meanSigns4AVX512(job *byte)
 //go:noescape
 func meanSignsAVX512(job *byte)
 
+// winogradInputAVX512 does a WinogradInput.
+//
+//go:noescape
+func winogradInputAVX512(job *byte)
+
+// winogradSumsAVX512 does a WinogradSums.
+//
+//go:noescape
+func winogradSumsAVX512(job *byte)
+
+// winogradFloatsAVX512 does a WinogradJob.
+//
+//go:noescape
+func winogradFloatsAVX512(job *byte)
+
+// winogradLevelsAVX512 does a WinogradJob.
+//
+//go:noescape
+func winogradLevelsAVX512(job *byte)
+
 // peakFMAAVX512 does 8 × 16 vectors of fused products and sums, 16 each, rounds
 // times.
 func peakFMAAVX512(rounds int)

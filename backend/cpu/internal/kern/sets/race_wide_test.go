@@ -45,6 +45,61 @@ var racyWideCalls = []racyCall{
 		return func() { s.Wide.Patches(dst, unsafe.Pointer(&src[4]), at, rows, run, step) },
 			slices.Concat(probes(written, "dst", dst[:pixels*40]), probes(read, "src", src), probes(read, "at", at))
 	}},
+	{"Winograd", func(s *kern.Set) (func(), []probe) {
+		if s.Wide == nil || s.Wide.Winograd == nil {
+			return nil, nil
+		}
+		const squares, step, row = 4, 64, 10*64 + 8
+		dst, src := make([]uint8, kern.Squares*squares*step), make([]uint8, 3*row+10*step)
+		return func() {
+			s.Wide.Winograd.Transform(&kern.WinogradInput{
+				Dst: unsafe.Pointer(&dst[0]), Src: unsafe.Pointer(&src[0]), Step: step, Row: row, DstStep: step, Plane: squares * step, Squares: squares, Vectors: 1,
+			})
+		}, slices.Concat(probes(written, "dst", dst), probes(read, "src", src), probes(alone, "between rows", src[10*step:row]))
+	}},
+	{"Sums of Winograd", func(s *kern.Set) (func(), []probe) {
+		if s.Wide == nil || s.Wide.Winograd == nil {
+			return nil, nil
+		}
+		const squares = 4
+		f := kern.PackWinograd(make([]int8, 2*kern.BlockOutputs*9*64), 2*kern.BlockOutputs, 64, 1, 0)
+		dst, src := make([]int32, kern.Squares*squares*kern.BlockOutputs), make([]uint8, kern.Squares*squares*64)
+		return func() {
+			s.Wide.Winograd.Sums(&kern.WinogradSums{Dst: unsafe.Pointer(&dst[0]), Src: unsafe.Pointer(&src[0]), Squares: squares}, f, 1)
+		}, slices.Concat(probes(written, "dst", dst), probes(read, "src", src))
+	}},
+	{"Floats of Winograd", func(s *kern.Set) (func(), []probe) { return racyWinograd[float32](s, false) }},
+	{"Levels of Winograd", func(s *kern.Set) (func(), []probe) { return racyWinograd[uint8](s, true) }},
+}
+
+// racyWinograd makes outputs of sums: two rows of pixels, with a gap between them.
+func racyWinograd[T float32 | uint8](s *kern.Set, levels bool) (func(), []probe) {
+	if s.Wide == nil || s.Wide.Winograd == nil {
+		return nil, nil
+	}
+	const squares, row = 4, 8*kern.BlockOutputs + 16
+	dst, added, src := make([]T, row+8*kern.BlockOutputs), make([]float32, row+8*kern.BlockOutputs), make([]int32, kern.Squares*squares*kern.BlockOutputs)
+	size := unsafe.Sizeof(dst[0])
+	job := func() *kern.WinogradJob {
+		j := &kern.WinogradJob{Row: size * row, Plane: 4 * squares * kern.BlockOutputs}
+		j.Dst, j.DstStep = unsafe.Pointer(&dst[0]), size*kern.BlockOutputs
+		j.Src, j.Pixels = unsafe.Pointer(&src[0]), squares
+		return j
+	}
+	var rows [5][]float32
+	for i := range rows {
+		rows[i] = make([]float32, kern.BlockOutputs)
+	}
+	end := kern.End{Scale: rows[0], Shift: rows[1]}
+	end.Slope = rows[2]
+	probed := slices.Concat(probes(written, "dst", dst), probes(alone, "between rows", dst[8*kern.BlockOutputs:row]), probes(read, "src", src),
+		probes(read, "scale", rows[0]), probes(read, "shift", rows[1]), probes(read, "slope", rows[2]))
+	if levels {
+		l := kern.Levels{Scale: rows[3], Shift: rows[4]}
+		return func() { s.Wide.Winograd.EndLevels(job(), &end, &l) }, append(probed, slices.Concat(probes(read, "level", rows[3]), probes(read, "move", rows[4]))...)
+	}
+	return func() { s.Wide.Winograd.EndFloats(job(), &end, unsafe.Pointer(&added[0])) },
+		append(probed, slices.Concat(probes(read, "added", added), probes(alone, "between rows of added", added[8*kern.BlockOutputs:row]))...)
 }
 
 // racyConvs calls the wide kernels of bits, of bytes, or of those with weights of 8 or 16 bits. There are two classes of

@@ -15,6 +15,7 @@ func main() {
 		gen.Family{Name: "levels", Write: levelsOfFloats},
 		gen.Family{Name: "look_up", Write: lookUp},
 		gen.Family{Name: "pool", Write: pool},
+		gen.Family{Name: "winograd", Write: winograd},
 		gen.Family{Name: "peak", Write: peak},
 	)
 }

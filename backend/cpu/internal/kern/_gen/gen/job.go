@@ -44,6 +44,34 @@ const (
 	JobOffset   = 240
 )
 
+// Offsets of the fields of kern.WinogradJob behind those of kern.ConvJob, and of kern.WinogradInput.
+const (
+	WinogradRow   = 248
+	WinogradPlane = 256
+
+	SquaresDst     = 0
+	SquaresSrc     = 8
+	SquaresStep    = 16
+	SquaresRow     = 24
+	SquaresDstStep = 32
+	SquaresPlane   = 40
+	SquaresCount   = 48
+	SquaresVectors = 56
+	SquaresOffset  = 64
+)
+
+// Offsets of the fields of kern.WinogradSums.
+const (
+	SumsDst      = 0
+	SumsSrc      = 8
+	SumsWeights  = 16
+	SumsTable    = 24
+	SumsSquares  = 32
+	SumsChannels = 40
+	SumsSrcPlane = 48
+	SumsDstPlane = 56
+)
+
 // Offsets of the fields of kern.DotJob and kern.FMAJob.
 const (
 	TileDst     = 0
