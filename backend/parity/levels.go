@@ -265,6 +265,18 @@ func levelCases() []Case {
 		b.add(bcnn.Flatten{})
 		b.add(bcnn.Dense{Out: 10, Weights: b.integers(s8, 10, b.shape().Values())})
 	})
+	// 3×3 layers of whole blocks of channels, which the CPU may compute in squares of outputs.
+	for i, sq := range []struct{ h, w, c, out, a, weights int }{{8, 8, 64, 64, 1, 1}, {7, 9, 128, 64, 2, 2}, {6, 10, 64, 128, 4, 0}} {
+		a, w := activationLevels[sq.a], weightLevels[sq.weights]
+		add(fmt.Sprintf("squares/%s/%s", a.name, w.name), []fill{fillRandom, fillTies}[i%2], sq.h, sq.w, sq.c, func(b *builder) {
+			b.quantize(a, i%2 == 0)
+			b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3, Pad: around}, Out: sq.out}, w)
+			b.batchNorm([]norm{normMixed, normTies, normFalling}[i])
+			b.quantize(a, true)
+			b.convLevels(bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3}, Out: 64}, w)
+			b.batchNorm(normMixed)
+		})
+	}
 	for i, a := range activationLevels {
 		for _, in := range []string{"bytes", "bits"} {
 			cases = append(cases, layerCase("levels/from/"+a.name, in, [3]int{4, 3, 5 + 60*(i%2)}, fillRandom, func(b *builder) { b.quantize(a, i%2 == 0) }))
