@@ -80,7 +80,7 @@ func shortcuts(seed uint64) *planner {
 // TestShortcutsInPlace: no sum takes the place of a tensor that is still read. Sets that have
 // no kernel for such sums get one here.
 func TestShortcutsInPlace(t *testing.T) {
-	inPlace, plans := 0, uint64(40)
+	inPlace, wide, plans := 0, false, uint64(40)
 	if raceEnabled || testing.Short() {
 		plans = 10
 	}
@@ -93,6 +93,7 @@ func TestShortcutsInPlace(t *testing.T) {
 			set, err := sets.Lookup(isa)
 			require.NoError(t, err)
 			with := *set
+			wide = wide || set.Wide != nil
 			if with.ScaleAdd == nil {
 				with.ScaleAdd = generic.ScaleAdd
 			}
@@ -111,5 +112,7 @@ func TestShortcutsInPlace(t *testing.T) {
 			require.NoError(t, e.Close())
 		}
 	}
-	require.Greater(t, inPlace, 5)
+	if wide { // other convolutions do not end in sums
+		require.Greater(t, inPlace, 5)
+	}
 }
