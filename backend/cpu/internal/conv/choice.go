@@ -167,17 +167,23 @@ func wideTiles(c *schedule.Context, height, channels int, work float64, need fun
 
 // sumTiles divides a convolution whose sums go through memory. It returns the
 // rows and the output channels of a tile.
-func sumTiles(c *schedule.Context, op *plan.Conv, w window, height int, work float64) (rows, block int) {
+func sumTiles(c *schedule.Context, op *plan.Conv, w window, in bcnn.DType, height int, work float64) (rows, block int) {
 	blocks := 1
 	if op.Groups == 1 {
 		blocks = bits.Words(op.Out)
 	}
 	rows, block, why := c.Split(work, height, blocks)
+	// Weights of float32 are read anew for each row: those of a tile should stay in the cache.
+	of64 := num.Product(4*bits.WordBits, w.taps())
+	if most := max(schedule.L2()/2/of64, 1); in == bcnn.Float32 && rows > 1 && blocks > 1 && block > most {
+		block = most
+		why += fmt.Sprintf("; weights of %s in %d KiB of cache", schedule.Count(block*bits.WordBits, "channel"), schedule.L2()>>10)
+	}
+	c.Choice.Why += "; " + why
 	block *= bits.WordBits
 	if blocks == 1 {
 		block = op.Out
 	}
-	c.Choice.Why += "; " + why
 	return rows, block
 }
 

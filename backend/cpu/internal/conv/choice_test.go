@@ -9,8 +9,31 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/generic"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
+
+// TestSumTiles: a tile of several rows has as many channels as their float32 weights let the cache hold.
+func TestSumTiles(t *testing.T) {
+	of64 := 4 * bits.WordBits * 9 * 512 // bytes
+	fit := max(schedule.L2()/2/of64, 1) * bits.WordBits
+	for _, c := range []struct {
+		in            bcnn.DType
+		out, groups   int
+		height, block int
+	}{
+		{bcnn.Float32, 2048, 1, 4, min(fit, 2048)},
+		{bcnn.Float32, 64, 1, 4, 64},
+		{bcnn.Float32, 2048, 2, 4, 2048}, // groups stay together
+		{bcnn.Float32, 2048, 1, 1, 2048}, // weights are read once
+		{bcnn.Uint8, 2048, 1, 4, 2048},
+	} {
+		ctx := &schedule.Context{Threads: 1}
+		rows, block := sumTiles(ctx, &plan.Conv{Out: c.out, Groups: c.groups}, geometry(3, 512, 1, 1, 1), c.in, c.height, 1e6)
+		require.Equal(t, c.height, rows, "%+v", c)
+		require.Equal(t, c.block, block, "%+v: %s", c, ctx.Choice.Why)
+	}
+}
 
 // wide are instruction sets with kernels for many channels, without any kernel.
 func wide(nibbles bool) *kern.Set {

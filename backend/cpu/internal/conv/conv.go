@@ -144,7 +144,7 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	}
 
 	pixel := convTime(c, op, in.DType, w.taps()) * float64(w.planes)
-	v.tileRows, v.block = sumTiles(c, op, w, out.Shape.H, pixel*float64(w.rows/w.planes*w.cols))
+	v.tileRows, v.block = sumTiles(c, op, w, in.DType, out.Shape.H, pixel*float64(w.rows/w.planes*w.cols))
 	v.long = pixel*float64(v.poolH*w.cols) > schedule.MaxTile
 	v.blocks = num.CeilDiv(op.Out, v.block)
 	var wide *wideSource

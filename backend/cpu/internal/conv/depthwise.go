@@ -61,7 +61,7 @@ func newDepthwise(c *schedule.Context, op *plan.Conv, w window, out plan.Tensor)
 	}
 	// About two instructions for each tap and plane of a word.
 	work := float64(w.rows*w.cols*d.words) * float64(w.taps()*d.planes)
-	d.tileRows, _ = sumTiles(c, op, w, out.Shape.H, work)
+	d.tileRows, _ = sumTiles(c, op, w, bcnn.Bits, out.Shape.H, work)
 	d.long = work*float64(d.poolH) > schedule.MaxTile*float64(w.rows)
 	_, cols := w.span(1)
 	var need tiles.Size

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"unsafe"
 
-	"github.com/klauspost/cpuid/v2"
-
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
@@ -104,8 +102,7 @@ func (c *winogradConv) times(op *plan.Conv, w window) (transformed, direct float
 	squares, vectors, channels := float64(c.across*c.down), float64(op.Out)/lanes, float64(w.image.C)
 	transformed = squares * (vectors*(kern.Squares*(channels/4*piece+sum)+square) + channels/64*input)
 	direct = float64(c.width*c.height) * vectors * 9 * channels / 4 * piece
-	second := float64(max(cpuid.CPU.Cache.L2, 1<<20))
-	if bytes := kern.Squares * channels * float64(op.Out); bytes > second {
+	if bytes := kern.Squares * channels * float64(op.Out); bytes > float64(schedule.L2()) {
 		transformed += bytes * perByte * max(1, squares/squaresAtOnce)
 	}
 	return transformed / clock, direct / clock

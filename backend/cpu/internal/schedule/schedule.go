@@ -34,12 +34,15 @@ const (
 	MaxTile = 4e6
 	// tilesPerThread evens out threads that do not get a whole CPU.
 	tilesPerThread = 4
-	// minL1 is the smallest first-level cache of any processor in question.
-	minL1 = 32 << 10
+	// minL1 and minL2 are the smallest caches of any processor in question.
+	minL1, minL2 = 32 << 10, 256 << 10
 )
 
 // L1 returns the bytes of the first-level data cache.
 func L1() int { return max(cpuid.CPU.Cache.L1D, minL1) }
+
+// L2 returns the bytes of the second-level cache.
+func L2() int { return max(cpuid.CPU.Cache.L2, minL2) }
 
 // Context is what is known of a step that is compiled, and what was picked for it.
 type Context struct {
