@@ -10,6 +10,7 @@ import os
 import signal
 import sys
 import time
+import traceback
 
 import numpy as np
 import onnx
@@ -163,11 +164,14 @@ def work(program, seed, every, share, of, graphs, end, results):
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     worker = Worker(program, seed, every)
     number = share
-    while number < graphs and time.time() < end:
-        results.put(worker.one(number))
-        number += of
-    worker.runner.close()
-    results.put(None)
+    try:
+        while number < graphs and time.time() < end:
+            results.put(worker.one(number))
+            number += of
+        worker.runner.close()
+        results.put(None)
+    except Exception:  # the process that waits must not wait for ever
+        results.put(RuntimeError("graph %d:\n%s" % (number, traceback.format_exc())))
 
 
 def results_of(a, graphs, end):
@@ -189,6 +193,8 @@ def results_of(a, graphs, end):
     running = a.jobs
     while running:
         made = results.get()
+        if isinstance(made, Exception):
+            raise made
         if made is None:
             running -= 1
         else:

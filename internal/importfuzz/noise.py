@@ -55,10 +55,10 @@ def every(model, inputs):
     """The values of all tensors that nodes compute, by name."""
     m = onnx.ModelProto()
     m.CopyFrom(model)
-    names = [o for n in m.graph.node for o in n.output if o]
-    del m.graph.output[:]
-    m.graph.output.extend(onnx.ValueInfoProto(name=n) for n in names)
-    return dict(zip(names, session(m).run(None, inputs)))
+    # Outputs keep their shapes, which ONNX Runtime may infer otherwise than it computes them.
+    outputs = [o.name for o in m.graph.output]
+    m.graph.output.extend(onnx.ValueInfoProto(name=o) for n in m.graph.node for o in n.output if o and o not in outputs)
+    return dict(zip([o.name for o in m.graph.output], session(m).run(None, inputs)))
 
 
 def constants_of(model):
