@@ -31,7 +31,7 @@ type Wide struct {
 	// PackInt8 lays out 8-bit weights, outputs × rows runs of n taps, for patches of bytes of at
 	// most most. Its kernels have neither Conv nor Pooled. nil if there are none.
 	PackInt8 func(w []int8, outputs, rows, n int, most uint8) *WideFilter
-	// Winograd are transforms for filters of PackInt8; nil if there are none.
+	// Winograd are the kernels of F(2×2, 3×3) for 8-bit weights; nil if there are none.
 	Winograd *Winograd
 	// PackInt16 is PackInt8 for 16-bit weights.
 	PackInt16 func(w []int16, outputs, rows, n int) *WideFilter
