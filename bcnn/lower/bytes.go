@@ -57,6 +57,9 @@ func (lo *lowering) readersCosts(i int, op bcnn.Quantize, planes int) (formCosts
 	if lo.uses[i] > len(lo.next[i]) { // an output
 		sum = valueCosts(lo.types[i].Shape, planes)
 	}
+	if planes > plan.MaxPlanes {
+		sum.planes = math.Inf(1)
+	}
 	for _, reader := range lo.next[i] {
 		var costs formCosts
 		var err error

@@ -257,6 +257,9 @@ func TestMovedLevels(t *testing.T) {
 			[]string{"[0] sign q → 4×3×32 bits", fmt.Sprint("[1] channels m → 4×3×64 bits ", index), "[2] maxpool p → 4×3×64 bits", "[3] pixels n → 4×2×64 bits", "[4] conv c → 2×2×2 float32 scaled"}},
 		"read by nothing of bits": {joined(levels(0, 4), levels(0, 4), bcnn.Conv2D{Window: window, Out: 2, Weights: bcnn.Weights{F32: constant(128, 0.5)}}),
 			[]string{"[0] quantize q → 2×3×32 float32", "[0] quantize r → 2×3×32 float32", "[1 2] concat j → 2×3×64 float32", "[3] conv c → 2×3×2 float32"}},
+		"more than planes hold": {draw(bcnn.Float32, 1, 3, 8).add("q", levels(-128, 256)).add("m", bcnn.Pixels{Rows: []int32{0, 0, 0, 0}, Cols: slices.Repeat([]int32{0, 1, 2}, 5)}).
+			add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 3, StrideW: 8}}),
+			[]string{"[0] quantize q → 1×3×8 float32", "[1] pixels m → 4×15×8 float32", "[2] maxpool p → 1×2×8 float32"}},
 		"vectors": {func() drawing {
 			d := input().add("q", levels(0, 4)).add("f", bcnn.Flatten{})
 			d.Append("j", bcnn.Concat{}, 1, 1)
