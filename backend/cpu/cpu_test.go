@@ -100,7 +100,7 @@ func describe(op plan.Op) string {
 func forEach(t *testing.T, f func(t *testing.T, opts backend.Options)) {
 	isas, numbers := sets.Names(), []int{1, 3}
 	if raceEnabled || testing.Short() {
-		isas, numbers = slices.Compact([]string{isas[0], isas[len(isas)-1]}), numbers[1:]
+		isas, numbers = ends(isas), numbers[1:]
 	}
 	for _, isa := range isas {
 		for _, threads := range numbers {
@@ -110,6 +110,9 @@ func forEach(t *testing.T, f func(t *testing.T, opts backend.Options)) {
 		}
 	}
 }
+
+// ends returns the first and the last of the sets, which short tests take.
+func ends(isas []string) []string { return slices.Compact([]string{isas[0], isas[len(isas)-1]}) }
 
 func TestRandomPlans(t *testing.T) {
 	forEach(t, func(t *testing.T, opts backend.Options) {

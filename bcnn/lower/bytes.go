@@ -114,7 +114,7 @@ func (lo *lowering) layerCosts(i int, op bcnn.Quantize, planes, kh, kw, groups i
 	if groups > 1 && planes*parts > 1 {
 		products *= costOfGroups
 	}
-	if planes <= plan.MaxPlanes && planes*parts <= fewProducts && !of.noBits(planesOf(op.Low, op.Levels), parts, lo.endsInSign(i)) {
+	if planes*parts <= fewProducts && !of.noBits(planesOf(op.Low, op.Levels), parts, lo.endsInSign(i)) {
 		costs.planes = count(each, pieces(kh, kw, c), costOfBits*products)
 		if c%sizeOfPiece > 0 && !rare {
 			costs.planes += float64(lo.input(i).Pixels()) * float64(num.CeilDiv(kw*c, sizeOfPiece)) * products * costOfJoining

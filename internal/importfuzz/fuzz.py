@@ -162,9 +162,9 @@ class Summary:
 def work(program, seed, every, share, of, graphs, end, results):
     """A process: every of-th graph."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    worker = Worker(program, seed, every)
     number = share
     try:
+        worker = Worker(program, seed, every)
         while number < graphs and time.time() < end:
             results.put(worker.one(number))
             number += of

@@ -25,11 +25,7 @@ func winogradInput() {
 	Doc("winogradInputAVX512 does a WinogradInput.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := gen.Fields(job)
 	step, plane, vectors := at(gen.SquaresStep), at(gen.SquaresPlane), at(gen.SquaresVectors)
 	step3, plane3, channel := GP64(), GP64(), GP64()
 	LEAQ(Mem{Base: step, Index: step, Scale: 2}, step3)
@@ -108,11 +104,7 @@ func winogradSums() {
 	Doc("winogradSumsAVX512 does a WinogradSums.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := gen.Fields(job)
 	dst, src, weights, table := at(gen.SumsDst), at(gen.SumsSrc), at(gen.SumsWeights), at(gen.SumsTable)
 	size, left := at(gen.SumsChannels), GP64()
 	MOVQ(U64(16), left)
@@ -198,11 +190,7 @@ func winogradOutput(kind string) {
 	Doc(name + " does a WinogradJob.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := gen.Fields(job)
 	src, dst, plane, plane3 := at(gen.JobSrc), at(0), at(gen.WinogradPlane), GP64()
 	LEAQ(Mem{Base: plane, Index: plane, Scale: 2}, plane3)
 	Label("square")

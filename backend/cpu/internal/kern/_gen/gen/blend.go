@@ -15,11 +15,7 @@ func Blend(isa ISA) {
 	Doc(name + " writes the pixels of a BlendJob.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := Fields(job)
 	b := blend{isa: isa, job: job, dst: at(BlendDst), src: at(BlendSrc), cols: at(BlendCols), left: GP64(), row: GP64(), base: GP64()}
 	rows, rowEnd := at(BlendRows), at(BlendRowCount)
 	SHLQ(U8(4), rowEnd)

@@ -21,11 +21,7 @@ func BlendRow(isa ISA, taps, outputs int, mirrored bool) {
 	Doc(fmt.Sprintf("%s writes the rows of a BlendRowJob, %d, of %d rows and columns for each pixel.", name, outputs, taps))
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := Fields(job)
 	rows := at(BlendRowRows)
 	row := make([]reg.GPVirtual, taps)
 	rowWeight := make([][]reg.VecVirtual, taps)

@@ -32,11 +32,7 @@ func (isa ISA) ends(kind, what string, value func(load func(r reg.Register) reg.
 	Doc(name+" writes the rows of an EndJob, whose values are "+what+".", "dst may be src.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := Fields(job)
 	dst, src, src2 := at(EndDst), at(EndSrc), reg.GPVirtual(nil)
 	affine := kind != "add"
 	var scale, shift reg.GPVirtual
@@ -217,11 +213,7 @@ func EndBytes(isa ISA, period int) {
 	Doc(name+" writes the end of the bytes of an EndJob, whose scale, shift and slope repeat,", "for n whole periods.")
 	Pragma("noescape")
 	job := Load(Param("job"), GP64())
-	at := func(disp int) reg.GPVirtual {
-		r := GP64()
-		MOVQ(Mem{Base: job, Disp: disp}, r)
-		return r
-	}
+	at := Fields(job)
 	dst, src, slope, clip, n := at(EndDst), at(EndSrc), at(EndSlope), at(EndClip), at(EndN)
 	lane := func(r reg.Register, v int) Mem { return Mem{Base: r, Disp: 4 * isa.Lanes * v} }
 	scales, shifts := make([]reg.VecVirtual, period), make([]reg.VecVirtual, period)

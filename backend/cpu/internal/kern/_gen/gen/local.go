@@ -3,6 +3,7 @@ package gen
 import (
 	. "github.com/mmcloughlin/avo/build"
 	. "github.com/mmcloughlin/avo/operand"
+	"github.com/mmcloughlin/avo/reg"
 )
 
 // AlignedLocal allocates bytes on the stack at a multiple of align, a power of two,
@@ -15,4 +16,13 @@ func AlignedLocal(bytes, align int) (address Mem) {
 	ANDQ(I8(-align), at)
 	MOVQ(at, address)
 	return address
+}
+
+// Fields returns what loads a field of a job into a register.
+func Fields(job reg.Register) func(disp int) reg.GPVirtual {
+	return func(disp int) reg.GPVirtual {
+		r := GP64()
+		MOVQ(Mem{Base: job, Disp: disp}, r)
+		return r
+	}
 }
