@@ -221,8 +221,12 @@ func sigmoid(x float64) float64  { return 1 / (1 + math.Exp(-x)) }
 func softplus(x float64) float64 { return math.Log1p(math.Exp(x)) }
 
 func (n testNode) execute(in []array, m testModel) array {
-	if (n.op == "QuantizeLinear" || n.op == "DequantizeLinear") && len(in[1].dims) == 1 {
-		in[1].dims = []int{in[1].dims[0], 1, 1} // of each channel
+	if n.op == "QuantizeLinear" || n.op == "DequantizeLinear" {
+		for i := range in[1:] {
+			if len(in[i+1].dims) == 1 {
+				in[i+1].dims = []int{in[i+1].dims[0], 1, 1} // of each channel
+			}
+		}
 	}
 	if f := elementwise[n.op]; f != nil {
 		return broadcastArrays(in, f)
@@ -308,12 +312,19 @@ func (n testNode) execute(in []array, m testModel) array {
 	case "MultiThreshold":
 		return n.thresholds(in[0], in[1])
 	case "QuantizeLinear":
+		typ := pb.DataType(n.int("output_dtype", int(pb.Uint8)))
+		for _, t := range m.inits {
+			if len(n.in) > 2 && t.name == n.in[2] {
+				typ = t.typ
+			}
+		}
+		limits := map[pb.DataType][2]float64{pb.Uint8: {0, 255}, pb.Int8: {-128, 127}}[typ]
 		return broadcastArrays(in, func(x []float64) float64 {
 			zero := 0.0
 			if len(x) > 2 {
 				zero = x[2]
 			}
-			return max(n.float("lo", 0), min(math.RoundToEven(x[0]/x[1])+zero, n.float("hi", 255)))
+			return max(limits[0], min(math.RoundToEven(x[0]/x[1])+zero, limits[1]))
 		})
 	case "Conv":
 		return n.conv(in)

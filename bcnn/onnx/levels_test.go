@@ -27,7 +27,6 @@ func TestLevels(t *testing.T) {
 		floats("per", []int{1, 3, 1, 1}, 0.5, 1, 2), bytes("u0", pb.Uint8, 0), bytes("u1", pb.Uint8, 1), bytes("u3", pb.Uint8, 3), bytes("u128", pb.Uint8, 128),
 		bytes("i0", pb.Int8, 0), bytes("i1", pb.Int8, 1), bytes("i2", pb.Int8, -2), bytes("i7", pb.Int8, 7)}
 	constants = append(constants, floats("thresholds", []int{3, 3}, -1, 0, 1, -0.5, 0.5, 0.5, 0, 1, 1.5), floats("falling", []int{1, 2}, 1, -0.25), floats("list", []int{3}, 0.5, 1, 2))
-	signed := []any{"lo", -128.0, "hi", 127.0}
 	weights := map[string][]float64{
 		"±1": {-1, 1}, "ternary": {-1, 0, 1}, "scaled": {-0.5, 0, 0.5}, "2 bits": {-2, -1, 0, 1}, "odd": {-1.5, -0.5, 0.5, 1.5}, "zero": {0},
 		"8 bits": {-4, -91. / 32, -7. / 32, 0, 1. / 32, 44. / 32, 127. / 32},
@@ -74,7 +73,7 @@ func TestLevels(t *testing.T) {
 		{"QuantizeLinear", []testNode{op("QuantizeLinear", "x half u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u0", "q")}, 2, 0, 3},
 		{"QuantizeLinear, a zero point", []testNode{op("QuantizeLinear", "x half u1", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b half u1", "q")}, 2, -1, 2},
 		{"QuantizeLinear, a scale per channel", []testNode{op("QuantizeLinear", "x list u0", "a"), op("Clip", "a u0 u3", "b"), op("DequantizeLinear", "b list u0", "q")}, 0, 0, 3},
-		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a", signed...), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 2, -2, 1},
+		{"QuantizeLinear, int8", []testNode{op("QuantizeLinear", "x one i0", "a"), op("Clip", "a i2 i1", "b"), op("DequantizeLinear", "b one i0", "q")}, 2, -2, 1},
 		{"QuantizeLinear, all bytes", []testNode{op("QuantizeLinear", "x quarter u128", "a"), op("DequantizeLinear", "a quarter u128", "q")}, 8, -128, 127},
 		{"Cast to integers", []testNode{op("Clip", "x zero two", "a"), op("Round", "a", "b"), op("Cast", "b", "c", "to", int(pb.Int8)), op("Cast", "c", "q", "to", int(pb.Float))}, 2, 0, 2},
 		{"Sign", []testNode{op("Sign", "x", "q")}, 2, -1, 1},
@@ -205,7 +204,7 @@ func TestQuantizedWeights(t *testing.T) {
 	m := testModel{
 		input: image(3, 6, 5), output: "y",
 		inits: []testTensor{randomTensor(r, "w", []int{4, 3, 2, 2}, -3, -0.5, -0.3, 0, 0.2, 0.6, 2), number("scale", 0.25), number("one", 1), number("minus", -1), bytes("zero", 0), bytes("lo", -1), bytes("hi", 1)},
-		nodes: []testNode{op("QuantizeLinear", "w scale zero", "a", "lo", -128.0, "hi", 127.0), op("Clip", "a lo hi", "b"), op("DequantizeLinear", "b scale zero", "v"),
+		nodes: []testNode{op("QuantizeLinear", "w scale zero", "a"), op("Clip", "a lo hi", "b"), op("DequantizeLinear", "b scale zero", "v"),
 			op("Clip", "x minus one", "c"), op("Round", "c", "q"), op("Conv", "q v", "y")},
 	}
 	net, _ := compare(t, r, m, Options{}, false)

@@ -29,10 +29,17 @@ type line struct {
 
 // rounding is how a value is rounded.
 type rounding struct {
-	// level returns the integer of a number, as the operators compute it in float32. It is the same
-	// function for all channels if channels is 1.
 	level    func(channel int, x float32) float64
-	channels int
+	channels int // 1 if level is the same function for all channels
+}
+
+// at returns the integer of a number of a channel, as the operators compute it in float32. A value
+// may have more channels than the rounding, whose scales one operand of the file gives.
+func (r *rounding) at(channel int, x float32) float64 {
+	if r.channels == 1 {
+		channel = 0
+	}
+	return r.level(channel, x)
 }
 
 func unlimited() *line { return &line{lo: math.Inf(-1), hi: math.Inf(1)} }
@@ -50,10 +57,7 @@ func (l *line) value(channel int, x float32) float32 {
 	if l.rounding == nil {
 		return float32(max(l.lo, min(float64(x), l.hi)))
 	}
-	if l.rounding.channels == 1 {
-		channel = 0
-	}
-	return l.number(max(l.lo, min(l.rounding.level(channel, x), l.hi)))
+	return l.number(max(l.lo, min(l.rounding.at(channel, x), l.hi)))
 }
 
 // number returns what integer k stands for.
@@ -195,7 +199,7 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 	out := &Func{base: f.base, t: f.t}
 	for _, p := range f.pieces {
 		if p.constant == nil {
-			p.line = b.rounded(p.line, channels, level, of)
+			p.line = b.rounded(p.line, &rounding{level, channels}, of)
 		} else {
 			t := b.eval.NewTensor(typ, p.constant.Dims)
 			try.Check(b.budget.Loop(t.Len(), func(lo, hi int) {
@@ -213,11 +217,11 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 
 // rounded returns the line that rounds the values of l. Its limits are the integers that the base
 // can have, whose values are in the set of.
-func (b *Builder) rounded(l *line, channels int, level func(channel int, x float32) float64, of values.Set) *line {
-	r := &rounding{level: level, channels: max(channels, l.channels())}
+func (b *Builder) rounded(l *line, outer *rounding, of values.Set) *line {
+	r := &rounding{level: outer.at, channels: max(outer.channels, l.channels())}
 	if l.rounding != nil || r.channels > 1 && l.lo > -math.MaxFloat32 || r.channels > 1 && l.hi < math.MaxFloat32 {
 		inner := *l
-		r.level = func(c int, x float32) float64 { return level(c, inner.value(c, x)) }
+		r.level = func(c int, x float32) float64 { return outer.at(c, inner.value(c, x)) }
 	}
 	out := &line{rounding: r, lo: math.Inf(1), hi: math.Inf(-1), gain: 1}
 	lo, hi := max(of.Min, -math.MaxFloat32), min(of.Max, math.MaxFloat32)
@@ -226,7 +230,7 @@ func (b *Builder) rounded(l *line, channels int, level func(channel int, x float
 	}
 	for c := range r.channels {
 		try.Check(b.budget.Charge(4))
-		out.lo, out.hi = min(out.lo, r.level(c, float32(lo))), max(out.hi, r.level(c, float32(hi)))
+		out.lo, out.hi = min(out.lo, r.at(c, float32(lo))), max(out.hi, r.at(c, float32(hi)))
 	}
 	return out
 }
@@ -379,7 +383,7 @@ func (b *Builder) lineLayer(v *Value) *Value {
 
 // least returns the least number that is rounded to k or more.
 func (l *line) least(channel int, k float64) float32 {
-	return f32.Least(func(x float32) bool { return l.rounding.level(channel, x) >= k })
+	return f32.Least(func(x float32) bool { return l.rounding.at(channel, x) >= k })
 }
 
 // checkBounded fails if a line has more integers than there may be levels.

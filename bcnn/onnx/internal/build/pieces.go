@@ -84,7 +84,7 @@ func (b *Builder) levels(out, f *Func, k int, typ pb.DataType) {
 		out.pieces = append(out.pieces, number(from))
 		return
 	}
-	whole := func(x float32) float64 { return max(l.lo, min(l.rounding.level(0, x), l.hi)) }
+	whole := func(x float32) float64 { return max(l.lo, min(l.rounding.at(0, x), l.hi)) }
 	last := float32(math.MaxFloat32)
 	if to < math.MaxFloat32 {
 		last = math.Nextafter32(to, -math.MaxFloat32)

@@ -1,0 +1,87 @@
+package onnx
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"testing"
+
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+)
+
+// TestChainsOfQuantisers has each way to quantise, per tensor and per channel, behind each other one,
+// directly and with operators between that leave the first one pending.
+func TestChainsOfQuantisers(t *testing.T) {
+	r := rand.New(rand.NewPCG(301, 302))
+	quantise := func(scale, zero string) func(in, out string) []testNode {
+		return func(in, out string) []testNode {
+			return []testNode{op("QuantizeLinear", in+" "+scale+" "+zero, out+"q"), op("DequantizeLinear", out+"q "+scale+" "+zero, out)}
+		}
+	}
+	single := func(name string, inputs string, attrs ...any) func(in, out string) []testNode {
+		return func(in, out string) []testNode { return []testNode{op(name, in+inputs, out, attrs...)} }
+	}
+	quantisers := []struct {
+		name string
+		of   func(in, out string) []testNode
+	}{
+		{"QDQ", quantise("half", "i0")},
+		{"QDQ, scales", quantise("scales", "i0")},
+		{"QDQ, unsigned", quantise("quarter", "u3")},
+		{"QDQ, unsigned scales", quantise("scales", "u3s")},
+		{"scales and back by one", func(in, out string) []testNode {
+			return []testNode{op("QuantizeLinear", in+" scales i0", out+"q"), op("DequantizeLinear", out+"q half i0", out)}
+		}},
+		{"Quant", single("qonnx.custom_op.general/Quant", " half zero three", "signed", 1, "narrow", 0)},
+		{"Quant, scales", single("qonnx.custom_op.general/Quant", " across zero three", "signed", 1, "narrow", 1)},
+		{"MultiThreshold", single("qonnx.custom_op.general/MultiThreshold", " row", "out_scale", 0.5, "out_bias", -1.0)},
+		{"MultiThreshold, channels", single("qonnx.custom_op.general/MultiThreshold", " rows")},
+		{"BipolarQuant", single("qonnx.custom_op.general/BipolarQuant", " half")},
+		{"Floor", single("Floor", "")},
+	}
+	between := []struct {
+		name string
+		of   func(in, out string) []testNode
+	}{
+		{"", nil},
+		{"Relu", single("Relu", "")},
+		{"Clip", single("Clip", " minus two")},
+		{"MaxPool", single("MaxPool", "", "kernel_shape", []int{2, 2}, "strides", []int{1, 1})},
+		{"Neg", single("Neg", "")},
+		{"Mul", single("Mul", " across")},
+		{"Add", single("Add", " across")},
+		{"Transpose", single("Transpose", "", "perm", []int{0, 1, 3, 2})},
+		{"Concat", func(in, out string) []testNode {
+			return []testNode{op("Relu", in, out+"r"), op("Concat", in+" "+out+"r", out+"c", "axis", 2), op("Identity", out+"c", out)}
+		}},
+	}
+	of := func(name string, typ pb.DataType, values ...float64) testTensor {
+		t := testTensor{name: name, typ: typ, dims: []int{len(values)}, values: values}
+		if len(values) == 1 {
+			t.dims = []int{}
+		}
+		return t
+	}
+	constants := []testTensor{
+		number("zero", 0), number("minus", -1), number("two", 2), number("three", 3), number("half", 0.5), number("quarter", 0.25),
+		of("scales", pb.Float, 0.5, 1, 0.25), floats("across", []int{1, 3, 1, 1}, 0.25, 0.5, 1), of("i0", pb.Int8, 0), of("u3", pb.Uint8, 3), of("u3s", pb.Uint8, 3, 3, 3),
+		floats("row", []int{1, 3}, -1, 0.25, 1), floats("rows", []int{3, 3}, -1, 0, 1, -0.5, 0.5, 0.5, 0, 1, 1.5), number("limit", 16), number("limits", -16),
+	}
+	for _, first := range quantisers {
+		for _, middle := range between {
+			for _, second := range quantisers {
+				t.Run(fmt.Sprint(first.name, "/", middle.name, "/", second.name), func(t *testing.T) {
+					// Roundings need limits, which all but Floor bring along.
+					m := testModel{input: image(3, 3, 4), output: "y", inits: constants, nodes: []testNode{op("Clip", "x limits limit", "l")}}
+					m.nodes = append(m.nodes, first.of("l", "a")...)
+					in := "a"
+					if middle.of != nil {
+						m.nodes, in = append(m.nodes, middle.of("a", "b")...), "b"
+					}
+					m.nodes = append(m.nodes, second.of(in, "c")...)
+					m.nodes = append(m.nodes, op("AveragePool", "c", "y", "kernel_shape", []int{1, 2}))
+					compare(t, r, m, Options{}, false)
+				})
+			}
+		}
+	}
+}
