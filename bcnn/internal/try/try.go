@@ -3,9 +3,9 @@
 // may find that the file asks for what is not supported; with an error as a result of each,
 // a third of the lines say nothing else.
 //
-// What fails panics with a value that only Catch takes, in the package that began it: no
-// panic of this package gets out of an importer, and no other panic is caught. It is what
-// encoding/json and text/template do.
+// What fails panics with a value that only this package takes, in the package that began it:
+// no panic of this package gets out of an importer. It is what encoding/json and text/template
+// do. Other panics, which are bugs, pass through Catch; Recover makes errors of them, too.
 package try
 
 import "fmt"
