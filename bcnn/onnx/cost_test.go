@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -32,6 +33,7 @@ func importCost(t *testing.T, h hostile, looks int) costtest.Cost {
 			require.NotEmpty(t, im.build.Net.Layers)
 			err = im.build.Net.Check()
 		}
+		require.NotErrorIs(t, err, try.ErrPanic)
 		return s.budget.Used(), err
 	})
 	const attempts = 3 // at most, see inputLayouts

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -84,6 +85,7 @@ func FuzzLoad(f *testing.F) {
 		}
 		net, report, err := Decode(t.Context(), data, opts)
 		if err != nil {
+			require.NotErrorIs(t, err, try.ErrPanic)
 			require.Nil(t, net)
 			return
 		}

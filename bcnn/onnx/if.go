@@ -68,7 +68,9 @@ func (im *importer) branch(g *pb.Graph) []build.Operand {
 		if len(m.Outputs) == 0 || m.Outputs[0] == "" {
 			try.Failf("%v has no output", m)
 		}
-		try.Check(im.node(m))
+		if err := im.node(m); err != nil {
+			try.Failf("%v: %w", m, err)
+		}
 	}
 	results := make([]build.Operand, len(g.Outputs))
 	for i, out := range g.Outputs {

@@ -92,6 +92,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/internal/budget"
@@ -204,7 +205,13 @@ func (s *source) load(ctx context.Context, r io.Reader, size int64, opts Options
 }
 
 // decode imports a model from memory.
-func (s *source) decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Report, error) {
+func (s *source) decode(ctx context.Context, data []byte, opts Options) (net *bcnn.Network, report *Report, err error) {
+	defer func() {
+		if err != nil {
+			net, report = nil, nil
+		}
+	}()
+	defer try.Recover(&err)
 	im, err := s.translate(data, opts)
 	if err != nil {
 		return nil, nil, err
@@ -216,8 +223,7 @@ func (s *source) decode(ctx context.Context, data []byte, opts Options) (*bcnn.N
 	if err != nil {
 		return nil, nil, err
 	}
-	report, err := im.report(net, findings)
-	if err != nil {
+	if report, err = im.report(net, findings); err != nil {
 		return nil, nil, err
 	}
 	return net, report, nil
@@ -264,6 +270,9 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		im := newImporter(m, opts, s)
 		im.build.Rearranges = len(layouts) == 1 || i >= len(layouts)
 		err := im.run(layouts[i%len(layouts)])
+		if errors.Is(err, try.ErrPanic) { // which another layout would hide
+			return nil, err
+		}
 		again = again || im.build.Refused
 		if err == nil {
 			net := im.build.Net

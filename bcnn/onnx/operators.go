@@ -165,7 +165,7 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	r, err := build.Operand{}, im.checkTypes(n)
 	if err == nil {
-		r, err = try.Do(func() build.Operand {
+		r, err = try.DoSafely(func() build.Operand {
 			if r, ok := im.ofDistances(n); ok {
 				return r
 			}
@@ -186,6 +186,9 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	if over := im.budget.Charge(0); over != nil {
 		return over
+	}
+	if errors.Is(err, try.ErrPanic) {
+		return err
 	}
 	if err != nil {
 		if im.unsure(n) {
