@@ -32,6 +32,9 @@ func (im *importer) ofBatch(n *pb.Node) (r build.Operand, ok bool) {
 	}
 	if known && !slices.Contains(c, nil) {
 		if r, ok = im.sized(n, c, sized); ok {
+			for i := range n.Inputs { // all are in c
+				n.Input(i)
+			}
 			return r, true
 		}
 	}
@@ -83,7 +86,7 @@ func (im *importer) sized(n *pb.Node, c []*eval.Tensor, is bool) (r build.Operan
 // sizedSum evaluates Add or Sub, and cancels terms (see build.Sum).
 func (im *importer) sizedSum(n *pb.Node, a, b *eval.Tensor) build.Operand {
 	r := build.Operand{Constant: im.eval.SizedBinary(n.OpType, a, b)}
-	r.Sum = &build.Sum{A: im.lookup(n.Inputs[0]), B: im.lookup(n.Inputs[1]), Minus: n.OpType == "Sub"}
+	r.Sum = &build.Sum{A: im.lookup(n.Input(0)), B: im.lookup(n.Input(1)), Minus: n.OpType == "Sub"}
 	rest, ok := im.build.Cancel(r.Sum, r)
 	if ok {
 		im.cancelled = append(im.cancelled, n.Label())

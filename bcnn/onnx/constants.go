@@ -13,10 +13,7 @@ import (
 // Operators on constants, which compute shapes and weights. Some also take values.
 
 func (im *importer) constantNode(n *pb.Node) build.Operand {
-	if len(n.Attrs) != 1 {
-		try.Failf("it has %d attributes, want 1", len(n.Attrs))
-	}
-	a := n.Attrs[0]
+	a := n.OnlyAttr()
 	var t *eval.Tensor
 	switch a.Name {
 	case "value":
@@ -170,7 +167,7 @@ func (im *importer) reduce(n *pb.Node) build.Operand {
 func (im *importer) castLike(n *pb.Node) build.Operand {
 	operands := im.operands(n, 2)
 	typ := operands[1].Type()
-	if of, ok := im.types[n.Inputs[1]]; ok && operands[0].Constant != nil { // folded in the type of the file
+	if of, ok := im.types[n.Input(1)]; ok && operands[0].Constant != nil { // folded in the type of the file
 		typ = of
 	}
 	return im.cast(n, operands[0], typ)

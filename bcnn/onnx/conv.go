@@ -4,6 +4,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -79,9 +80,7 @@ func (im *importer) conv(n *pb.Node) build.Operand {
 	if groups < 1 || groups > pb.MaxSize || out%int(groups) != 0 || int64(channels)*groups != int64(v.Shape.C) || out == 0 {
 		try.Failf("weights of shape %v in %d groups for %d channels do not fit: each filter must have as many channels as a group of the input", w.Dims, groups, v.Shape.C)
 	}
-	if given := n.Ints("kernel_shape"); given != nil && (len(given) != 2 || given[0] != int64(kernel[0]) || given[1] != int64(kernel[1])) {
-		try.Failf("kernel_shape is %v, but the weights have shape %v", given[:min(len(given), pb.MaxRank)], w.Dims)
-	}
+	checkKernel(n, w)
 	win := window(n, kernel, v.Shape.H, v.Shape.W)
 	bias := im.bias(n, 2, out)
 	// [out][channel][ky][kx] becomes [out][ky][kx][channel in memory].
@@ -126,4 +125,13 @@ func (im *importer) bias(n *pb.Node, input, size int) []float32 {
 	}
 	try.Check(im.budget.Charge(4 * int64(size)))
 	return t.F32
+}
+
+// checkKernel fails if kernel_shape is given and is not that of the weights, whose last two
+// dimensions are rows and columns.
+func checkKernel(n *pb.Node, w *eval.Tensor) {
+	rows, cols := w.Dims[2], w.Dims[3]
+	if given := n.Ints("kernel_shape"); given != nil && (len(given) != 2 || given[0] != int64(rows) || given[1] != int64(cols)) {
+		try.Failf("kernel_shape is %v, but the weights have shape %v", given[:min(len(given), pb.MaxRank)], w.Dims)
+	}
 }

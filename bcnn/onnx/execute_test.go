@@ -497,7 +497,7 @@ func (n testNode) execute(in []array, m testModel) array {
 		})
 		return out
 	case "LogSoftmax", "Softmax": // executables return the logits before it
-		if n.int("inside", 0) != 0 {
+		if n.int("oracle.inside", 0) != 0 {
 			return n.normalised(in)
 		}
 		return in[0]

@@ -14,12 +14,18 @@ import (
 // Nodes whose inputs are all constant are evaluated: exporters write weights as operators that have
 // no layer.
 
-// fold evaluates a node on constants c, which are nil for inputs that are left out.
-type fold func(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor
+// arguments are the inputs of a node that are all constant, nil for those that are left out.
+type arguments struct {
+	node *pb.Node
+	list []*eval.Tensor
+}
+
+// fold evaluates a node on constants.
+type fold func(im *importer, n *pb.Node, c arguments) []*eval.Tensor
 
 // single makes a fold of a function with one result.
-func single(f func(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor) fold {
-	return func(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor { return []*eval.Tensor{f(im, n, c)} }
+func single(f func(im *importer, n *pb.Node, c arguments) *eval.Tensor) fold {
+	return func(im *importer, n *pb.Node, c arguments) []*eval.Tensor { return []*eval.Tensor{f(im, n, c)} }
 }
 
 // folds are the operators that are evaluated if all of their inputs are constant. They do not
@@ -92,7 +98,7 @@ func orFolded(op string, other handler) handler {
 				try.Failf("input %d is missing", i)
 			}
 		}
-		results := f.fold(im, n, c)
+		results := f.fold(im, n, arguments{n, c})
 		if len(n.Outputs) > len(results) {
 			try.Failf("it has %d outputs, want at most %d", len(n.Outputs), len(results))
 		}
@@ -123,17 +129,26 @@ func (im *importer) constants(n *pb.Node) (list []*eval.Tensor, ok bool) {
 	return list, true
 }
 
-// input returns input i, or nil if it is left out.
-func input(c []*eval.Tensor, i int) *eval.Tensor {
-	if i < len(c) {
-		return c[i]
+// at returns input i, or nil if it is left out.
+func (c arguments) at(i int) *eval.Tensor {
+	c.node.Input(i) // is read
+	if i < len(c.list) {
+		return c.list[i]
 	}
 	return nil
 }
 
+// all returns all inputs.
+func (c arguments) all() []*eval.Tensor {
+	for i := range c.list {
+		c.node.Input(i)
+	}
+	return c.list
+}
+
 // integerOf returns input i, which must be one integer, or the fallback if it is left out.
-func integerOf(c []*eval.Tensor, i int, fallback int64) int64 {
-	t := input(c, i)
+func integerOf(c arguments, i int, fallback int64) int64 {
+	t := c.at(i)
 	if t == nil {
 		return fallback
 	}
@@ -145,8 +160,8 @@ func integerOf(c []*eval.Tensor, i int, fallback int64) int64 {
 }
 
 // foldFunction evaluates the functions of one value that have attributes.
-func foldFunction(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.Map(c[0], c[0].Type, functionOf(n))
+func foldFunction(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.Map(c.at(0), c.at(0).Type, functionOf(n))
 }
 
 // functionOf returns the function of one value that a node computes.
@@ -233,14 +248,14 @@ func gelu(form string) func(x float64) float64 {
 	panic(try.Errorf("approximate is %s, want none or tanh", text.Quote(form)))
 }
 
-func foldIsNaN(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.Map(c[0], pb.Bool, func(x float64) float64 { return boolean(x != x) })
+func foldIsNaN(im *importer, _ *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.Map(c.at(0), pb.Bool, func(x float64) float64 { return boolean(x != x) })
 }
 
-func foldIsInf(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+func foldIsInf(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	positive := n.Int("detect_positive", 1)
 	negative := n.Int("detect_negative", 1)
-	return im.eval.Map(c[0], pb.Bool, func(x float64) float64 {
+	return im.eval.Map(c.at(0), pb.Bool, func(x float64) float64 {
 		return boolean(positive != 0 && math.IsInf(x, 1) || negative != 0 && math.IsInf(x, -1))
 	})
 }
@@ -252,31 +267,31 @@ func boolean(b bool) float64 {
 	return 0
 }
 
-func foldShift(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+func foldShift(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	direction := n.Text("direction", "")
-	return im.eval.Bitwise(direction)(c[:2])
+	return im.eval.Bitwise(direction)([]*eval.Tensor{c.at(0), c.at(1)})
 }
 
-func foldBitwise(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.Bitwise(n.OpType)(c[:2])
+func foldBitwise(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.Bitwise(n.OpType)([]*eval.Tensor{c.at(0), c.at(1)})
 }
 
-func foldBitwiseNot(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.BitwiseNot(c[0])
+func foldBitwiseNot(im *importer, _ *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.BitwiseNot(c.at(0))
 }
 
-func foldNonZero(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.NonZero(c[0])
+func foldNonZero(im *importer, _ *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.NonZero(c.at(0))
 }
 
-func foldPRelu(im *importer, _ *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.PRelu(c[0], c[1])
+func foldPRelu(im *importer, _ *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.PRelu(c.at(0), c.at(1))
 }
 
 // foldSoftmax evaluates Softmax, LogSoftmax and Hardmax. Before opset 13 the dimensions from axis
 // on count as one.
-func foldSoftmax(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	t, fallback := c[0], int64(-1)
+func foldSoftmax(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	t, fallback := c.at(0), int64(-1)
 	if im.model.Opset < 13 {
 		fallback = 1
 	}
@@ -289,34 +304,34 @@ func foldSoftmax(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.Softmax(t, axis, n.OpType)
 }
 
-func foldLpNormalization(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	axis := axisIndex(n.Int("axis", -1), len(c[0].Dims))
-	return im.eval.LpNormalization(c[0], axis, n.Int("p", 2))
+func foldLpNormalization(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	axis := axisIndex(n.Int("axis", -1), len(c.at(0).Dims))
+	return im.eval.LpNormalization(c.at(0), axis, n.Int("p", 2))
 }
 
 // foldMeanVariance evaluates (x − mean) / (deviation + 1e-9).
-func foldMeanVariance(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+func foldMeanVariance(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	list := n.Ints("axes")
 	if list == nil {
 		list = []int64{0, 2, 3}
 	}
 	var axes []int
 	for _, a := range list {
-		axes = append(axes, axisIndex(a, len(c[0].Dims)))
+		axes = append(axes, axisIndex(a, len(c.at(0).Dims)))
 	}
-	mean := im.eval.Reduce("ReduceMean", c[0], axes)
-	t := im.computed(c[0], []string{"Sub"}, mean)
+	mean := im.eval.Reduce("ReduceMean", c.at(0), axes)
+	t := im.computed(c.at(0), []string{"Sub"}, mean)
 	square := im.computed(t, []string{"Mul"}, t)
 	deviation := im.eval.Unary("Sqrt")([]*eval.Tensor{im.eval.Reduce("ReduceMean", square, axes)})
 	deviation = im.computed(deviation, []string{"Add"}, eval.Scalar(t.Type, 1e-9))
 	return im.computed(t, []string{"Div"}, deviation)
 }
 
-func foldUnique(im *importer, n *pb.Node, c []*eval.Tensor) []*eval.Tensor {
+func foldUnique(im *importer, n *pb.Node, c arguments) []*eval.Tensor {
 	axis, sorted := -1, n.Int("sorted", 1)
 	if n.Has("axis") {
-		axis = axisIndex(n.Int("axis", 0), len(c[0].Dims))
+		axis = axisIndex(n.Int("axis", 0), len(c.at(0).Dims))
 	}
-	list := im.eval.Unique(c[0], axis, sorted != 0)
+	list := im.eval.Unique(c.at(0), axis, sorted != 0)
 	return slices.Clone(list[:])
 }

@@ -12,36 +12,36 @@ import (
 
 // Evaluation of operators that move the values of constants, and of products.
 
-func foldGatherND(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+func foldGatherND(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	batch := n.Int("batch_dims", 0)
-	return im.eval.GatherND(c[0], c[1], int(max(-1, min(batch, pb.MaxRank))))
+	return im.eval.GatherND(c.at(0), c.at(1), int(max(-1, min(batch, pb.MaxRank))))
 }
 
-func foldCompress(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+func foldCompress(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	if !n.Has("axis") {
-		return im.eval.Compress(c[0].Redim([]int{c[0].Len()}), c[1], 0)
+		return im.eval.Compress(c.at(0).Redim([]int{c.at(0).Len()}), c.at(1), 0)
 	}
-	axis := axisOf(n, c[0])
-	return im.eval.Compress(c[0], c[1], axis)
+	axis := axisOf(n, c.at(0))
+	return im.eval.Compress(c.at(0), c.at(1), axis)
 }
 
-func foldTrilu(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
+func foldTrilu(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	upper := n.Int("upper", 1)
-	return im.eval.Trilu(c[0], diagonal(integerOf(c, 1, 0)), upper != 0)
+	return im.eval.Trilu(c.at(0), diagonal(integerOf(c, 1, 0)), upper != 0)
 }
 
 // diagonal limits the number of a diagonal to what matrices of the largest size have.
 func diagonal(k int64) int64 { return max(-2*pb.MaxSize, min(k, 2*pb.MaxSize)) }
 
-func foldEyeLike(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	typ := pb.DataType(n.Int("dtype", int64(c[0].Type)))
-	return im.eval.EyeLike(typ, c[0].Dims, diagonal(n.Int("k", 0)))
+func foldEyeLike(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	typ := pb.DataType(n.Int("dtype", int64(c.at(0).Type)))
+	return im.eval.EyeLike(typ, c.at(0).Dims, diagonal(n.Int("k", 0)))
 }
 
-func foldReverseSequence(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	rank := len(c[0].Dims)
+func foldReverseSequence(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	rank := len(c.at(0).Dims)
 	batch, time := axisIndex(n.Int("batch_axis", 1), rank), axisIndex(n.Int("time_axis", 0), rank)
-	return im.eval.ReverseSequence(c[0], c[1], batch, time)
+	return im.eval.ReverseSequence(c.at(0), c.at(1), batch, time)
 }
 
 // blocks returns the block size of DepthToSpace or SpaceToDepth, and the four dimensions of the
@@ -54,42 +54,50 @@ func blocks(n *pb.Node, t *eval.Tensor) (size int, d []int) {
 	return int(b), t.Dims
 }
 
-func foldDepthToSpace(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	b, d := blocks(n, c[0])
+func foldDepthToSpace(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	b, d := blocks(n, c.at(0))
 	mode := n.Text("mode", "DCR")
 	if d[1]%(b*b) != 0 || mode != "DCR" && mode != "CRD" {
 		try.Failf("mode %s with blocksize %d is not possible for %d channels: want DCR or CRD, and a multiple of blocksize² channels", text.Quote(mode), b, d[1])
 	}
-	t, perm := c[0].Redim([]int{d[0], b, b, d[1] / b / b, d[2], d[3]}), []int{0, 3, 4, 1, 5, 2}
+	t, perm := c.at(0).Redim([]int{d[0], b, b, d[1] / b / b, d[2], d[3]}), []int{0, 3, 4, 1, 5, 2}
 	if mode == "CRD" {
-		t, perm = c[0].Redim([]int{d[0], d[1] / b / b, b, b, d[2], d[3]}), []int{0, 1, 4, 2, 5, 3}
+		t, perm = c.at(0).Redim([]int{d[0], d[1] / b / b, b, b, d[2], d[3]}), []int{0, 1, 4, 2, 5, 3}
 	}
 	return im.eval.Transpose(t, perm).Redim([]int{d[0], d[1] / b / b, d[2] * b, d[3] * b})
 }
 
-func foldSpaceToDepth(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	b, d := blocks(n, c[0])
+func foldSpaceToDepth(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	b, d := blocks(n, c.at(0))
 	if d[2]%b != 0 || d[3]%b != 0 {
 		try.Failf("blocksize %d does not divide the height and width of a constant of shape %v", b, d)
 	}
-	t := im.eval.Transpose(c[0].Redim([]int{d[0], d[1], d[2] / b, b, d[3] / b, b}), []int{0, 3, 5, 1, 2, 4})
+	perm := []int{0, 3, 5, 1, 2, 4}
+	switch mode := n.Text("mode", "DCR"); mode {
+	case "DCR":
+	case "CRD":
+		perm = []int{0, 1, 3, 5, 2, 4}
+	default:
+		try.Failf("mode %s is not supported, want DCR or CRD", text.Quote(mode))
+	}
+	t := im.eval.Transpose(c.at(0).Redim([]int{d[0], d[1], d[2] / b, b, d[3] / b, b}), perm)
 	return t.Redim([]int{d[0], d[1] * b * b, d[2] / b, d[3] / b})
 }
 
-func foldPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	t, mode := c[0], n.Text("mode", "constant")
+func foldPad(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	t, mode := c.at(0), n.Text("mode", "constant")
 	fill := eval.Scalar(t.Type, float64(n.Float("value", 0)))
-	if given := input(c, 2); given != nil {
+	if given := c.at(2); given != nil {
 		if fill = given; fill.Len() != 1 || fill.Type != t.Type {
 			try.Failf("the value of the padding is %v of shape %v, want one number of %v", fill.Type, fill.Dims, t.Type)
 		}
 	}
 	pads := n.Ints("pads")
 	if pads == nil {
-		if input(c, 1) == nil {
+		if c.at(1) == nil {
 			try.Failf("input 1 is missing")
 		}
-		pads = try.Value(c[1].Integers())
+		pads = try.Value(c.at(1).Integers())
 	}
 	axes, ok := im.axes(n, 3, len(t.Dims))
 	if !ok {
@@ -131,9 +139,9 @@ func (im *importer) foldPositions(mode string, size, begin, end int) []int {
 
 // foldCenterCropPad evaluates CenterCropPad, which crops and pads with zeros, the same on both
 // sides.
-func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	t := c[0]
-	want := try.Value(c[1].Integers())
+func foldCenterCropPad(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	t := c.at(0)
+	want := try.Value(c.at(1).Integers())
 	list := n.Ints("axes")
 	if list == nil {
 		for d := range t.Dims {
@@ -163,13 +171,13 @@ func foldCenterCropPad(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor 
 	return im.eval.Pad(t, positions, eval.Scalar(t.Type, 0))
 }
 
-func foldEinsum(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	return im.eval.Einsum(n.Text("equation", ""), c)
+func foldEinsum(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	return im.eval.Einsum(n.Text("equation", ""), c.all())
 }
 
 // foldGemm evaluates alpha·A·B + beta·C.
-func foldGemm(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	a, b := c[0], c[1]
+func foldGemm(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	a, b := c.at(0), c.at(1)
 	if len(a.Dims) != 2 || len(b.Dims) != 2 {
 		try.Failf("its operands have shapes %v and %v, want two matrices", a.Dims, b.Dims)
 	}
@@ -183,11 +191,11 @@ func foldGemm(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	if alpha := n.Float("alpha", 1); alpha != 1 {
 		t = im.computed(t, []string{"Mul"}, eval.Scalar(t.Type, float64(alpha)))
 	}
-	bias := input(c, 2)
+	bias, beta := c.at(2), n.Float("beta", 1)
 	if bias == nil {
 		return t
 	}
-	if beta := n.Float("beta", 1); beta != 1 {
+	if beta != 1 {
 		bias = im.computed(bias, []string{"Mul"}, eval.Scalar(t.Type, float64(beta)))
 	}
 	if dims := try.Value(eval.Broadcast(t.Dims, bias.Dims)); !slices.Equal(dims, t.Dims) {

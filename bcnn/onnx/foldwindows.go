@@ -51,18 +51,18 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 	return w
 }
 
-func foldConv(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	x, w := c[0], c[1]
+func foldConv(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	x, w := c.at(0), c.at(1)
 	if len(x.Dims) < 3 || len(w.Dims) != len(x.Dims) {
 		try.Failf("constants of shapes %v and %v cannot be convolved: both need the same number of dimensions, at least 3", x.Dims, w.Dims)
 	}
 	win := foldWindow(n, x.Dims[2:], w.Dims[2:])
 	groups := n.Int("group", 1)
-	return im.eval.Conv(x, w, input(c, 2), int(max(0, min(groups, pb.MaxSize))), win)
+	return im.eval.Conv(x, w, c.at(2), int(max(0, min(groups, pb.MaxSize))), win)
 }
 
-func foldPool(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	x := c[0]
+func foldPool(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	x := c.at(0)
 	if len(x.Dims) < 3 {
 		try.Failf("a constant of shape %v cannot be pooled: want batch, channels and further dimensions above 0", x.Dims)
 	}
@@ -74,8 +74,8 @@ func foldPool(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
 	return im.eval.Pool(x, foldWindow(n, x.Dims[2:], size), n.OpType == "MaxPool", all != 0)
 }
 
-func foldGlobalPool(im *importer, n *pb.Node, c []*eval.Tensor) *eval.Tensor {
-	x := c[0]
+func foldGlobalPool(im *importer, n *pb.Node, c arguments) *eval.Tensor {
+	x := c.at(0)
 	if len(x.Dims) < 3 || slices.Contains(x.Dims[2:], 0) {
 		try.Failf("a constant of shape %v cannot be pooled: want batch, channels and further dimensions above 0", x.Dims)
 	}

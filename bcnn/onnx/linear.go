@@ -21,6 +21,7 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 	l.x = im.operand(n, 0)
 	l.scale = im.required(n, 1)
 	l.zero = im.constant(n, 2)
+	a := n.Int("axis", 1) // which does not matter for one number
 	if block := n.Int("block_size", 0); block != 0 {
 		try.Failf("block_size is not supported: want one scale, or one for each channel")
 	}
@@ -35,7 +36,6 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 		if t.Len() == 1 {
 			return t.Redim([]int{})
 		}
-		a := n.Int("axis", 1)
 		axis := axisIndex(a, len(dims))
 		if len(t.Dims) != 1 || l.x.Constant != nil && t.Dims[0] != dims[axis] {
 			try.Failf("a scale or zero point has shape %v, want one number, or a list with one for each position of the axis (%v)", t.Dims, dims)
@@ -77,6 +77,7 @@ func (im *importer) computed(t *eval.Tensor, ops []string, with ...*eval.Tensor)
 // integers, and of values behind QuantizeLinear.
 func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	l := im.linear(n)
+	requireFloat(n, "output_dtype")
 	of := func(args []*eval.Tensor) *eval.Tensor {
 		toFloat := im.eval.Cast(l.scale.Type)
 		zero := l.zero
@@ -109,13 +110,27 @@ func (im *importer) dequantizeLinear(n *pb.Node) build.Operand {
 	return build.Operand{Value: scaled}
 }
 
+// requireFloat fails if an attribute that names a type names another one than FLOAT. 0 is the type of
+// the scale.
+func requireFloat(n *pb.Node, attribute string) {
+	if typ := pb.DataType(n.Int(attribute, 0)); typ != 0 && typ != pb.Float {
+		try.Failf("%s is %v, which is not supported, want FLOAT", attribute, typ)
+	}
+}
+
 // quantizeLinear imports QuantizeLinear: x/scale, rounded, plus zero, limited to INT8 or UINT8.
 func (im *importer) quantizeLinear(n *pb.Node) build.Operand {
 	l := im.linear(n)
-	typ := pb.Uint8
-	if l.zero != nil {
+	typ := pb.DataType(n.Int("output_dtype", 0))
+	switch {
+	case l.zero != nil && typ != 0 && typ != l.zero.Type:
+		try.Failf("output_dtype is %v, but the zero point is %v", typ, l.zero.Type)
+	case l.zero != nil:
 		typ = l.zero.Type
+	case typ == 0:
+		typ = pb.Uint8
 	}
+	requireFloat(n, "precision")
 	lo, hi := 0.0, float64(math.MaxUint8)
 	switch typ {
 	case pb.Uint8:

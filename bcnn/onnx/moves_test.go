@@ -346,7 +346,7 @@ func inside(net *bcnn.Network, m testModel) testModel {
 	if _, logits := net.Layers[len(net.Layers)-1].Op.(bcnn.Softmax); logits || !strings.HasSuffix(last.op, "Softmax") {
 		return m
 	}
-	last.attrs["inside"] = 1
+	last.attrs["oracle.inside"] = 1
 	m.rounds = true
 	return m
 }

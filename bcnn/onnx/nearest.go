@@ -54,7 +54,7 @@ func (im *importer) ofDistances(n *pb.Node) (r build.Operand, ok bool) {
 	if at < 0 {
 		return r, false
 	}
-	d := *im.distances[n.Inputs[at]]
+	d := *im.distances[n.Input(at)]
 	switch {
 	case n.OpType == "Sub" && len(n.Inputs) == 2 && d.levels == nil && im.distances[n.Input(1-at)] == nil:
 		t := im.required(n, 1-at)

@@ -15,6 +15,9 @@ import (
 // errUnsupported is the reason of an operator that has no layer.
 var errUnsupported = errors.New("this operator is not supported")
 
+// errFunction is the reason of an operator that the file defines as a function of others.
+var errFunction = errors.New("the file defines this operator itself, as a function")
+
 // errNotFolded is the reason of an operator on constants that is not evaluated.
 var errNotFolded = errors.New("all inputs of this operator are constant, but the importer cannot evaluate it")
 
@@ -50,6 +53,8 @@ func obstacle(o build.Obstacle) bcnn.Obstacle {
 		}
 	case errors.Is(o.Err, errMissing):
 		out.Advice = "the file is incomplete: if it is from PyTorch's newer exporter, which leaves out tensors at times, export again with optimize=False"
+	case errors.Is(o.Err, errFunction):
+		out.Advice = "put the operators of the function in its place, with onnx.inliner.inline_local_functions"
 	case errors.Is(o.Err, errNotFolded):
 		out.Advice = "let ONNX Runtime compute the constant, by having it write the optimised model " +
 			"(SessionOptions.optimized_model_filepath)"

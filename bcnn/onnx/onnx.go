@@ -1,4 +1,4 @@
-// Package onnx imports binary and float convolutional networks from ONNX files, opset 7 and later.
+// Package onnx imports binary and float convolutional networks from ONNX files, opset 7 to 28.
 //
 // The importer evaluates constants, turns NCHW into NHWC, and follows thresholds, roundings and
 // limits through whatever operators an exporter has written them with (see internal/build). Package
@@ -244,6 +244,10 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	}
 	if m.Opset < 7 {
 		return nil, fmt.Errorf("operator set %d of ONNX is not supported, want 7 or later: export with a larger opset_version", m.Opset)
+	}
+	if newest := newestOpset(); m.Opset > newest {
+		return nil, fmt.Errorf("operator set %d of ONNX is newer than the newest one known here, %d, so that its operators may mean something else: export with opset_version=%d or less, or convert the model with onnx.version_converter",
+			m.Opset, newest, newest)
 	}
 	meta, err := describe(m, opts, s.budget)
 	if err != nil {

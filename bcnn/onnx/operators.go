@@ -158,6 +158,8 @@ func (im *importer) node(n *pb.Node) error {
 	}
 	handler := handlers[n.Domain][n.OpType]
 	switch {
+	case len(im.model.Functions) > 0 && im.model.Functions[n.Operator()]:
+		return im.hole(n, errFunction)
 	case handler == nil || constantsOnly[n.OpType] && im.blind(n):
 		return im.hole(n, im.unsupported(n))
 	case im.blind(n):
@@ -166,19 +168,12 @@ func (im *importer) node(n *pb.Node) error {
 	r, err := build.Operand{}, im.checkTypes(n)
 	if err == nil {
 		r, err = try.DoSafely(func() build.Operand {
-			if r, ok := im.ofDistances(n); ok {
-				return r
+			n.Follow()
+			r := im.imported(n, handler)
+			if r.Value == nil || !r.Value.Hole {
+				im.checkRead(n)
 			}
-			if r, ok := im.apart(n); ok {
-				return r
-			}
-			if r, ok := im.ofBatch(n); ok {
-				return r
-			}
-			if r, ok := im.ofRows(n, handler); ok {
-				return r
-			}
-			return im.inFloat(n, handler)
+			return r
 		})
 	}
 	if over := im.build.Err(); over != nil { // the cause of other errors
@@ -201,4 +196,21 @@ func (im *importer) node(n *pb.Node) error {
 	im.folded[n.Index] = r.Constant != nil
 	im.env[n.Outputs[0]] = r
 	return nil
+}
+
+// imported returns the first output of a node, and sets the others.
+func (im *importer) imported(n *pb.Node, handler handler) build.Operand {
+	if r, ok := im.ofDistances(n); ok {
+		return r
+	}
+	if r, ok := im.apart(n); ok {
+		return r
+	}
+	if r, ok := im.ofBatch(n); ok {
+		return r
+	}
+	if r, ok := im.ofRows(n, handler); ok {
+		return r
+	}
+	return im.inFloat(n, handler)
 }

@@ -12,17 +12,33 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// types.tsv has the types that operators take, from the schemas of ONNX. train/onnx_types.py makes
-// it and describes its format.
+// schemas.tsv has what operators take, from the schemas of ONNX and QONNX. train/onnx_schemas.py
+// makes it and describes its format.
 //
-//go:embed types.tsv
-var typesTable string
+//go:embed schemas.tsv
+var schemasTable string
+
+// newestOpset is the newest operator set that the table knows.
+var newestOpset = sync.OnceValue(func() int64 {
+	first, _, _ := strings.Cut(schemasTable, "\n")
+	n, _ := strconv.ParseInt(first[strings.LastIndexByte(first, ' ')+1:], 10, 64) // TestSignatures reads it
+	return n
+})
 
 // signature is what an operator takes from opset since on.
 type signature struct {
-	since    int64
-	inputs   []inputType
-	repeated bool // the last input may be repeated
+	since      int64
+	inputs     []inputType
+	repeated   bool // the last input may be repeated
+	attributes []attribute
+}
+
+// attribute is an attribute of a type of pb.AttrFloat and so on. Its default is JSON, empty if it has
+// none.
+type attribute struct {
+	name     string
+	typ      int64
+	fallback string
 }
 
 // inputType is the type of an input. Inputs with the same name have one type, which is one of
@@ -35,16 +51,25 @@ type inputType struct {
 // signatures are the signatures of each operator, the oldest first.
 var signatures = sync.OnceValue(func() map[string][]signature {
 	all := map[string][]signature{}
-	for line := range strings.Lines(typesTable) {
+	for line := range strings.Lines(schemasTable) {
 		if strings.HasPrefix(line, "#") {
 			continue
 		}
 		fields := strings.Split(strings.TrimSuffix(line, "\n"), "\t")
 		var s signature
-		s.since, _ = strconv.ParseInt(fields[1], 10, 64) // TestTypes reads all of them
+		s.since, _ = strconv.ParseInt(fields[1], 10, 64) // TestSignatures reads all of them
 		given := map[string][]pb.DataType{}
 		for _, field := range fields[2:] {
-			field, s.repeated = strings.CutSuffix(field, "*")
+			if field, ok := strings.CutPrefix(field, "@"); ok {
+				name, rest, _ := strings.Cut(field, ":")
+				typ, fallback, _ := strings.Cut(rest, "=")
+				n, _ := strconv.ParseInt(typ, 10, 64)
+				s.attributes = append(s.attributes, attribute{name, n, fallback})
+				continue
+			} else if field == "" {
+				continue
+			}
+			field, s.repeated = strings.CutSuffix(strings.TrimSuffix(field, "?"), "*")
 			name, list, ok := strings.Cut(field, ":")
 			if ok {
 				given[name] = nil
@@ -60,19 +85,24 @@ var signatures = sync.OnceValue(func() map[string][]signature {
 	return all
 })
 
+// signatureAt returns what holds at an operator set: nothing if the operator is newer.
+func signatureAt(versions []signature, opset int64) (s signature) {
+	for _, of := range versions {
+		if of.since <= opset {
+			s = of
+		}
+	}
+	return s
+}
+
 // checkTypes checks the types of the inputs of a node against the schema of its operator. Types
 // that only later opsets allow are fine: exporters write them, and they mean the same.
 func (im *importer) checkTypes(n *pb.Node) error {
 	if n.Domain != "" {
 		return nil
 	}
-	var s signature
 	versions := signatures()[n.OpType]
-	for _, of := range versions {
-		if of.since <= im.model.Opset {
-			s = of
-		}
-	}
+	s := signatureAt(versions, im.model.Opset)
 	if len(s.inputs) == 0 {
 		return nil
 	}

@@ -113,6 +113,9 @@ func (im *importer) split(n *pb.Node) build.Operand {
 			rest -= each
 		}
 	}
+	if parts := n.Int("num_outputs", int64(len(n.Outputs))); parts != int64(len(n.Outputs)) {
+		try.Failf("num_outputs is %d, but it has %d outputs", parts, len(n.Outputs))
+	}
 	if len(sizes) != len(n.Outputs) {
 		try.Failf("it has %d parts for %d outputs", len(sizes), len(n.Outputs))
 	}

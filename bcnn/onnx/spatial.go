@@ -209,7 +209,16 @@ func (im *importer) spaceToDepth(n *pb.Node) build.Operand {
 			parts = append(parts, part)
 		}
 	}
-	return build.Operand{Value: im.build.Concat(n, parts, 1)}
+	out := im.build.Concat(n, parts, 1)
+	switch mode := n.Text("mode", "DCR"); mode {
+	case "DCR":
+	case "CRD": // the pixels of a channel are neighbours
+		order := try.Value(budget.List(im.budget, out.Shape.C, func(c int) int { return c%(block*block)*v.Shape.C + c/(block*block) }))
+		out = im.build.Pick(n, "/order", out, 1, order)
+	default:
+		try.Failf("mode %s is not supported, want DCR or CRD", text.Quote(mode))
+	}
+	return build.Operand{Value: out}
 }
 
 // settledImage returns the first input of a node as a settled image with its channels in order.

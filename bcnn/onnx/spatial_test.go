@@ -126,6 +126,8 @@ func TestSpatialLayers(t *testing.T) {
 		{"depth to space", []testNode{op("DepthToSpace", "a", "y", "blocksize", 2)}, map[string]int{"pixels": 1}},
 		{"depth to space of channels", []testNode{op("Concat", "a a", "b", "axis", 1), op("DepthToSpace", "b", "y", "blocksize", 2, "mode", "CRD")}, map[string]int{"concat": 1, "channels": 1, "pixels": 1}},
 		{"space to depth", []testNode{op("SpaceToDepth", "a", "y", "blocksize", 2)}, map[string]int{"pixels": 4, "concat": 1}},
+		{"space to depth of channels", []testNode{op("SpaceToDepth", "a", "y", "blocksize", 2, "mode", "CRD")}, map[string]int{"pixels": 4, "concat": 1, "channels": 1}},
+		{"there and back in channels", []testNode{op("SpaceToDepth", "a", "b", "blocksize", 3, "mode", "CRD"), op("DepthToSpace", "b", "c", "blocksize", 3, "mode", "CRD"), op("Conv", "c w4", "y")}, map[string]int{"pixels": 10, "concat": 1, "channels": 2, "conv2d": 1}},
 		{"there and back", []testNode{op("SpaceToDepth", "a", "b", "blocksize", 3), op("DepthToSpace", "b", "c", "blocksize", 3), op("Conv", "c w4", "y")}, map[string]int{"pixels": 10, "concat": 1, "conv2d": 1}},
 		{"transposed", []testNode{op("ConvTranspose", "a t4 bias", "y", "strides", []int{2, 2}, "pads", []int{1, 1, 1, 1})}, map[string]int{"conv2d": 1, "pixels": 1}},
 		{"transposed without stride", []testNode{op("ConvTranspose", "a t3", "y", "pads", []int{1, 0, 1, 2})}, map[string]int{"conv2d": 1}},

@@ -70,6 +70,7 @@ func (im *importer) convTranspose(n *pb.Node) build.Operand {
 		try.Failf("weights of shape %v in %d groups for %d channels do not fit: the first size must be the channels, a multiple of the groups", w.Dims, g, v.Shape.C)
 	}
 	groups, each, kernel := int(g), w.Dims[1], w.Dims[2:]
+	checkKernel(n, w)
 	strides, dilations, cut, wanted := transposedWindow(n, kernel, [2]int{v.Shape.H, v.Shape.W})
 	bias := im.bias(n, 2, groups*each)
 	try.Check(im.build.CheckShape(bcnn.Shape{H: wanted[0], W: wanted[1], C: groups * each}))

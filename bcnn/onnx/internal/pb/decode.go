@@ -18,7 +18,7 @@ type decoder struct{ budget *budget.Budget }
 // Decode decodes a ModelProto. The model refers to data.
 func Decode(data []byte, b *budget.Budget) (*Model, error) {
 	d := &decoder{b}
-	m := &Model{Metadata: map[string][]byte{}}
+	m := &Model{Metadata: map[string][]byte{}, Functions: map[string]bool{}}
 	err := fields(b, data, func(f field) error {
 		switch f.num {
 		case 2:
@@ -49,6 +49,10 @@ func Decode(data []byte, b *budget.Budget) (*Model, error) {
 			key, value, err := d.entry(f)
 			m.Metadata[key] = value
 			return err
+		case 25:
+			name, err := d.function(f)
+			m.Functions[name] = true
+			return err
 		}
 		return nil
 	})
@@ -59,6 +63,33 @@ func Decode(data []byte, b *budget.Budget) (*Model, error) {
 		return nil, errors.New("it has no graph")
 	}
 	return m, nil
+}
+
+// function returns the operator that a FunctionProto defines.
+func (d *decoder) function(f field) (string, error) {
+	if err := d.budget.Charge(entryUnits); err != nil {
+		return "", err
+	}
+	n := &Node{}
+	err := f.message(func(f field) (err error) {
+		switch f.num {
+		case 1:
+			err = f.text(&n.OpType)
+		case 10:
+			err = n.domain(f)
+		}
+		return err
+	})
+	return n.Operator(), err
+}
+
+// domain decodes the domain of an operator.
+func (n *Node) domain(f field) error {
+	err := f.text(&n.Domain)
+	if n.Domain == onnxDomain {
+		n.Domain = ""
+	}
+	return err
 }
 
 // entry decodes a StringStringEntryProto.
@@ -216,11 +247,7 @@ func (d *decoder) nodeField(n *Node, f field) error {
 		n.Attrs = append(n.Attrs, a)
 		return f.message(func(f field) error { return d.attributeField(a, f) })
 	case 7:
-		err := f.text(&n.Domain)
-		if n.Domain == onnxDomain {
-			n.Domain = ""
-		}
-		return err
+		return n.domain(f)
 	}
 	return nil
 }

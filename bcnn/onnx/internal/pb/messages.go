@@ -11,7 +11,9 @@ type Model struct {
 	Producer string
 	Opset    int64 // of the default domain
 	Graph    *Graph
-	Metadata map[string][]byte
+	// Functions are the operators that the file defines itself, as Node.Operator has them.
+	Functions map[string]bool
+	Metadata  map[string][]byte
 }
 
 // Graph is a GraphProto.
@@ -47,6 +49,7 @@ type Node struct {
 	Name, OpType, Domain string
 	Inputs, Outputs      []string
 	Attrs                []*Attribute
+	reads                *reads
 }
 
 // Attribute is an AttributeProto. Type says which value it has; old files leave it 0.

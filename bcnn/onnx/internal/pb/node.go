@@ -51,6 +51,7 @@ const (
 // Attr returns an attribute, or nil. It fails if the attribute has another type; old files state
 // none.
 func (n *Node) Attr(name string, typ int64) (*Attribute, error) {
+	n.reads.attribute(name)
 	for _, a := range n.Attrs {
 		if a.Name == name {
 			if a.Type != 0 && a.Type != typ {
@@ -60,6 +61,15 @@ func (n *Node) Attr(name string, typ int64) (*Attribute, error) {
 		}
 	}
 	return nil, nil
+}
+
+// OnlyAttr returns the attribute of a node that has one. It fails if there are more or none.
+func (n *Node) OnlyAttr() *Attribute {
+	if len(n.Attrs) != 1 {
+		try.Failf("it has %d attributes, want 1", len(n.Attrs))
+	}
+	n.reads.attribute(n.Attrs[0].Name)
+	return n.Attrs[0]
 }
 
 // Has reports whether the node has the attribute.
@@ -143,6 +153,7 @@ func (n *Node) Sizes(name string, want int, fallback int) []int {
 
 // Input returns the name of an input, empty if it is left out.
 func (n *Node) Input(i int) string {
+	n.reads.input(i)
 	if i < len(n.Inputs) {
 		return n.Inputs[i]
 	}
