@@ -207,7 +207,7 @@ func (c *checker) outputs() error {
 	return nil
 }
 
-// texts checks the labels and the names of absorbed tensors.
+// texts checks the labels, the names of absorbed tensors and the deviations.
 func (c *checker) texts() error {
 	out := c.types[c.n.OutputLayers()[0]].Shape
 	if len(c.n.Labels) != 0 && len(c.n.Labels) != out.Values() {
@@ -230,6 +230,14 @@ func (c *checker) texts() error {
 		}
 		if len(name) > maxName {
 			return fmt.Errorf("the name of an absorbed tensor has %d bytes, at most %d are allowed", len(name), maxName)
+		}
+	}
+	for i, d := range c.n.Deviations {
+		if err := c.spend(int64(len(d)) + nameUnits); err != nil {
+			return err
+		}
+		if err := checkText(d); err != nil {
+			return fmt.Errorf("deviation %d: %w", i, err)
 		}
 	}
 	return nil

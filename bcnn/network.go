@@ -26,6 +26,9 @@ type Network struct {
 	// Absorbed names tensors of the imported model that no layer's output is, as their
 	// operators became part of other layers; nil where they are not known.
 	Absorbed []string
+	// Deviations say what the network computes otherwise than the file that it was imported from,
+	// and by how much at most; a sentence each, empty if there is nothing of the kind.
+	Deviations []string
 }
 
 // OutputLayers returns the layers whose outputs are those of the network.

@@ -78,9 +78,10 @@ type metadata struct {
 	Format  string `json:"format"`
 	Version string `json:"version"`
 	Network string `json:"network"`
-	// Absorbed is a list of names as JSON; earlier readers do not know it.
-	Absorbed string `json:"absorbed,omitempty"`
-	SHA256   string `json:"sha256"`
+	// Absorbed and Deviations are lists of texts as JSON; earlier readers do not know them.
+	Absorbed   string `json:"absorbed,omitempty"`
+	Deviations string `json:"deviations,omitempty"`
+	SHA256     string `json:"sha256"`
 }
 
 // version returns the version as a number, 0 if it is none that there is.
@@ -270,7 +271,7 @@ func (d *decoder) parseMetadata(raw json.RawMessage) (metadata, error) {
 	if err := d.unmarshal(raw, &values); err != nil {
 		return meta, fmt.Errorf("metadata: %w", err)
 	}
-	meta = metadata{values["format"], values["version"], values["network"], values["absorbed"], values["sha256"]}
+	meta = metadata{values["format"], values["version"], values["network"], values["absorbed"], values["deviations"], values["sha256"]}
 	switch {
 	case meta.Format != format:
 		return meta, fmt.Errorf("a safetensors file but no .bcnn file: its format is %s, not %q", text.Quote(meta.Format), format)

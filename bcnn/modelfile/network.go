@@ -229,6 +229,10 @@ func encodeNetwork(n *bcnn.Network) (meta metadata, tensors []*tensor, err error
 		b, err = marshal(n.Absorbed)
 		meta.Absorbed = string(b)
 	}
+	if err == nil && len(n.Deviations) > 0 {
+		b, err = marshal(n.Deviations)
+		meta.Deviations = string(b)
+	}
 	return meta, tensors, err
 }
 
@@ -450,6 +454,11 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 	if c.Absorbed != "" {
 		if err := d.unmarshal([]byte(c.Absorbed), &n.Absorbed); err != nil {
 			return nil, fmt.Errorf("metadata: absorbed: %w", err)
+		}
+	}
+	if c.Deviations != "" {
+		if err := d.unmarshal([]byte(c.Deviations), &n.Deviations); err != nil {
+			return nil, fmt.Errorf("metadata: deviations: %w", err)
 		}
 	}
 	if len(c.tensors) > 0 {

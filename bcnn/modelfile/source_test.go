@@ -71,6 +71,30 @@ func TestAbsorbed(t *testing.T) {
 	}
 }
 
+// So are deviations.
+func TestDeviations(t *testing.T) {
+	n := small()
+	n.Deviations = []string{"a", "b ± 1"}
+	b := encode(t, n)
+	got, err := Read(t.Context(), b, Options{})
+	require.NoError(t, err)
+	require.Equal(t, n, got)
+	n.Deviations = []string{"a"}
+	b = encode(t, n)
+	data := 8 + binary.LittleEndian.Uint64(b)
+	header := digits.ReplaceAllString(string(b[8:data]), `"sha256":"`+unsealed+`"`)
+	require.Contains(t, header, `"version":"1"`)
+	for _, c := range []struct{ list, want string }{
+		{`[1]`, "metadata: deviations: json: cannot unmarshal number"},
+		{`[\"\\t\"]`, "deviation 0: \"\\t\" has the control character U+0009"},
+	} {
+		broken := strings.Replace(header, `[\"a\"]`, c.list, 1)
+		require.NotEqual(t, header, broken)
+		_, err := Read(t.Context(), file(broken, b[data:]), Options{})
+		require.ErrorContains(t, err, c.want)
+	}
+}
+
 func TestSeveralEnds(t *testing.T) {
 	b := encode(t, networks()["several ends"])
 	data := 8 + binary.LittleEndian.Uint64(b)

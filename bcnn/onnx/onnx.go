@@ -226,6 +226,7 @@ func (s *source) decode(ctx context.Context, data []byte, opts Options) (net *bc
 	if report, err = im.report(net, findings); err != nil {
 		return nil, nil, err
 	}
+	net.Deviations = report.Deviations
 	return net, report, nil
 }
 

@@ -180,6 +180,7 @@ func (im *importer) simplified(ctx context.Context) (*bcnn.Network, *Report, err
 			im.deviates(im.by[f.Layer], "%s, which they differ from by up to %.2g of α", f.Text, f.Deviation)
 		}
 	}
+	net.Deviations = im.report.Deviations
 	return net, im.report, nil
 }
 

@@ -26,7 +26,6 @@ type conversion struct {
 	Zeros        []changedZero  `json:"zeros,omitempty"`
 	Ternary      []changedZero  `json:"ternary,omitempty"`
 	NearlyBinary []nearlyBinary `json:"nearly_binary,omitempty"`
-	Deviations   []string       `json:"deviations,omitempty"`
 	Rounded      []roundedLayer `json:"rounded,omitempty"`
 	Findings     []finding      `json:"findings,omitempty"`
 }
@@ -60,7 +59,7 @@ type finding struct {
 
 // ofONNX adds what the import of an ONNX model says.
 func (c *conversion) ofONNX(nodes *onnx.Report) {
-	c.kind, c.Nodes, c.Folded, c.Cancelled, c.Deviations = "ONNX nodes", nodes.Nodes, len(nodes.Folded), nodes.Cancelled, nodes.Deviations
+	c.kind, c.Nodes, c.Folded, c.Cancelled = "ONNX nodes", nodes.Nodes, len(nodes.Folded), nodes.Cancelled
 	for _, z := range nodes.Zeros {
 		c.Zeros = append(c.Zeros, changedZero(z))
 	}
@@ -75,7 +74,6 @@ func (c *conversion) ofONNX(nodes *onnx.Report) {
 // ofTFLite adds what the import of a TensorFlow Lite model says.
 func (c *conversion) ofTFLite(operators *tflite.Report) {
 	c.kind, c.Nodes, c.Folded = "TensorFlow Lite operators", operators.Operators, operators.Folded
-	c.Deviations = operators.Deviations
 }
 
 func (c *conversion) print(out *output) {
@@ -124,9 +122,6 @@ func (c *conversion) print(out *output) {
 	}
 	for _, f := range c.Findings {
 		out.printf("%s: %s (rule %s)\n", f.Layer, f.Text, f.Rule)
-	}
-	for _, d := range c.Deviations {
-		out.printf("deviates from the file: %s\n", d)
 	}
 	out.printf("%s -> %s, %d bytes\n", c.Input, c.Output, c.Bytes)
 	printWarning(out, c.Report)

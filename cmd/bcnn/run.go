@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"path/filepath"
 	"strings"
 
@@ -41,6 +42,9 @@ exactly. - is standard input or output; what is written there is an .npz file.`,
 			ctx := cmd.Context()
 			if err := r.load(ctx); err != nil {
 				return err
+			}
+			for _, d := range r.net.Deviations {
+				fmt.Fprintf(cmd.ErrOrStderr(), "bcnn: %s deviates from the file: %s\n", text.Escape(r.model), d)
 			}
 			f, err := openArrays(ctx, input, cmd.InOrStdin())
 			if err != nil {

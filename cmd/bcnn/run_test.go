@@ -4,6 +4,7 @@ import (
 	"archive/zip"
 	"bytes"
 	"encoding/binary"
+	"encoding/json"
 	"io/fs"
 	"math"
 	"os"
@@ -283,4 +284,28 @@ func TestRunLCE(t *testing.T) {
 			succeed(t, "check", "-m", model, "-i", file+".in.npy", "-r", file+".out.npy", "--tolerance", "0")
 		}
 	}
+}
+
+// What a network computes otherwise than its file is said wherever the file is used, not only where
+// it is converted.
+func TestDeviationsAreSaid(t *testing.T) {
+	file := exported(t, "float64.old")
+	const want = "deviates from the file: "
+	for _, args := range [][]string{{"inspect", file}, {"convert", file, "-o", filepath.Join(t.TempDir(), "m.bcnn")}} {
+		require.Contains(t, succeed(t, args...), want)
+	}
+	model := filepath.Join(t.TempDir(), "m.bcnn")
+	succeed(t, "convert", file, "-o", model)
+	require.Contains(t, succeed(t, "inspect", model), want)
+	var report struct {
+		Report struct {
+			Deviations []string `json:"deviations"`
+		} `json:"report"`
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "inspect", "--json", model)), &report))
+	require.Len(t, report.Report.Deviations, 1)
+	x := saveArray(t, array("input", []int{1, 3, 8, 8}, make([]float32, 3*8*8)...))
+	r := runCommand(t, "run", "--model", model, "--input", x, "--output", filepath.Join(t.TempDir(), "y.npz"))
+	require.Equal(t, exitOK, r.code, r.stderr)
+	require.Equal(t, "bcnn: "+model+" "+want+report.Report.Deviations[0]+"\n", r.stderr)
 }

@@ -27,6 +27,8 @@ type Report struct {
 	Float       int64   `json:"float_bytes"`
 	Stored      int64   `json:"stored_bytes"`
 	Compression float64 `json:"compression"` // Float / Stored; 0 without weights
+	// Deviations are those of the network.
+	Deviations []string `json:"deviations,omitempty"`
 	// Warning says that little is binary, or of bytes; empty otherwise.
 	Warning string `json:"warning,omitempty"`
 }
@@ -56,7 +58,7 @@ type Steps struct {
 
 // New reports on a network and the plan that it has been lowered to.
 func New(net *bcnn.Network, p *plan.Plan) *Report {
-	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}}
+	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}, Deviations: net.Deviations}
 	binary, bytes := false, false
 	for _, l := range plan.Summarize(net, p) {
 		products, zeros := 0, 0
@@ -163,6 +165,9 @@ func (r *Report) Lines() []string {
 	}
 	if len(zeros) > 0 {
 		lines = append(lines, "weights of -1 and +1 but for a few that are 0, which double the products of bits and take 8 times the bytes; avoid that by Where(w >= 0, 1, -1) in the model: "+strings.Join(zeros, ", "))
+	}
+	for _, d := range r.Deviations {
+		lines = append(lines, "deviates from the file: "+d)
 	}
 	return lines
 }
