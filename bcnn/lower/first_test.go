@@ -12,6 +12,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // firstNet has a convolution of scaled bytes with a bias, what reads it, and an output in
@@ -128,6 +129,7 @@ func TestRoundFirstRefuses(t *testing.T) {
 // A layer of too many taps for any bits keeps its weights, and does not stand in the way of
 // others.
 func TestRoundFirstOfTooManyTaps(t *testing.T) {
+	testenv.Long(t)
 	net := &bcnn.Network{Name: "many", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2905, W: 2900, C: 1}, DType: bcnn.Uint8}}}
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: slices.Repeat([]float32{0.7}, 2905*2900)}})
 	_, _, err := lower.RoundFirst(t.Context(), net, 16, lower.Options{})

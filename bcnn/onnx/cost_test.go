@@ -75,8 +75,12 @@ func TestCost(t *testing.T) {
 // TestInterrupt ends the context at different places of every import that looks
 // at it more than once.
 func TestInterrupt(t *testing.T) {
+	times := 10
+	if testing.Short() {
+		times = 1
+	}
 	for _, k := range slices.Concat(kinds(), rewriteKinds(), foldKinds()) {
-		h := k.make(10 * k.n)
+		h := k.make(times * k.n)
 		c := importCost(t, h, costtest.Ever)
 		for _, looks := range []int{0, 1, c.Looks / 2, c.Looks - 1} {
 			if looks < c.Looks {

@@ -54,6 +54,9 @@ func TestChainsOfQuantisers(t *testing.T) {
 			return []testNode{op("Relu", in, out+"r"), op("Concat", in+" "+out+"r", out+"c", "axis", 2), op("Identity", out+"c", out)}
 		}},
 	}
+	if testing.Short() { // what keeps the first one pending
+		between = between[:4]
+	}
 	of := func(name string, typ pb.DataType, values ...float64) testTensor {
 		t := testTensor{name: name, typ: typ, dims: []int{len(values)}, values: values}
 		if len(values) == 1 {

@@ -165,7 +165,7 @@ func TestPNG(t *testing.T) {
 }
 
 func TestPNGTooLarge(t *testing.T) {
-	bars := make([]Bar, 10_000)
+	bars := make([]Bar, 3_000)
 	for i := range bars {
 		bars[i].Label = long
 	}

@@ -138,6 +138,10 @@ func TestProgressive(t *testing.T) {
 func TestBroken(t *testing.T) {
 	for name, data := range files(t) {
 		for n := range data {
+			// Behind the headers one place in the scans is much like its neighbours.
+			if testing.Short() && n > 1<<10 && n < len(data)-64 && n%37 != 0 {
+				continue
+			}
 			_, err := Decode(data[:n], 4)
 			require.Error(t, err, "%s, %d bytes", name, n)
 		}
