@@ -2,6 +2,7 @@ package lower_test
 
 import (
 	"fmt"
+	"math"
 	"slices"
 	"testing"
 
@@ -10,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
 
 // What levels become: bits where a layer reads them as such, else float32.
@@ -279,6 +281,48 @@ func TestMovedLevels(t *testing.T) {
 			require.NoError(t, err)
 			require.Equal(t, c.want, lines(plan))
 			requireLowersRight(t, c.net.Network, 7)
+		})
+	}
+}
+
+// Infinite values have the first and the last level, also where planes hold more levels than there
+// are, and NaN the first; behind a falling function it is the other way round.
+func TestLevelsOfInfiniteValues(t *testing.T) {
+	inf := float32(math.Inf(1))
+	for _, c := range []struct {
+		name     string
+		scale    []float32
+		levels   bcnn.Quantize
+		in, want []float32
+	}{
+		{"ternary", nil, bcnn.Ternary(), []float32{-inf, inf, 2, float32(math.NaN())}, []float32{-1, 1, 1, -1}},
+		{"five levels", nil, bcnn.Quantize{Levels: 5, Thresholds: []float32{-1, 0, 1, 2}}, []float32{-inf, inf, 3, 0}, []float32{0, 4, 4, 2}},
+		{"falling", []float32{-1}, bcnn.Ternary(), []float32{-inf, inf, 2, -2}, []float32{1, -1, -1, 1}},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			net := &bcnn.Network{Name: "levels", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}}
+			if c.scale != nil {
+				net.Append("scale", bcnn.Affine{Scale: c.scale})
+			}
+			net.Append("levels", c.levels)
+			ones := make([]uint64, 64)
+			for i := range ones {
+				ones[i] = ^uint64(0)
+			}
+			net.Append("dense", bcnn.Dense{Out: 64, Weights: bcnn.Weights{Bits: ones}})
+			in := bcnn.NewTensor(bcnn.Float32, 1, net.Inputs[0].Shape)
+			for _, unfused := range []bool{false, true} {
+				p, err := lower.Network(t.Context(), net, lower.Options{Unfused: unfused})
+				require.NoError(t, err)
+				for i, x := range c.in {
+					for k := range in.F32 {
+						in.F32[k] = x
+					}
+					out, err := ref.Run(t.Context(), p, in, nil)
+					require.NoError(t, err)
+					require.Equal(t, 64*c.want[i], out.F32[0], "of %v, unfused %v", x, unfused)
+				}
+			}
 		})
 	}
 }

@@ -102,7 +102,8 @@ func (lo *lowering) decideLevels(v value, op bcnn.Quantize, planes int) (decisio
 	}
 	out := decisions{planes: planes, before: newFlips(channels), after: newFlips(channels)}
 	d := lo.domain(v)
-	lowest, highest := cut{i32: math.MinInt32, f32: float32(math.Inf(-1))}, cut{i32: math.MaxInt32, f32: float32(math.Inf(1))}
+	// An infinite value would reach +∞.
+	lowest, highest := cut{i32: math.MinInt32, f32: float32(math.Inf(-1))}, cut{i32: math.MaxInt32, f32: float32(math.NaN())}
 	set := func(k, c int, to cut) {
 		if d.float {
 			out.threshold.F32[k*channels+c] = to.f32

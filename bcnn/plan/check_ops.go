@@ -54,7 +54,12 @@ func (t *Threshold) checkPlanes(integer bool, channels, planes int) error {
 		return fmt.Errorf("%d thresholds for %d channels, want %d each", have, channels, n)
 	}
 	for i := range have - channels {
-		if integer && t.I32[i] > t.I32[channels+i] || !integer && !(t.F32[i] <= t.F32[channels+i]) {
+		above := integer && t.I32[i] > t.I32[channels+i]
+		if !integer { // the last ones may be NaN
+			next := t.F32[channels+i]
+			above = next == next && !(t.F32[i] <= next)
+		}
+		if above {
 			return fmt.Errorf("threshold %d of channel %d is above the next one", i/channels, i%channels)
 		}
 	}

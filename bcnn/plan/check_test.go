@@ -38,7 +38,7 @@ type unknownOp struct{ plan.Op }
 
 func TestPlanCheck(t *testing.T) {
 	bytes, floats, packed := tensor(bcnn.Uint8, 2, 3, 3), tensor(bcnn.Float32, 2, 3, 3), tensor(bcnn.Bits, 2, 3, 3)
-	inf := float32(math.Inf(1))
+	inf, nan := float32(math.Inf(1)), float32(math.NaN())
 	one, oneFloat := tensor(bcnn.Bits, 2, 3, 1), tensor(bcnn.Float32, 2, 3, 1)
 	threshold := &plan.Threshold{I32: []int32{1}}
 	window := bcnn.Window{KH: 1, KW: 1, StrideH: 1, StrideW: 1, DilationH: 1, DilationW: 1}
@@ -287,6 +287,8 @@ func TestPlanCheck(t *testing.T) {
 				{Name: "two", In: []int{0, 2}, Out: 1, Op: &plan.Add{}}}
 		}},
 		{"not supported: step 0 (one): sign from uint8 to bits", &plan.Sign{Threshold: plan.Threshold{F32: make([]float32, 3)}}, bytes, packed, nil},
+		{"", &plan.Sign{Planes: 2, Threshold: plan.Threshold{F32: []float32{0, 0, nan, 1, nan, nan, nan, nan, nan}}}, floats, tensor(bcnn.Bits, 4, 3, 3), nil},
+		{"threshold 1 of channel 2 is above the next one", &plan.Sign{Planes: 2, Threshold: plan.Threshold{F32: []float32{0, 0, 0, 0, 0, nan, 0, 0, 1}}}, floats, tensor(bcnn.Bits, 4, 3, 3), nil},
 		{"2 thresholds for 3 channels", &plan.Sign{Threshold: plan.Threshold{F32: make([]float32, 2)}}, floats, packed, nil},
 		{"not supported: step 0 (one): flatten from uint8 to uint8", &plan.Flatten{}, bytes, tensor(bcnn.Uint8, 1, 1, 18), nil},
 	} {

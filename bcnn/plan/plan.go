@@ -117,7 +117,8 @@ func (s Step) Kind() string { return s.Op.stepKind() }
 //
 // T is I32 for integer sums and F32 for float32 values. A channel that is
 // always 1 has the threshold math.MinInt32 or −Inf, one that is always 0
-// math.MaxInt32 or +Inf.
+// math.MaxInt32 or +Inf. Of several thresholds of a channel, the last ones may be
+// NaN, which no value reaches.
 type Threshold struct {
 	I32 []int32
 	F32 []float32
