@@ -276,10 +276,17 @@ const (
 	Mish      FunctionName = "mish"      // x·tanh(softplus(x))
 	HardSwish FunctionName = "hardswish" // x·min(max(x + 3, 0), 6)/6
 
-	// What 1/x and 1/√x are made of, for every x: with r the RootScale of x, which is a
-	// power of two, x·r·r is exact and at least 1 and below 4 in magnitude, and
-	// 1/x = Reciprocal(x·r·r)·r·r, 1/√x = RSqrt(x·r·r)·r. Numbers below 2^-126 in magnitude
-	// count as 2^-126.
+	// What quotients and roots are made of, for every x: with r the RootPower of x, which is a
+	// power of two, y = x·r·r is exact and below 1 in magnitude, and at least ¼, or 2^-17
+	// where x is below 2^-126. Then 1/x = Inverse(y)·r·r, a/x = (a·r)·(Inverse(y)·r),
+	// 1/√x = InverseRoot(y)·r and √x = (x·r)·RootFactor(y).
+	Inverse     FunctionName = "inverse"      // 1/x for 2^-17 ≤ |x| < 4; of the sign of x, infinite nearer to 0, else 0
+	InverseRoot FunctionName = "inverse_root" // 1/√x for 2^-17 ≤ x < 4, else 0; NaN for x ≤ −2^-17; nearer to 0 infinite, of the sign of x
+	RootFactor  FunctionName = "root_factor"  // 1/√x for 2^-17 ≤ x < 4; NaN for x ≤ −2^-17; else 1
+	RootPower   FunctionName = "root_power"   // 2^(−1−⌊e/2⌋) for 2^e ≤ |x| < 2^(e+1); e is −133 for smaller x, 127 for an infinite one
+
+	// What importers made quotients and roots of before these: with r the RootScale of x,
+	// 1/x = Reciprocal(x·r·r)·r·r and 1/√x = RSqrt(x·r·r)·r, finite for every x.
 	Reciprocal FunctionName = "reciprocal" // 1/x for 1 ≤ |x| < 4, else that of the nearest such number of the same sign
 	RSqrt      FunctionName = "rsqrt"      // 1/√x for 1 ≤ x < 4, else that of the nearest such number
 	RootScale  FunctionName = "rootscale"  // 2^−⌊e/2⌋ for 2^e ≤ |x| < 2^(e+1); e is −126 for smaller x, 127 for an infinite one
@@ -287,7 +294,8 @@ const (
 
 // FunctionNames returns the names of all functions.
 func FunctionNames() []FunctionName {
-	return []FunctionName{Tanh, Sigmoid, Exp, Softplus, ELU, Erf, SiLU, GELU, GELUTanh, Mish, HardSwish, Reciprocal, RSqrt, RootScale}
+	return []FunctionName{Tanh, Sigmoid, Exp, Softplus, ELU, Erf, SiLU, GELU, GELUTanh, Mish, HardSwish, Reciprocal, RSqrt, RootScale,
+		Inverse, InverseRoot, RootFactor, RootPower}
 }
 
 // MaxPool takes the maximum over windows. Padded positions never win; dilation

@@ -22,6 +22,17 @@ func inAffine(kind plan.ActivationKind, made func(a plan.Activation, x, was floa
 	})}
 }
 
+// inFunction makes a hook that replaces what a function makes of a value; was is the honest
+// result.
+func inFunction(name bcnn.FunctionName, made func(x, was float32) float32) fake {
+	return inAffine(plan.ActivationFunction, func(a plan.Activation, x, was float32, _ int) float32 {
+		if a.Function != name {
+			return was
+		}
+		return made(x, was)
+	})
+}
+
 // meansBy replaces the means of floats by what mean makes of the taps of each.
 func meansBy(mean func(taps []float32, n int) float32) fake {
 	return fake{step: after(func(op *plan.AvgPool, in, out bcnn.Tensor) {
@@ -83,6 +94,53 @@ var brokenLayers = []brokenDevice{
 	{"another tanh", inAffine(plan.ActivationFunction, func(_ plan.Activation, x, _ float32, _ int) float32 {
 		return float32(math.Tanh(float64(x)))
 	}), "tanh/", "want"},
+	{"1/0 is finite", inFunction(bcnn.Inverse, func(x, was float32) float32 {
+		if x == 0 {
+			return math.MaxFloat32
+		}
+		return was
+	}), "special/", "got 3.4028235e+38"},
+	{"1/∞ is not 0", inFunction(bcnn.Inverse, func(x, was float32) float32 {
+		if math.IsInf(float64(x), 0) {
+			return 0.25
+		}
+		return was
+	}), "special/", "got 0.25"},
+	{"1/−0 is +∞", inFunction(bcnn.Inverse, func(x, was float32) float32 {
+		if x == 0 {
+			return float32(math.Inf(1))
+		}
+		return was
+	}), "special/", "want -Inf (0xff800000), got +Inf"},
+	{"roots of negative numbers", inFunction(bcnn.RootFactor, func(x, was float32) float32 {
+		if x < 0 {
+			return 1
+		}
+		return was
+	}), "special/", "want NaN"},
+	{"√0 is NaN", inFunction(bcnn.RootFactor, func(x, was float32) float32 {
+		if x == 0 {
+			return float32(math.Inf(1))
+		}
+		return was
+	}), "special/root of x", "got"},
+	{"subnormal numbers of one power", inFunction(bcnn.RootPower, func(x, was float32) float32 { return min(was, 0x1p62) }), "special/", "want"},
+	{"0·∞ is 0", fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
+		if op, ok := op.(*plan.Pair); ok && op.Kind == plan.PairMul {
+			for i, x := range a.F32 {
+				if x == 0 || factor(a.Shape, b, i) == 0 {
+					out.F32[i] = 0
+				}
+			}
+		}
+	}}, "special/", "(mul): image"},
+	{"sums without NaN", fake{step: after(func(_ *plan.Conv, _, out bcnn.Tensor) {
+		for i, v := range out.F32 {
+			if v != v {
+				out.F32[i] = 0
+			}
+		}
+	})}, "special/conv", "want NaN"},
 	{"NaN passes a clip", inAffine(plan.ActivationClip, func(_ plan.Activation, x, was float32, _ int) float32 {
 		if x != x {
 			return x

@@ -25,6 +25,8 @@ const (
 	// fillExtremes has infinite values, NaNs, zeros of both signs, the largest and the
 	// smallest floats.
 	fillExtremes fill = "extremes"
+	// fillSpecial has the special numbers, and others of any exponent.
+	fillSpecial fill = "special"
 )
 
 func (f fill) tensor(rng *rand.Rand, in bcnn.Input, n int) bcnn.Tensor {
@@ -54,6 +56,11 @@ func (f fill) tensor(rng *rand.Rand, in bcnn.Input, n int) bcnn.Tensor {
 			t.F32[i] = float32(rng.NormFloat64())
 			if k := rng.IntN(2 * len(extremes)); k < len(extremes) {
 				t.F32[i] = extremes[k]
+			}
+		case fillSpecial:
+			t.F32[i] = math.Float32frombits(rng.Uint32())
+			if rng.IntN(2) == 0 {
+				t.F32[i] = special[rng.IntN(len(special))]
 			}
 		default:
 			t.F32[i] = float32(rng.NormFloat64())

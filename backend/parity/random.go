@@ -227,8 +227,11 @@ func (b *builder) randomTail() {
 	if b.rng.IntN(3) == 0 {
 		if names := bcnn.FunctionNames(); b.rng.IntN(3) == 0 {
 			name := names[b.rng.IntN(len(names))]
-			if name == bcnn.Exp { // of 1e9 it would be infinite
+			switch name {
+			case bcnn.Exp: // of 1e9 it would be infinite
 				b.add(bcnn.Clip{Min: float32(math.Inf(-1)), Max: 8})
+			case bcnn.Inverse, bcnn.InverseRoot, bcnn.RootFactor: // infinite of 0, or NaN below
+				b.add(bcnn.Clip{Min: 0.25, Max: float32(math.Inf(1))})
 			}
 			b.add(bcnn.Function{Name: name})
 		} else {

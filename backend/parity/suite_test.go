@@ -40,9 +40,9 @@ func FuzzRandomNetwork(f *testing.F) {
 	for seed := range uint64(8) {
 		f.Add(seed)
 	}
-	// Functions overflow in front of a normalisation.
-	f.Add(uint64(8409404243176114223))
-	f.Add(uint64(15755400384260143900))
+	// Functions of what is limited, so that they do not overflow in front of a normalisation.
+	f.Add(uint64(17900231673210337874))
+	f.Add(uint64(11130005025789735227))
 	f.Fuzz(func(t *testing.T, seed uint64) {
 		if f := RandomCase(seed).check(t.Context(), fake{}.device(), backend.Options{}); f != nil {
 			t.Error(*f)

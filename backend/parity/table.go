@@ -28,6 +28,7 @@ func Cases() []Case {
 	cases = append(cases, levelCases()...)
 	cases = append(cases, byteCases()...)
 	cases = append(cases, changedCases()...)
+	cases = append(cases, specialCases()...)
 	for seed := range uint64(60) {
 		cases = append(cases, RandomCase(seed))
 	}

@@ -78,7 +78,11 @@ func TestLowerFoldsFunctions(t *testing.T) {
 		b.net, b.last = &bcnn.Network{Name: "function", Inputs: []bcnn.Input{in}}, in.Shape
 		b.add(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5, Weights: b.weights(5, 3, seed%2 == 0)})
 		b.add(bcnn.Affine{Scale: b.vector(5, 0.25, -0.25, 0.125), Bias: b.vector(1, 0, -1)})
-		b.add(bcnn.Function{Name: names[seed%uint64(len(names))]})
+		name := names[seed%uint64(len(names))]
+		if name == bcnn.InverseRoot || name == bcnn.RootFactor { // NaN of negative numbers
+			b.add(bcnn.PReLU{Slope: []float32{-1}})
+		}
+		b.add(bcnn.Function{Name: name})
 		if seed%3 == 0 {
 			b.add(b.pool())
 		}

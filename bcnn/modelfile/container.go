@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 7 // version
+	newest = 8 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

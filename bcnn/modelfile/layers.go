@@ -22,6 +22,8 @@ func versionOf(kind string) int {
 		return functionsVersion
 	case bcnn.MatMul{}.Kind(), bcnn.Transpose{}.Kind():
 		return matMulVersion
+	case string(bcnn.Inverse), string(bcnn.InverseRoot), string(bcnn.RootFactor), string(bcnn.RootPower):
+		return rootsVersion
 	}
 	if slices.Contains(bcnn.FunctionNames(), bcnn.FunctionName(kind)) {
 		return functionsVersion
@@ -32,6 +34,9 @@ func versionOf(kind string) int {
 // spatialVersion is the first version that picks and resamples pixels, and has minima and
 // maxima.
 const spatialVersion = 5
+
+// rootsVersion is the first version that has quotients and roots of all numbers.
+const rootsVersion = 8
 
 // matMulVersion is the first version that multiplies matrices of two layers.
 const matMulVersion = 7

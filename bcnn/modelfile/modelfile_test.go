@@ -313,7 +313,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"8"`, `version "8" of the format is unknown, this program reads versions 1 to 7`},
+		{`"version":"1"`, `"version":"9"`, `version "9" of the format is unknown, this program reads versions 1 to 8`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -488,6 +488,7 @@ func TestVersionsOfFunctions(t *testing.T) {
 	first := map[bcnn.FunctionName]int{
 		bcnn.Tanh: 2, bcnn.Sigmoid: 5, bcnn.Exp: 5, bcnn.Softplus: 5, bcnn.ELU: 5, bcnn.Erf: 5, bcnn.SiLU: 5, bcnn.GELU: 5,
 		bcnn.GELUTanh: 5, bcnn.Mish: 5, bcnn.HardSwish: 5, bcnn.Reciprocal: 5, bcnn.RSqrt: 5, bcnn.RootScale: 5,
+		bcnn.Inverse: 8, bcnn.InverseRoot: 8, bcnn.RootFactor: 8, bcnn.RootPower: 8,
 	}
 	for _, name := range bcnn.FunctionNames() {
 		require.Contains(t, first, name, "in which version of the file is it? see versionOf")
@@ -507,12 +508,12 @@ func TestVersions(t *testing.T) {
 			want = `"version":"5"`
 		case "levels", "integer weights":
 			want = `"version":"4"`
-		case "functions":
-			want = `"version":"5"`
 		case "new in version 6":
 			want = `"version":"6"`
 		case "attention":
 			want = `"version":"7"`
+		case "functions":
+			want = `"version":"8"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
@@ -532,7 +533,7 @@ func TestVersions(t *testing.T) {
 	}{
 		{"quantize", bcnn.Ternary()},
 		{"avgpool", bcnn.AvgPool{Window: bcnn.Window{KH: 1, KW: 1}}}, {"prelu", bcnn.PReLU{Slope: []float32{2}}}, {"clip", bcnn.Clip{Min: 1, Max: 2}}, {"tanh", bcnn.Function{Name: bcnn.Tanh}},
-		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"logsoftmax", bcnn.Softmax{Log: true}},
+		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"rsqrt", bcnn.Function{Name: bcnn.RSqrt}}, {"root_factor", bcnn.Function{Name: bcnn.RootFactor}}, {"logsoftmax", bcnn.Softmax{Log: true}},
 		{"pixels", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}}, {"topk", bcnn.TopK{K: 1}},
 		{"resample", bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}, Cols: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}}},
 		{"mul", bcnn.Mul{}}, {"min", bcnn.Min{}}, {"max", bcnn.Max{}}, {"matmul", bcnn.MatMul{}}, {"transpose", bcnn.Transpose{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
@@ -550,10 +551,12 @@ func TestVersions(t *testing.T) {
 		switch c.kind {
 		case "quantize":
 			version = 4
-		case "sigmoid", "gelu_tanh", "logsoftmax", "pixels", "resample", "topk", "min", "max":
+		case "sigmoid", "gelu_tanh", "rsqrt", "logsoftmax", "pixels", "resample", "topk", "min", "max":
 			version = 5
 		case "matmul", "transpose":
 			version = 7
+		case "root_factor":
+			version = 8
 		}
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)
 		seal(old)

@@ -176,7 +176,7 @@ func (im *importer) withConstant(n *pb.Node, op string, v *build.Value, t *eval.
 			r := im.emit(n, "/sigmoid", bcnn.Function{Name: bcnn.Sigmoid}, x)
 			return im.withConstant(n, "Mul", r.Value, t, true)
 		}
-		return im.withConstant(n, "Mul", im.reciprocal(n, v), t, true)
+		return im.numbersOver(n, t, v)
 	case op == "Pow" && !swapped:
 		return im.power(n, v, t)
 	}

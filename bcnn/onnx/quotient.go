@@ -22,10 +22,18 @@ func (im *importer) layers(n *pb.Node) roots.Emit[*build.Value] {
 
 // reciprocal returns 1/v of a settled value. If v is a square root, it is one reciprocal root.
 func (im *importer) reciprocal(n *pb.Node, v *build.Value) *build.Value {
-	if x := im.roots[v.Layer]; x != nil && x.View.Equal(v.View) {
+	if x := im.rootOf(v); x != nil {
 		return im.rsqrt(n, x)
 	}
 	return roots.Reciprocal(im.layers(n), v)
+}
+
+// rootOf returns the value of which a settled one is the square root, or nil.
+func (im *importer) rootOf(v *build.Value) *build.Value {
+	if x := im.roots[v.Layer]; x != nil && x.View.Equal(v.View) {
+		return x
+	}
+	return nil
 }
 
 // rsqrt returns 1/√v.
@@ -33,9 +41,9 @@ func (im *importer) rsqrt(n *pb.Node, v *build.Value) *build.Value {
 	return roots.RSqrt(im.layers(n), v)
 }
 
-// sqrt returns √v, as v·(1/√v).
+// sqrt returns √v.
 func (im *importer) sqrt(n *pb.Node, v *build.Value) *build.Value {
-	y := im.build.Emit(n, "", bcnn.Mul{}, v.Shape, im.rsqrt(n, v), v)
+	y := roots.Sqrt(im.layers(n), v)
 	im.roots[y.Layer] = v
 	return y
 }
@@ -49,7 +57,27 @@ func (im *importer) ratio(n *pb.Node, a, b *build.Value) build.Operand {
 	if c := b.Shape; c.Values() > a.Shape.Values() {
 		try.Failf("a quotient of computed tensors is supported only if the divisor has the dimensions of the dividend, or 1 for some of them")
 	}
-	return im.ofValues(n, "Mul", a, im.reciprocal(n, b))
+	if im.rootOf(b) != nil { // whose reciprocals float32 holds
+		return im.ofValues(n, "Mul", a, im.reciprocal(n, b))
+	}
+	return im.over(n, a, roots.Invert(im.layers(n), b))
+}
+
+// over returns a/b of the factors of 1/b.
+func (im *importer) over(n *pb.Node, a *build.Value, inverse roots.Inverse[*build.Value]) build.Operand {
+	scaled := im.ofValues(n, "Mul", a, inverse.Power)
+	return im.ofValues(n, "Mul", scaled.Value, inverse.Rest)
+}
+
+// numbersOver returns t/v of constants t.
+func (im *importer) numbersOver(n *pb.Node, t *eval.Tensor, v *build.Value) build.Operand {
+	invert := roots.Invert[*build.Value]
+	if x := im.rootOf(v); x != nil {
+		v, invert = x, roots.InvertRoot[*build.Value]
+	}
+	inverse := invert(im.layers(n), v)
+	scaled := im.withConstant(n, "Mul", inverse.Power, t, true)
+	return im.ofValues(n, "Mul", scaled.Value, inverse.Rest)
 }
 
 // softsign imports x/(1 + |x|).
@@ -77,25 +105,26 @@ func (im *importer) power(n *pb.Node, v *build.Value, exponent *eval.Tensor) bui
 		try.Failf("the exponent must be a single number, of the multiples of ¼ from −%d to %d except 0", mostPower, mostPower)
 	}
 	k := int(math.Abs(quarters))
-	whole, root := v, func() *build.Value { return im.sqrt(n, v) }
+	whole, root := v, im.sqrt
 	if quarters < 0 {
 		if k >= 4 {
 			whole = im.reciprocal(n, v)
 		}
-		root = func() *build.Value { return im.rsqrt(n, v) }
+		root = im.rsqrt
 	}
 	var factors []*build.Value
 	for range k / 4 {
 		factors = append(factors, whole)
 	}
-	if k%4 > 0 {
-		half := root()
-		if k%4 != 1 {
-			factors = append(factors, half)
-		}
-		if k%4 != 2 {
-			factors = append(factors, im.sqrt(n, half))
-		}
+	half := func() *build.Value { return root(n, v) }
+	quarter := func() *build.Value { return root(n, im.sqrt(n, v)) } // rsqrt may be −∞, of which sqrt is NaN
+	switch k % 4 {
+	case 1:
+		factors = append(factors, quarter())
+	case 2:
+		factors = append(factors, half())
+	case 3:
+		factors = append(factors, half(), quarter())
 	}
 	y := factors[0].With(n)
 	for _, f := range factors[1:] {
@@ -238,9 +267,7 @@ func (im *importer) lpNormalization(n *pb.Node) build.Operand {
 		try.Failf("only norms of order p = 1 and p = 2 are supported")
 	}
 	if p == 2 {
-		sum = im.rsqrt(n, sum)
-	} else {
-		sum = im.reciprocal(n, sum)
+		return im.ofValues(n, "Mul", v, roots.RSqrtSum(im.layers(n), sum))
 	}
-	return im.ofValues(n, "Mul", v, sum)
+	return im.over(n, v, roots.InvertSum(im.layers(n), sum))
 }

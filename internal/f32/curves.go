@@ -13,7 +13,8 @@ type curve struct {
 	end, slope, level, limit float64
 	// coarse says that there are as few intervals as possible.
 	coarse bool
-	// near, where it is not 0, is the function below 2^first, which then has no series.
+	// near, where it is not 0, is the function below 2^first, or below end if that is
+	// nearer to 0. It then has no series there.
 	near float64
 	// step, where it is not nil, is the function: one number for each exponent.
 	step func(exponent int) float64
@@ -25,6 +26,14 @@ const tiny = -25
 // flushed is where e^x counts as 0, which keeps what is computed above the subnormal
 // numbers.
 const flushed = -84
+
+// stepBits is how many bits of the mantissa of subnormal numbers a step tells apart: 2^-133 and
+// what is smaller count as one.
+const stepBits = 6
+
+// leastRoot is the exponent of the least number, times the square of its root_power. Below
+// 2^-18, float32 would not hold all coefficients of 1/x.
+const leastRoot = -17
 
 // curves returns a function on the positive and on the negative numbers.
 func curves(name string) [2]curve {
@@ -97,8 +106,27 @@ func curves(name string) [2]curve {
 	case "rsqrt":
 		return [2]curve{{around: both(series.rsqrt), end: 4, level: 0.5, limit: 0.5, near: 1}, {level: 1, limit: 1}}
 	case "rootscale":
-		scale := func(exponent int) float64 { return math.Ldexp(1, -int(math.Floor(float64(exponent)/2))) }
+		scale := func(exponent int) float64 { return math.Ldexp(1, -int(math.Floor(float64(max(exponent, -126))/2))) }
 		return [2]curve{{step: scale}, {step: scale}}
+	case "inverse":
+		around := both(func(x series) series { return constant(1).over(x) })
+		return [2]curve{
+			{around: around, first: leastRoot, end: 4, near: inf},
+			{around: around, first: leastRoot, end: -4, level: zero, limit: zero, near: -inf},
+		}
+	case "inverse_root":
+		return [2]curve{
+			{around: both(series.rsqrt), first: leastRoot, end: 4, near: inf},
+			{end: -math.Ldexp(1, leastRoot), level: math.NaN(), limit: math.NaN(), near: -inf},
+		}
+	case "root_factor":
+		return [2]curve{
+			{around: both(series.rsqrt), first: leastRoot, end: 4, level: 1, limit: 1, near: 1},
+			{end: -math.Ldexp(1, leastRoot), level: math.NaN(), limit: math.NaN(), near: 1},
+		}
+	case "root_power":
+		power := func(exponent int) float64 { return math.Ldexp(1, -1-int(math.Floor(float64(exponent)/2))) }
+		return [2]curve{{step: power}, {step: power}}
 	default: // hardswish
 		c := gate(func(x series) series { return x.plus(constant(3)).scaled(1.0 / 6) }, 3, -3)
 		c[0].coarse, c[1].coarse = true, true // a polynomial of degree 2
@@ -180,9 +208,16 @@ func tabulate(curves [2]curve) *Function {
 func (f *Function) octave(c *curve, sign float64, exponent int) uint32 {
 	const bias, infinity = 127, 255
 	if c.step != nil {
-		// Numbers below 2^-126 are as 2^-126, and infinity as the largest ones.
-		row := [rowSize]float32{1: float32(c.step(min(max(exponent, 1), infinity-1) - bias))}
-		if exponent == 0 || f.rows[len(f.rows)-1] != row {
+		if exponent == 0 { // leading zeros tell subnormal numbers apart
+			first := len(f.rows)
+			for i := range 1 << stepBits {
+				_, length := math.Frexp(float64(i))
+				f.rows = append(f.rows, [rowSize]float32{1: float32(c.step(length - bias - stepBits))})
+			}
+			return place(first, mantissaBits-stepBits)
+		}
+		row := [rowSize]float32{1: float32(c.step(min(exponent, infinity-1) - bias))} // infinity as the largest ones
+		if f.rows[len(f.rows)-1] != row {
 			f.rows = append(f.rows, row)
 		}
 		return place(len(f.rows)-1, mantissaBits)
@@ -190,7 +225,11 @@ func (f *Function) octave(c *curve, sign float64, exponent int) uint32 {
 	end := math.Abs(c.end)
 	switch low := math.Ldexp(1, exponent-bias); {
 	case exponent == infinity:
-		f.rows = append(f.rows, [rowSize]float32{1: float32(c.limit)})
+		row := [rowSize]float32{1: float32(c.limit)}
+		if c.limit == 0 { // which keeps −0
+			row[2] = row[1]
+		}
+		f.rows = append(f.rows, row)
 	case exponent > 0 && low >= end:
 		if low/2 < end {
 			f.rows = append(f.rows, c.tail())

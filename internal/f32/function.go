@@ -30,7 +30,8 @@ const (
 )
 
 // Names of the functions. All but those that Bends tells never fall.
-var names = []string{"tanh", "sigmoid", "exp", "softplus", "elu", "erf", "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale"}
+var names = []string{"tanh", "sigmoid", "exp", "softplus", "elu", "erf", "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale",
+	"inverse", "inverse_root", "root_factor", "root_power"}
 
 // Names returns the names of all functions.
 func Names() []string { return append([]string(nil), names...) }
@@ -38,7 +39,7 @@ func Names() []string { return append([]string(nil), names...) }
 // Bends reports whether a function falls anywhere.
 func Bends(name string) bool {
 	switch name {
-	case "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale":
+	case "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale", "inverse", "inverse_root", "root_factor", "root_power":
 		return true
 	}
 	return false
