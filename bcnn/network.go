@@ -285,6 +285,12 @@ const (
 	RootFactor  FunctionName = "root_factor"  // 1/√x for 2^-17 ≤ x < 4; NaN for x ≤ −2^-17; else 1
 	RootPower   FunctionName = "root_power"   // 2^(−1−⌊e/2⌋) for 2^e ≤ |x| < 2^(e+1); e is −133 for smaller x, 127 for an infinite one
 
+	// What roundings to 16 bits are made of. With s the shift of x, x + s − s is x with as many bits as
+	// the format has; a FLOAT16 is that times its range.
+	Float16Shift  FunctionName = "float16_shift"  // 1.5·2^(e+13) for 2^e ≤ |x| < 2^(e+1); e is −14 for smaller x; 0 from 2^16 on
+	Float16Range  FunctionName = "float16_range"  // 1 for |x| < 2^16, else infinite
+	BFloat16Shift FunctionName = "bfloat16_shift" // 1.5·2^(e+16) likewise; e is −126 for smaller x; 0 from 2^111 on
+
 	// What importers made quotients and roots of before these: with r the RootScale of x,
 	// 1/x = Reciprocal(x·r·r)·r·r and 1/√x = RSqrt(x·r·r)·r, finite for every x.
 	Reciprocal FunctionName = "reciprocal" // 1/x for 1 ≤ |x| < 4, else that of the nearest such number of the same sign
@@ -295,7 +301,7 @@ const (
 // FunctionNames returns the names of all functions.
 func FunctionNames() []FunctionName {
 	return []FunctionName{Tanh, Sigmoid, Exp, Softplus, ELU, Erf, SiLU, GELU, GELUTanh, Mish, HardSwish, Reciprocal, RSqrt, RootScale,
-		Inverse, InverseRoot, RootFactor, RootPower}
+		Inverse, InverseRoot, RootFactor, RootPower, Float16Shift, Float16Range, BFloat16Shift}
 }
 
 // MaxPool takes the maximum over windows. Padded positions never win; dilation

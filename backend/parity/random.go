@@ -232,6 +232,8 @@ func (b *builder) randomTail() {
 				b.add(bcnn.Clip{Min: float32(math.Inf(-1)), Max: 8})
 			case bcnn.Inverse, bcnn.InverseRoot, bcnn.RootFactor: // infinite of 0, or NaN below
 				b.add(bcnn.Clip{Min: 0.25, Max: float32(math.Inf(1))})
+			case bcnn.Float16Range: // of 2^16 it would be infinite
+				b.add(bcnn.Clip{Min: -65504, Max: 65504})
 			}
 			b.add(bcnn.Function{Name: name})
 		} else {

@@ -22,7 +22,8 @@ func versionOf(kind string) int {
 		return functionsVersion
 	case bcnn.MatMul{}.Kind(), bcnn.Transpose{}.Kind():
 		return matMulVersion
-	case string(bcnn.Inverse), string(bcnn.InverseRoot), string(bcnn.RootFactor), string(bcnn.RootPower):
+	case string(bcnn.Inverse), string(bcnn.InverseRoot), string(bcnn.RootFactor), string(bcnn.RootPower),
+		string(bcnn.Float16Shift), string(bcnn.Float16Range), string(bcnn.BFloat16Shift):
 		return rootsVersion
 	}
 	if slices.Contains(bcnn.FunctionNames(), bcnn.FunctionName(kind)) {
@@ -35,7 +36,8 @@ func versionOf(kind string) int {
 // maxima.
 const spatialVersion = 5
 
-// rootsVersion is the first version that has quotients and roots of all numbers.
+// rootsVersion is the first version that has quotients and roots of all numbers, and roundings to
+// 16 bits.
 const rootsVersion = 8
 
 // matMulVersion is the first version that multiplies matrices of two layers.

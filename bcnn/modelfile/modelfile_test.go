@@ -489,6 +489,7 @@ func TestVersionsOfFunctions(t *testing.T) {
 		bcnn.Tanh: 2, bcnn.Sigmoid: 5, bcnn.Exp: 5, bcnn.Softplus: 5, bcnn.ELU: 5, bcnn.Erf: 5, bcnn.SiLU: 5, bcnn.GELU: 5,
 		bcnn.GELUTanh: 5, bcnn.Mish: 5, bcnn.HardSwish: 5, bcnn.Reciprocal: 5, bcnn.RSqrt: 5, bcnn.RootScale: 5,
 		bcnn.Inverse: 8, bcnn.InverseRoot: 8, bcnn.RootFactor: 8, bcnn.RootPower: 8,
+		bcnn.Float16Shift: 8, bcnn.Float16Range: 8, bcnn.BFloat16Shift: 8,
 	}
 	for _, name := range bcnn.FunctionNames() {
 		require.Contains(t, first, name, "in which version of the file is it? see versionOf")

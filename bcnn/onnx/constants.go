@@ -166,9 +166,5 @@ func (im *importer) reduce(n *pb.Node) build.Operand {
 // castLike converts to the type of another tensor.
 func (im *importer) castLike(n *pb.Node) build.Operand {
 	operands := im.operands(n, 2)
-	typ := operands[1].Type()
-	if of, ok := im.types[n.Input(1)]; ok && operands[0].Constant != nil { // folded in the type of the file
-		typ = of
-	}
-	return im.cast(n, operands[0], typ)
+	return im.castTo(n, operands[0])
 }

@@ -110,8 +110,20 @@ func (im *importer) unaryNode(n *pb.Node) build.Operand {
 
 func (im *importer) castNode(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
-	to := n.Int("to", 0)
-	return im.cast(n, r, pb.DataType(to))
+	n.Int("to", 0) // is read, see castTarget
+	return im.castTo(n, r)
+}
+
+// castTo is cast for a node, which rounds values to FLOAT16 and BFLOAT16 unless they are of that type.
+func (im *importer) castTo(n *pb.Node, r build.Operand) build.Operand {
+	typ := im.target
+	from, known := im.types[n.Input(0)] // of a real type other than FLOAT
+	half := typ == pb.Float16 || typ == pb.BFloat16
+	r = im.cast(n, r, typ)
+	if half && r.Value != nil && !r.Value.Hole && !(known && from == typ) {
+		return im.build.Halves(n, r.Value, typ)
+	}
+	return r
 }
 
 // cast converts an operand to a type. Values of real types are FLOAT whichever real type is asked

@@ -41,6 +41,8 @@ type importer struct {
 	cancelled []string                // see Report
 
 	types     map[string]pb.DataType  // by tensor: the file's type where it is not FLOAT, see inFloat
+	unrounded map[pb.DataType]int     // by such a type: tensors that are computed otherwise than in the file
+	target    pb.DataType             // of the Cast or CastLike that is imported
 	lines     map[string]*build.Value // by tensor: rows that are a vector without its batch of 1, see gatherLine
 	distances map[string]*distances   // by tensor: see apart
 	inside    map[string]bool         // by tensor: the network computes with it, see continues
@@ -65,6 +67,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		lines:     map[string]*build.Value{},
 		distances: map[string]*distances{},
 		types:     map[string]pb.DataType{},
+		unrounded: map[pb.DataType]int{},
 		roots:     map[int]*build.Value{}, repeated: map[int]repetition{},
 	}
 	im.build = build.New(im.eval, s.limits.Layers, build.Options{

@@ -13,7 +13,9 @@ import (
 
 // A network computes in float32 what a file computes in FLOAT16, BFLOAT16 or DOUBLE. Here such
 // values are FLOAT, and so are the constants that a node reads beside them. Constants are evaluated
-// in the type of the file, so that signs and levels of weights are those of the file.
+// in the type of the file, so that signs and levels of weights are those of the file. A Cast to a
+// type of 16 bits rounds; the results of other operators are not rounded, which Report.Deviations
+// says.
 
 // fractionBits are the bits of the fraction of the real types other than FLOAT.
 var fractionBits = map[pb.DataType]int{pb.Float16: 10, pb.BFloat16: 7, pb.Double: 52}
@@ -31,6 +33,10 @@ func computedIn(typ pb.DataType) pb.DataType {
 // what their rounding may do to weights (Builder.Rounding).
 func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	typ := pb.Float
+	cast := n.OpType == "Cast" || n.OpType == "CastLike"
+	if cast {
+		im.target = im.castTarget(n)
+	}
 	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
 	if im.build.Rounding = 0; !exact {
 		im.build.Rounding = weights.OfFloat32
@@ -66,37 +72,62 @@ func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 		defer func() { im.env[name] = r }()
 	}
 	r := f(im, n)
-	if n.OpType == "Cast" && r.Value != nil {
-		to := n.Int("to", 0) // which castNode has read
-		typ = pb.DataType(to)
+	if cast && r.Value != nil {
+		typ = im.target
 	}
 	if fractionBits[typ] > 0 {
+		exact := cast && typ != pb.Double || slices.Contains(picks, n.OpType)
 		for _, name := range n.Outputs {
 			if v := im.env[name].Value; name == n.Outputs[0] && r.Value != nil && r.Value.Type == pb.Float || v != nil && v.Type == pb.Float {
 				im.types[name] = typ
+				if !exact {
+					im.unrounded[typ]++
+				}
 			}
 		}
 	}
 	return r
 }
 
+// picks are operators whose results are numbers of their first input, or their negatives, so that a
+// type holds them that holds the input.
+var picks = []string{
+	"Abs", "Clip", "Concat", "DepthToSpace", "Dropout", "Expand", "Flatten", "Gather", "GatherElements", "GatherND", "GlobalMaxPool", "Identity",
+	"Max", "MaxPool", "Min", "Neg", "Pad", "ReduceMax", "ReduceMin", "Relu", "Reshape", "Sign", "Slice", "SpaceToDepth", "Split", "Squeeze",
+	"ThresholdedRelu", "Tile", "TopK", "Transpose", "Unsqueeze", "Where",
+}
+
+// castTarget returns the type that a Cast or CastLike gives.
+func (im *importer) castTarget(n *pb.Node) pb.DataType {
+	if n.OpType == "Cast" {
+		return pb.DataType(n.Int("to", 0))
+	}
+	typ, _ := im.typeOf(n.Input(1)) // else the handler fails
+	return typ
+}
+
 // rounded returns Report.Deviations.
 func (im *importer) rounded() []string {
 	var said []string
 	for _, typ := range []pb.DataType{pb.Float16, pb.BFloat16, pb.Double} {
-		tensors := 0
-		for _, t := range im.types {
-			if t == typ {
-				tensors++
-			}
+		n := im.unrounded[typ]
+		if n == 0 {
+			continue
 		}
-		switch bits := fractionBits[typ]; {
-		case tensors == 0:
-		case typ == pb.Double:
-			said = append(said, fmt.Sprintf("%d tensors of %v are computed in float32, which rounds each value by up to %.2g of it", tensors, typ, math.Ldexp(1, -24)))
-		default:
-			said = append(said, fmt.Sprintf("%d tensors of %v are computed in float32, without the file's rounding of each value by up to %.2g of it", tensors, typ, math.Ldexp(1, -bits-1)))
+		text := fmt.Sprintf("1 tensor of %v is computed in float32", typ)
+		if n > 1 {
+			text = fmt.Sprintf("%d tensors of %v are computed in float32", n, typ)
 		}
+		unit := math.Ldexp(1, -fractionBits[typ]-1)
+		switch typ {
+		case pb.Double:
+			text += fmt.Sprintf(", which rounds each value by up to %.2g of it and has no numbers above 3.4e38", math.Ldexp(1, -24))
+		case pb.Float16:
+			text += fmt.Sprintf(": without the file's rounding of each value by up to %.2g of it, and with numbers above 65504, which are infinite in the file", unit)
+		case pb.BFloat16:
+			text += fmt.Sprintf(": without the file's rounding of each value by up to %.2g of it", unit)
+		}
+		said = append(said, text)
 	}
 	return said
 }

@@ -127,10 +127,35 @@ func curves(name string) [2]curve {
 	case "root_power":
 		power := func(exponent int) float64 { return math.Ldexp(1, -1-int(math.Floor(float64(exponent)/2))) }
 		return [2]curve{{step: power}, {step: power}}
+	case "float16_shift":
+		shift := shift(13, -14, 16)
+		return [2]curve{{step: shift}, {step: shift}}
+	case "bfloat16_shift":
+		shift := shift(16, -126, 111)
+		return [2]curve{{step: shift}, {step: shift}}
+	case "float16_range":
+		within := func(exponent int) float64 {
+			if exponent < 16 {
+				return 1
+			}
+			return inf
+		}
+		return [2]curve{{step: within}, {step: within}}
 	default: // hardswish
 		c := gate(func(x series) series { return x.plus(constant(3)).scaled(1.0 / 6) }, 3, -3)
 		c[0].coarse, c[1].coarse = true, true // a polynomial of degree 2
 		return c
+	}
+}
+
+// shift returns what is added to a number of an exponent and taken away again, so that as many bits
+// of it are lost, at least as many as of one with the least exponent. From end on it is 0.
+func shift(bits, least, end int) func(exponent int) float64 {
+	return func(exponent int) float64 {
+		if exponent >= end {
+			return 0
+		}
+		return math.Ldexp(1.5, max(exponent, least)+bits)
 	}
 }
 

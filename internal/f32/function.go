@@ -31,7 +31,7 @@ const (
 
 // Names of the functions. All but those that Bends tells never fall.
 var names = []string{"tanh", "sigmoid", "exp", "softplus", "elu", "erf", "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale",
-	"inverse", "inverse_root", "root_factor", "root_power"}
+	"inverse", "inverse_root", "root_factor", "root_power", "float16_shift", "float16_range", "bfloat16_shift"}
 
 // Names returns the names of all functions.
 func Names() []string { return append([]string(nil), names...) }
@@ -39,7 +39,8 @@ func Names() []string { return append([]string(nil), names...) }
 // Bends reports whether a function falls anywhere.
 func Bends(name string) bool {
 	switch name {
-	case "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale", "inverse", "inverse_root", "root_factor", "root_power":
+	case "silu", "gelu", "gelu_tanh", "mish", "hardswish", "reciprocal", "rsqrt", "rootscale", "inverse", "inverse_root", "root_factor", "root_power",
+		"float16_shift", "float16_range", "bfloat16_shift":
 		return true
 	}
 	return false

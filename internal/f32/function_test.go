@@ -73,6 +73,24 @@ var truths = map[string]struct {
 		_, e := math.Frexp(min(max(math.Abs(x), 0x1p-133), math.MaxFloat32))
 		return math.Ldexp(1, -1-int(math.Floor(float64(e-1)/2)))
 	}, 0x1p-20, 0, 0x1p-64, 0x1p66, 0x1p-64},
+	"float16_shift":  {shiftOf(13, -14, 16), 0x1p-20, 0, 0, 0.75, 0},
+	"bfloat16_shift": {shiftOf(16, -126, 111), 0x1p-20, 0, 0, 0x1.8p-110, 0},
+	"float16_range": {func(x float64) float64 {
+		if math.Abs(x) < 65536 {
+			return 1
+		}
+		return math.Inf(1)
+	}, 0x1p-20, 0, infinity, 1, infinity},
+}
+
+func shiftOf(bits, least, end int) func(float64) float64 {
+	return func(x float64) float64 {
+		if math.Abs(x) >= math.Ldexp(1, end) {
+			return 0
+		}
+		_, e := math.Frexp(max(math.Abs(x), math.Ldexp(1, least)))
+		return math.Ldexp(1.5, e-1+bits)
+	}
 }
 
 // flush bounds the values that functions with e^x take for 0.
@@ -186,7 +204,7 @@ func TestTables(t *testing.T) {
 		require.Len(t, f.Table(), directorySize+rowSize*len(f.rows))
 		require.NoError(t, binary.Write(sum, binary.LittleEndian, f.Table()))
 	}
-	require.Equal(t, "83a95eabe96771d25ec2e032d93cced8a2e2bdcf16ce807187cf95861a2966cd", fmt.Sprintf("%x", sum.Sum(nil)))
+	require.Equal(t, "bc1c31c88252a425be7b277a382dae234adf72230474d8d25c0bb1310d53185f", fmt.Sprintf("%x", sum.Sum(nil)))
 	require.Nil(t, Named("sine"))
 }
 
@@ -228,4 +246,43 @@ func BenchmarkFunction(b *testing.B) {
 			out[i] = f.Of(x)
 		}
 	}
+}
+
+// TestHalves rounds to 16 bits by shift and range as it is done bit by bit.
+func TestHalves(t *testing.T) {
+	shift, within, brain := Named("float16_shift"), Named("float16_range"), Named("bfloat16_shift")
+	rounded := func(f *Function, x float32) float32 { return float32(x+f.Of(x)) - f.Of(x) }
+	check := func(x float32) {
+		half := rounded(shift, x)
+		half *= within.Of(half)
+		requireSame(t, roundTo(x, 10, -14, 16), half+0, x)
+		if math.Abs(float64(x)) < 0x1p111 {
+			requireSame(t, roundTo(x, 7, -126, 128), rounded(brain, x)+0, x)
+		} else {
+			requireSame(t, x, rounded(brain, x), x)
+		}
+	}
+	for i := int64(0); i < 1<<32; i += 40961 {
+		check(math.Float32frombits(uint32(i)))
+	}
+	for _, x := range []float32{0, 1, 65504, 65519.996, 65520, 65536, 0x1p-14, 0x1p-24, 0x1p-25, 0x1.8p-25, 0x1p-149, 1 + 0x1p-11, 1 + 0x1.8p-10, 2048, 2049, 2051, infinity, nan, math.MaxFloat32} {
+		check(x)
+		check(-x)
+	}
+}
+
+// roundTo rounds to even to a format with bits of fraction, by its least exponent and the first one
+// that is infinite. 0 is +0.
+func roundTo(x float32, bits, least, end int) float32 {
+	v := float64(x)
+	if v == 0 || v-v != 0 {
+		return x + 0
+	}
+	_, e := math.Frexp(v)
+	unit := max(e-1, least) - bits
+	v = math.Ldexp(math.RoundToEven(math.Ldexp(v, -unit)), unit)
+	if math.Abs(v) >= math.Ldexp(1, end) {
+		v = math.Inf(int(math.Copysign(1, v)))
+	}
+	return float32(v) + 0
 }
