@@ -30,6 +30,9 @@ func (p *Panic) Error() string {
 	return fmt.Sprintf("%v at %s: %s; this is a bug of the importer, please report it", ErrPanic, p.Where, s[1:len(s)-1])
 }
 
+// Panicked returns Stack, for who may not import this package.
+func (p *Panic) Panicked() []byte { return p.Stack }
+
 // Is tells errors.Is that it is ErrPanic.
 func (p *Panic) Is(target error) bool { return target == ErrPanic }
 

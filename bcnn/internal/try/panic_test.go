@@ -27,6 +27,7 @@ func TestDoSafely(t *testing.T) {
 			require.ErrorAs(t, fmt.Errorf("node 1: %w", err), &p)
 			require.Regexp(t, `^internal error at try\.beyond \(panic_test\.go:13\): runtime error: index out of range \[\d\] with length \d; this is a bug of the importer, please report it$`, err.Error())
 			require.Contains(t, string(p.Stack), "try.beyond(")
+			require.Equal(t, p.Stack, p.Panicked())
 		})
 	}
 }
