@@ -27,6 +27,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
@@ -94,8 +95,9 @@ type place struct {
 	read func(path string, limit int64) ([]byte, error)
 }
 
-func load(ctx context.Context, dir place, mode Mode) (*bcnn.Network, error) {
+func load(ctx context.Context, dir place, mode Mode) (net *bcnn.Network, err error) {
 	defer fpmode.Enter().Leave()
+	defer try.Recover(&err)
 	n := &bcnn.Network{
 		Name:   "bincnn-" + string(mode),
 		Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: side, W: side, C: 3}, DType: bcnn.Uint8}},
@@ -114,8 +116,7 @@ func load(ctx context.Context, dir place, mode Mode) (*bcnn.Network, error) {
 	}
 	var words [5][]uint32
 	for i, f := range []file{conv1, conv2, d1, d2, d3} {
-		err := ctx.Err()
-		if err != nil {
+		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
 		if words[i], err = f.load(dir); err != nil {
@@ -158,11 +159,12 @@ func (f file) load(dir place) ([]uint32, error) {
 	return words, files.Name(path, err)
 }
 
-func (f file) decode(data []byte) ([]uint32, error) {
+func (f file) decode(data []byte) (words []uint32, err error) {
+	defer try.Recover(&err)
 	if size := 4 * f.words; len(data) < size {
 		return nil, fmt.Errorf("the file has only %d bytes, want %d", len(data), size)
 	}
-	words := make([]uint32, f.words)
+	words = make([]uint32, f.words)
 	for i := range words {
 		words[i] = binary.LittleEndian.Uint32(data[4*i:])
 		if words[i]>>(f.bits-1)>>1 != 0 {

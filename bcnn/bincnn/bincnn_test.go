@@ -1,7 +1,9 @@
 package bincnn
 
 import (
+	"context"
 	"encoding/binary"
+	"errors"
 	"io/fs"
 	"math/rand/v2"
 	"os"
@@ -12,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
@@ -164,10 +167,41 @@ func FuzzLoad(f *testing.F) {
 			n, err := Load(t.Context(), dir, mode)
 			if err != nil {
 				require.ErrorContains(t, err, dir)
+				require.NotErrorIs(t, err, try.ErrPanic)
 				continue
 			}
 			_, err = lower.Network(t.Context(), n, lower.Options{})
 			require.NoError(t, err)
 		}
 	})
+}
+
+// failing is a context that panics once it was asked so often whether it has ended.
+type failing struct {
+	context.Context
+	left *int
+}
+
+func (c failing) Err() error {
+	if *c.left--; *c.left < 0 {
+		panic(errors.New("asked too often"))
+	}
+	return c.Context.Err()
+}
+
+// A panic anywhere is an error of Load.
+func TestPanicAnywhere(t *testing.T) {
+	dir := random(4).write(t)
+	for n := range 6 {
+		left := n
+		net, err := Load(failing{t.Context(), &left}, dir, Thresh)
+		if n == 5 { // once for each of the packed files
+			require.NoError(t, err)
+			require.NotNil(t, net)
+			return
+		}
+		require.ErrorIs(t, err, try.ErrPanic)
+		require.ErrorContains(t, err, ".failing.Err (bincnn_test.go:")
+		require.Nil(t, net)
+	}
 }

@@ -41,6 +41,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
@@ -105,8 +106,9 @@ func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Net
 
 // Decode is Load for files in memory: the graph and its weights. The network does not
 // keep them.
-func Decode(ctx context.Context, symbol, params []byte, opts Options) (*bcnn.Network, *Report, error) {
+func Decode(ctx context.Context, symbol, params []byte, opts Options) (net *bcnn.Network, report *Report, err error) {
 	defer fpmode.Enter().Leave()
+	defer try.Recover(&err)
 	im, err := begin(ctx, int64(len(symbol)), int64(len(params)), opts)
 	if err != nil {
 		return nil, nil, err
@@ -114,7 +116,7 @@ func Decode(ctx context.Context, symbol, params []byte, opts Options) (*bcnn.Net
 	if err := im.read(symbol, params); err != nil {
 		return nil, nil, err
 	}
-	net, err := im.network()
+	net, err = im.network()
 	return simplified(ctx, "", net, opts, err)
 }
 
@@ -125,7 +127,12 @@ func simplified(ctx context.Context, file string, net *bcnn.Network, opts Option
 		return nil, nil, err
 	}
 	r := &Report{}
-	if net, r.Findings, err = simplify.Network(ctx, net, simplify.Options{Limits: opts.Limits}); err != nil {
+	net, err = try.DoSafely(func() *bcnn.Network {
+		net, findings, err := simplify.Network(ctx, net, simplify.Options{Limits: opts.Limits})
+		r.Findings = findings
+		return try.Value(net, err)
+	})
+	if err != nil {
 		if file != "" {
 			err = files.Name(file, err)
 		}
@@ -143,8 +150,9 @@ type place struct {
 	prefix func(file string) string // its name without the folder
 }
 
-func load(ctx context.Context, p place, symbol string, opts Options) (*bcnn.Network, error) {
+func load(ctx context.Context, p place, symbol string, opts Options) (net *bcnn.Network, err error) {
 	defer fpmode.Enter().Leave()
+	defer try.Recover(&err)
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
 		return nil, err
@@ -182,7 +190,7 @@ func load(ctx context.Context, p place, symbol string, opts Options) (*bcnn.Netw
 	if im.opts.Name == "" {
 		im.opts.Name = text.Escape(name) // a file may be called anything
 	}
-	net, err := im.network()
+	net, err = im.network()
 	return net, files.Name(symbol, err)
 }
 

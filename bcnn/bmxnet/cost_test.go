@@ -11,6 +11,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
@@ -34,6 +35,7 @@ func importCost(t *testing.T, symbol, params []byte, opts Options, looks int) co
 		if err = im.read(symbol, params); err == nil {
 			_, err = im.network()
 		}
+		require.NotErrorIs(t, err, try.ErrPanic)
 		return im.budget.Used(), err
 	})
 	require.LessOrEqual(t, c.Used, base+perByte*c.Bytes)
@@ -259,6 +261,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, symbol, params []byte) {
 		net, _, err := Decode(t.Context(), symbol, params, fuzzShape)
 		if err != nil {
+			require.NotErrorIs(t, err, try.ErrPanic)
 			require.Nil(t, net)
 			return
 		}

@@ -50,7 +50,8 @@ var errHole = errors.New("its input cannot be made")
 const layerUnits = 512
 
 // network makes the network.
-func (im *importer) network() (*bcnn.Network, error) {
+func (im *importer) network() (net *bcnn.Network, err error) {
+	defer try.Recover(&err)
 	im.input = -1
 	im.values = make([]value, len(im.nodes))
 	needed, err := im.reached()
@@ -69,7 +70,7 @@ func (im *importer) network() (*bcnn.Network, error) {
 			continue
 		}
 		var ok bool
-		a, err := try.Do(func() (a array) { a, ok = im.constant(n); return a })
+		a, err := try.DoSafely(func() (a array) { a, ok = im.constant(n); return a })
 		switch {
 		case err != nil:
 			im.obstacle(n, err)
@@ -122,7 +123,7 @@ func (im *importer) reached() ([]bool, error) {
 // computed makes the layers of a node, or notes what stands in the way.
 func (im *importer) computed(n *node) value {
 	before := len(im.net.Layers)
-	v, err := try.Do(func() value { return im.node(n) })
+	v, err := try.DoSafely(func() value { return im.node(n) })
 	if err != nil {
 		if !errors.Is(err, errHole) {
 			im.obstacle(n, err)

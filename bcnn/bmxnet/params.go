@@ -7,6 +7,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -88,7 +89,8 @@ var errEnds = errors.New("the file ends too early")
 
 // decodeParams reads a list of named arrays. Their names have no arg: or aux: before
 // them.
-func decodeParams(data []byte, b *budget.Budget) (map[string]array, error) {
+func decodeParams(data []byte, b *budget.Budget) (params map[string]array, err error) {
+	defer try.Recover(&err)
 	r := &reader{data: data}
 	if r.u64() != listMagic {
 		return nil, errors.New("not a file of weights of MXNet (.params)")
@@ -113,7 +115,7 @@ func decodeParams(data []byte, b *budget.Budget) (map[string]array, error) {
 	case named != count:
 		return nil, fmt.Errorf("%d names for %d arrays", named, count)
 	}
-	params := make(map[string]array, len(arrays))
+	params = make(map[string]array, len(arrays))
 	for _, a := range arrays {
 		name := r.bytes(r.u64())
 		if r.failed {

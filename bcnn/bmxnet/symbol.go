@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 
@@ -29,6 +30,7 @@ const jsonUnits = 96
 
 // decodeSymbol reads a graph, and the index of the node that makes its output.
 func decodeSymbol(data []byte, most int, b *budget.Budget) (nodes []node, head int, err error) {
+	defer try.Recover(&err)
 	fail := func(err error) ([]node, int, error) {
 		return nil, 0, fmt.Errorf("not a graph of MXNet (symbol.json): %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/costtest"
@@ -24,6 +25,7 @@ func importCost(t *testing.T, data []byte) costtest.Cost {
 		b := budget.New(ctx, base)
 		b.Grow(perByte * int64(len(data)))
 		_, err := decodeWithin(b, data, Options{}, limits)
+		require.NotErrorIs(t, err, try.ErrPanic)
 		return b.Used(), err
 	})
 	require.LessOrEqual(t, c.Used, base+perByte*c.Bytes)

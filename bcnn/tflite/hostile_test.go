@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
@@ -268,6 +269,7 @@ func refused(t *testing.T, data []byte, want string) {
 	runtime.ReadMemStats(&after)
 	require.Nil(t, net)
 	require.ErrorContains(t, err, want)
+	require.NotErrorIs(t, err, try.ErrPanic)
 	require.LessOrEqual(t, int64(after.TotalAlloc-before.TotalAlloc), int64(len(data))+64<<20)
 }
 
@@ -282,22 +284,23 @@ func TestDamaged(t *testing.T) {
 		if !files[f.name] {
 			continue
 		}
-		try := func(data []byte) {
+		read := func(data []byte) {
 			net, _, err := Decode(t.Context(), data, Options{Name: "net"})
 			if err != nil {
+				require.NotErrorIs(t, err, try.ErrPanic)
 				return
 			}
 			require.NoError(t, net.Check(), f.name)
 		}
 		step := 1 + len(f.data)/2000
 		for n := 0; n < len(f.data); n += step {
-			try(f.data[:n])
+			read(f.data[:n])
 		}
 		for at := 0; at+4 <= len(f.data); at += 4 * step {
 			for _, v := range []uint32{0, 1, 5, 1 << 16, math.MaxInt32, 1 << 31, math.MaxUint32, math.MaxUint32 - 3} {
 				damaged := append([]byte(nil), f.data...)
 				binary.LittleEndian.PutUint32(damaged[at:], v)
-				try(damaged)
+				read(damaged)
 			}
 		}
 	}
@@ -315,6 +318,7 @@ func FuzzLoad(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		net, report, err := Decode(t.Context(), data, Options{Name: "net"})
 		if err != nil {
+			require.NotErrorIs(t, err, try.ErrPanic)
 			require.Nil(t, net)
 			return
 		}

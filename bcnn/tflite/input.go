@@ -37,7 +37,7 @@ func (im *importer) begin() error {
 		}
 		im.net.Inputs = append(im.net.Inputs, bcnn.Input{})
 		in := &im.net.Inputs[i]
-		v, err := try.Do(func() *value { return im.input(t, in, bcnn.NetworkInput-i) })
+		v, err := try.DoSafely(func() *value { return im.input(t, in, bcnn.NetworkInput-i) })
 		if err != nil {
 			return fmt.Errorf("input %s: %w", text.Quote(t.Name), err)
 		}

@@ -99,7 +99,7 @@ func (im *importer) operator(o *schema.Operator) error {
 		return errors.New("it has no output")
 	}
 	before := len(im.net.Layers)
-	outputs, err := try.Do(func() []operand { return im.outputs(o) })
+	outputs, err := try.DoSafely(func() []operand { return im.outputs(o) })
 	if len(im.net.Layers) == before {
 		im.report.Folded++
 	}

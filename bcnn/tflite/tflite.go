@@ -76,6 +76,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
@@ -145,8 +146,9 @@ func Decode(ctx context.Context, data []byte, opts Options) (*bcnn.Network, *Rep
 }
 
 // decode imports a file; name is that of a network that the options give none.
-func decode(ctx context.Context, data []byte, name string, opts Options) (*bcnn.Network, *Report, error) {
+func decode(ctx context.Context, data []byte, name string, opts Options) (net *bcnn.Network, report *Report, err error) {
 	defer fpmode.Enter().Leave()
+	defer try.Recover(&err)
 	limits, err := opts.Limits.WithDefaults()
 	if err != nil {
 		return nil, nil, err
