@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -27,6 +28,10 @@ func respond(ctx context.Context, q *request) *answer {
 	a := &answer{Status: refused, Stage: "convert"}
 	refuse := func(err error) *answer {
 		a.Message, a.Obstacles = err.Error(), obstacles(err)
+		var bug interface{ Panicked() (stack []byte) } // that the importer has recovered from
+		if errors.As(err, &bug) {
+			a.Status, a.Message = failed, fmt.Sprintf("panic: %s\n%s", a.Message, bug.Panicked())
+		}
 		return a
 	}
 	net, report, err := convert(ctx, q.model, q.Options)

@@ -1,13 +1,17 @@
 package main
 
 import (
+	"archive/zip"
 	"bytes"
 	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
 	"io"
+	"io/fs"
 	"math"
+	"path/filepath"
+	"strings"
 	"testing"
 	"time"
 
@@ -15,6 +19,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // frame writes a header and what follows it as a request.
@@ -95,6 +100,32 @@ func TestFailures(t *testing.T) {
 		require.Equal(t, failed, a.Status)
 		require.Contains(t, a.Message, want)
 		require.Equal(t, name == "never", a.Last)
+	}
+}
+
+// fails is a context that panics when it is asked whether it has ended.
+type fails struct{ context.Context }
+
+func (fails) Err() error { panic("as asked") }
+
+// A panic that an importer has recovered from is a failure, and no refusal.
+func TestRecovered(t *testing.T) {
+	z, err := zip.OpenReader(filepath.Join(testenv.Root(t), "bcnn/tflite/testdata/lce.zip"))
+	require.NoError(t, err)
+	defer z.Close()
+	model, err := fs.ReadFile(z, "op_bconv_00_float32.tflite")
+	require.NoError(t, err)
+	for _, c := range []struct {
+		ctx    context.Context
+		status string
+	}{{fails{t.Context()}, failed}, {t.Context(), refused}} {
+		data := model
+		if c.status == refused {
+			data = model[:len(model)-100]
+		}
+		a := respond(c.ctx, &request{model: data})
+		require.Equal(t, c.status, a.Status, a.Message)
+		require.Equal(t, c.status == failed, strings.Contains(a.Message, "main.fails.Err("))
 	}
 }
 
