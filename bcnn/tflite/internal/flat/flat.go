@@ -42,9 +42,10 @@ func (b *Buffer) inside(pos, size int64) bool {
 type Table struct {
 	b     *Buffer
 	table flatbuffers.Table
-	size  int64  // of the table itself
-	name  string // in errors
-	index int    // of tables in a vector, or −1
+	size  int64   // of the table itself
+	name  string  // in errors
+	index int     // of tables in a vector, or −1
+	read  *uint64 // a bit for each field that was read; nil where that is not noted
 }
 
 // Absent reports whether there is no such table.
@@ -96,7 +97,10 @@ func (t Table) field(slot int, size int64) (pos int64, ok bool) {
 	if t.Absent() || t.b.err != nil {
 		return 0, false
 	}
-	offset := int64(t.table.Offset(flatbuffers.VOffsetT(2*flatbuffers.SizeVOffsetT + flatbuffers.SizeVOffsetT*slot)))
+	if t.read != nil && slot < maxSlots {
+		*t.read |= 1 << slot
+	}
+	offset := t.offset(slot)
 	switch {
 	case offset == 0:
 		return 0, false
@@ -105,6 +109,11 @@ func (t Table) field(slot int, size int64) (pos int64, ok bool) {
 		return 0, false
 	}
 	return int64(t.table.Pos) + offset, true
+}
+
+// offset returns where in the table a field is, 0 if there is none.
+func (t Table) offset(slot int) int64 {
+	return int64(t.table.Offset(flatbuffers.VOffsetT(2*flatbuffers.SizeVOffsetT + flatbuffers.SizeVOffsetT*slot)))
 }
 
 // Uint8 returns a field, or absent if the table has none.

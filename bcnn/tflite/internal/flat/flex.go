@@ -57,8 +57,8 @@ func (f flex) length(pos, width int) (int, error) {
 	return int(n), nil
 }
 
-// ReadMap reads the integers of a FlexBuffer that is a map. Values of other types are
-// left out.
+// ReadMap reads a FlexBuffer that is a map of integers. A value of another type is an error,
+// since nothing that is left out could be missed, and so is a key that is there twice.
 func ReadMap(data []byte) (Map, error) {
 	f := flex(data)
 	if len(f) < 3 {
@@ -105,6 +105,9 @@ func ReadMap(data []byte) (Map, error) {
 		if !ok {
 			return nil, errFlex
 		}
+		if _, twice := out[string(key)]; twice {
+			return nil, fmt.Errorf("option %q is there twice", key)
+		}
 		kind, err := f.uint(values+n*width+i, 1)
 		if err != nil {
 			return nil, err
@@ -118,7 +121,7 @@ func ReadMap(data []byte) (Map, error) {
 			size = 1 << (kind & 3)
 		case flexInt, flexUint, flexBool:
 		default:
-			continue
+			return nil, fmt.Errorf("option %q is of type %d of FlexBuffers, want an integer or a truth value", key, kind>>2)
 		}
 		v, err := f.uint(pos, size)
 		if err != nil {
