@@ -103,10 +103,17 @@ type Operator struct {
 	Index  int
 	Name   string // such as CONV_2D, or that of a custom operator
 	Custom bool
+	// Version is that of the operator, which grows as it learns to do more: 1 or more.
+	Version int
 	// Inputs and Outputs are tensors; −1 is an input that is left out.
 	Inputs, Outputs []int
-	Options         flat.Table // of a built-in operator
-	CustomOptions   []byte
+	// Options are those of a built-in operator, which notes what is read of them, and
+	// OptionsType is their number in the union BuiltinOptions, 0 if there are none.
+	Options       flat.Table
+	OptionsType   uint8
+	CustomOptions []byte
+	// Unread is an error where the file says more of the operator than is read here.
+	Unread error
 }
 
 // Tensor is a tensor of the graph.
@@ -131,6 +138,7 @@ type Tensor struct {
 // Decode reads a file. Its operators are at most most.
 func Decode(data []byte, most int, b *budget.Budget) (*Model, error) {
 	buffer, root := flat.New(data, "the file")
+	root = root.Tracked()
 	m := &Model{
 		Version: int(root.Int32(0, 0)), Description: text.Escape(string(cut(root.Bytes(3)))),
 		buffer: buffer, data: data, budget: b,
@@ -146,13 +154,35 @@ func Decode(data []byte, most int, b *budget.Budget) (*Model, error) {
 		return nil, errors.New("it has no sub-graph")
 	}
 	var err error
-	if m.Graph, err = m.graph(graphs.At(0), most); err == nil {
+	if m.Graph, err = m.graph(graphs.At(0).Tracked(), most); err == nil {
 		err = buffer.Err()
 	}
 	if err != nil {
 		return nil, fmt.Errorf("sub-graph 0: %w", err)
 	}
-	return m, nil
+	if err := m.signatures(root.Tables(7, "signature")); err != nil {
+		return nil, err
+	}
+	return m, m.unread(root, &modelFields)
+}
+
+// signatures checks that all signatures are of sub-graph 0, which the interpreter runs if it
+// is not told which. Sub-graphs of none are the bodies of operators.
+func (m *Model) signatures(list flat.Tables) error {
+	for i := range list.Len() {
+		if err := m.budget.Charge(tableUnits); err != nil {
+			return err
+		}
+		s := list.At(i).Tracked()
+		key := text.Quote(string(cut(s.Bytes(2))))
+		if k := s.Int32(4, 0); k != 0 {
+			return fmt.Errorf("signature %s is that of sub-graph %d: a file with signatures of several sub-graphs is not supported, convert each to a file of its own", key, k)
+		}
+		if err := m.unread(s, &signatureFields); err != nil {
+			return fmt.Errorf("signature %s: %w", key, err)
+		}
+	}
+	return m.buffer.Err()
 }
 
 // cut shortens what may be a whole file.
@@ -178,14 +208,14 @@ func (m *Model) graph(t flat.Table, most int) (*Graph, error) {
 	g.Operators = make([]Operator, operators.Len())
 	for i := range g.Operators {
 		o := &g.Operators[i]
-		if err := m.operator(o, operators.At(i), i, g.Tensors); err != nil {
+		if err := m.operator(o, operators.At(i).Tracked(), i, g.Tensors); err != nil {
 			return nil, fmt.Errorf("operator %d: %w", i, err)
 		}
 		if err := m.buffer.Err(); err != nil {
 			return nil, err
 		}
 	}
-	return g, nil
+	return g, m.unread(t, &graphFields)
 }
 
 // indices reads a list of tensors. −1, which stands for none, is allowed where
@@ -207,19 +237,19 @@ func (m *Model) indices(list flat.Int32s, tensors int, optional bool) ([]int, er
 
 func (m *Model) operator(o *Operator, t flat.Table, index, tensors int) error {
 	o.Index = index
-	code := m.codes.At(int(t.Int32(0, 0)))
+	code := m.codes.At(int(t.Int32(0, 0))).Tracked()
 	if err := m.buffer.Err(); err != nil {
 		return err
 	}
 	// Codes from 127 on are in the newer of two fields.
 	const custom, newer = 32, 127
-	builtin := code.Int32(3, 0)
+	builtin, name := code.Int32(3, 0), cut(code.Bytes(1))
+	o.Version = int(code.Int32(2, 1))
 	if old := int32(int8(code.Uint8(0, 0))); old < newer {
 		builtin = max(builtin, old)
 	}
 	switch {
 	case builtin == custom:
-		name := cut(code.Bytes(1))
 		if err := m.budget.Charge(nameUnits * int64(len(name))); err != nil {
 			return err
 		}
@@ -227,7 +257,7 @@ func (m *Model) operator(o *Operator, t flat.Table, index, tensors int) error {
 		o.CustomOptions = t.Bytes(5)
 	case builtin >= 0 && int(builtin) < len(operators):
 		o.Name = operators[builtin]
-		o.Options = t.Table(4, "options")
+		o.OptionsType, o.Options = t.Uint8(3, 0), t.Table(4, "options").Tracked()
 	default:
 		o.Name = fmt.Sprintf("operator code %d", builtin)
 	}
@@ -237,6 +267,19 @@ func (m *Model) operator(o *Operator, t flat.Table, index, tensors int) error {
 	}
 	if o.Outputs, err = m.indices(t.Int32s(2), tensors, false); err != nil {
 		return fmt.Errorf("its outputs: %w", err)
+	}
+	mutates := t.Bytes(7)
+	if err := m.budget.Charge(int64(len(mutates))); err != nil {
+		return err
+	}
+	if slices.ContainsFunc(mutates, func(yes byte) bool { return yes != 0 }) {
+		o.Unread = errors.New("it changes an input, which keeps its values between runs: that is not supported (mutating_variable_inputs)")
+	}
+	if o.Unread == nil {
+		o.Unread = m.unread(t, &operatorFields)
+	}
+	if o.Unread == nil {
+		o.Unread = m.unread(code, &codeFields)
 	}
 	return m.buffer.Err()
 }
@@ -261,7 +304,7 @@ func (m *Model) Tensor(index int) (*Tensor, error) {
 }
 
 func (m *Model) tensor(index int) (*Tensor, error) {
-	table := m.Graph.tensors.At(index)
+	table := m.Graph.tensors.At(index).Tracked()
 	name := cut(table.Bytes(3))
 	shape, signature := table.Int32s(0), table.Int32s(7)
 	if err := m.budget.Charge(nameUnits * int64(len(name))); err != nil {
@@ -282,14 +325,18 @@ func (m *Model) tensor(index int) (*Tensor, error) {
 		values *= d
 		t.Dims, t.Dynamic = append(t.Dims, d), append(t.Dynamic, open)
 	}
-	if !table.Table(6, "sparsity").Absent() {
-		return nil, errors.New("sparse tensors are not supported")
+	if n := signature.Len(); n != 0 && n != shape.Len() {
+		return nil, fmt.Errorf("it has %d dimensions, of which its shape signature lists %d", shape.Len(), n)
 	}
-	if err := m.quantization(t, table.Table(4, "quantization")); err != nil {
+	if err := m.quantization(t, table.Table(4, "quantization").Tracked()); err != nil {
 		return nil, err
 	}
-	var err error
-	if t.Data, err = m.contents(table.Int32(2, 0)); err != nil || t.Data == nil {
+	buffer := table.Int32(2, 0)
+	err := m.unread(table, &tensorFields)
+	if err != nil {
+		return nil, err
+	}
+	if t.Data, err = m.contents(buffer); err != nil || t.Data == nil {
 		return t, err
 	}
 	if size := t.Type.bytes(); size > 0 && len(t.Data) != values*size {
@@ -313,7 +360,7 @@ func (m *Model) quantization(t *Tensor, q flat.Table) error {
 			t.Zero[i] = zero.At(i)
 		}
 	}
-	return nil
+	return m.unread(q, &quantizationFields)
 }
 
 // contents returns the data of a buffer, nil if it has none.
@@ -321,15 +368,18 @@ func (m *Model) contents(index int32) ([]byte, error) {
 	if index == 0 {
 		return nil, nil // by convention
 	}
-	b := m.buffers.At(int(index))
+	b := m.buffers.At(int(index)).Tracked()
+	data, offset, size := b.Bytes(0), b.Uint64(1), b.Uint64(2)
+	if err := m.unread(b, &bufferFields); err != nil {
+		return nil, fmt.Errorf("buffer %d: %w", index, err)
+	}
 	// The data of large files lies behind the tables.
-	if offset, size := b.Uint64(1), b.Uint64(2); offset > 1 {
+	if offset > 1 {
 		if end := uint64(len(m.data)); offset > end || size > end-offset {
 			return nil, fmt.Errorf("buffer %d lies outside of the file: %d bytes from %d on", index, size, offset)
 		}
 		return m.data[offset : offset+size], nil
 	}
-	data := b.Bytes(0)
 	if len(data) == 0 {
 		return nil, nil
 	}
