@@ -17,7 +17,7 @@ import runner
 from . import binary, eight, flat, folded, inputs, moves, pointwise, weighted
 from .draw import draw
 from .oracle import NotRun, Oracle
-from .rules import REFUSALS, Judge, wrong_in_lce
+from .rules import Judge, allowed, wrong_in_lce
 from .shrink import shrink
 
 REFUSED = "refused for another reason than REFUSALS lists"
@@ -44,7 +44,7 @@ class Fuzzer:
         answer = self.bcnn(g, feed, checks)
         if answer.status == "refused":
             reasons = [reason for _, reason in answer.obstacles] or [answer.message]
-            return answer, [(None, f"{REFUSED}: {reason}") for reason in reasons if not REFUSALS.search(reason) and BEHIND not in reason]
+            return answer, [(None, f"{REFUSED}: {reason}") for reason in reasons if not allowed(reason) and BEHIND not in reason]
         if answer.status != "ok":
             return answer, [(None, f"{answer.stage}: {answer.message}")]
         found, got = [(None, d) for d in answer.differences], list(answer.outputs.values())

@@ -82,7 +82,7 @@ def weights_deviation(report):
 
 # Why bcnn may refuse what the interpreter runs. Another reason is a fault: of the importer, or of this fuzzer.
 REFUSALS = re.compile("|".join((
-    "this operator is not supported", "a softmax is supported only as an output", "it reads a softmax, which must be the last layer", "a fused activation is not supported if both",
+    "this operator is not supported", "a softmax is supported only as an output", "it reads a softmax, which must be the last layer",
     r"a constant of shape \[[\d ]*\] does not fit", "padding of a (pool|convolution) on padding", "float32 holds all integers only",
     "lies wholly in the padding", r"it takes \d+ channels, its input has \d+",
     "a step of", "with different values per pixel is not supported", "padding of the channels is supported only with 0", "the padding of operator", "but at most 256 levels",
@@ -90,6 +90,18 @@ REFUSALS = re.compile("|".join((
     "another scale or zero point", "is not supported", "are not supported", "supported only", "cannot be concatenated", "must be stored in the file",
     "exceed 32 bits", "may leave",
     "rises or falls by more than", "the scale of its output is too small", "leaves no 8-bit integer", "fill whole words of 32 bits", "may reach", "beyond 2")))
+
+# Of them none says that something of a file is not read or contradicts the rest: all that is drawn is read, but for what
+# operators on constants have besides.
+UNREAD = re.compile("|".join((
+    r"option (?!fused_activation_function = \d is not supported here, only 0)\w+ = .* is not supported", "is not read here", "not known here", "of a newer schema",
+    "dimensions, since", "not the shape that it is given", "and its options give", "with a dimension of size 1 inserted", "depth_multiplier", "num_splits",
+    "output_type", "version .* of the operator")))
+
+
+def allowed(reason):
+    """Whether a graph that was drawn may be refused for a reason."""
+    return REFUSALS.search(reason) is not None and UNREAD.search(reason) is None
 
 
 # Functions that are differences of larger numbers, which is 0 where the difference is small.
