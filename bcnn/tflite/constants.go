@@ -59,14 +59,16 @@ func (c *constant) integers() []int64 {
 	return try.Value(c.tensor.Integers())
 }
 
-// fold evaluates an operator on constants.
-func (im *importer) fold(o *schema.Operator) []operand {
-	f := folders[o.Name]
+// onConstants returns the handler of an operator on constants, nil if there is none.
+func onConstants(name string) func(*importer, *schema.Operator) []operand {
+	f := folders[name]
 	if f == nil {
-		try.Fail(errUnsupported)
+		return nil
 	}
-	c := f(im, o)
-	return []operand{{constant: c}}
+	return func(im *importer, o *schema.Operator) []operand {
+		c := f(im, o)
+		return []operand{{constant: c}}
+	}
 }
 
 // folders are the operators on constants.
@@ -150,18 +152,12 @@ func (im *importer) walk(dims []int, n int, x, y []int, f func(i, x, y int)) {
 }
 
 func (im *importer) foldUnary(o *schema.Operator, f func(x float32) float32) *constant {
-	if act := int(o.Options.Uint8(0, 0)); act != actNone && o.Name != "DEQUANTIZE" {
-		try.Failf("its options are not supported on a constant input")
-	}
 	x := im.required(o, 0)
 	list := x.floats(im.budget)
 	return im.each(x.dims, len(list), func(i int) float32 { return f(list[i]) })
 }
 
 func (im *importer) foldBinary(o *schema.Operator, f func(x, y float32) float32) *constant {
-	if o.Options.Uint8(0, 0) != actNone {
-		try.Failf("a fused activation is not supported if both inputs are constant")
-	}
 	if len(o.Inputs) != 2 {
 		try.Failf("it has %d inputs, want 2", len(o.Inputs))
 	}
@@ -227,6 +223,7 @@ func (im *importer) foldReshape(o *schema.Operator) *constant {
 	if t.Values() != len(list) {
 		try.Failf("%d values cannot be reshaped to %v", len(list), t.Dims)
 	}
+	im.reshapes(o, t)
 	return &constant{dims: t.Dims, list: list}
 }
 

@@ -79,7 +79,7 @@ func TestConstants(t *testing.T) {
 		"TRANSPOSE to the end": {turn([]int32{2, 3, 2}, twelve, 1, 2, 0), of(0, 6, 1, 7, 2, 8, 3, 9, 4, 10, 5, 12)},
 		"TRANSPOSE of nothing": {turn([]int32{2, 3}, six, 0, 1), six},
 		"SQUEEZE": {func(g *testGraph) int32 {
-			return g.add("SQUEEZE", nil, []int32{2, 3}, g.floats([]int32{2, 1, 3}, six...))
+			return g.add("SQUEEZE", map[int]any{0: []int32{1}}, []int32{2, 3}, g.floats([]int32{2, 1, 3}, six...))
 		}, six},
 		"EXPAND_DIMS": {func(g *testGraph) int32 {
 			return g.add("EXPAND_DIMS", nil, []int32{1, 6}, g.floats([]int32{6}, six...), g.ints(0))
@@ -152,8 +152,8 @@ func TestHostileConstants(t *testing.T) {
 		of   func(g *testGraph) int32
 		want string
 	}{
-		"an activation":           {binary("MUL", relu, three, three), "(MUL, index 0): a fused activation is not supported if both inputs are constant"},
-		"an option":               {binary("RELU", relu, three), "its options are not supported on a constant input"},
+		"an activation":           {binary("MUL", relu, three, three), "(MUL, index 0): option fused_activation_function = 1 is not supported here, only 0"},
+		"an option":               {binary("RELU", relu, three), "it has options (field number 0), but the operator has none"},
 		"one input":               {binary("ADD", nil, three), "it has 1 inputs, want 2"},
 		"three inputs":            {binary("ADD", nil, three, three, three), "it has 3 inputs, want 2"},
 		"unlike dimensions":       {binary("ADD", nil, three, func(g *testGraph) int32 { return g.floats([]int32{2}, 1, 2) }), "constants of shapes [3] and [2] cannot be combined"},

@@ -21,6 +21,7 @@ func (im *importer) conv(o *schema.Operator) *value {
 	g.dw, g.dh = int(o.Options.Int32(4, 1)), int(o.Options.Int32(5, 1))
 	act := int(o.Options.Uint8(3, 0))
 	if v.typ == schema.Int8 {
+		sums32(o, 6)
 		return im.conv8(o, v, filter, g, act)
 	}
 	rows := filter.weights(im.budget)
@@ -36,6 +37,9 @@ func (im *importer) depthwise(o *schema.Operator) *value {
 	if d[0] != 1 || d[3]%v.shape.C != 0 {
 		try.Failf("filters of shape %v do not fit an input of %d channels", d, v.shape.C)
 	}
+	if said := int(o.Options.Int32(3, 0)); said != 0 && said != d[3]/v.shape.C {
+		try.Failf("depth_multiplier = %d, but filters of shape %v make %d of each of %d channels", said, d, d[3]/v.shape.C, v.shape.C)
+	}
 	g := windowed(o)
 	g.kh, g.kw = d[1], d[2]
 	g.dw, g.dh = int(o.Options.Int32(5, 1)), int(o.Options.Int32(6, 1))
@@ -47,6 +51,14 @@ func (im *importer) depthwise(o *schema.Operator) *value {
 	rows := channelsFirst(im.budget, taps, d[3])
 	y := im.convolution(o, v, g, rows, d[3], 1, v.shape.C)
 	return im.activation(o, y, act)
+}
+
+// sums32 reads an option of layers on 8-bit values that says in which type they add up
+// products: left out, or INT32.
+func sums32(o *schema.Operator, slot int) {
+	if t := schema.Type(o.Options.Uint8(slot, 0)); t != 0 && t != schema.Int32 {
+		try.Failf("quantized_bias_type = %v is not supported, only INT32", t)
+	}
 }
 
 // channelsFirst returns taps [taps][channels] as [channels][taps].
@@ -121,11 +133,19 @@ func (im *importer) dense(o *schema.Operator) *value {
 		layer = func(w bcnn.Weights, bias []float32) bcnn.Op {
 			return bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: w, Bias: bias}
 		}
+	case keep:
+		try.Failf("weights of shape %v do not fit pixels of %d channels, which keep_num_dims asks for", c.dims, v.shape.C)
 	case v.shape.Values() != size:
 		try.Failf("weights of shape %v do not fit an input of %d values", c.dims, v.shape.Values())
 	}
+	if keep {
+		im.ranked(o, v.rank, "keep_num_dims is true")
+	} else {
+		im.ranked(o, 2, "keep_num_dims is false")
+	}
 	act := int(o.Options.Uint8(0, 0))
 	if v.typ == schema.Int8 {
+		sums32(o, 4)
 		return im.dense8(o, v, c, shape, act, layer)
 	}
 	rows := c.weights(im.budget)

@@ -61,6 +61,20 @@ func kinds() []struct {
 		{"a chain", 20, func(n int) *testGraph { return relus(n, "r") }, ""},
 		{"long names", 20, func(n int) *testGraph { return relus(n, strings.Repeat("é", 100)) }, ""},
 		{"names beyond the limit", 5, func(n int) *testGraph { return relus(n, strings.Repeat("\x01", 4096)) }, ""},
+		{"unknown fields", 20, func(n int) *testGraph {
+			g := relus(n, "r")
+			g.extra = map[string]map[int]any{}
+			for _, table := range []string{"Tensor", "Operator", "OperatorCode", "options"} {
+				g.extra[table] = map[int]any{}
+				for slot := range 40 {
+					g.extra[table][20+slot] = 0
+				}
+			}
+			for i := range g.operators {
+				g.operators[i].name, g.operators[i].options = "ABS", map[int]any{}
+			}
+			return g
+		}, ""},
 		{"unknown operators", 20, func(n int) *testGraph {
 			g := relus(n, "r")
 			for i := range g.operators {

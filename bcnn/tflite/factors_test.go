@@ -89,7 +89,7 @@ func TestActivationsOnConstants(t *testing.T) {
 			c := g.add(name, map[int]any{0: act}, []int32{1}, g.floats([]int32{1}, -3), g.floats([]int32{1}, 2))
 			g.operators = append(g.operators, testOperator{name: "ADD", inputs: []int32{0, c}, outputs: []int32{1}})
 			if act != actNone {
-				refused(t, g.encode(), "a fused activation is not supported if both inputs are constant")
+				refused(t, g.encode(), fmt.Sprintf("option fused_activation_function = %d is not supported here, only 0", act))
 				continue
 			}
 			_, got := runGraph(t, g, 10, 20)

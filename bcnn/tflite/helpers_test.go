@@ -53,6 +53,14 @@ func runInputs(t *testing.T, g *testGraph, in ...[]float32) (out [][]float32) {
 	return out
 }
 
+// keepDims are the options of a reduction.
+func keepDims(yes bool) map[int]any {
+	if yes {
+		return map[int]any{0: uint8(1)}
+	}
+	return nil
+}
+
 // put adds an operator on one value, or "bits", which makes +1 and −1 by LceQuantize and
 // LceDequantize, "half", which halves them, or "quarters" of 0 to 6.
 func (g *testGraph) put(name string, dims []int32, x int32) int32 {

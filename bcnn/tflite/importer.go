@@ -41,6 +41,11 @@ type importer struct {
 	obstacles []bcnn.Obstacle
 	names     map[string]int // of layers, and the last number appended to each
 	packed    map[int]int    // channels of packed tensors, see channels
+
+	// Of the operator that is imported: which of its inputs were read, and the options of a
+	// custom one that were not.
+	used   []bool
+	custom options
 }
 
 // operand is a tensor: constant or computed.
@@ -161,7 +166,7 @@ func (im *importer) reach(outputs []int) error {
 // what a shape is made into, whatever computes it.
 func data(o *schema.Operator) []int {
 	switch o.Name {
-	case "RESHAPE", "SQUEEZE", "EXPAND_DIMS":
+	case "RESHAPE", "EXPAND_DIMS":
 		return o.Inputs[:min(1, len(o.Inputs))]
 	}
 	return o.Inputs
@@ -191,6 +196,7 @@ func (im *importer) operand(o *schema.Operator, i int) operand {
 	if !has(o, i) {
 		try.Failf("input %d is missing", i)
 	}
+	im.used[i] = true
 	return try.Value(im.tensor(o.Inputs[i]))
 }
 

@@ -50,6 +50,9 @@ func (im *importer) begin() error {
 
 // input describes an input, to which layers refer by a number.
 func (im *importer) input(t *schema.Tensor, in *bcnn.Input, number int) *value {
+	if t.Data != nil {
+		try.Failf("it has values in the file")
+	}
 	if len(t.Dims) < 2 {
 		try.Failf("it has %d dimensions, want a batch of images (4), rows (3) or vectors (2)", len(t.Dims))
 	}

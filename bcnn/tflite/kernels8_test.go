@@ -74,7 +74,7 @@ func TestKernelsOfMean(t *testing.T) {
 	} {
 		g := newGraph(1, 2, 2, 1)
 		g.quantised(0, 0.2, -82)
-		g.outputs[0] = g.add("MEAN", map[int]any{0: uint8(1)}, c.out, 0, g.ints(c.axes...))
+		g.outputs[0] = g.add("MEAN", keepDims(len(c.out) == 4), c.out, 0, g.ints(c.axes...))
 		g.quantised(g.outputs[0], 0.2, -82)
 		_, y := runInt8(t, g, q...)
 		require.Equal(t, of(c.want), y, "%+v", c)

@@ -17,6 +17,9 @@ func (im *importer) argMax(o *schema.Operator) *value {
 	if t.Type != schema.Int32 && t.Type != schema.Int64 {
 		try.Failf("channel indices of type %v are not supported, want INT32 or INT64", t.Type)
 	}
+	if said := schema.Type(o.Options.Uint8(0, 0)); said != 0 && said != t.Type {
+		try.Failf("its output has type %v in the file, but output_type = %v", t.Type, said)
+	}
 	if o.Name == "ARG_MIN" {
 		v = im.affine(o, "/minus", v, []float32{-1}, nil)
 	}

@@ -5,7 +5,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
-	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/flat"
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
@@ -58,26 +57,6 @@ func (im *importer) bits(o *schema.Operator, i int) *value {
 		try.Failf("input %d is %v, want packed bits", i, v.typ)
 	}
 	return v
-}
-
-// options are those of an operator of LCE.
-type options flat.Map
-
-// int returns an integer from lo to hi.
-func (p options) int(key string, lo, hi int64) int {
-	v, ok := p[key]
-	if !ok {
-		try.Failf("its options lack %s", key)
-	}
-	if v < lo || v > hi {
-		try.Failf("its option %s is %d, want %d to %d", key, v, lo, hi)
-	}
-	return int(v)
-}
-
-func (im *importer) options(o *schema.Operator) options {
-	try.Check(im.budget.Charge(int64(len(o.CustomOptions))))
-	return options(try.Value(flat.ReadMap(o.CustomOptions)))
 }
 
 // bmaxPool is LceBMaxPool2d: the maximum of the signs inside the image.

@@ -144,14 +144,17 @@ func (im *importer) outputs(o *schema.Operator) []operand {
 		}
 		constants = constants && r.constant != nil
 	}
-	if constants {
-		return im.fold(o)
-	}
 	handler := handlers[o.Name]
+	if constants {
+		handler = onConstants(o.Name)
+	}
 	if handler == nil {
 		try.Fail(errUnsupported)
 	}
-	return handler(im, o)
+	im.begun(o)
+	outputs := handler(im, o)
+	im.ended(o)
+	return outputs
 }
 
 // agree compares a value with what the file says of the tensor, which tells the number
@@ -160,6 +163,9 @@ func (im *importer) agree(index int, v *value) error {
 	t, err := im.model.Tensor(index)
 	if err != nil {
 		return err
+	}
+	if t.Data != nil {
+		return fmt.Errorf("its output has values in the file (buffer of tensor %d)", index)
 	}
 	if t.Type != v.typ {
 		return fmt.Errorf("its output has type %v, want %v", t.Type, v.typ)

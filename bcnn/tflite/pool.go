@@ -62,6 +62,11 @@ func (im *importer) averagePool(o *schema.Operator) *value {
 func (im *importer) reduce(o *schema.Operator) *value {
 	v := im.moved(o, 0)
 	axes := im.axes(o, 1, v.rank)
+	if o.Options.Uint8(0, 0) != 0 {
+		im.ranked(o, v.rank, "keep_dims is true")
+	} else {
+		im.ranked(o, v.rank-len(axes), "keep_dims is false")
+	}
 	var over [4]bool
 	for _, a := range axes {
 		over[a] = true

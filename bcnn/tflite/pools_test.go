@@ -160,7 +160,7 @@ func TestReductions(t *testing.T) {
 	} {
 		for _, name := range []string{"MEAN", "REDUCE_MAX"} {
 			g := newGraph(c.dims...)
-			g.outputs[0] = g.add(name, nil, c.out, 0, g.ints(c.axes...))
+			g.outputs[0] = g.add(name, keepDims(len(c.out) == len(c.dims)), c.out, 0, g.ints(c.axes...))
 			if c.err != "" {
 				refused(t, g.encode(), c.err)
 				continue

@@ -22,6 +22,7 @@ func (im *importer) reshape(o *schema.Operator) *value {
 	v := im.value(o, 0)
 	t := try.Value(im.model.Tensor(o.Outputs[0]))
 	s := try.Value(im.shape(t.Dims))
+	im.reshapes(o, t)
 	if v.typ == schema.Int32 {
 		s.C *= wordBits
 		if v.shape.C%wordBits != 0 {
@@ -196,6 +197,9 @@ func (im *importer) split(o *schema.Operator) []operand {
 	v := im.moved(o, data)
 	axes := im.axes(o, axis, v.rank)
 	n := len(o.Outputs)
+	if said := o.Options.Int32(0, 0); said != 0 && int(said) != n {
+		try.Failf("it has %d outputs, but num_splits = %d", n, said)
+	}
 	if len(axes) != 1 || axes[0] != dimC {
 		try.Failf("a split is supported only along the channels")
 	}

@@ -265,15 +265,17 @@ func TestReshapes(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		in, out []int32
-		perm    []int32
+		perm    []int32 // or the dimensions that are removed or inserted
 		err     string
 	}{
 		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{1, 24}, nil, ""},
 		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{1, 6, 4}, nil, ""},
 		{"RESHAPE", []int32{1, 24}, []int32{1, 2, 3, 4}, nil, ""},
 		{"RESHAPE", []int32{1, 2, 3, 4}, []int32{1, 2, 3, 4}, nil, ""},
-		{"SQUEEZE", []int32{1, 1, 1, 4}, []int32{1, 4}, nil, ""},
-		{"EXPAND_DIMS", []int32{1, 2, 4}, []int32{1, 2, 1, 4}, nil, ""},
+		{"SQUEEZE", []int32{1, 1, 1, 4}, []int32{1, 4}, []int32{1, 2}, ""},
+		{"SQUEEZE", []int32{1, 1, 2, 4}, []int32{1, 2, 4}, []int32{-3}, ""},
+		{"EXPAND_DIMS", []int32{1, 2, 4}, []int32{1, 2, 1, 4}, []int32{2}, ""},
+		{"EXPAND_DIMS", []int32{1, 2, 4}, []int32{1, 2, 4, 1}, []int32{-1}, ""},
 		{"TRANSPOSE", []int32{1, 1, 3, 4}, []int32{1, 3, 1, 4}, []int32{0, 2, 1, 3}, ""},
 		{"TRANSPOSE", []int32{1, 1, 1, 4}, []int32{1, 4, 1, 1}, []int32{0, 3, 1, 2}, ""},
 		{"TRANSPOSE", []int32{1, 3, 1}, []int32{1, 1, 3}, []int32{0, 2, 1}, ""},
@@ -287,10 +289,14 @@ func TestReshapes(t *testing.T) {
 	} {
 		g := newGraph(c.in...)
 		inputs := []int32{g.add("SIGN", nil, c.in, 0)}
-		if c.perm != nil {
+		options := map[int]any(nil)
+		switch {
+		case c.name == "SQUEEZE":
+			options = map[int]any{0: c.perm}
+		case c.perm != nil:
 			inputs = append(inputs, g.ints(c.perm...))
 		}
-		y := g.add(c.name, nil, c.out, inputs...)
+		y := g.add(c.name, options, c.out, inputs...)
 		g.outputs[0] = g.add("NEG", nil, c.out, y)
 		if c.err != "" {
 			refused(t, g.encode(), c.err)

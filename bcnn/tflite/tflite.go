@@ -26,6 +26,9 @@
 // QUANTIZE to another scale, RELU, RELU6, RELU_N1_TO_1, RESIZE_BILINEAR, SOFTMAX and LOG_SOFTMAX
 // at the end, TANH, TRANSPOSE_CONV, and those that move values.
 //
+// What a file says of an operator or a tensor, such as an option, and that is not read, is an
+// error, unless it changes no result: options.go and internal/schema list what, and why.
+//
 // # Values
 //
 // Feature maps are NHWC in both. The bit-packed tensors of LCE (INT32, bit i of word w is

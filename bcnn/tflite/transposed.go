@@ -38,6 +38,7 @@ func (im *importer) transposeConv(o *schema.Operator) *value {
 	act := int(o.Options.Uint8(3, 0))
 	var out *value
 	if v.typ == schema.Int8 {
+		sums32(o, 4)
 		out = im.transposeConv8(o, v, filter, shape, y, x, act, build)
 	} else {
 		out = im.transposeConvFloats(o, v, filter, shape, y, x, act, build)

@@ -2,7 +2,10 @@ package tflite
 
 import (
 	"encoding/binary"
+	"maps"
 	"math"
+	"slices"
+	"strconv"
 	"strings"
 
 	flatbuffers "github.com/google/flatbuffers/go"
@@ -18,6 +21,12 @@ type testGraph struct {
 	inputs, outputs []int32
 	// shared makes tensors, and operators, that are alike refer to the same tables.
 	shared bool
+	// extra are fields of all tables of a name, by slot: uint8, int, uint64, float32, a vector of
+	// []byte or []int32, or a table without fields, struct{}{}.
+	extra map[string]map[int]any
+	// graphs is how many sub-graphs there are besides, and signatures are of which ones.
+	graphs     int
+	signatures []int
 }
 
 type testTensor struct {
@@ -35,10 +44,13 @@ type testTensor struct {
 type testOperator struct {
 	name            string // a custom one if it is that of LCE or begins with a small letter
 	inputs, outputs []int32
-	// fields of the options: uint8, int32, float32 or []int32.
+	// fields of the options, as those of extra.
 	options map[int]any
 	custom  []byte
-	code    int32 // instead of the name's
+	code    int32       // instead of the name's
+	version int32       // 0 is none
+	kind    int         // of the options, instead of that of the name; −1 is none
+	more    map[int]any // fields of the operator's table
 }
 
 // newGraph returns a graph that reads a float image and gives tensor 1.
@@ -96,9 +108,52 @@ func (g *testGraph) encode() []byte {
 		}
 		return b.EndVector(len(list))
 	}
+	// object writes a table with fields, and those of extra.
+	object := func(table string, fields map[int]any) flatbuffers.UOffsetT {
+		all := maps.Clone(fields)
+		if all == nil {
+			all = map[int]any{}
+		}
+		maps.Copy(all, g.extra[table])
+		refers := map[int]flatbuffers.UOffsetT{}
+		for _, slot := range slices.Sorted(maps.Keys(all)) {
+			switch v := all[slot].(type) {
+			case []byte:
+				refers[slot] = b.CreateByteVector(v)
+			case []int32:
+				refers[slot] = int32s(v)
+			case struct{}:
+				b.StartObject(0)
+				refers[slot] = b.EndObject()
+			case flatbuffers.UOffsetT:
+				refers[slot] = v
+			}
+		}
+		const most = 64
+		b.StartObject(most)
+		for slot := range most {
+			switch v := all[slot].(type) {
+			case nil:
+			case int:
+				b.PrependInt32(int32(v))
+				b.Slot(slot)
+			case uint8:
+				b.PrependByte(v)
+				b.Slot(slot)
+			case uint64:
+				b.PrependUint64(v)
+				b.Slot(slot)
+			case float32:
+				b.PrependFloat32(v)
+				b.Slot(slot)
+			default:
+				b.PrependUOffsetTSlot(slot, refers[slot], 0)
+			}
+		}
+		return b.EndObject()
+	}
 	var buffers, tensors, operators, codes []flatbuffers.UOffsetT
-	b.StartObject(3)
-	buffers = append(buffers, b.EndObject())
+	buffers = append(buffers, object("", nil))
 	number := map[string]uint32{} // of buffers with content
 	var last flatbuffers.UOffsetT
 	for i, t := range g.tensors {
@@ -109,16 +164,12 @@ func (g *testGraph) encode() []byte {
 		buffer := uint32(0)
 		if t.data != nil {
 			if buffer = number[string(t.data)]; buffer == 0 {
-				data := b.CreateByteVector(t.data)
-				b.StartObject(3)
-				b.PrependUOffsetTSlot(0, data, 0)
-				buffers = append(buffers, b.EndObject())
+				buffers = append(buffers, object("Buffer", map[int]any{0: t.data}))
 				buffer = uint32(len(buffers) - 1)
 				number[string(t.data)] = buffer
 			}
 		}
-		name, shape := b.CreateString(t.name), int32s(t.dims)
-		var quantization, sparsity, signature flatbuffers.UOffsetT
+		fields := map[int]any{0: t.dims, 1: byte(t.typ), 2: int(buffer), 3: []byte(t.name)}
 		if t.scale != nil {
 			b.StartVector(4, len(t.scale), 4)
 			for i := len(t.scale) - 1; i >= 0; i-- {
@@ -130,99 +181,70 @@ func (g *testGraph) encode() []byte {
 				b.PrependInt64(t.zero[i])
 			}
 			zero := b.EndVector(len(t.zero))
-			b.StartObject(7)
-			b.PrependUOffsetTSlot(2, scale, 0)
-			b.PrependUOffsetTSlot(3, zero, 0)
-			b.PrependInt32Slot(6, t.axis, 0)
-			quantization = b.EndObject()
+			fields[4] = object("QuantizationParameters", map[int]any{2: scale, 3: zero, 6: int(t.axis)})
 		}
 		if t.sparse {
-			b.StartObject(3)
-			sparsity = b.EndObject()
+			fields[6] = struct{}{}
 		}
 		if t.signature != nil {
-			signature = int32s(t.signature)
+			fields[7] = t.signature
 		}
-		b.StartObject(10)
-		b.PrependUOffsetTSlot(0, shape, 0)
-		b.PrependByteSlot(1, byte(t.typ), 0)
-		b.PrependUint32Slot(2, buffer, 0)
-		b.PrependUOffsetTSlot(3, name, 0)
-		b.PrependUOffsetTSlot(4, quantization, 0)
-		b.PrependUOffsetTSlot(6, sparsity, 0)
-		b.PrependUOffsetTSlot(7, signature, 0)
-		last = b.EndObject()
+		last = object("Tensor", fields)
 		tensors = append(tensors, last)
 	}
 	known := map[string]uint32{} // codes by name
 	var lastInputs flatbuffers.UOffsetT
 	for i, o := range g.operators {
 		code, ok := known[o.name]
-		if !ok || o.code != 0 {
+		if !ok || o.code != 0 || o.version != 0 {
 			builtin := schema.Code(o.name)
 			if o.code != 0 {
 				builtin = o.code
 			}
-			var custom flatbuffers.UOffsetT
+			fields := map[int]any{}
 			if builtin < 0 {
-				builtin, custom = 32, b.CreateString(o.name)
+				builtin, fields[1] = 32, []byte(o.name)
 			}
-			b.StartObject(4)
-			b.PrependByteSlot(0, byte(min(builtin, 127)), 0)
-			b.PrependUOffsetTSlot(1, custom, 0)
-			b.PrependInt32Slot(3, builtin, 0)
-			codes = append(codes, b.EndObject())
+			if fields[0], fields[3] = byte(min(builtin, 127)), int(builtin); o.version != 0 {
+				fields[2] = int(o.version)
+			}
+			codes = append(codes, object("OperatorCode", fields))
 			code = uint32(len(codes) - 1)
 			known[o.name] = code
 		}
 		if i == 0 || !g.shared {
 			lastInputs = int32s(o.inputs)
 		}
-		outputs := int32s(o.outputs)
-		var options, custom flatbuffers.UOffsetT
+		fields := map[int]any{0: int(code), 1: lastInputs, 2: o.outputs}
+		kind := o.kind
+		if table := optionTables()[o.name]; kind == 0 && table != nil {
+			kind = int(table.number)
+		}
+		if o.options != nil && kind > 0 {
+			fields[3] = byte(kind)
+		}
 		if o.options != nil {
-			b.StartObject(16)
-			for slot := range 16 {
-				switch v := o.options[slot].(type) {
-				case int:
-					b.PrependInt32(int32(v))
-					b.Slot(slot)
-				case uint8:
-					b.PrependByte(v)
-					b.Slot(slot)
-				case float32:
-					b.PrependFloat32(v)
-					b.Slot(slot)
-				}
-			}
-			options = b.EndObject()
+			fields[4] = object("options", o.options)
 		}
 		if o.custom != nil {
-			custom = b.CreateByteVector(o.custom)
+			fields[5] = o.custom
 		}
-		b.StartObject(13)
-		b.PrependUint32Slot(0, code, 0)
-		b.PrependUOffsetTSlot(1, lastInputs, 0)
-		b.PrependUOffsetTSlot(2, outputs, 0)
-		b.PrependUOffsetTSlot(4, options, 0)
-		b.PrependUOffsetTSlot(5, custom, 0)
-		operators = append(operators, b.EndObject())
+		maps.Copy(fields, o.more)
+		operators = append(operators, object("Operator", fields))
 	}
-	inputs, outputs := int32s(g.inputs), int32s(g.outputs)
-	allTensors, allOperators := vector(tensors), vector(operators)
-	b.StartObject(5)
-	b.PrependUOffsetTSlot(0, allTensors, 0)
-	b.PrependUOffsetTSlot(1, inputs, 0)
-	b.PrependUOffsetTSlot(2, outputs, 0)
-	b.PrependUOffsetTSlot(3, allOperators, 0)
-	graphs := vector([]flatbuffers.UOffsetT{b.EndObject()})
-	allCodes, allBuffers := vector(codes), vector(buffers)
-	b.StartObject(8)
-	b.PrependUint32Slot(0, g.version, 0)
-	b.PrependUOffsetTSlot(1, allCodes, 0)
-	b.PrependUOffsetTSlot(2, graphs, 0)
-	b.PrependUOffsetTSlot(4, allBuffers, 0)
-	b.FinishWithFileIdentifier(b.EndObject(), []byte("TFL3"))
+	graphs := []flatbuffers.UOffsetT{object("SubGraph", map[int]any{0: vector(tensors), 1: g.inputs, 2: g.outputs, 3: vector(operators)})}
+	for range g.graphs {
+		graphs = append(graphs, object("", nil))
+	}
+	model := map[int]any{0: int(g.version), 1: vector(codes), 2: vector(graphs), 4: vector(buffers)}
+	if g.signatures != nil {
+		var list []flatbuffers.UOffsetT
+		for i, of := range g.signatures {
+			list = append(list, object("SignatureDef", map[int]any{2: []byte("signature " + strconv.Itoa(i)), 4: of}))
+		}
+		model[7] = vector(list)
+	}
+	b.FinishWithFileIdentifier(object("Model", model), []byte("TFL3"))
 	return b.FinishedBytes()
 }
 
