@@ -10,7 +10,8 @@ import inputs
 import layers
 import moves
 import pointwise
-from graphs import BOOL, DOUBLE, FLOAT, HALF, Graph, Skip, Value, prune, rng_of
+import quantizers
+from graphs import BOOL, DOUBLE, FLOAT, HALF, PACKED, Graph, Skip, Value, prune, rng_of
 
 # What may be drawn, and how often. The first ones are what importers are clever about.
 STEPS = [
@@ -18,7 +19,7 @@ STEPS = [
     (2, idioms.nearest), (2, idioms.scaled_signs), (2, idioms.rows), (3, idioms.padded_mean), (6, layers.conv), (2, layers.conv_transpose), (4, layers.dense), (2, layers.product), (6, layers.pool), (5, layers.batch_norm),
     (3, layers.normalization), (3, layers.softmax), (3, layers.reduce), (1, layers.positions), (9, pointwise.arithmetic),
     (6, pointwise.together), (5, pointwise.clip), (3, pointwise.rounded), (5, pointwise.simple), (2, pointwise.leaky),
-    (4, pointwise.function), (2, pointwise.root), (1, pointwise.modulo), (3, pointwise.cast), (3, pointwise.quantize),
+    (4, pointwise.function), (2, pointwise.root), (1, pointwise.modulo), (3, pointwise.cast), (3, pointwise.quantize), (3, quantizers.chain), (2, quantizers.weighted),
     (4, moves.reshape), (4, moves.transpose), (3, moves.part), (4, moves.concat), (2, moves.repeat), (4, moves.pad), (7, moves.resize), (2, moves.space),
 ]
 WEIGHTS = [w for w, _ in STEPS]
@@ -49,7 +50,16 @@ def first(g):
     return g.input(shape, FLOAT, q, m)
 
 
+def grow_quantizers(g):
+    """Quantisers, with little else."""
+    x = first(g)
+    if g.chance(0.5):
+        x = g.choice(pointwise.arithmetic, pointwise.clip, layers.conv, layers.dense, pointwise.simple)(g, x)
+    quantizers.chain(g, x)
+
+
 def grow(g):
+    """Whatever may be drawn."""
     for _ in range(g.choice(1, 1, 1, 1, 1, 1, 1, 2, 2, 3)):
         first(g)
     target = g.rng.randint(2, 15)
@@ -71,8 +81,14 @@ def grow(g):
         pointwise.truth(g, g.values[-1])
 
 
+# Kinds of graphs, and how often each is drawn.
+KINDS = [(5, grow), (2, grow_quantizers)]
+SHARES = [w for w, _ in KINDS]
+GROWN = [f for _, f in KINDS]
+
+
 def choose_outputs(g):
-    made = [v for v in g.values if v not in g.inputs]
+    made = [v for v in g.values if v not in g.inputs and v.dtype not in PACKED]
     if not made:
         raise Skip
     g.outputs = [g.values[-1] if g.values[-1] in made else made[-1]]
@@ -108,7 +124,7 @@ def draw(seed, number):
     while True:
         g = Graph(rng)
         try:
-            grow(g)
+            g.rng.choices(GROWN, SHARES)[0](g)
             choose_outputs(g)
             return Drawn(g, number)
         except Skip:

@@ -9,6 +9,7 @@ select or move values may have constants of any bits; what they give is determin
 import math
 import random
 
+import ml_dtypes
 import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
@@ -17,7 +18,10 @@ FLOAT, DOUBLE, HALF, INT64, INT32, BOOL, UINT8, INT8 = (
     "float32", "float64", "float16", "int64", "int32", "bool", "uint8", "int8")
 PROTO = {FLOAT: TensorProto.FLOAT, DOUBLE: TensorProto.DOUBLE, HALF: TensorProto.FLOAT16,
          INT64: TensorProto.INT64, INT32: TensorProto.INT32, BOOL: TensorProto.BOOL,
-         UINT8: TensorProto.UINT8, INT8: TensorProto.INT8}
+         UINT8: TensorProto.UINT8, INT8: TensorProto.INT8, "int16": TensorProto.INT16, "uint16": TensorProto.UINT16,
+         "int4": TensorProto.INT4, "uint4": TensorProto.UINT4, "int2": TensorProto.INT2, "uint2": TensorProto.UINT2}
+PACKED = {name: getattr(ml_dtypes, name) for name in ("int4", "uint4", "int2", "uint2")}  # which ONNX Runtime has no arrays of
+DOMAIN = "qonnx.custom_op.general"
 BITS = 24  # of a float32
 NARROW = 1 << 23  # a value of more steps than these has more bits than formulas of it can keep
 
@@ -56,7 +60,7 @@ class Graph:
     def __init__(self, rng):
         self.rng = rng
         self.np = np.random.Generator(np.random.PCG64(rng.getrandbits(64)))
-        self.opset = rng.choice([9, 10, 11, 11, 12, 13, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21])
+        self.opset = rng.choice([9, 10, 11, 11, 12, 13, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 21, 22, 23, 23, 24, 25, 26, 27, 28])
         self.exact = rng.random() < 0.5
         self.symbolic = rng.random() < 0.75  # the batch has a name and no number
         self.batch = rng.choice([3, 4, 5, 6]) if self.symbolic else rng.choice([1, 1, 2, 3])
@@ -121,7 +125,7 @@ class Graph:
 
     def const(self, array, dtype=FLOAT, plain=False):
         """A constant: an initialiser, a node Constant, or ConstantOfShape. Plain ones are initialisers."""
-        a = np.array(array, dtype=dtype)
+        a = np.array(array).astype(PACKED.get(dtype, dtype))
         name = self.name("c")
         draw = self.rng.random()
         if not plain and draw < 0.1:
@@ -186,8 +190,9 @@ class Graph:
             inputs += [helper.make_tensor_value_info(n, PROTO[str(a.dtype)], a.shape) for n, a in self.constants.items()]
         graph = helper.make_graph(self.nodes, "g", inputs, [info(v) for v in self.outputs],
                                   [numpy_helper.from_array(a, n) for n, a in self.constants.items()])
-        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)],
-                                 ir_version=8 if self.opset < 19 else 10)
+        domains = {n.domain for n in self.nodes} - {""}
+        return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, 1) for d in domains],
+                                 ir_version=8 if self.opset < 19 else 10 if self.opset < 24 else 12)
 
 
 def prune(model):

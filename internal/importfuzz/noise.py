@@ -14,6 +14,9 @@ import onnx
 import onnxruntime
 from onnx import TensorProto, helper, numpy_helper
 
+from graphs import PACKED, PROTO
+from qonnx import written_out
+
 NOISE = 2.0**-20  # of the sum of the terms: 16 units in the last place of float32
 RUNS = 24
 MANY = 400  # before something is called a fault: of many values one may not have flipped
@@ -51,13 +54,25 @@ def session(model):
     return onnxruntime.InferenceSession(data, OPTIONS, providers=["CPUExecutionProvider"])
 
 
+def packed(model):
+    """The names of tensors of less than a byte, of which there are no arrays."""
+    small = {PROTO[t] for t in PACKED}
+    found = {i.name for i in model.graph.initializer if i.data_type in small}
+    for n in model.graph.node:
+        to = next((a.i for a in n.attribute if a.name in ("output_dtype", "to")), 0)
+        if to in small or not to and n.op_type not in ("DequantizeLinear", "Cast") and found & set(n.input):
+            found.update(n.output)
+    return found
+
+
 def every(model, inputs):
     """The values of all tensors that nodes compute, by name."""
     m = onnx.ModelProto()
-    m.CopyFrom(model)
+    m.CopyFrom(written_out(model))
     # Outputs keep their shapes, which ONNX Runtime may infer otherwise than it computes them.
     outputs = [o.name for o in m.graph.output]
-    m.graph.output.extend(onnx.ValueInfoProto(name=o) for n in m.graph.node for o in n.output if o and o not in outputs)
+    outputs = {"", *outputs, *packed(m)}
+    m.graph.output.extend(onnx.ValueInfoProto(name=o) for n in m.graph.node for o in n.output if o not in outputs)
     return dict(zip([o.name for o in m.graph.output], session(m).run(None, inputs)))
 
 

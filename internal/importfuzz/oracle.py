@@ -6,6 +6,7 @@ import numpy as np
 import onnx
 
 import noise
+from qonnx import written_out
 
 # What becomes of a graph. Left out are graphs that ONNX Runtime does not run, and those
 # that differ where a value is out of range on the way.
@@ -156,13 +157,14 @@ def straight(model, report, values):
     return new if found else None
 
 
-def judge(model, inputs, runner, exact, wide=(), checks=(), data=None, answer=None):
+def judge(model, inputs, runner, exact, wide=(), checks=(), answer=None):
     """Runs a model by both and says what came of it; answer is what bcnn gave before, for a
     graph without the parts that cancel."""
     cancelled = answer is not None
-    data = data or model.SerializeToString()
+    data = model.SerializeToString()
+    model = written_out(model)
     try:
-        session = noise.session(data)
+        session = noise.session(model)
         names = [o.name for o in session.get_outputs()]
         expected = dict(zip(names, session.run(names, inputs)))
     except Exception as e:  # the library has classes of errors of its own
