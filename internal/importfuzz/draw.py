@@ -5,6 +5,7 @@ import collections
 import numpy as np
 from onnx import helper
 
+import attributes
 import idioms
 import inputs
 import layers
@@ -85,6 +86,7 @@ def grow(g):
 KINDS = [(5, grow), (2, grow_quantizers)]
 SHARES = [w for w, _ in KINDS]
 GROWN = [f for _, f in KINDS]
+SINGLE = 0.25  # of all graphs have one operator
 
 
 def choose_outputs(g):
@@ -118,9 +120,19 @@ class Drawn:
         return collections.Counter(n.op_type for n in self.model.graph.node)
 
 
+class DrawnSingle(Drawn):
+    """A graph of one operator with drawn attributes."""
+
+    def __init__(self, single, number):
+        self.number, self.exact, self.wide = number, False, set()
+        self.model, self.inputs, self.symbolic = single.model, single.fed, single.symbolic
+
+
 def draw(seed, number):
     """The graph of a number. It is the same every time."""
     rng = rng_of(seed, number)
+    if rng.random() < SINGLE:
+        return DrawnSingle(attributes.draw(rng), number)
     while True:
         g = Graph(rng)
         try:

@@ -27,7 +27,7 @@ SUMS = {"Conv", "ConvTranspose", "Gemm", "MatMul", "Einsum", "Add", "Sub", "Sum"
         "ReduceSum", "ReduceMean", "Resize", "Upsample", "BatchNormalization"}
 # These are as exact as their inputs: noise in front of them, and behind them.
 FRONT = {"InstanceNormalization", "LayerNormalization", "GroupNormalization", "MeanVarianceNormalization", "LpNormalization", "LRN",
-         "Softmax", "LogSoftmax", "QuantizeLinear", "ReduceLogSumExp", "ReduceL2", "Mod"}
+         "Softmax", "LogSoftmax", "QuantizeLinear", "ReduceLogSumExp", "ReduceLogSum", "ReduceL2", "Mod", "RMSNormalization", "GlobalLpPool"}
 # Functions that are small differences of large numbers: noise of their input as well.
 LIKE_INPUT = {"Gelu", "Mish", "Elu", "Selu", "Celu", "HardSwish", "Swish", "Erf", "Tanh", "Softsign", "LogSoftmax", "Log", "HardSigmoid",
               "Sigmoid", "Softplus", "Shrink"}
