@@ -12,6 +12,7 @@ import layers
 import moves
 import pointwise
 import quantizers
+import special
 from graphs import BOOL, DOUBLE, FLOAT, HALF, PACKED, Graph, Skip, Value, prune, rng_of
 
 # What may be drawn, and how often. The first ones are what importers are clever about.
@@ -59,6 +60,10 @@ def grow_quantizers(g):
     quantizers.chain(g, x)
 
 
+def grow_special(g):
+    special.grow(g, lambda g: g.input(shape_of(g) if not g.inputs else g.inputs[0].shape, FLOAT, 0, 1.0))
+
+
 def grow(g):
     """Whatever may be drawn."""
     for _ in range(g.choice(1, 1, 1, 1, 1, 1, 1, 2, 2, 3)):
@@ -83,7 +88,7 @@ def grow(g):
 
 
 # Kinds of graphs, and how often each is drawn.
-KINDS = [(5, grow), (2, grow_quantizers)]
+KINDS = [(5, grow), (2, grow_quantizers), (1, grow_special)]
 SHARES = [w for w, _ in KINDS]
 GROWN = [f for _, f in KINDS]
 SINGLE = 0.25  # of all graphs have one operator
@@ -110,7 +115,7 @@ class Drawn:
     """
 
     def __init__(self, g, number):
-        self.number, self.exact = number, g.exact
+        self.number, self.exact, self.special = number, g.exact, g.special
         self.model = prune(g.model()) if g.chance(0.95) else g.model()
         self.wide = {v.name for v in g.outputs if v.dtype == FLOAT and v.m * 2.0**min(v.q, 149) > 2**23}
         self.inputs = inputs.draw(g, {i.name for i in self.model.graph.input})
@@ -124,7 +129,7 @@ class DrawnSingle(Drawn):
     """A graph of one operator with drawn attributes."""
 
     def __init__(self, single, number):
-        self.number, self.exact, self.wide = number, False, set()
+        self.number, self.exact, self.special, self.wide = number, False, False, set()
         self.model, self.inputs, self.symbolic = single.model, single.fed, single.symbolic
 
 

@@ -39,7 +39,7 @@ class Worker:
         """What came of a graph, as a dict that another process may read."""
         drawn = draw.draw(self.seed, number)
         checks = CHECKS if self.every and number % self.every == 0 else ()
-        verdict = oracle.judge(drawn.model, drawn.inputs, self.runner, drawn.exact, drawn.wide, checks)
+        verdict = oracle.judge(drawn.model, drawn.inputs, self.runner, drawn.exact, drawn.wide, checks, drawn.special)
         operators = drawn.operators()
         made = {"number": number, "kind": verdict.kind, "operators": operators, "exact": drawn.exact, "checked": bool(checks)}
         if verdict.kind == oracle.REFUSED:
@@ -62,7 +62,7 @@ class Worker:
                     return {"signature": s, "like": True}
         start = time.monotonic()
         s = shrink.Shrinker(drawn.model, drawn.inputs, self.runner, drawn.exact, drawn.wide, checks, verdict,
-                            drawn.symbolic, SHRINK_SECONDS * (6 if patient else 1)).run()
+                            drawn.symbolic, drawn.special, SHRINK_SECONDS * (6 if patient else 1)).run()
         self.shrinking += time.monotonic() - start
         signature = shrink.signature(s.verdict, s.model)
         self.found[signature] += 1
@@ -76,7 +76,7 @@ class Worker:
             if s.verdict.answer and s.verdict.answer.report:
                 note += "\nthe report says: " + "; ".join(s.verdict.answer.report)
             made["folder"] = (s.model.SerializeToString(), s.inputs, s.verdict.expected, note,
-                              {"exact": drawn.exact, "wide": sorted(drawn.wide), "checks": list(checks)})
+                              {"exact": drawn.exact, "wide": sorted(drawn.wide), "checks": list(checks), "special": drawn.special})
         return made
 
 

@@ -62,6 +62,7 @@ class Graph:
         self.np = np.random.Generator(np.random.PCG64(rng.getrandbits(64)))
         self.opset = rng.choice([9, 10, 11, 11, 12, 13, 13, 13, 14, 15, 16, 17, 17, 18, 18, 19, 20, 21, 21, 22, 23, 23, 24, 25, 26, 27, 28])
         self.exact = rng.random() < 0.5
+        self.special = False  # inputs have infinities and the like
         self.symbolic = rng.random() < 0.75  # the batch has a name and no number
         self.batch = rng.choice([3, 4, 5, 6]) if self.symbolic else rng.choice([1, 1, 2, 3])
         self.listed = rng.random() < 0.1  # initialisers are listed as inputs, too

@@ -11,7 +11,7 @@ import oracle
 
 
 def keep(folder, name, model, inputs, expected, note, how):
-    """Writes a folder; how is what replay needs: exact, wide, checks."""
+    """Writes a folder; how is what replay needs: exact, wide, checks, special."""
     path = os.path.join(folder, name)
     os.makedirs(path, exist_ok=True)
     onnx.save(model, os.path.join(path, "model.onnx"))
@@ -34,11 +34,11 @@ def replay(folder, runner):
     paths = [folder] if os.path.exists(os.path.join(folder, "model.onnx")) else [
         os.path.join(folder, n) for n in sorted(os.listdir(folder)) if os.path.exists(os.path.join(folder, n, "model.onnx"))]
     for path in paths:
-        how = {"exact": False, "wide": [], "checks": []}
+        how = {"exact": False, "wide": [], "checks": [], "special": False}
         if os.path.exists(os.path.join(path, "how.json")):
             with open(os.path.join(path, "how.json")) as f:
                 how.update(json.load(f))
         model = onnx.load(os.path.join(path, "model.onnx"))
         with np.load(os.path.join(path, "input.npz")) as arrays:
             inputs = {k: arrays[k] for k in arrays.files}
-        yield os.path.basename(path), oracle.judge(model, inputs, runner, how["exact"], set(how["wide"]), how["checks"])
+        yield os.path.basename(path), oracle.judge(model, inputs, runner, how["exact"], set(how["wide"]), how["checks"], how["special"])

@@ -230,11 +230,17 @@ class Noisy:
         return self.session.run(None, feed)
 
 
-def hull(model, inputs, values, scale, count=RUNS):
-    """The least and the largest values of each output over so many runs."""
+def runs_of(model, inputs, values, scale, count=RUNS):
+    """The outputs of so many runs."""
     noisy = Noisy(model, inputs, values, scale)
     rng = np.random.default_rng(count)
     with np.errstate(all="ignore"):
-        runs = [noisy.run(rng, quiet=i % 8 < 2, snap=i % 4 == 1) for i in range(count)]
+        return [noisy.run(rng, quiet=i % 8 < 2, snap=i % 4 == 1) for i in range(count)]
+
+
+def hull(model, inputs, values, scale, count=RUNS):
+    """The least and the largest values of each output over so many runs."""
+    runs = runs_of(model, inputs, values, scale, count)
+    with np.errstate(all="ignore"):
         return [(np.min(column, 0), np.max(column, 0)) for column in
                 ([np.asarray(r[i], np.float64) for r in runs] for i in range(len(runs[0])))]

@@ -20,10 +20,10 @@ def copy(model):
 class Shrinker:
     """Tries smaller graphs and inputs; keeps those with a fault of the same cause."""
 
-    def __init__(self, model, inputs, runner, exact, wide, checks, verdict, symbolic, seconds):
+    def __init__(self, model, inputs, runner, exact, wide, checks, verdict, symbolic, special, seconds):
         self.model, self.inputs, self.verdict = model, inputs, verdict
         self.runner, self.exact, self.wide, self.checks = runner, exact, wide, checks
-        self.symbolic, self.end = symbolic, time.monotonic() + seconds
+        self.symbolic, self.special, self.end = symbolic, special, time.monotonic() + seconds
 
     def shows(self, model, inputs):
         """Takes over a graph that still shows the fault."""
@@ -36,7 +36,7 @@ class Shrinker:
         inputs = {i.name: inputs[i.name] for i in model.graph.input if i.name in inputs}
         if not inputs:
             return False
-        verdict = oracle.judge(model, inputs, self.runner, self.exact, self.wide, self.checks)
+        verdict = oracle.judge(model, inputs, self.runner, self.exact, self.wide, self.checks, self.special)
         if verdict.kind != oracle.FAULT or verdict.cause != self.verdict.cause:
             return False
         if self.exact and verdict.cause == "wrong" and self.large(model, inputs):
