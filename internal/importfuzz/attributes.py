@@ -81,13 +81,34 @@ def value(rng, attribute, given, rank):
     raise ValueError(kind)
 
 
+def versions():
+    """The opsets from which the operators of operands.py have each schema of theirs, by name."""
+    found = {op: {OLDEST} for op in operands.NAMES}
+    for s in defs.get_all_schemas_with_history():
+        if s.domain == "" and s.name in found:
+            found[s.name].add(max(s.since_version, OLDEST))
+    return {op: sorted(opsets) for op, opsets in found.items()}
+
+
+VERSIONS = versions()
+# An operator is drawn more often the more attributes it has.
+WEIGHTS = [1 + max(len(s.attributes) for s in defs.get_all_schemas_with_history() if (s.domain, s.name) == ("", op)) for op in operands.NAMES]
+
+
+def opset_of(rng, op):
+    """An opset: each schema of the operator is as likely."""
+    first = rng.choice(VERSIONS[op])
+    later = [v for v in VERSIONS[op] if v > first]
+    return rng.randint(first, later[0] - 1 if later else NEWEST)
+
+
 class Single:
     """A graph of one operator, with an input for each computed operand."""
 
     def __init__(self, rng, op):
         self.rng, self.op = rng, op
         self.np = np.random.Generator(np.random.PCG64(rng.getrandbits(64)))
-        self.opset = rng.choice((OLDEST, NEWEST, rng.randint(OLDEST, NEWEST), rng.randint(OLDEST, NEWEST)))
+        self.opset = opset_of(rng, op)
         try:
             self.schema = defs.get_schema(self.op, self.opset, "")
         except defs.SchemaError:
@@ -208,7 +229,7 @@ class Single:
 def draw(rng):
     """A graph of one operator. Each is tried a few times: of some few attributes are valid."""
     while True:
-        op = rng.choice(operands.NAMES)
+        op = rng.choices(operands.NAMES, WEIGHTS)[0]
         for _ in range(20):
             try:
                 return Single(rng, op)

@@ -53,7 +53,9 @@ def first(g):
 
 
 def grow_quantizers(g):
-    """Quantisers, with little else."""
+    """Quantisers, with little else, often of an opset that has all of their types."""
+    if g.chance(0.5):
+        g.opset = g.rng.randint(21, 25)
     x = first(g)
     if g.chance(0.5):
         x = g.choice(pointwise.arithmetic, pointwise.clip, layers.conv, layers.dense, pointwise.simple)(g, x)

@@ -98,19 +98,9 @@ class Writer:
 
 
 def ranks_of(model):
-    """How many dimensions tensors have, by name, as far as the inference of shapes can tell: it
-    does not know the operators of QONNX, which keep the shape of their input."""
-    plain = onnx.ModelProto()
-    plain.CopyFrom(model)
-    for n in plain.graph.node:
-        if n.domain == DOMAIN:
-            first = n.input[0]
-            n.Clear()
-            n.op_type, n.input[:], n.output[:] = "Identity", [first], []
-    for n, old in zip(plain.graph.node, model.graph.node):
-        n.output[:] = old.output
-    inferred = onnx.shape_inference.infer_shapes(plain).graph
-    return {v.name: len(v.type.tensor_type.shape.dim) for v in [*inferred.input, *inferred.value_info, *inferred.output]}
+    """How many dimensions the tensors have of which the model says it, by name."""
+    g = model.graph
+    return {v.name: len(v.type.tensor_type.shape.dim) for v in [*g.input, *g.value_info]}
 
 
 def written_out(model):

@@ -47,7 +47,7 @@ def zeros(g, dtype, shape):
 def linear(g, x):
     """QuantizeLinear, what may stand between, and DequantizeLinear, of the same numbers or of others."""
     g.since(10)
-    dtype = g.rng.choice([t for t, (_, _, since) in TYPES.items() if since <= g.opset] + [INT8, UINT8] * 3)
+    dtype = g.rng.choice([t for t, (_, _, since) in TYPES.items() if since <= g.opset] + [INT8, UINT8] * 2)
     low, high, _ = TYPES[dtype]
     scale, axis = scales(g, x, 0.5 if g.opset >= 13 else 0)
     zero = zeros(g, dtype, scale.shape)
@@ -56,7 +56,7 @@ def linear(g, x):
         attributes["axis"] = axis if g.chance(0.7) else axis - x.rank
     attributes_in = dict(attributes)
     operands = [g.const(scale), g.const(zero, dtype, True)]
-    if g.opset >= 21 and g.chance(0.35):
+    if g.opset >= 21 and g.chance(0.35 if dtype in (INT8, UINT8) else 0.6):
         attributes_in["output_dtype"] = NUMBERS[dtype]
         if g.chance(0.8):
             zero = np.zeros_like(zero)
