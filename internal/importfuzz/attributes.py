@@ -179,8 +179,10 @@ class Single:
             attributes[name] = value(self.rng, self.schema.attributes[name], attributes.get(name), operands.rank(self))
         if "auto_pad" in attributes and attributes["auto_pad"] != "NOTSET":
             attributes.pop("pads", None)
-            # Where windows have gaps, ONNX Runtime pads less than the schema says.
+            # Where windows have gaps, ONNX Runtime pads less than the schema says; of a ConvTranspose
+            # it makes less than that where strides are larger than windows.
             self.need(attributes["auto_pad"] == "VALID" or set(attributes.get("dilations", ())) <= {1})
+            self.need(self.op != "ConvTranspose" or set(attributes.get("strides", ())) <= {1})
         # Of these onnx does not say that they are wrong: it ends the process.
         self.need(attributes.get("num_outputs", 2) == 2 and attributes.get("batch_dims", 0) >= 0)
         # ONNX Runtime refuses lists of scales for an axis of another length; onnx.reference, which

@@ -8,8 +8,6 @@ import noise
 # Operators that give numbers for NaN: thresholds, and limits that are a comparison.
 NO_NAN = {"Relu", "Clip", "Max", "Min", "Sign", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Cast", "Where",
           "QuantizeLinear", "ThresholdedRelu", "Shrink"}
-# Operators whose results are not those of IEEE 754 for 0, infinities and negative numbers.
-NO_DOMAIN = {"Sqrt", "Reciprocal", "Pow", "Div"}
 # Choices that a network makes by a product with 0 or 1: an infinity that is not taken makes NaN.
 FINITE = {"Where"}
 # What becomes one factor and one summand with what stands around it: it may overflow elsewhere.
@@ -17,10 +15,6 @@ FOLDED = {"Add", "Sub", "Mul", "Div", "Neg", "LeakyRelu", "PRelu", "BatchNormali
 MOVES = {"Reshape", "Transpose", "Slice", "Gather", "Split", "Concat", "Identity", "Squeeze", "Unsqueeze", "Flatten"}
 TINY = 2.0**-125  # below which results have fewer bits
 CLOSE = 2.0**-19  # of a value
-
-
-def special(v):
-    return ~np.isfinite(v) | (v <= 0) | (np.abs(v) > 1e18) | (np.abs(v) < 1e-18)
 
 
 class Looker:
@@ -68,8 +62,6 @@ class Looker:
             below = n.input[1 if op == "Div" else 0]
             if not self.signed(below):
                 self.mark(self.values[below] == 0)
-        if op in NO_DOMAIN and not (op == "Div" and self.constant(n.input[1])):
-            self.mark(special(self.values[n.input[1 if op == "Div" else 0]]))
         if op == "Pow" and float(self.values[n.input[1]].reshape(-1)[0]) % 1:  # a product of roots
             self.mark(np.isneginf(given[0]) | (given[0] == 0))
         if made is None or made.dtype != np.float32 or op not in noise.SUMS | noise.RELATIVE:
