@@ -192,8 +192,8 @@ class Graph:
         graph = helper.make_graph(self.nodes, "g", inputs, [info(v) for v in self.outputs],
                                   [numpy_helper.from_array(a, n) for n, a in self.constants.items()])
         # Whoever reads operators that onnx does not know has to know how many dimensions they take.
-        odd = {n.input[0] for n in self.nodes if n.domain == DOMAIN}
-        graph.value_info.extend(info(v) for v in self.values if v.name in odd and v not in self.inputs)
+        if any(n.domain == DOMAIN for n in self.nodes):
+            graph.value_info.extend(info(v) for v in self.values if v not in self.inputs)
         domains = {n.domain for n in self.nodes} - {""}
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", self.opset)] + [helper.make_opsetid(d, 1) for d in domains],
                                  ir_version=8 if self.opset < 19 else 10 if self.opset < 24 else 12)

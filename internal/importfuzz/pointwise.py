@@ -275,11 +275,12 @@ def modulo(g, x):
 def cast(g, x):
     """To another type and back."""
     kind = g.rng.random()
-    if kind < 0.3:  # as wide, or wider
+    if kind < 0.3:  # wider, or what rounds to 11 bits
         to, n = g.choice((DOUBLE, 11), (HALF, 10))
-        g.need(to == DOUBLE or x.m < 1000 and (not g.exact or x.m * 2.0**x.q <= 2048 and x.q < 14) and g.exact)
-        wide = g.node("Cast", [x], x.shape, x, dtype=to, levels=x.levels, to=n)
-        return g.node("Cast", [wide], x.shape, wide, dtype=FLOAT, levels=x.levels, to=1)
+        g.need(to == DOUBLE or x.m < 60000 and (not g.exact or x.q < 14))
+        levels = x.levels and tuple(sorted({float(np.asarray(v, to)) for v in x.levels}))
+        wide = g.node("Cast", [x], x.shape, x, dtype=to, levels=levels, to=n)
+        return g.node("Cast", [wide], x.shape, wide, dtype=FLOAT, levels=levels, to=1)
     low, high, to, n = g.choice((0, 255, UINT8, 2), (-128, 127, INT8, 3), (-100, 100, INT32, 6), (0, 3, INT64, 7), (-100, 100, INT64, 7))
     if x.m > max(abs(low), high) or low == 0:
         x = clip(g, x, low, high)
