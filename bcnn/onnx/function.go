@@ -43,8 +43,8 @@ func (im *importer) elu(n *pb.Node) build.Operand {
 	}
 	alpha := n.Float("alpha", fallback)
 	if n.OpType == "Celu" {
-		if alpha == 0 {
-			try.Failf("alpha must not be 0")
+		if !(alpha > 0) { // else it is no ELU
+			try.Failf("alpha is %v, which is not supported, want a number above 0", alpha)
 		}
 		return im.scaled(n, bcnn.ELU, v, 1/alpha, alpha)
 	}
@@ -53,6 +53,9 @@ func (im *importer) elu(n *pb.Node) build.Operand {
 		return im.emit(n, "", op, v)
 	}
 	v = im.emit(n, "/elu", op, v).Value
+	if !(gamma > 0) { // the PReLU below tells e^x − 1 by its sign
+		try.Failf("gamma is %v, which is not supported, want a number above 0", gamma)
+	}
 	if gamma != 1 {
 		v = im.emit(n, "/gamma", bcnn.Affine{Scale: []float32{gamma}}, v).Value
 	}

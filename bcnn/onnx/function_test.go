@@ -108,7 +108,9 @@ func TestFunctionErrors(t *testing.T) {
 		want  string
 	}{
 		"form of GELU":    {[]testNode{op("Gelu", "x", "y", "approximate", "sine")}, `approximate is "sine", want none or tanh`},
-		"Celu of alpha 0": {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha must not be 0"},
+		"Celu of alpha 0": {[]testNode{op("Celu", "x", "y", "alpha", 0.0)}, "alpha is 0, which is not supported, want a number above 0"},
+		"Celu that falls": {[]testNode{op("Celu", "x", "y", "alpha", -2.0)}, "alpha is -2, which is not supported"},
+		"Selu that falls": {[]testNode{op("Selu", "x", "y", "gamma", -1.0)}, "gamma is -1, which is not supported"},
 		"other powers":    {[]testNode{op("Pow", "x ten", "y")}, "multiples of ¼ from −4 to 4"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -3,6 +3,7 @@ package onnx
 import (
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"testing"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
@@ -85,6 +86,38 @@ func TestChainsOfQuantisers(t *testing.T) {
 					compare(t, r, m, Options{}, false)
 				})
 			}
+		}
+	}
+}
+
+// TestQuantisersOfVectors has thresholds and scales for each number of an image that is lined up as a
+// vector, behind what is pending on the image: steps, limits and roundings.
+func TestQuantisersOfVectors(t *testing.T) {
+	r := rand.New(rand.NewPCG(303, 304))
+	rows := randomTensor(r, "rows", []int{12, 3}, -1, -0.5, 0, 0.25, 0.5, 1)
+	scales := randomTensor(r, "scales", []int{12}, 0.25, 0.5, 1)
+	across := testTensor{name: "across", typ: pb.Float, dims: []int{1, 12}, values: scales.values}
+	constants := []testTensor{rows, scales, across, number("half", 0.5), number("minus", -1), number("two", 2), number("zero", 0), number("three", 3), {name: "i0", typ: pb.Int8, dims: []int{}, values: []float64{0}}}
+	for before, nodes := range map[string][]testNode{
+		"steps":    {op("Greater", "f half", "c"), op("Where", "c half minus", "p")},
+		"limits":   {op("Clip", "f minus two", "p")},
+		"rounding": {op("Clip", "f minus two", "c"), op("Round", "c", "p")},
+		"nothing":  {op("Identity", "f", "p")},
+	} {
+		for behind, last := range map[string]testNode{
+			"MultiThreshold": op("qonnx.custom_op.general/MultiThreshold", "p rows", "y"),
+			"Quant":          op("qonnx.custom_op.general/Quant", "p across zero three", "y", "signed", 1, "narrow", 0),
+			"Mul":            op("Mul", "p across", "y"),
+			"PRelu":          op("PRelu", "p across", "y"),
+			"Greater":        op("Greater", "p across", "g"),
+		} {
+			t.Run(before+"/"+behind, func(t *testing.T) {
+				m := testModel{input: image(1, 3, 4), output: "y", inits: constants, nodes: slices.Concat([]testNode{op("Flatten", "x", "f")}, nodes, []testNode{last})}
+				if behind == "Greater" {
+					m.nodes = append(m.nodes, op("Cast", "g", "y", "to", int(pb.Float)))
+				}
+				compare(t, r, m, Options{}, false)
+			})
 		}
 	}
 }

@@ -102,6 +102,9 @@ func (b *Builder) Emit(n *pb.Node, suffix string, op bcnn.Op, shape bcnn.Shape, 
 	}
 	list := make([]int, len(inputs))
 	for i, in := range inputs {
+		if in.Func != nil { // it would be lost
+			panic(fmt.Sprintf("layer %s reads a value on which a function is pending", n.Label()+suffix))
+		}
 		list[i] = in.Layer
 	}
 	name := b.layerName(n.Label() + suffix)

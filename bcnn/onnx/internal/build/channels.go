@@ -22,7 +22,7 @@ func (b *Builder) Broadcast(v *Value, t *eval.Tensor, n *pb.Node) (*Value, []flo
 func (b *Builder) PerChannel(v *Value, t *eval.Tensor, n *pb.Node) (_ *Value, list []float32, ok bool) {
 	list, ok = b.perChannel(v, t)
 	if !ok && len(v.View) == 2 && v.Shape.Pixels() > 1 {
-		v = b.Flatten(v, n)
+		v = b.Flatten(b.Settle(v), n)
 		list, ok = b.perChannel(v, t)
 	}
 	return v, list, ok

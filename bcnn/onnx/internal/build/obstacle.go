@@ -55,7 +55,7 @@ func (b *Builder) Hole(n *pb.Node, err error, like *Value, reads []*Value) *Valu
 		if v.settled != nil { // may be a hole itself
 			v = v.settled
 		}
-		from = append(from, v)
+		from = append(from, &Value{Layer: v.Layer}) // of whatever is pending nobody asks
 	}
 	out := b.Emit(n, "", bcnn.Add{}, like.Shape, from...)
 	out.View, out.Type, out.Hole = like.View, like.Type, true
