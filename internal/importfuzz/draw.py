@@ -90,10 +90,10 @@ def grow(g):
 
 
 # Kinds of graphs, and how often each is drawn.
-KINDS = [(5, grow), (2, grow_quantizers), (1, grow_special)]
+KINDS = [(6, grow), (2, grow_quantizers), (1, grow_special)]
 SHARES = [w for w, _ in KINDS]
 GROWN = [f for _, f in KINDS]
-SINGLE = 0.25  # of all graphs have one operator
+SINGLE = 0.2  # of all graphs have one operator
 
 
 def choose_outputs(g):
