@@ -22,7 +22,7 @@ WIDE = 2.0**-20  # of a value that has all the bits of a float32
 UNFUSED = "unfused true"  # a check whose network may give another sign of what is no number
 
 # The types that outputs have: ONNX's, and that of the network's arrays for it.
-TYPES = {"bool": "uint8", "float16": "float32", "float64": "float32"}
+TYPES = {"bool": "uint8", "float16": "float32", "bfloat16": "float32", "float64": "float32"}
 
 
 class Verdict:
