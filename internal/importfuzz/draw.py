@@ -62,6 +62,15 @@ def grow_quantizers(g):
     quantizers.chain(g, x)
 
 
+def grow_three_values(g):
+    x = first(g)
+    if g.chance(0.5):
+        x = g.choice(pointwise.arithmetic, layers.conv, layers.dense, layers.batch_norm)(g, x)
+    x = idioms.three_values(g, x)
+    if g.chance(0.3):
+        g.choice(idioms.sign, layers.pool, layers.batch_norm, pointwise.simple)(g, x)
+
+
 def grow_special(g):
     special.grow(g, lambda g: g.input(shape_of(g) if not g.inputs else g.inputs[0].shape, FLOAT, 0, 1.0))
 
@@ -93,7 +102,7 @@ def grow(g):
 KINDS = [(6, grow), (2, grow_quantizers), (1, grow_special)]
 SHARES = [w for w, _ in KINDS]
 GROWN = [f for _, f in KINDS]
-SINGLE = 0.2  # of all graphs have one operator
+SINGLE, THREE_VALUES = 0.2, 0.03  # shares of all graphs: of one operator, of layers that are taken apart
 
 
 def choose_outputs(g):
@@ -138,12 +147,13 @@ class DrawnSingle(Drawn):
 def draw(seed, number):
     """The graph of a number. It is the same every time."""
     rng = rng_of(seed, number)
-    if rng.random() < SINGLE:
+    which = rng.random()
+    if which < SINGLE:
         return DrawnSingle(attributes.draw(rng), number)
     while True:
         g = Graph(rng)
         try:
-            g.rng.choices(GROWN, SHARES)[0](g)
+            (grow_three_values if which > 1 - THREE_VALUES else g.rng.choices(GROWN, SHARES)[0])(g)
             choose_outputs(g)
             return Drawn(g, number)
         except Skip:

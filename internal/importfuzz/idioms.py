@@ -138,6 +138,18 @@ def nearest(g, x):
     return g.node("Reshape", [z, g.const([-1, *y.shape[1:]], INT64)], y.shape, z, levels=tuple(sorted(set(map(float, levels)))))
 
 
+def three_values(g, x):
+    """Three values of a function that rises and falls, and a layer, which is taken apart."""
+    g.need(x.rank in (2, 3, 4))
+    s = g.node("Sign", [x], x.shape, x, q=0, m=1.0, levels=(-1.0, 0.0, 1.0))
+    b = pointwise.compare(g, x)
+    g.need(b.shape == x.shape)
+    pair = [g.const(np.float32(g.choice(-1.0, 1.0, 0.5, 0.0))), s]
+    g.rng.shuffle(pair)
+    v = g.node("Where", [b] + pair, x.shape, dtype=x.dtype, q=1, m=1.0)
+    return layers.conv(g, v) if v.rank > 2 and g.chance(0.8) else layers.dense(g, v)
+
+
 def scaled_signs(g, x):
     """Signs times a number of each pixel, and a layer."""
     g.need(x.rank in (3, 4))
