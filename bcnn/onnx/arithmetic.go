@@ -19,7 +19,7 @@ func (im *importer) arithmetic(n *pb.Node) build.Operand {
 	operands := im.operands(n, 2)
 	op := n.OpType
 	if op == "Mod" {
-		if fmod := n.Int("fmod", 0); fmod != 0 {
+		if fmod := n.Bit("fmod", 0); fmod != 0 {
 			op = "FMod"
 		}
 	}

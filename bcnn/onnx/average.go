@@ -19,7 +19,7 @@ func (im *importer) averagePool(n *pb.Node) build.Operand {
 		}
 		v, win = im.undilate(n, v, win)
 	}
-	count := n.Int("count_include_pad", 0)
+	count := n.Bit("count_include_pad", 0)
 	if around == (bcnn.Padding{}) {
 		count = 0 // there is nothing to count
 	}

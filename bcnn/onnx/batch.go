@@ -54,7 +54,7 @@ func (im *importer) sized(n *pb.Node, c []*eval.Tensor, is bool) (r build.Operan
 		if is || len(c) != 1 {
 			return r, false
 		}
-		keep := n.Int("keepdims", 1)
+		keep := n.Bit("keepdims", 1)
 		t = im.eval.SizedProduct(c[0], keep != 0)
 	case "Mul", "Div", "Pow":
 		if len(c) != 2 {

@@ -147,8 +147,8 @@ func (im *importer) reduce(n *pb.Node) build.Operand {
 		return im.reduceValue(n, r.Value)
 	}
 	t := r.Constant
-	keep := n.Int("keepdims", 1)
-	noop := n.Int("noop_with_empty_axes", 0)
+	keep := n.Bit("keepdims", 1)
+	noop := n.Bit("noop_with_empty_axes", 0)
 	axes, _ := im.axes(n, 1, len(t.Dims))
 	if len(axes) == 0 && noop == 0 {
 		for i := range t.Dims {

@@ -11,8 +11,8 @@ import (
 
 // gemm imports Gemm, alpha·A·B + beta·C, with a computed A and constant B and C.
 func (im *importer) gemm(n *pb.Node) build.Operand {
-	transA := n.Int("transA", 0)
-	transB := n.Int("transB", 0)
+	transA := n.Bit("transA", 0)
+	transB := n.Bit("transB", 0)
 	alpha := n.Float("alpha", 1)
 	beta := n.Float("beta", 1)
 	if transA != 0 {

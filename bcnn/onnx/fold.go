@@ -253,8 +253,8 @@ func foldIsNaN(im *importer, _ *pb.Node, c arguments) *eval.Tensor {
 }
 
 func foldIsInf(im *importer, n *pb.Node, c arguments) *eval.Tensor {
-	positive := n.Int("detect_positive", 1)
-	negative := n.Int("detect_negative", 1)
+	positive := n.Bit("detect_positive", 1)
+	negative := n.Bit("detect_negative", 1)
 	return im.eval.Map(c.at(0), pb.Bool, func(x float64) float64 {
 		return boolean(positive != 0 && math.IsInf(x, 1) || negative != 0 && math.IsInf(x, -1))
 	})
@@ -328,7 +328,7 @@ func foldMeanVariance(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 }
 
 func foldUnique(im *importer, n *pb.Node, c arguments) []*eval.Tensor {
-	axis, sorted := -1, n.Int("sorted", 1)
+	axis, sorted := -1, n.Bit("sorted", 1)
 	if n.Has("axis") {
 		axis = axisIndex(n.Int("axis", 0), len(c.at(0).Dims))
 	}

@@ -26,7 +26,7 @@ func foldCompress(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 }
 
 func foldTrilu(im *importer, n *pb.Node, c arguments) *eval.Tensor {
-	upper := n.Int("upper", 1)
+	upper := n.Bit("upper", 1)
 	return im.eval.Trilu(c.at(0), diagonal(integerOf(c, 1, 0)), upper != 0)
 }
 
@@ -181,10 +181,10 @@ func foldGemm(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	if len(a.Dims) != 2 || len(b.Dims) != 2 {
 		try.Failf("its operands have shapes %v and %v, want two matrices", a.Dims, b.Dims)
 	}
-	if n.Int("transA", 0) != 0 {
+	if n.Bit("transA", 0) != 0 {
 		a = im.eval.Transpose(a, []int{1, 0})
 	}
-	if n.Int("transB", 0) != 0 {
+	if n.Bit("transB", 0) != 0 {
 		b = im.eval.Transpose(b, []int{1, 0})
 	}
 	t := im.eval.MatMul(a, b)

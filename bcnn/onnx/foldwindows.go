@@ -27,7 +27,7 @@ func foldWindow(n *pb.Node, pixels, size []int) eval.Window {
 			try.Failf("a kernel of %v with strides %v and dilations %v is not possible: each must be at least 1, and not too large", size, w.Stride, w.Dilation)
 		}
 	}
-	if n.Int("ceil_mode", 0) != 0 {
+	if n.Bit("ceil_mode", 0) != 0 {
 		try.Failf("ceil_mode is not supported on constants")
 	}
 	auto := n.Text("auto_pad", "NOTSET")
@@ -70,7 +70,7 @@ func foldPool(im *importer, n *pb.Node, c arguments) *eval.Tensor {
 	if _, err := eval.Count(size); err != nil {
 		try.Fail(err)
 	}
-	all := n.Int("count_include_pad", 0)
+	all := n.Bit("count_include_pad", 0)
 	return im.eval.Pool(x, foldWindow(n, x.Dims[2:], size), n.OpType == "MaxPool", all != 0)
 }
 

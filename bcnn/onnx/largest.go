@@ -30,7 +30,7 @@ func (im *importer) largest(n *pb.Node, fallback int64, smallest bool) (*build.V
 
 // topK imports TopK over channels: values and channel indices, the largest first.
 func (im *importer) topK(n *pb.Node) build.Operand {
-	largest := n.Int("largest", 1)
+	largest := n.Bit("largest", 1)
 	k := n.Int("k", -1) // before opset 10
 	if !n.Has("k") {
 		t := im.required(n, 1)
@@ -98,8 +98,8 @@ func (im *importer) argMax(n *pb.Node) build.Operand {
 		return im.argMaxConstant(n, r.Constant)
 	}
 	v, axis := im.largest(n, 0, n.OpType == "ArgMin")
-	last := n.Int("select_last_index", 0)
-	keep := n.Int("keepdims", 1)
+	last := n.Bit("select_last_index", 0)
+	keep := n.Bit("keepdims", 1)
 	size := view.Product(v.View[axis])
 	if last != 0 { // the first of the reversed channels
 		if view.IsBatch(v.View[axis]) {

@@ -37,6 +37,9 @@ func (im *importer) linear(n *pb.Node) (l linear) {
 			return t.Redim([]int{})
 		}
 		axis := axisIndex(a, len(dims))
+		if l.x.Constant == nil && axis == 0 {
+			try.Failf("its axis is the batch: want one scale for all images")
+		}
 		if len(t.Dims) != 1 || l.x.Constant != nil && t.Dims[0] != dims[axis] {
 			try.Failf("a scale or zero point has shape %v, want one number, or a list with one for each position of the axis (%v)", t.Dims, dims)
 		}

@@ -83,8 +83,8 @@ func poolAcross(images handler) handler {
 		for _, name := range []string{"kernel_shape", "strides", "dilations", "pads"} {
 			lists[name] = n.Ints(name)
 		}
-		ceil := n.Int("ceil_mode", 0)
-		count := n.Int("count_include_pad", 0)
+		ceil := n.Bit("ceil_mode", 0)
+		count := n.Bit("count_include_pad", 0)
 		kernel, pads := lists["kernel_shape"], lists["pads"]
 		if pads == nil {
 			pads = make([]int64, 6)

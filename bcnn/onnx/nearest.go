@@ -64,7 +64,7 @@ func (im *importer) ofDistances(n *pb.Node) (r build.Operand, ok bool) {
 		d.levels = t.F32
 	case n.OpType == "Abs" && d.levels != nil:
 		d.abs = true
-	case n.OpType == "ArgMin" && d.abs && n.Int("axis", 0) == 0 && n.Int("keepdims", 1) == 0 && n.Int("select_last_index", 0) == 0:
+	case n.OpType == "ArgMin" && d.abs && n.Int("axis", 0) == 0 && n.Bit("keepdims", 1) == 0 && n.Bit("select_last_index", 0) == 0:
 		return im.nearest(n, d.of, d.levels), true
 	default:
 		try.Failf("the dimension in front of the batch is that of levels, of which only the nearest can be taken: ArgMin of |x − levels|")

@@ -126,7 +126,7 @@ func poolWindow(n *pb.Node, in bcnn.Shape, turned bool) (win bcnn.Window, around
 	}
 	kernel := n.Sizes("kernel_shape", 2, 0)
 	win = window(n, kernel, in.H, in.W)
-	ceil := n.Int("ceil_mode", 0)
+	ceil := n.Bit("ceil_mode", 0)
 	around = win.Pad
 	if ceil != 0 {
 		win.Pad.Bottom += ceilPad(in.H, win.Pad.Top, win.Pad.Bottom, win.DilationH*(win.KH-1)+1, win.StrideH)

@@ -43,8 +43,8 @@ func (im *importer) quantNode(n *pb.Node) build.Operand {
 			try.Failf("input %d must be a FLOAT constant", i)
 		}
 	}
-	signed := n.Int("signed", 1)
-	narrow := n.Int("narrow", 1)
+	signed := n.Bit("signed", 1)
+	narrow := n.Bit("narrow", 1)
 	rounding := roundingMode(n, "ROUND")
 	if r, ok := im.build.Pointwise(n, operands, im.eval.Quant(signed != 0, narrow != 0, rounding)); ok {
 		return r
@@ -146,8 +146,8 @@ func (im *importer) truncNode(n *pb.Node) build.Operand {
 	if len(c) != 4 && len(c) != 5 {
 		try.Failf("it has %d inputs, want 5 or 6", len(n.Inputs))
 	}
-	signed := n.Int("signed", 1)
-	narrow := n.Int("narrow", 0)
+	signed := n.Bit("signed", 1)
+	narrow := n.Bit("narrow", 0)
 	rounding := roundingMode(n, "FLOOR")
 	scale, by := c[0], c[0]
 	shift, least, most := c[2].At(0)-c[3].At(0), math.Inf(-1), math.Inf(1)

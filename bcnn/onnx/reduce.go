@@ -26,7 +26,7 @@ func (im *importer) reduceValue(n *pb.Node, v *build.Value) build.Operand {
 
 // reduceOver is reduced over the axes of the node, with its attribute keepdims.
 func (im *importer) reduceOver(n *pb.Node, op string, v *build.Value) *build.Value {
-	keep := n.Int("keepdims", 1)
+	keep := n.Bit("keepdims", 1)
 	axes, _ := im.axes(n, 1, len(v.View))
 	if len(axes) == 0 {
 		try.Failf("without axes it would join the batch too: give the axes (dim in PyTorch) without the first dimension")

@@ -123,7 +123,7 @@ func (im *importer) permute(n *pb.Node, r build.Operand, perm []int) build.Opera
 func (im *importer) reshape(n *pb.Node) build.Operand {
 	r := im.operand(n, 0)
 	shape := im.required(n, 1)
-	allowZero := n.Int("allowzero", 0)
+	allowZero := n.Bit("allowzero", 0)
 	if len(shape.Dims) != 1 || shape.I64 == nil || shape.Len() > pb.MaxRank {
 		try.Failf("the shape is %v with dimensions %v, want a list of at most %d integers", shape.Type, shape.Dims, pb.MaxRank)
 	}

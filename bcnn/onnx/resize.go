@@ -74,13 +74,13 @@ func (im *importer) resizing(n *pb.Node) (r resizing) {
 			try.Failf("%s %s is not supported", a.name, text.Quote(*a.to))
 		}
 	}
-	antialias := n.Int("antialias", 0)
+	antialias := n.Bit("antialias", 0)
 	if r.antialias = antialias != 0; r.antialias && r.mode != "nearest" && r.coordinates != "half_pixel" && r.coordinates != "pytorch_half_pixel" {
 		try.Failf("antialias with coordinate_transformation_mode %s is not supported, only with half_pixel and pytorch_half_pixel", r.coordinates)
 	}
 	a := n.Float("cubic_coeff_a", -0.75)
 	r.cubic = float64(a)
-	exclude := n.Int("exclude_outside", 0)
+	exclude := n.Bit("exclude_outside", 0)
 	r.exclude = exclude != 0
 	return r
 }

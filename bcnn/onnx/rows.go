@@ -134,13 +134,13 @@ func (im *importer) behindRows(n *pb.Node) (_ *pb.Node, ok bool) {
 
 // rowsGemm imports alpha·A·B + beta·C for rows A: a 1×1 convolution.
 func (im *importer) rowsGemm(n *pb.Node) build.Operand {
-	transA := n.Int("transA", 0)
+	transA := n.Bit("transA", 0)
 	w := im.required(n, 1)
 	c := im.constant(n, 2)
 	if transA != 0 || len(w.Dims) != 2 || w.Type != pb.Float {
 		try.Failf("its weights are %v of shape %v and transA is %d, want FLOAT with 2 dimensions and transA 0", w.Type, w.Dims, transA)
 	}
-	if transB := n.Int("transB", 0); transB != 0 {
+	if transB := n.Bit("transB", 0); transB != 0 {
 		w = im.eval.Transpose(w, []int{1, 0})
 	}
 	if alpha := n.Float("alpha", 1); alpha != 1 {

@@ -51,7 +51,7 @@ func (im *importer) cumSum(n *pb.Node) build.Operand {
 		try.Failf("its axis must be a single integer")
 	}
 	axis := axisIndex(list[0], len(c[0].Dims))
-	exclusive := n.Int("exclusive", 0)
-	reverse := n.Int("reverse", 0)
+	exclusive := n.Bit("exclusive", 0)
+	reverse := n.Bit("reverse", 0)
 	return build.Operand{Constant: im.eval.CumSum(c[0], axis, exclusive != 0, reverse != 0)}
 }

@@ -11,8 +11,8 @@ import (
 func (im *importer) argMaxConstant(n *pb.Node, t *eval.Tensor) build.Operand {
 	a := n.Int("axis", 0)
 	axis := axisIndex(a, len(t.Dims))
-	last := n.Int("select_last_index", 0)
-	keep := n.Int("keepdims", 1)
+	last := n.Bit("select_last_index", 0)
+	keep := n.Bit("keepdims", 1)
 	_, positions := im.eval.TopK(t, axis, 1, n.OpType == "ArgMin", last != 0)
 	if keep == 0 {
 		positions = positions.Redim(edit(positions.Dims, []int{axis}, false, 1))

@@ -95,7 +95,7 @@ func (im *importer) sequenceLength(n *pb.Node) build.Operand {
 func (im *importer) splitToSequence(n *pb.Node) build.Operand {
 	r, whole, axis := im.alongAxis(n)
 	given := im.constant(n, 1)
-	keep := n.Int("keepdims", 1)
+	keep := n.Bit("keepdims", 1)
 	each := int64(1)
 	var sizes []int64
 	if given != nil {
@@ -144,7 +144,7 @@ func (im *importer) concatFromSequence(n *pb.Node) build.Operand {
 		try.Failf("its axis is missing")
 	}
 	axis := n.Int("axis", 0)
-	added := n.Int("new_axis", 0)
+	added := n.Bit("new_axis", 0)
 	m := *n
 	m.OpType = "Concat"
 	m.Inputs = make([]string, len(parts))

@@ -73,7 +73,7 @@ func (im *importer) normalisedOver(n *pb.Node, t *eval.Tensor, c *[4]*eval.Tenso
 	dims := t.Dims
 	switch n.OpType {
 	case "BatchNormalization":
-		training := n.Int("training_mode", 0)
+		training := n.Bit("training_mode", 0)
 		if c[2] == nil || c[3] == nil {
 			try.Failf("its mean or its variance is missing")
 		}

@@ -205,6 +205,8 @@ func TestUnread(t *testing.T) {
 		{"another type than the zero point's", []testNode{op("QuantizeLinear", "x one b", "q", "output_dtype", int(pb.Int8)), op("DequantizeLinear", "q one b", "y")}, "output_dtype is INT8, but the zero point is UINT8"},
 		{"a precision", []testNode{op("QuantizeLinear", "x one b", "q", "precision", int(pb.Float16)), op("DequantizeLinear", "q one b", "y")}, "precision is FLOAT16, which is not supported, want FLOAT"},
 		{"as many parts as it says", []testNode{op("Split", "x", "a b1", "axis", 2, "num_outputs", 3), op("Add", "a b1", "y")}, "num_outputs is 3, but it has 2 outputs"},
+		{"neither yes nor no", []testNode{op("ReduceMax", "x axes", "y", "keepdims", 2)}, `attribute "keepdims" is 2, want 0 or 1`},
+		{"scales of images", []testNode{op("QuantizeLinear", "x one b", "q"), op("DequantizeLinear", "q row b", "y", "axis", 0)}, "its axis is the batch: want one scale for all images"},
 		{"another kernel than its weights", []testNode{op("ConvTranspose", "x w", "y", "kernel_shape", []int{3, 3})}, "kernel_shape is [3 3]"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

@@ -93,6 +93,16 @@ func (n *Node) Int(name string, fallback int64) int64 {
 	return fallback
 }
 
+// Bit is Int for an attribute that is 0 or 1. It fails for others, of which ONNX does not say what they
+// mean.
+func (n *Node) Bit(name string, fallback int64) int64 {
+	i := n.Int(name, fallback)
+	if i != 0 && i != 1 {
+		try.Failf("attribute %q is %d, want 0 or 1", name, i)
+	}
+	return i
+}
+
 func (n *Node) Text(name, fallback string) string {
 	a := try.Value(n.Attr(name, AttrString))
 	if a == nil {
