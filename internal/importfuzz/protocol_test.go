@@ -125,7 +125,7 @@ func TestRecovered(t *testing.T) {
 		}
 		a := respond(c.ctx, &request{model: data})
 		require.Equal(t, c.status, a.Status, a.Message)
-		require.Equal(t, c.status == failed, strings.Contains(a.Message, "main.fails.Err("))
+		require.Equal(t, c.status == failed, strings.Contains(a.Message, "fails.Err("))
 	}
 }
 
