@@ -29,6 +29,9 @@ var typeNames = map[DataType]string{
 	Float: "FLOAT", Uint8: "UINT8", Int8: "INT8", Uint16: "UINT16", Int16: "INT16",
 	Int32: "INT32", Int64: "INT64", Bool: "BOOL", Float16: "FLOAT16", Double: "DOUBLE",
 	Uint32: "UINT32", Uint64: "UINT64", BFloat16: "BFLOAT16",
+	// Of these files are refused, by name.
+	8: "STRING", 14: "COMPLEX64", 15: "COMPLEX128", 17: "FLOAT8E4M3FN", 18: "FLOAT8E4M3FNUZ", 19: "FLOAT8E5M2", 20: "FLOAT8E5M2FNUZ",
+	21: "UINT4", 22: "INT4", 23: "FLOAT4E2M1", 24: "FLOAT8E8M0", 25: "UINT2", 26: "INT2", 27: "FLOAT6E2M3", 28: "FLOAT6E3M2",
 }
 
 func (t DataType) String() string {
