@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install image demo test check check-deploy lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines arm-model opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install image demo test check check-deploy lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -65,7 +65,8 @@ fuzz-import: ## compare importers with other engines, from PyPI, on random graph
 	FUZZTIME=$(FUZZTIME) ./scripts/fuzz-import $(IMPORTFLAGS)
 
 mutate: ## change one token of PACKAGE at a time, N times, and see which changes no test finds
-	$(GO) run ./internal/mutate -n $(N) $(TAGFLAGS) $(MUTATEFLAGS) $(PACKAGE)
+	$(GO) build -C tools -o ../build/mutate ./mutate
+	build/mutate -n $(N) $(TAGFLAGS) $(MUTATEFLAGS) $(PACKAGE)
 
 bench: build ## time VehicleNet on every device, then the Go benchmarks COUNT times
 	bin/bcnn bench $(BENCHFLAGS)
@@ -76,9 +77,6 @@ bench-peers: ## compare with OpenBLAS, oneDNN and a plain xnor GEMM; ISA=avx2 an
 
 bench-engines: ## compare with OpenVINO, Larq Compute Engine and ONNX Runtime, from PyPI; ENGINEFLAGS sets how
 	./scripts/bench-engines $(ENGINEFLAGS)
-
-arm-model: ## model binary convolutions on Arm cores beside other engines (qemu-user, llvm-22); MODELFLAGS
-	./scripts/arm-model $(MODELFLAGS)
 
 build-windows: ## build bin/bcnn.exe (Debian: gcc-mingw-w64-x86-64)
 	bash -c '. scripts/common && for_windows && $(GO) build -tags cuda,opencl $(LDFLAGS) -o bin/bcnn.exe ./cmd/bcnn'

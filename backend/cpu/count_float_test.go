@@ -15,7 +15,7 @@ import (
 )
 
 // BenchmarkCount runs each of floatSteps alone, without those before it, on values drawn
-// at random, for bench/armmodel to count the instructions. It reports what no kernel of
+// at random, for a tracer to count the instructions. It reports what no kernel of
 // vectors of 16 bytes does without, see leastOf.
 func BenchmarkCount(b *testing.B) {
 	for _, isa := range sets.Names() {

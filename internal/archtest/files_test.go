@@ -38,16 +38,9 @@ var mayOpen = map[string]string{
 	"internal/testrun/main.go":          "a tool of the tests",
 	"kernels/internal/machine/code.go":  "a tool of the checks",
 	"kernels/internal/machine/main.go":  "a tool of the checks",
-	"internal/mutate/coverage.go":       "a tool for those who write tests",
-	"internal/mutate/main.go":           "a tool for those who write tests",
-	"internal/mutate/reasons.go":        "a tool for those who write tests",
-	"internal/mutate/sites.go":          "a tool for those who write tests",
-	"internal/mutate/together.go":       "a tool for those who write tests",
 	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
 	"bcnn/onnx/files.go":                "the folder of a model",
 
-	"bench/armmodel/model.go":                      "its temporary folder",
-	"bench/armmodel/steps.go":                      "its temporary folder",
 	"backend/cpu/internal/kern/sets/sets_arm.go":   "what the kernel tells of the processor",
 	"backend/cpu/internal/kern/sets/sets_arm64.go": "what the kernel tells of the cores",
 }

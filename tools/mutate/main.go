@@ -1,7 +1,7 @@
 // Command mutate measures what the tests of a package find: it changes one token of the code
 // at a time (a comparison, an operator, a number) and sees whether a test fails; see README.md.
 //
-//	go run ./internal/mutate -n 300 -seed 1 ./bcnn/tflite
+//	go build -C tools -o ../build/mutate ./mutate && build/mutate -n 300 -seed 1 ./bcnn/tflite
 //
 // The tree is not changed: the go command takes another file by its -overlay. A mutant that
 // does not compile is not counted. The exit status is 1 where fewer are killed than -least.
@@ -39,7 +39,7 @@ func main() {
 	flag.DurationVar(&m.longest, "longest", time.Hour, "leave out tests that take longer, so that at least as many are killed as it says")
 	least := flag.Float64("least", 0, "percentage that must be killed")
 	flag.StringVar(&m.again, "again", "", "output of an earlier run, of which only the mutants are tried that survived")
-	flag.StringVar(&m.reasons, "reasons", "internal/mutate/reasons.tsv", "list of mutants that may survive")
+	flag.StringVar(&m.reasons, "reasons", "tools/mutate/reasons.tsv", "list of mutants that may survive")
 	flag.Parse()
 	if flag.NArg() != 1 {
 		fmt.Fprintln(os.Stderr, "mutate: want the folder of a package")
