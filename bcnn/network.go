@@ -239,7 +239,7 @@ func Ternary() Quantize {
 	return Quantize{Low: -1, Levels: 3, Thresholds: []float32{0, math.SmallestNonzeroFloat32}}
 }
 
-// ReLU is max(x, 0).
+// ReLU is 0 where x < 0, else x: −0 and NaN stay.
 type ReLU struct{}
 
 // PReLU is x where x ≥ 0, else x·Slope, per channel, or with one slope for all
@@ -248,7 +248,8 @@ type PReLU struct {
 	Slope []float32
 }
 
-// Clip is min(max(x, Min), Max). One of the bounds may be infinite.
+// Clip is Min where x < Min, Max where x > Max, else x: NaN stays. One of the bounds may
+// be infinite.
 type Clip struct {
 	Min, Max float32
 }

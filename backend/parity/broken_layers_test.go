@@ -141,24 +141,30 @@ var brokenLayers = []brokenDevice{
 			}
 		}
 	})}, "special/conv", "want NaN"},
-	{"NaN passes a clip", inAffine(plan.ActivationClip, func(_ plan.Activation, x, was float32, _ int) float32 {
+	{"a clip drops NaN", inAffine(plan.ActivationClip, func(a plan.Activation, x, was float32, _ int) float32 {
 		if x != x {
-			return x
+			return a.Min
 		}
 		return was
-	}), "hardtanh/", "want -1 (0xbf800000), got NaN"},
-	{"NaN passes a ReLU", inAffine(plan.ActivationReLU, func(_ plan.Activation, x, was float32, _ int) float32 {
+	}), "hardtanh/", "want NaN (0x"},
+	{"a ReLU drops NaN", inAffine(plan.ActivationReLU, func(_ plan.Activation, x, was float32, _ int) float32 {
 		if x != x {
-			return x
+			return 0
 		}
 		return was
-	}), "relu/", "want 0 (0x00000000), got NaN"},
-	{"−0 passes a clip at 0", inAffine(plan.ActivationClip, func(a plan.Activation, x, was float32, _ int) float32 {
+	}), "relu/", "want NaN (0x"},
+	{"a ReLU makes +0 of −0", inAffine(plan.ActivationReLU, func(_ plan.Activation, x, was float32, _ int) float32 {
+		if x == 0 {
+			return 0
+		}
+		return was
+	}), "relu/", "want -0 (0x80000000), got 0"},
+	{"a clip at 0 makes +0 of −0", inAffine(plan.ActivationClip, func(a plan.Activation, x, was float32, _ int) float32 {
 		if x == a.Min {
-			return x
+			return a.Min
 		}
 		return was
-	}), "relu6/", "want 0 (0x00000000), got -0"},
+	}), "relu6/", "want -0 (0x80000000), got 0"},
 	{"clips without an upper bound", fake{step: change(func(op *plan.Conv, _ bcnn.Tensor) {
 		if op.Activation.Kind == plan.ActivationClip {
 			op.Activation.Max = float32(math.Inf(1))

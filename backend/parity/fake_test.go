@@ -202,13 +202,13 @@ func factor(s bcnn.Shape, by bcnn.Tensor, i int) float32 {
 func activate(values []float32, channels int, a plan.Activation) {
 	for i, v := range values {
 		switch {
-		case a.Kind == plan.ActivationReLU && !(v > 0):
+		case a.Kind == plan.ActivationReLU && v < 0:
 			v = 0
 		case a.Kind == plan.ActivationPReLU && v < 0:
 			v *= a.Slope[i%channels]
-		case a.Kind == plan.ActivationClip && !(v > a.Min):
+		case a.Kind == plan.ActivationClip && v < a.Min:
 			v = min(a.Min, a.Max)
-		case a.Kind == plan.ActivationClip && !(v < a.Max):
+		case a.Kind == plan.ActivationClip && v > a.Max:
 			v = a.Max
 		case a.Kind == plan.ActivationFunction:
 			v = f32.Named(string(a.Function)).Of(v)

@@ -97,6 +97,22 @@ func specialCases() []Case {
 		add("matmul", c, func(b *builder) { b.add(bcnn.MatMul{}, bcnn.NetworkInput, bcnn.NetworkInput) })
 		for _, act := range activations {
 			add(fmt.Sprint("activation/", act), c, func(b *builder) { b.activation(act) })
+			add(fmt.Sprint("activation/", act, "+maxpool"), c, func(b *builder) {
+				b.activation(act)
+				b.add(bcnn.MaxPool{Window: window})
+			})
+			add(fmt.Sprint("activation/conv+", act), c, func(b *builder) {
+				b.conv(bcnn.Conv2D{Window: window, Out: 13}, true)
+				b.activation(act)
+			})
+			if act != "prelu" && act != "leaky" { // which may fall
+				add(fmt.Sprint("activation/", act, "+sign"), c, func(b *builder) {
+					b.activation(act)
+					b.add(bcnn.Affine{Bias: b.floats(c, 0.5)})
+					b.add(bcnn.Sign{Zero: b.zero()})
+					b.conv(bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 5}, false)
+				})
+			}
 		}
 	}
 	return cases

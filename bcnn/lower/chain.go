@@ -125,13 +125,20 @@ func (l *link) apply(c int, x float64) float64 {
 		d := float64(x - at(l.mean, c))
 		return float64(d*s) + at(l.shift, c)
 	case linkReLU:
-		return max(x, 0)
+		if x < 0 {
+			return 0
+		}
 	case linkPReLU:
 		if x < 0 {
 			return x * at(l.scale, c)
 		}
 	case linkClip:
-		return min(max(x, l.low), l.high)
+		if x < l.low {
+			x = l.low
+		}
+		if x > l.high {
+			x = l.high
+		}
 	case linkFunction:
 		return float64(l.values.Of(float32(x)))
 	}

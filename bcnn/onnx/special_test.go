@@ -127,6 +127,29 @@ func TestSpecialQuotients(t *testing.T) {
 	}
 }
 
+// Limits leave NaN and −0 as ONNX Runtime does.
+func TestSpecialLimits(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		node     testNode
+		constant float64
+	}{
+		{"relu", op("Relu", "x", "y"), 0},
+		{"least", op("Max", "x c", "y"), -1.01},
+		{"least of 0", op("Max", "x c", "y"), 0},
+		{"most", op("Min", "x c", "y"), 0.3},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			requireSpecial(t, "x", []testNode{c.node}, float64(float32(c.constant)), 0, func(x, want float64) float64 {
+				if x == 0 && want == 0 {
+					return x
+				}
+				return want
+			})
+		})
+	}
+}
+
 // Powers are those of C, but for the signs of what −0 to a fraction gives, and for −∞ to a fraction.
 func TestSpecialPowers(t *testing.T) {
 	for quarters := -16; quarters <= 16; quarters++ {

@@ -39,14 +39,13 @@ func (k ActivationKind) String() string {
 // comparisons and selections, but for functions:
 //
 //	none:  x
-//	relu:  x where x > 0, else +0
+//	relu:  +0 where x < 0, else x
 //	prelu: x·Slope[c], rounded once, where x < 0, else x
-//	clip:  t = x where x > Min, else Min; then t where t < Max, else Max
+//	clip:  t = Min where x < Min, else x; then Max where t > Max, else t
 //	function: Function of x; only an Affine ends in one
 //
-// So a NaN becomes +0 in relu and Min in clip, and stays NaN in prelu and
-// functions; −0 becomes +0 in relu, stays in prelu and functions whose value for 0 is 0,
-// and becomes Min in a clip whose Min is a zero of either sign.
+// So a NaN stays one, and −0 stays in relu, prelu, a clip whose Min is a zero of either sign,
+// and functions whose value for 0 is 0.
 type Activation struct {
 	Kind     ActivationKind
 	Slope    []float32 // prelu: one per channel of the output
@@ -58,7 +57,7 @@ type Activation struct {
 func (a *Activation) Of(v float32, c int) float32 {
 	switch a.Kind {
 	case ActivationReLU:
-		if !(v > 0) {
+		if v < 0 {
 			return 0
 		}
 	case ActivationPReLU:
@@ -66,10 +65,10 @@ func (a *Activation) Of(v float32, c int) float32 {
 			return v * a.Slope[c]
 		}
 	case ActivationClip:
-		if !(v > a.Min) {
+		if v < a.Min {
 			v = a.Min
 		}
-		if !(v < a.Max) {
+		if v > a.Max {
 			v = a.Max
 		}
 	case ActivationFunction:

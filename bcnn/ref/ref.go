@@ -303,7 +303,7 @@ func plusMinus(plus bool) int8 {
 func activate(v float32, a plan.Activation, c int) float32 {
 	switch a.Kind {
 	case plan.ActivationReLU:
-		if !(v > 0) {
+		if v < 0 {
 			return 0
 		}
 	case plan.ActivationPReLU:
@@ -311,10 +311,10 @@ func activate(v float32, a plan.Activation, c int) float32 {
 			return v * a.Slope[c]
 		}
 	case plan.ActivationClip:
-		if !(v > a.Min) {
+		if v < a.Min {
 			v = a.Min
 		}
-		if !(v < a.Max) {
+		if v > a.Max {
 			v = a.Max
 		}
 	case plan.ActivationFunction:

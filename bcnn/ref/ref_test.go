@@ -323,7 +323,7 @@ func TestAffineSignAddFlatten(t *testing.T) {
 		{"bits as they are, ReLU", &plan.Affine{Activation: relu}, bitTensor(1, 2, 1, 1, -1), floatTensor(1, 2, 1, 1, 0)},
 		{"one rounding", &plan.Affine{Scale: []float32{1 + 0x1p-12}, Shift: []float32{-(1 + 0x1p-11)}},
 			floatTensor(1, 1, 1, 1+0x1p-12), floatTensor(1, 1, 1, 0x1p-24)},
-		{"ReLU makes +0", &plan.Affine{Activation: relu}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, 0, 0, 0, tiny)},
+		{"ReLU makes +0", &plan.Affine{Activation: relu}, floatTensor(1, 1, 4, negative, 0, -1, tiny), floatTensor(1, 1, 4, negative, 0, 0, tiny)},
 		{"−0 stays", &plan.Affine{}, floatTensor(1, 1, 1, negative), floatTensor(1, 1, 1, negative)},
 		{"x ≥ 0", &plan.Sign{Threshold: plan.Threshold{F32: []float32{0, 0, 0, 0}}},
 			floatTensor(1, 1, 4, negative, 0, tiny, -tiny), bitTensor(1, 1, 4, 1, 1, 1, -1)},

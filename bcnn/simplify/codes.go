@@ -212,6 +212,17 @@ func (p *pass) valued(c *code) value {
 	return out
 }
 
+// limited is what a ReLU and a Clip make of a value.
+func limited(x, low, high float32) float32 {
+	if x < low {
+		x = low
+	}
+	if x > high {
+		x = high
+	}
+	return x
+}
+
 // pointwise returns a function that is the same for all channels as layers compute it, nil for
 // others.
 func pointwise(op bcnn.Op) func(x float32) float32 {
@@ -222,7 +233,7 @@ func pointwise(op bcnn.Op) func(x float32) float32 {
 			return func(x float32) float32 { return f32.FMA(x, scale, bias) }
 		}
 	case bcnn.ReLU:
-		return func(x float32) float32 { return max(x, 0) }
+		return func(x float32) float32 { return limited(x, 0, float32(math.Inf(1))) }
 	case bcnn.PReLU:
 		if len(op.Slope) == 1 {
 			return func(x float32) float32 {
@@ -233,7 +244,7 @@ func pointwise(op bcnn.Op) func(x float32) float32 {
 			}
 		}
 	case bcnn.Clip:
-		return func(x float32) float32 { return min(max(x, op.Min), op.Max) }
+		return func(x float32) float32 { return limited(x, op.Min, op.Max) }
 	case bcnn.Function:
 		return f32.Named(string(op.Name)).Of
 	case bcnn.Sign:

@@ -15,12 +15,13 @@
 inline float activate(float v, __global const float *slope, int c, __constant const int *g)
 {
 	if (ACTIVATION == ACTIVATION_RELU)
-		return v > 0.0f ? v : 0.0f;
+		// v < 0, as compilers do not take it for a maximum, which of −0 and 0 is 0.
+		return v <= -0x1p-149f ? 0.0f : v;
 	if (ACTIVATION == ACTIVATION_PRELU)
 		return v < 0.0f ? v * slope[c] : v;
 	if (ACTIVATION == ACTIVATION_CLIP) {
-		v = v > slope[0] ? v : slope[0];
-		return v < slope[1] ? v : slope[1];
+		v = v < slope[0] ? slope[0] : v;
+		return v > slope[1] ? slope[1] : v;
 	}
 	return v;
 }

@@ -80,12 +80,13 @@ static __device__ __forceinline__ float activate(int activation, float v, const 
 {
 	switch (activation) {
 	case ACTIVATION_RELU:
-		return v > 0.0f ? v : 0.0f;
+		// v < 0, as compilers do not take it for a maximum, which of −0 and 0 is 0.
+		return v <= -0x1p-149f ? 0.0f : v;
 	case ACTIVATION_PRELU:
 		return v < 0.0f ? __fmul_rn(v, slope[c]) : v;
 	case ACTIVATION_CLIP:
-		v = v > slope[0] ? v : slope[0];
-		return v < slope[1] ? v : slope[1];
+		v = v < slope[0] ? slope[0] : v;
+		return v > slope[1] ? slope[1] : v;
 	}
 	return v;
 }

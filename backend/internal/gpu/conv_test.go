@@ -163,7 +163,7 @@ func (p *plainConv) run(n int) (words []uint32, values []float32) {
 func activated(g Geometry, v float32, slope []float32, c int) float32 {
 	switch plan.ActivationKind(g.Activation) {
 	case plan.ActivationReLU:
-		if !(v > 0) {
+		if v < 0 {
 			v = 0
 		}
 	case plan.ActivationPReLU:
@@ -171,10 +171,10 @@ func activated(g Geometry, v float32, slope []float32, c int) float32 {
 			v *= slope[c]
 		}
 	case plan.ActivationClip:
-		if !(v > slope[0]) {
+		if v < slope[0] {
 			v = slope[0]
 		}
-		if !(v < slope[1]) {
+		if v > slope[1] {
 			v = slope[1]
 		}
 	}

@@ -9,13 +9,13 @@ import (
 type Activation struct {
 	// Slope, of PReLU, multiplies values below 0, by output. nil means none.
 	Slope []float32
-	// Clip limits a value v: t = v where v > Low, else Low, and the result is t where t < High,
-	// else High.
+	// Clip limits a value v: t = Low where v < Low, else v, and the result is High where t > High,
+	// else t.
 	Clip      bool
 	Low, High float32
 }
 
-// ReLU returns the activation that replaces values that are not above 0 by 0.
+// ReLU returns the activation that replaces values below 0 by 0.
 func ReLU() Activation { return Activation{Clip: true, High: float32(math.Inf(1))} }
 
 // End makes an output of a sum v of output o: fma(v, Scale[o], Shift[o]), or v if Scale is nil, and

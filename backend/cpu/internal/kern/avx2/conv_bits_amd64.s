@@ -4585,22 +4585,22 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y0, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VMAXPS       Y0, Y8, Y8
-	VMINPS       Y9, Y8, Y8
-	VMAXPS       Y0, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y0, Y5, Y5
-	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y7, Y0, Y7
+	VMINPS       Y7, Y9, Y7
+	VMAXPS       Y8, Y0, Y8
+	VMINPS       Y8, Y9, Y8
+	VMAXPS       Y6, Y0, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y5, Y0, Y5
+	VMINPS       Y5, Y9, Y5
 
 w0clipped:
 	MOVQ   168(CX), AX
@@ -4753,22 +4753,22 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y0, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VMAXPS       Y0, Y8, Y8
-	VMINPS       Y9, Y8, Y8
-	VMAXPS       Y0, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y0, Y5, Y5
-	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y7, Y0, Y7
+	VMINPS       Y7, Y9, Y7
+	VMAXPS       Y8, Y0, Y8
+	VMINPS       Y8, Y9, Y8
+	VMAXPS       Y6, Y0, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y5, Y0, Y5
+	VMINPS       Y5, Y9, Y5
 
 w1clipped:
 	MOVQ   168(CX), AX
@@ -4921,22 +4921,22 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y0, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VMAXPS       Y0, Y8, Y8
-	VMINPS       Y9, Y8, Y8
-	VMAXPS       Y0, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y0, Y5, Y5
-	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y7, Y0, Y7
+	VMINPS       Y7, Y9, Y7
+	VMAXPS       Y8, Y0, Y8
+	VMINPS       Y8, Y9, Y8
+	VMAXPS       Y6, Y0, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y5, Y0, Y5
+	VMINPS       Y5, Y9, Y5
 
 w2clipped:
 	MOVQ   168(CX), AX
@@ -5089,22 +5089,22 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y0, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VMAXPS       Y0, Y8, Y8
-	VMINPS       Y9, Y8, Y8
-	VMAXPS       Y0, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y0, Y5, Y5
-	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y7, Y0, Y7
+	VMINPS       Y7, Y9, Y7
+	VMAXPS       Y8, Y0, Y8
+	VMINPS       Y8, Y9, Y8
+	VMAXPS       Y6, Y0, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y5, Y0, Y5
+	VMINPS       Y5, Y9, Y5
 
 w3clipped:
 	MOVQ   168(CX), AX
@@ -5429,22 +5429,22 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y0, Y7, Y7
-	VMINPS       Y9, Y7, Y7
-	VMAXPS       Y0, Y8, Y8
-	VMINPS       Y9, Y8, Y8
-	VMAXPS       Y0, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y0, Y5, Y5
-	VMINPS       Y9, Y5, Y5
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y7, Y0, Y7
+	VMINPS       Y7, Y9, Y7
+	VMAXPS       Y8, Y0, Y8
+	VMINPS       Y8, Y9, Y8
+	VMAXPS       Y6, Y0, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y5, Y0, Y5
+	VMINPS       Y5, Y9, Y5
 
 n0clipped:
 	MOVQ   168(CX), AX
@@ -5823,14 +5823,14 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y5, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y5, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y5, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y5, Y1
 
 w0clipped:
 	MOVQ   168(CX), AX
@@ -5921,14 +5921,14 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y5, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y5, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y5, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y5, Y1
 
 w1clipped:
 	MOVQ   168(CX), AX
@@ -6019,14 +6019,14 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y5, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y5, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y5, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y5, Y1
 
 w2clipped:
 	MOVQ   168(CX), AX
@@ -6117,14 +6117,14 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y5, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y5, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y5, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y5, Y1
 
 w3clipped:
 	MOVQ   168(CX), AX
@@ -6350,14 +6350,14 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y0, Y3, Y3
-	VMINPS       Y5, Y3, Y3
-	VMAXPS       Y0, Y4, Y4
-	VMINPS       Y5, Y4, Y4
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y5, Y1, Y1
+	VMAXPS       Y3, Y0, Y3
+	VMINPS       Y3, Y5, Y3
+	VMAXPS       Y4, Y0, Y4
+	VMINPS       Y4, Y5, Y4
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y5, Y1
 
 n0clipped:
 	MOVQ   168(CX), AX
@@ -7661,10 +7661,10 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y3, Y2, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y3, Y1
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y3, Y2
 
 w0clipped:
 	MOVQ   168(CX), AX
@@ -7721,10 +7721,10 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y3, Y2, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y3, Y1
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y3, Y2
 
 w1clipped:
 	MOVQ   168(CX), AX
@@ -7781,10 +7781,10 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y3, Y2, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y3, Y1
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y3, Y2
 
 w2clipped:
 	MOVQ   168(CX), AX
@@ -7841,10 +7841,10 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y3, Y2, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y3, Y1
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y3, Y2
 
 w3clipped:
 	MOVQ   168(CX), AX
@@ -8030,10 +8030,10 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y0
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y0, Y1, Y1
-	VMINPS       Y3, Y1, Y1
-	VMAXPS       Y0, Y2, Y2
-	VMINPS       Y3, Y2, Y2
+	VMAXPS       Y1, Y0, Y1
+	VMINPS       Y1, Y3, Y1
+	VMAXPS       Y2, Y0, Y2
+	VMINPS       Y2, Y3, Y2
 
 n0clipped:
 	MOVQ   168(CX), AX

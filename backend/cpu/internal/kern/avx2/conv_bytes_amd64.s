@@ -4361,22 +4361,22 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 w0clipped:
 	MOVQ   168(CX), AX
@@ -4501,22 +4501,22 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 w1clipped:
 	MOVQ   168(CX), AX
@@ -4890,22 +4890,22 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 n0clipped:
 	MOVQ   168(CX), AX
@@ -5442,22 +5442,22 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 w0clipped:
 	MOVQ         216(CX), AX
@@ -5646,22 +5646,22 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 w1clipped:
 	MOVQ         216(CX), AX
@@ -6099,22 +6099,22 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y8
 	VBROADCASTSS 164(CX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 n0clipped:
 	MOVQ         216(CX), AX
@@ -6679,14 +6679,14 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w0clipped:
 	MOVQ   168(CX), AX
@@ -6763,14 +6763,14 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w1clipped:
 	MOVQ   168(CX), AX
@@ -6847,14 +6847,14 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w2clipped:
 	MOVQ   168(CX), AX
@@ -6931,14 +6931,14 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w3clipped:
 	MOVQ   168(CX), AX
@@ -7182,14 +7182,14 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 n0clipped:
 	MOVQ   168(CX), AX
@@ -7682,14 +7682,14 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w0clipped:
 	MOVQ         216(CX), AX
@@ -7800,14 +7800,14 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w1clipped:
 	MOVQ         216(CX), AX
@@ -7918,14 +7918,14 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w2clipped:
 	MOVQ         216(CX), AX
@@ -8036,14 +8036,14 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 w3clipped:
 	MOVQ         216(CX), AX
@@ -8321,14 +8321,14 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y4
 	VBROADCASTSS 164(CX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 n0clipped:
 	MOVQ         216(CX), AX
@@ -8686,10 +8686,10 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w0clipped:
 	MOVQ   168(CX), AX
@@ -8742,10 +8742,10 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w1clipped:
 	MOVQ   168(CX), AX
@@ -8798,10 +8798,10 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w2clipped:
 	MOVQ   168(CX), AX
@@ -8854,10 +8854,10 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w3clipped:
 	MOVQ   168(CX), AX
@@ -9036,10 +9036,10 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 n0clipped:
 	MOVQ   168(CX), AX
@@ -9359,10 +9359,10 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w0clipped:
 	MOVQ         216(CX), AX
@@ -9436,10 +9436,10 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w1clipped:
 	MOVQ         216(CX), AX
@@ -9513,10 +9513,10 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w2clipped:
 	MOVQ         216(CX), AX
@@ -9590,10 +9590,10 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 w3clipped:
 	MOVQ         216(CX), AX
@@ -9793,10 +9793,10 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(CX), Y2
 	VBROADCASTSS 164(CX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 n0clipped:
 	MOVQ         216(CX), AX

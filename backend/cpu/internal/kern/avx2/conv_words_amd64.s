@@ -613,14 +613,14 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(AX), Y13
 	VBROADCASTSS 164(AX), Y14
-	VMAXPS       Y13, Y1, Y1
-	VMINPS       Y14, Y1, Y1
-	VMAXPS       Y13, Y2, Y2
-	VMINPS       Y14, Y2, Y2
-	VMAXPS       Y13, Y3, Y3
-	VMINPS       Y14, Y3, Y3
-	VMAXPS       Y13, Y4, Y4
-	VMINPS       Y14, Y4, Y4
+	VMAXPS       Y1, Y13, Y1
+	VMINPS       Y1, Y14, Y1
+	VMAXPS       Y2, Y13, Y2
+	VMINPS       Y2, Y14, Y2
+	VMAXPS       Y3, Y13, Y3
+	VMINPS       Y3, Y14, Y3
+	VMAXPS       Y4, Y13, Y4
+	VMINPS       Y4, Y14, Y4
 
 w0clipped:
 	MOVQ   168(AX), DX
@@ -686,14 +686,14 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y5, Y5
-	VMINPS       Y2, Y5, Y5
-	VMAXPS       Y1, Y6, Y6
-	VMINPS       Y2, Y6, Y6
-	VMAXPS       Y1, Y7, Y7
-	VMINPS       Y2, Y7, Y7
-	VMAXPS       Y1, Y8, Y8
-	VMINPS       Y2, Y8, Y8
+	VMAXPS       Y5, Y1, Y5
+	VMINPS       Y5, Y2, Y5
+	VMAXPS       Y6, Y1, Y6
+	VMINPS       Y6, Y2, Y6
+	VMAXPS       Y7, Y1, Y7
+	VMINPS       Y7, Y2, Y7
+	VMAXPS       Y8, Y1, Y8
+	VMINPS       Y8, Y2, Y8
 
 w1clipped:
 	MOVQ   168(AX), DX
@@ -759,14 +759,14 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y9, Y9
-	VMINPS       Y2, Y9, Y9
-	VMAXPS       Y1, Y10, Y10
-	VMINPS       Y2, Y10, Y10
-	VMAXPS       Y1, Y11, Y11
-	VMINPS       Y2, Y11, Y11
-	VMAXPS       Y1, Y12, Y12
-	VMINPS       Y2, Y12, Y12
+	VMAXPS       Y9, Y1, Y9
+	VMINPS       Y9, Y2, Y9
+	VMAXPS       Y10, Y1, Y10
+	VMINPS       Y10, Y2, Y10
+	VMAXPS       Y11, Y1, Y11
+	VMINPS       Y11, Y2, Y11
+	VMAXPS       Y12, Y1, Y12
+	VMINPS       Y12, Y2, Y12
 
 w2clipped:
 	MOVQ   168(AX), DX
@@ -891,14 +891,14 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(AX), Y5
 	VBROADCASTSS 164(AX), Y6
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 n0clipped:
 	MOVQ   168(AX), DX
@@ -1101,10 +1101,10 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(AX), Y13
 	VBROADCASTSS 164(AX), Y14
-	VMAXPS       Y13, Y1, Y1
-	VMINPS       Y14, Y1, Y1
-	VMAXPS       Y13, Y2, Y2
-	VMINPS       Y14, Y2, Y2
+	VMAXPS       Y1, Y13, Y1
+	VMINPS       Y1, Y14, Y1
+	VMAXPS       Y2, Y13, Y2
+	VMINPS       Y2, Y14, Y2
 
 w0clipped:
 	MOVQ   168(AX), DX
@@ -1150,10 +1150,10 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y3, Y3
-	VMINPS       Y2, Y3, Y3
-	VMAXPS       Y1, Y4, Y4
-	VMINPS       Y2, Y4, Y4
+	VMAXPS       Y3, Y1, Y3
+	VMINPS       Y3, Y2, Y3
+	VMAXPS       Y4, Y1, Y4
+	VMINPS       Y4, Y2, Y4
 
 w1clipped:
 	MOVQ   168(AX), DX
@@ -1199,10 +1199,10 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y5, Y5
-	VMINPS       Y2, Y5, Y5
-	VMAXPS       Y1, Y6, Y6
-	VMINPS       Y2, Y6, Y6
+	VMAXPS       Y5, Y1, Y5
+	VMINPS       Y5, Y2, Y5
+	VMAXPS       Y6, Y1, Y6
+	VMINPS       Y6, Y2, Y6
 
 w2clipped:
 	MOVQ   168(AX), DX
@@ -1248,10 +1248,10 @@ w3sloped:
 	JEQ          w3clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y7, Y7
-	VMINPS       Y2, Y7, Y7
-	VMAXPS       Y1, Y8, Y8
-	VMINPS       Y2, Y8, Y8
+	VMAXPS       Y7, Y1, Y7
+	VMINPS       Y7, Y2, Y7
+	VMAXPS       Y8, Y1, Y8
+	VMINPS       Y8, Y2, Y8
 
 w3clipped:
 	MOVQ   168(AX), DX
@@ -1297,10 +1297,10 @@ w4sloped:
 	JEQ          w4clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y9, Y9
-	VMINPS       Y2, Y9, Y9
-	VMAXPS       Y1, Y10, Y10
-	VMINPS       Y2, Y10, Y10
+	VMAXPS       Y9, Y1, Y9
+	VMINPS       Y9, Y2, Y9
+	VMAXPS       Y10, Y1, Y10
+	VMINPS       Y10, Y2, Y10
 
 w4clipped:
 	MOVQ   168(AX), DX
@@ -1346,10 +1346,10 @@ w5sloped:
 	JEQ          w5clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y11, Y11
-	VMINPS       Y2, Y11, Y11
-	VMAXPS       Y1, Y12, Y12
-	VMINPS       Y2, Y12, Y12
+	VMAXPS       Y11, Y1, Y11
+	VMINPS       Y11, Y2, Y11
+	VMAXPS       Y12, Y1, Y12
+	VMINPS       Y12, Y2, Y12
 
 w5clipped:
 	MOVQ   168(AX), DX
@@ -1442,10 +1442,10 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(AX), Y3
 	VBROADCASTSS 164(AX), Y4
-	VMAXPS       Y3, Y1, Y1
-	VMINPS       Y4, Y1, Y1
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 n0clipped:
 	MOVQ   168(AX), DX
@@ -1639,14 +1639,14 @@ w0sloped:
 	JEQ          w0clipped
 	VBROADCASTSS 160(AX), Y13
 	VBROADCASTSS 164(AX), Y14
-	VMAXPS       Y13, Y1, Y1
-	VMINPS       Y14, Y1, Y1
-	VMAXPS       Y13, Y2, Y2
-	VMINPS       Y14, Y2, Y2
-	VMAXPS       Y13, Y3, Y3
-	VMINPS       Y14, Y3, Y3
-	VMAXPS       Y13, Y4, Y4
-	VMINPS       Y14, Y4, Y4
+	VMAXPS       Y1, Y13, Y1
+	VMINPS       Y1, Y14, Y1
+	VMAXPS       Y2, Y13, Y2
+	VMINPS       Y2, Y14, Y2
+	VMAXPS       Y3, Y13, Y3
+	VMINPS       Y3, Y14, Y3
+	VMAXPS       Y4, Y13, Y4
+	VMINPS       Y4, Y14, Y4
 
 w0clipped:
 	MOVQ         216(AX), DX
@@ -1746,14 +1746,14 @@ w1sloped:
 	JEQ          w1clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y5, Y5
-	VMINPS       Y2, Y5, Y5
-	VMAXPS       Y1, Y6, Y6
-	VMINPS       Y2, Y6, Y6
-	VMAXPS       Y1, Y7, Y7
-	VMINPS       Y2, Y7, Y7
-	VMAXPS       Y1, Y8, Y8
-	VMINPS       Y2, Y8, Y8
+	VMAXPS       Y5, Y1, Y5
+	VMINPS       Y5, Y2, Y5
+	VMAXPS       Y6, Y1, Y6
+	VMINPS       Y6, Y2, Y6
+	VMAXPS       Y7, Y1, Y7
+	VMINPS       Y7, Y2, Y7
+	VMAXPS       Y8, Y1, Y8
+	VMINPS       Y8, Y2, Y8
 
 w1clipped:
 	MOVQ         216(AX), DX
@@ -1853,14 +1853,14 @@ w2sloped:
 	JEQ          w2clipped
 	VBROADCASTSS 160(AX), Y1
 	VBROADCASTSS 164(AX), Y2
-	VMAXPS       Y1, Y9, Y9
-	VMINPS       Y2, Y9, Y9
-	VMAXPS       Y1, Y10, Y10
-	VMINPS       Y2, Y10, Y10
-	VMAXPS       Y1, Y11, Y11
-	VMINPS       Y2, Y11, Y11
-	VMAXPS       Y1, Y12, Y12
-	VMINPS       Y2, Y12, Y12
+	VMAXPS       Y9, Y1, Y9
+	VMINPS       Y9, Y2, Y9
+	VMAXPS       Y10, Y1, Y10
+	VMINPS       Y10, Y2, Y10
+	VMAXPS       Y11, Y1, Y11
+	VMINPS       Y11, Y2, Y11
+	VMAXPS       Y12, Y1, Y12
+	VMINPS       Y12, Y2, Y12
 
 w2clipped:
 	MOVQ         216(AX), DX
@@ -2019,14 +2019,14 @@ n0sloped:
 	JEQ          n0clipped
 	VBROADCASTSS 160(AX), Y5
 	VBROADCASTSS 164(AX), Y6
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 n0clipped:
 	MOVQ         216(AX), DX

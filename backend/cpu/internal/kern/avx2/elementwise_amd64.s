@@ -321,14 +321,14 @@ fourscaled:
 foursloped:
 	TESTQ  R8, R8
 	JEQ    fourclipped
-	VMAXPS Y1, Y3, Y3
-	VMINPS Y2, Y3, Y3
-	VMAXPS Y1, Y4, Y4
-	VMINPS Y2, Y4, Y4
-	VMAXPS Y1, Y5, Y5
-	VMINPS Y2, Y5, Y5
-	VMAXPS Y1, Y6, Y6
-	VMINPS Y2, Y6, Y6
+	VMAXPS Y3, Y1, Y3
+	VMINPS Y3, Y2, Y3
+	VMAXPS Y4, Y1, Y4
+	VMINPS Y4, Y2, Y4
+	VMAXPS Y5, Y1, Y5
+	VMINPS Y5, Y2, Y5
+	VMAXPS Y6, Y1, Y6
+	VMINPS Y6, Y2, Y6
 
 fourclipped:
 	VMOVUPS Y3, (CX)(R10*1)
@@ -362,8 +362,8 @@ onescaled:
 onesloped:
 	TESTQ  R8, R8
 	JEQ    oneclipped
-	VMAXPS Y1, Y3, Y3
-	VMINPS Y2, Y3, Y3
+	VMAXPS Y3, Y1, Y3
+	VMINPS Y3, Y2, Y3
 
 oneclipped:
 	VMOVUPS Y3, (CX)(R10*1)
@@ -397,8 +397,8 @@ restscaled:
 restsloped:
 	TESTQ  R8, R8
 	JEQ    restclipped
-	VMAXPS Y1, Y4, Y4
-	VMINPS Y2, Y4, Y4
+	VMAXPS Y4, Y1, Y4
+	VMINPS Y4, Y2, Y4
 
 restclipped:
 	VMASKMOVPS Y4, Y3, (CX)(R10*1)
@@ -475,14 +475,14 @@ fourscaled:
 foursloped:
 	TESTQ  R8, R8
 	JEQ    fourclipped
-	VMAXPS Y1, Y3, Y3
-	VMINPS Y2, Y3, Y3
-	VMAXPS Y1, Y4, Y4
-	VMINPS Y2, Y4, Y4
-	VMAXPS Y1, Y5, Y5
-	VMINPS Y2, Y5, Y5
-	VMAXPS Y1, Y6, Y6
-	VMINPS Y2, Y6, Y6
+	VMAXPS Y3, Y1, Y3
+	VMINPS Y3, Y2, Y3
+	VMAXPS Y4, Y1, Y4
+	VMINPS Y4, Y2, Y4
+	VMAXPS Y5, Y1, Y5
+	VMINPS Y5, Y2, Y5
+	VMAXPS Y6, Y1, Y6
+	VMINPS Y6, Y2, Y6
 
 fourclipped:
 	VMOVUPS Y3, (CX)(R10*1)
@@ -515,8 +515,8 @@ onescaled:
 onesloped:
 	TESTQ  R8, R8
 	JEQ    oneclipped
-	VMAXPS Y1, Y3, Y3
-	VMINPS Y2, Y3, Y3
+	VMAXPS Y3, Y1, Y3
+	VMINPS Y3, Y2, Y3
 
 oneclipped:
 	VMOVUPS Y3, (CX)(R10*1)
@@ -549,8 +549,8 @@ restscaled:
 restsloped:
 	TESTQ  R8, R8
 	JEQ    restclipped
-	VMAXPS Y1, Y4, Y4
-	VMINPS Y2, Y4, Y4
+	VMAXPS Y4, Y1, Y4
+	VMINPS Y4, Y2, Y4
 
 restclipped:
 	VMASKMOVPS Y4, Y3, (CX)(R10*1)
@@ -618,14 +618,14 @@ four:
 foursloped:
 	TESTQ  DI, DI
 	JEQ    fourclipped
-	VMAXPS Y1, Y3, Y3
-	VMINPS Y2, Y3, Y3
-	VMAXPS Y1, Y4, Y4
-	VMINPS Y2, Y4, Y4
-	VMAXPS Y1, Y5, Y5
-	VMINPS Y2, Y5, Y5
-	VMAXPS Y1, Y6, Y6
-	VMINPS Y2, Y6, Y6
+	VMAXPS Y3, Y1, Y3
+	VMINPS Y3, Y2, Y3
+	VMAXPS Y4, Y1, Y4
+	VMINPS Y4, Y2, Y4
+	VMAXPS Y5, Y1, Y5
+	VMINPS Y5, Y2, Y5
+	VMAXPS Y6, Y1, Y6
+	VMINPS Y6, Y2, Y6
 
 fourclipped:
 	VMOVUPS Y3, (CX)(R9*1)
@@ -653,8 +653,8 @@ one:
 onesloped:
 	TESTQ  DI, DI
 	JEQ    oneclipped
-	VMAXPS Y1, Y3, Y3
-	VMINPS Y2, Y3, Y3
+	VMAXPS Y3, Y1, Y3
+	VMINPS Y3, Y2, Y3
 
 oneclipped:
 	VMOVUPS Y3, (CX)(R9*1)
@@ -682,8 +682,8 @@ oneend:
 restsloped:
 	TESTQ  DI, DI
 	JEQ    restclipped
-	VMAXPS Y1, Y4, Y4
-	VMINPS Y2, Y4, Y4
+	VMAXPS Y4, Y1, Y4
+	VMINPS Y4, Y2, Y4
 
 restclipped:
 	VMASKMOVPS Y4, Y3, (CX)(R9*1)
@@ -730,9 +730,9 @@ sloped0:
 	TESTQ        SI, SI
 	JEQ          clipped0
 	VBROADCASTSS 88(AX), Y7
-	VMAXPS       Y7, Y6, Y6
+	VMAXPS       Y6, Y7, Y6
 	VBROADCASTSS 92(AX), Y7
-	VMINPS       Y7, Y6, Y6
+	VMINPS       Y6, Y7, Y6
 
 clipped0:
 	VMOVUPS     Y6, (CX)
@@ -751,9 +751,9 @@ sloped1:
 	TESTQ        SI, SI
 	JEQ          clipped1
 	VBROADCASTSS 88(AX), Y7
-	VMAXPS       Y7, Y6, Y6
+	VMAXPS       Y6, Y7, Y6
 	VBROADCASTSS 92(AX), Y7
-	VMINPS       Y7, Y6, Y6
+	VMINPS       Y6, Y7, Y6
 
 clipped1:
 	VMOVUPS     Y6, 32(CX)
@@ -772,9 +772,9 @@ sloped2:
 	TESTQ        SI, SI
 	JEQ          clipped2
 	VBROADCASTSS 88(AX), Y7
-	VMAXPS       Y7, Y6, Y6
+	VMAXPS       Y6, Y7, Y6
 	VBROADCASTSS 92(AX), Y7
-	VMINPS       Y7, Y6, Y6
+	VMINPS       Y6, Y7, Y6
 
 clipped2:
 	VMOVUPS Y6, 64(CX)

@@ -140,22 +140,22 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), DX
@@ -335,30 +335,30 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y12
 	VBROADCASTSS 140(AX), Y13
-	VMAXPS       Y12, Y0, Y0
-	VMINPS       Y13, Y0, Y0
-	VMAXPS       Y12, Y1, Y1
-	VMINPS       Y13, Y1, Y1
-	VMAXPS       Y12, Y2, Y2
-	VMINPS       Y13, Y2, Y2
-	VMAXPS       Y12, Y3, Y3
-	VMINPS       Y13, Y3, Y3
-	VMAXPS       Y12, Y4, Y4
-	VMINPS       Y13, Y4, Y4
-	VMAXPS       Y12, Y5, Y5
-	VMINPS       Y13, Y5, Y5
-	VMAXPS       Y12, Y6, Y6
-	VMINPS       Y13, Y6, Y6
-	VMAXPS       Y12, Y7, Y7
-	VMINPS       Y13, Y7, Y7
-	VMAXPS       Y12, Y8, Y8
-	VMINPS       Y13, Y8, Y8
-	VMAXPS       Y12, Y9, Y9
-	VMINPS       Y13, Y9, Y9
-	VMAXPS       Y12, Y10, Y10
-	VMINPS       Y13, Y10, Y10
-	VMAXPS       Y12, Y11, Y11
-	VMINPS       Y13, Y11, Y11
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
 
 clipped:
 	MOVQ    (AX), CX
@@ -530,26 +530,26 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y10
 	VBROADCASTSS 140(AX), Y11
-	VMAXPS       Y10, Y0, Y0
-	VMINPS       Y11, Y0, Y0
-	VMAXPS       Y10, Y1, Y1
-	VMINPS       Y11, Y1, Y1
-	VMAXPS       Y10, Y2, Y2
-	VMINPS       Y11, Y2, Y2
-	VMAXPS       Y10, Y3, Y3
-	VMINPS       Y11, Y3, Y3
-	VMAXPS       Y10, Y4, Y4
-	VMINPS       Y11, Y4, Y4
-	VMAXPS       Y10, Y5, Y5
-	VMINPS       Y11, Y5, Y5
-	VMAXPS       Y10, Y6, Y6
-	VMINPS       Y11, Y6, Y6
-	VMAXPS       Y10, Y7, Y7
-	VMINPS       Y11, Y7, Y7
-	VMAXPS       Y10, Y8, Y8
-	VMINPS       Y11, Y8, Y8
-	VMAXPS       Y10, Y9, Y9
-	VMINPS       Y11, Y9, Y9
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
 
 clipped:
 	MOVQ    (AX), CX
@@ -701,22 +701,22 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), CX
@@ -848,18 +848,18 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y0, Y0
-	VMINPS       Y7, Y0, Y0
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), CX
@@ -971,14 +971,14 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), CX
@@ -1068,10 +1068,10 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y2
 	VBROADCASTSS 140(AX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 clipped:
 	MOVQ    (AX), DX
@@ -1250,30 +1250,30 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y13
 	VBROADCASTSS 140(AX), Y14
-	VMAXPS       Y13, Y1, Y1
-	VMINPS       Y14, Y1, Y1
-	VMAXPS       Y13, Y2, Y2
-	VMINPS       Y14, Y2, Y2
-	VMAXPS       Y13, Y3, Y3
-	VMINPS       Y14, Y3, Y3
-	VMAXPS       Y13, Y4, Y4
-	VMINPS       Y14, Y4, Y4
-	VMAXPS       Y13, Y5, Y5
-	VMINPS       Y14, Y5, Y5
-	VMAXPS       Y13, Y6, Y6
-	VMINPS       Y14, Y6, Y6
-	VMAXPS       Y13, Y7, Y7
-	VMINPS       Y14, Y7, Y7
-	VMAXPS       Y13, Y8, Y8
-	VMINPS       Y14, Y8, Y8
-	VMAXPS       Y13, Y9, Y9
-	VMINPS       Y14, Y9, Y9
-	VMAXPS       Y13, Y10, Y10
-	VMINPS       Y14, Y10, Y10
-	VMAXPS       Y13, Y11, Y11
-	VMINPS       Y14, Y11, Y11
-	VMAXPS       Y13, Y12, Y12
-	VMINPS       Y14, Y12, Y12
+	VMAXPS       Y1, Y13, Y1
+	VMINPS       Y1, Y14, Y1
+	VMAXPS       Y2, Y13, Y2
+	VMINPS       Y2, Y14, Y2
+	VMAXPS       Y3, Y13, Y3
+	VMINPS       Y3, Y14, Y3
+	VMAXPS       Y4, Y13, Y4
+	VMINPS       Y4, Y14, Y4
+	VMAXPS       Y5, Y13, Y5
+	VMINPS       Y5, Y14, Y5
+	VMAXPS       Y6, Y13, Y6
+	VMINPS       Y6, Y14, Y6
+	VMAXPS       Y7, Y13, Y7
+	VMINPS       Y7, Y14, Y7
+	VMAXPS       Y8, Y13, Y8
+	VMINPS       Y8, Y14, Y8
+	VMAXPS       Y9, Y13, Y9
+	VMINPS       Y9, Y14, Y9
+	VMAXPS       Y10, Y13, Y10
+	VMINPS       Y10, Y14, Y10
+	VMAXPS       Y11, Y13, Y11
+	VMINPS       Y11, Y14, Y11
+	VMAXPS       Y12, Y13, Y12
+	VMINPS       Y12, Y14, Y12
 
 clipped:
 	MOVQ    (AX), R10
@@ -1495,28 +1495,28 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y12
 	VBROADCASTSS 140(AX), Y13
-	VMAXPS       Y12, Y1, Y1
-	VMINPS       Y13, Y1, Y1
-	VMAXPS       Y12, Y2, Y2
-	VMINPS       Y13, Y2, Y2
-	VMAXPS       Y12, Y3, Y3
-	VMINPS       Y13, Y3, Y3
-	VMAXPS       Y12, Y4, Y4
-	VMINPS       Y13, Y4, Y4
-	VMAXPS       Y12, Y5, Y5
-	VMINPS       Y13, Y5, Y5
-	VMAXPS       Y12, Y6, Y6
-	VMINPS       Y13, Y6, Y6
-	VMAXPS       Y12, Y7, Y7
-	VMINPS       Y13, Y7, Y7
-	VMAXPS       Y12, Y8, Y8
-	VMINPS       Y13, Y8, Y8
-	VMAXPS       Y12, Y9, Y9
-	VMINPS       Y13, Y9, Y9
-	VMAXPS       Y12, Y10, Y10
-	VMINPS       Y13, Y10, Y10
-	VMAXPS       Y12, Y11, Y11
-	VMINPS       Y13, Y11, Y11
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
 
 clipped:
 	MOVQ    (AX), R9
@@ -1726,26 +1726,26 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y11
 	VBROADCASTSS 140(AX), Y12
-	VMAXPS       Y11, Y1, Y1
-	VMINPS       Y12, Y1, Y1
-	VMAXPS       Y11, Y2, Y2
-	VMINPS       Y12, Y2, Y2
-	VMAXPS       Y11, Y3, Y3
-	VMINPS       Y12, Y3, Y3
-	VMAXPS       Y11, Y4, Y4
-	VMINPS       Y12, Y4, Y4
-	VMAXPS       Y11, Y5, Y5
-	VMINPS       Y12, Y5, Y5
-	VMAXPS       Y11, Y6, Y6
-	VMINPS       Y12, Y6, Y6
-	VMAXPS       Y11, Y7, Y7
-	VMINPS       Y12, Y7, Y7
-	VMAXPS       Y11, Y8, Y8
-	VMINPS       Y12, Y8, Y8
-	VMAXPS       Y11, Y9, Y9
-	VMINPS       Y12, Y9, Y9
-	VMAXPS       Y11, Y10, Y10
-	VMINPS       Y12, Y10, Y10
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
 
 clipped:
 	MOVQ    (AX), R9
@@ -1942,24 +1942,24 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y10
 	VBROADCASTSS 140(AX), Y11
-	VMAXPS       Y10, Y1, Y1
-	VMINPS       Y11, Y1, Y1
-	VMAXPS       Y10, Y2, Y2
-	VMINPS       Y11, Y2, Y2
-	VMAXPS       Y10, Y3, Y3
-	VMINPS       Y11, Y3, Y3
-	VMAXPS       Y10, Y4, Y4
-	VMINPS       Y11, Y4, Y4
-	VMAXPS       Y10, Y5, Y5
-	VMINPS       Y11, Y5, Y5
-	VMAXPS       Y10, Y6, Y6
-	VMINPS       Y11, Y6, Y6
-	VMAXPS       Y10, Y7, Y7
-	VMINPS       Y11, Y7, Y7
-	VMAXPS       Y10, Y8, Y8
-	VMINPS       Y11, Y8, Y8
-	VMAXPS       Y10, Y9, Y9
-	VMINPS       Y11, Y9, Y9
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
 
 clipped:
 	MOVQ    (AX), R8
@@ -2144,22 +2144,22 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y9
 	VBROADCASTSS 140(AX), Y10
-	VMAXPS       Y9, Y1, Y1
-	VMINPS       Y10, Y1, Y1
-	VMAXPS       Y9, Y2, Y2
-	VMINPS       Y10, Y2, Y2
-	VMAXPS       Y9, Y3, Y3
-	VMINPS       Y10, Y3, Y3
-	VMAXPS       Y9, Y4, Y4
-	VMINPS       Y10, Y4, Y4
-	VMAXPS       Y9, Y5, Y5
-	VMINPS       Y10, Y5, Y5
-	VMAXPS       Y9, Y6, Y6
-	VMINPS       Y10, Y6, Y6
-	VMAXPS       Y9, Y7, Y7
-	VMINPS       Y10, Y7, Y7
-	VMAXPS       Y9, Y8, Y8
-	VMINPS       Y10, Y8, Y8
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
 
 clipped:
 	MOVQ    (AX), R8
@@ -2331,20 +2331,20 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), DI
@@ -2504,18 +2504,18 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y7
 	VBROADCASTSS 140(AX), Y8
-	VMAXPS       Y7, Y1, Y1
-	VMINPS       Y8, Y1, Y1
-	VMAXPS       Y7, Y2, Y2
-	VMINPS       Y8, Y2, Y2
-	VMAXPS       Y7, Y3, Y3
-	VMINPS       Y8, Y3, Y3
-	VMAXPS       Y7, Y4, Y4
-	VMINPS       Y8, Y4, Y4
-	VMAXPS       Y7, Y5, Y5
-	VMINPS       Y8, Y5, Y5
-	VMAXPS       Y7, Y6, Y6
-	VMINPS       Y8, Y6, Y6
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
 
 clipped:
 	MOVQ    (AX), DI
@@ -2662,16 +2662,16 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), SI
@@ -2806,14 +2806,14 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y5
 	VBROADCASTSS 140(AX), Y6
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 clipped:
 	MOVQ    (AX), SI
@@ -2935,12 +2935,12 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), BX
@@ -3050,10 +3050,10 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y3
 	VBROADCASTSS 140(AX), Y4
-	VMAXPS       Y3, Y1, Y1
-	VMINPS       Y4, Y1, Y1
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 clipped:
 	MOVQ    (AX), BX
@@ -3151,8 +3151,8 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y2
 	VBROADCASTSS 140(AX), Y3
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 clipped:
 	MOVQ    (AX), BX
@@ -3329,30 +3329,30 @@ sloped:
 	ADDQ         R9, R11
 	VBROADCASTSS 136(AX), Y12
 	VBROADCASTSS 140(AX), Y13
-	VMAXPS       Y12, Y0, Y0
-	VMINPS       Y13, Y0, Y0
-	VMAXPS       Y12, Y1, Y1
-	VMINPS       Y13, Y1, Y1
-	VMAXPS       Y12, Y2, Y2
-	VMINPS       Y13, Y2, Y2
-	VMAXPS       Y12, Y3, Y3
-	VMINPS       Y13, Y3, Y3
-	VMAXPS       Y12, Y4, Y4
-	VMINPS       Y13, Y4, Y4
-	VMAXPS       Y12, Y5, Y5
-	VMINPS       Y13, Y5, Y5
-	VMAXPS       Y12, Y6, Y6
-	VMINPS       Y13, Y6, Y6
-	VMAXPS       Y12, Y7, Y7
-	VMINPS       Y13, Y7, Y7
-	VMAXPS       Y12, Y8, Y8
-	VMINPS       Y13, Y8, Y8
-	VMAXPS       Y12, Y9, Y9
-	VMINPS       Y13, Y9, Y9
-	VMAXPS       Y12, Y10, Y10
-	VMINPS       Y13, Y10, Y10
-	VMAXPS       Y12, Y11, Y11
-	VMINPS       Y13, Y11, Y11
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
 
 clipped:
 	MOVQ    (AX), R11
@@ -3533,26 +3533,26 @@ sloped:
 	ADDQ         R8, R10
 	VBROADCASTSS 136(AX), Y10
 	VBROADCASTSS 140(AX), Y11
-	VMAXPS       Y10, Y0, Y0
-	VMINPS       Y11, Y0, Y0
-	VMAXPS       Y10, Y1, Y1
-	VMINPS       Y11, Y1, Y1
-	VMAXPS       Y10, Y2, Y2
-	VMINPS       Y11, Y2, Y2
-	VMAXPS       Y10, Y3, Y3
-	VMINPS       Y11, Y3, Y3
-	VMAXPS       Y10, Y4, Y4
-	VMINPS       Y11, Y4, Y4
-	VMAXPS       Y10, Y5, Y5
-	VMINPS       Y11, Y5, Y5
-	VMAXPS       Y10, Y6, Y6
-	VMINPS       Y11, Y6, Y6
-	VMAXPS       Y10, Y7, Y7
-	VMINPS       Y11, Y7, Y7
-	VMAXPS       Y10, Y8, Y8
-	VMINPS       Y11, Y8, Y8
-	VMAXPS       Y10, Y9, Y9
-	VMINPS       Y11, Y9, Y9
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
 
 clipped:
 	MOVQ    (AX), R10
@@ -3713,22 +3713,22 @@ sloped:
 	ADDQ         DI, R9
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), R9
@@ -3869,18 +3869,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y0, Y0
-	VMINPS       Y7, Y0, Y0
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), R8
@@ -4001,14 +4001,14 @@ sloped:
 	ADDQ         BX, DI
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), DI
@@ -4109,10 +4109,10 @@ sloped:
 	ADDQ         DX, SI
 	VBROADCASTSS 136(AX), Y2
 	VBROADCASTSS 140(AX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 clipped:
 	MOVQ    (AX), SI
@@ -4253,18 +4253,18 @@ sloped:
 	ADDQ         R9, CX
 	VBROADCASTSS 136(AX), Y7
 	VBROADCASTSS 140(AX), Y8
-	VMAXPS       Y7, Y1, Y1
-	VMINPS       Y8, Y1, Y1
-	VMAXPS       Y7, Y2, Y2
-	VMINPS       Y8, Y2, Y2
-	VMAXPS       Y7, Y3, Y3
-	VMINPS       Y8, Y3, Y3
-	VMAXPS       Y7, Y4, Y4
-	VMINPS       Y8, Y4, Y4
-	VMAXPS       Y7, Y5, Y5
-	VMINPS       Y8, Y5, Y5
-	VMAXPS       Y7, Y6, Y6
-	VMINPS       Y8, Y6, Y6
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
 
 clipped:
 	MOVQ       (AX), CX
@@ -4403,16 +4403,16 @@ sloped:
 	ADDQ         R8, CX
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ       (AX), CX
@@ -4538,14 +4538,14 @@ sloped:
 	ADDQ         DI, CX
 	VBROADCASTSS 136(AX), Y5
 	VBROADCASTSS 140(AX), Y6
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 clipped:
 	MOVQ       (AX), CX
@@ -4658,12 +4658,12 @@ sloped:
 	ADDQ         SI, CX
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ       (AX), CX
@@ -4763,10 +4763,10 @@ sloped:
 	ADDQ         BX, CX
 	VBROADCASTSS 136(AX), Y3
 	VBROADCASTSS 140(AX), Y4
-	VMAXPS       Y3, Y1, Y1
-	VMINPS       Y4, Y1, Y1
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 clipped:
 	MOVQ       (AX), CX
@@ -4853,8 +4853,8 @@ sloped:
 	ADDQ         DX, BX
 	VBROADCASTSS 136(AX), Y2
 	VBROADCASTSS 140(AX), Y3
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 clipped:
 	MOVQ       (AX), BX
@@ -5023,22 +5023,22 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), R8
@@ -5234,20 +5234,20 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y7
 	VBROADCASTSS 140(AX), Y8
-	VMAXPS       Y7, Y0, Y0
-	VMINPS       Y8, Y0, Y0
-	VMAXPS       Y7, Y1, Y1
-	VMINPS       Y8, Y1, Y1
-	VMAXPS       Y7, Y2, Y2
-	VMINPS       Y8, Y2, Y2
-	VMAXPS       Y7, Y3, Y3
-	VMINPS       Y8, Y3, Y3
-	VMAXPS       Y7, Y4, Y4
-	VMINPS       Y8, Y4, Y4
-	VMAXPS       Y7, Y5, Y5
-	VMINPS       Y8, Y5, Y5
-	VMAXPS       Y7, Y6, Y6
-	VMINPS       Y8, Y6, Y6
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
 
 clipped:
 	MOVQ    (AX), R8
@@ -5428,18 +5428,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y0, Y0
-	VMINPS       Y7, Y0, Y0
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), R8
@@ -5605,16 +5605,16 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y5
 	VBROADCASTSS 140(AX), Y6
-	VMAXPS       Y5, Y0, Y0
-	VMINPS       Y6, Y0, Y0
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 clipped:
 	MOVQ    (AX), R8
@@ -5765,14 +5765,14 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), R8
@@ -5908,12 +5908,12 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y3
 	VBROADCASTSS 140(AX), Y4
-	VMAXPS       Y3, Y0, Y0
-	VMINPS       Y4, Y0, Y0
-	VMAXPS       Y3, Y1, Y1
-	VMINPS       Y4, Y1, Y1
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 clipped:
 	MOVQ    (AX), R8
@@ -6126,22 +6126,22 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), R8
@@ -6361,20 +6361,20 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y7
 	VBROADCASTSS 140(AX), Y8
-	VMAXPS       Y7, Y0, Y0
-	VMINPS       Y8, Y0, Y0
-	VMAXPS       Y7, Y1, Y1
-	VMINPS       Y8, Y1, Y1
-	VMAXPS       Y7, Y2, Y2
-	VMINPS       Y8, Y2, Y2
-	VMAXPS       Y7, Y3, Y3
-	VMINPS       Y8, Y3, Y3
-	VMAXPS       Y7, Y4, Y4
-	VMINPS       Y8, Y4, Y4
-	VMAXPS       Y7, Y5, Y5
-	VMINPS       Y8, Y5, Y5
-	VMAXPS       Y7, Y6, Y6
-	VMINPS       Y8, Y6, Y6
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
 
 clipped:
 	MOVQ    (AX), R8
@@ -6577,18 +6577,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y0, Y0
-	VMINPS       Y7, Y0, Y0
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), R8
@@ -6774,16 +6774,16 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y5
 	VBROADCASTSS 140(AX), Y6
-	VMAXPS       Y5, Y0, Y0
-	VMINPS       Y6, Y0, Y0
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 clipped:
 	MOVQ    (AX), R8
@@ -6952,14 +6952,14 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), R8
@@ -7111,12 +7111,12 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y3
 	VBROADCASTSS 140(AX), Y4
-	VMAXPS       Y3, Y0, Y0
-	VMINPS       Y4, Y0, Y0
-	VMAXPS       Y3, Y1, Y1
-	VMINPS       Y4, Y1, Y1
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 clipped:
 	MOVQ    (AX), R8
@@ -7316,22 +7316,22 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), R8
@@ -7519,18 +7519,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y0, Y0
-	VMINPS       Y7, Y0, Y0
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), R8
@@ -7688,14 +7688,14 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), R8
@@ -7890,14 +7890,14 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Y12
 	VBROADCASTSS 140(AX), Y13
-	VMAXPS       Y12, Y8, Y8
-	VMINPS       Y13, Y8, Y8
-	VMAXPS       Y12, Y9, Y9
-	VMINPS       Y13, Y9, Y9
-	VMAXPS       Y12, Y10, Y10
-	VMINPS       Y13, Y10, Y10
-	VMAXPS       Y12, Y11, Y11
-	VMINPS       Y13, Y11, Y11
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
 
 clipped:
 	MOVQ    DI, R11
@@ -8076,12 +8076,12 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Y9
 	VBROADCASTSS 140(AX), Y10
-	VMAXPS       Y9, Y6, Y6
-	VMINPS       Y10, Y6, Y6
-	VMAXPS       Y9, Y7, Y7
-	VMINPS       Y10, Y7, Y7
-	VMAXPS       Y9, Y8, Y8
-	VMINPS       Y10, Y8, Y8
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
 
 clipped:
 	MOVQ    DI, R11
@@ -8233,10 +8233,10 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    DI, R11
@@ -8361,8 +8361,8 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Y3
 	VBROADCASTSS 140(AX), Y4
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 clipped:
 	MOVQ    DI, R11
@@ -8570,14 +8570,14 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Y12
 	VBROADCASTSS 140(AX), Y13
-	VMAXPS       Y12, Y8, Y8
-	VMINPS       Y13, Y8, Y8
-	VMAXPS       Y12, Y9, Y9
-	VMINPS       Y13, Y9, Y9
-	VMAXPS       Y12, Y10, Y10
-	VMINPS       Y13, Y10, Y10
-	VMAXPS       Y12, Y11, Y11
-	VMINPS       Y13, Y11, Y11
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
 
 clipped:
 	MOVQ    DI, R11
@@ -8754,10 +8754,10 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    DI, R11

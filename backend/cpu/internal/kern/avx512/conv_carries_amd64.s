@@ -1049,30 +1049,30 @@ wsloped:
 	JEQ          wclipped
 	VBROADCASTSS 160(AX), Z1
 	VBROADCASTSS 164(AX), Z3
-	VMAXPS       Z1, Z0, Z0
-	VMINPS       Z3, Z0, Z0
-	VMAXPS       Z1, Z2, Z2
-	VMINPS       Z3, Z2, Z2
-	VMAXPS       Z1, Z4, Z4
-	VMINPS       Z3, Z4, Z4
-	VMAXPS       Z1, Z6, Z6
-	VMINPS       Z3, Z6, Z6
-	VMAXPS       Z1, Z8, Z8
-	VMINPS       Z3, Z8, Z8
-	VMAXPS       Z1, Z10, Z10
-	VMINPS       Z3, Z10, Z10
-	VMAXPS       Z1, Z12, Z12
-	VMINPS       Z3, Z12, Z12
-	VMAXPS       Z1, Z14, Z14
-	VMINPS       Z3, Z14, Z14
-	VMAXPS       Z1, Z16, Z16
-	VMINPS       Z3, Z16, Z16
-	VMAXPS       Z1, Z18, Z18
-	VMINPS       Z3, Z18, Z18
-	VMAXPS       Z1, Z20, Z20
-	VMINPS       Z3, Z20, Z20
-	VMAXPS       Z1, Z22, Z22
-	VMINPS       Z3, Z22, Z22
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z2, Z1, Z2
+	VMINPS       Z2, Z3, Z2
+	VMAXPS       Z4, Z1, Z4
+	VMINPS       Z4, Z3, Z4
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z3, Z6
+	VMAXPS       Z8, Z1, Z8
+	VMINPS       Z8, Z3, Z8
+	VMAXPS       Z10, Z1, Z10
+	VMINPS       Z10, Z3, Z10
+	VMAXPS       Z12, Z1, Z12
+	VMINPS       Z12, Z3, Z12
+	VMAXPS       Z14, Z1, Z14
+	VMINPS       Z14, Z3, Z14
+	VMAXPS       Z16, Z1, Z16
+	VMINPS       Z16, Z3, Z16
+	VMAXPS       Z18, Z1, Z18
+	VMINPS       Z18, Z3, Z18
+	VMAXPS       Z20, Z1, Z20
+	VMINPS       Z20, Z3, Z20
+	VMAXPS       Z22, Z1, Z22
+	VMINPS       Z22, Z3, Z22
 
 wclipped:
 	MOVQ   168(AX), DX
@@ -1252,14 +1252,14 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z1
 	VBROADCASTSS 164(AX), Z3
-	VMAXPS       Z1, Z0, Z0
-	VMINPS       Z3, Z0, Z0
-	VMAXPS       Z1, Z2, Z2
-	VMINPS       Z3, Z2, Z2
-	VMAXPS       Z1, Z4, Z4
-	VMINPS       Z3, Z4, Z4
-	VMAXPS       Z1, Z6, Z6
-	VMINPS       Z3, Z6, Z6
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z2, Z1, Z2
+	VMINPS       Z2, Z3, Z2
+	VMAXPS       Z4, Z1, Z4
+	VMINPS       Z4, Z3, Z4
+	VMAXPS       Z6, Z1, Z6
+	VMINPS       Z6, Z3, Z6
 
 nclipped:
 	MOVQ   168(AX), DX

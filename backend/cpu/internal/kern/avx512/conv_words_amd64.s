@@ -1058,38 +1058,38 @@ wsloped:
 	JEQ          wclipped
 	VBROADCASTSS 160(AX), Z16
 	VBROADCASTSS 164(AX), Z17
-	VMAXPS       Z16, Z0, Z0
-	VMINPS       Z17, Z0, Z0
-	VMAXPS       Z16, Z1, Z1
-	VMINPS       Z17, Z1, Z1
-	VMAXPS       Z16, Z2, Z2
-	VMINPS       Z17, Z2, Z2
-	VMAXPS       Z16, Z3, Z3
-	VMINPS       Z17, Z3, Z3
-	VMAXPS       Z16, Z4, Z4
-	VMINPS       Z17, Z4, Z4
-	VMAXPS       Z16, Z5, Z5
-	VMINPS       Z17, Z5, Z5
-	VMAXPS       Z16, Z6, Z6
-	VMINPS       Z17, Z6, Z6
-	VMAXPS       Z16, Z7, Z7
-	VMINPS       Z17, Z7, Z7
-	VMAXPS       Z16, Z8, Z8
-	VMINPS       Z17, Z8, Z8
-	VMAXPS       Z16, Z9, Z9
-	VMINPS       Z17, Z9, Z9
-	VMAXPS       Z16, Z10, Z10
-	VMINPS       Z17, Z10, Z10
-	VMAXPS       Z16, Z11, Z11
-	VMINPS       Z17, Z11, Z11
-	VMAXPS       Z16, Z12, Z12
-	VMINPS       Z17, Z12, Z12
-	VMAXPS       Z16, Z13, Z13
-	VMINPS       Z17, Z13, Z13
-	VMAXPS       Z16, Z14, Z14
-	VMINPS       Z17, Z14, Z14
-	VMAXPS       Z16, Z15, Z15
-	VMINPS       Z17, Z15, Z15
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
 
 wclipped:
 	MOVQ   168(AX), DX
@@ -1255,14 +1255,14 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
-	VMAXPS       Z0, Z22, Z22
-	VMINPS       Z1, Z22, Z22
-	VMAXPS       Z0, Z23, Z23
-	VMINPS       Z1, Z23, Z23
-	VMAXPS       Z0, Z24, Z24
-	VMINPS       Z1, Z24, Z24
-	VMAXPS       Z0, Z25, Z25
-	VMINPS       Z1, Z25, Z25
+	VMAXPS       Z22, Z0, Z22
+	VMINPS       Z22, Z1, Z22
+	VMAXPS       Z23, Z0, Z23
+	VMINPS       Z23, Z1, Z23
+	VMAXPS       Z24, Z0, Z24
+	VMINPS       Z24, Z1, Z24
+	VMAXPS       Z25, Z0, Z25
+	VMINPS       Z25, Z1, Z25
 
 nclipped:
 	MOVQ   168(AX), DX
@@ -1518,36 +1518,36 @@ wsloped:
 	JEQ          wclipped
 	VBROADCASTSS 160(AX), Z15
 	VBROADCASTSS 164(AX), Z16
-	VMAXPS       Z15, Z0, Z0
-	VMINPS       Z16, Z0, Z0
-	VMAXPS       Z15, Z1, Z1
-	VMINPS       Z16, Z1, Z1
-	VMAXPS       Z15, Z2, Z2
-	VMINPS       Z16, Z2, Z2
-	VMAXPS       Z15, Z3, Z3
-	VMINPS       Z16, Z3, Z3
-	VMAXPS       Z15, Z4, Z4
-	VMINPS       Z16, Z4, Z4
-	VMAXPS       Z15, Z5, Z5
-	VMINPS       Z16, Z5, Z5
-	VMAXPS       Z15, Z6, Z6
-	VMINPS       Z16, Z6, Z6
-	VMAXPS       Z15, Z7, Z7
-	VMINPS       Z16, Z7, Z7
-	VMAXPS       Z15, Z8, Z8
-	VMINPS       Z16, Z8, Z8
-	VMAXPS       Z15, Z9, Z9
-	VMINPS       Z16, Z9, Z9
-	VMAXPS       Z15, Z10, Z10
-	VMINPS       Z16, Z10, Z10
-	VMAXPS       Z15, Z11, Z11
-	VMINPS       Z16, Z11, Z11
-	VMAXPS       Z15, Z12, Z12
-	VMINPS       Z16, Z12, Z12
-	VMAXPS       Z15, Z13, Z13
-	VMINPS       Z16, Z13, Z13
-	VMAXPS       Z15, Z14, Z14
-	VMINPS       Z16, Z14, Z14
+	VMAXPS       Z0, Z15, Z0
+	VMINPS       Z0, Z16, Z0
+	VMAXPS       Z1, Z15, Z1
+	VMINPS       Z1, Z16, Z1
+	VMAXPS       Z2, Z15, Z2
+	VMINPS       Z2, Z16, Z2
+	VMAXPS       Z3, Z15, Z3
+	VMINPS       Z3, Z16, Z3
+	VMAXPS       Z4, Z15, Z4
+	VMINPS       Z4, Z16, Z4
+	VMAXPS       Z5, Z15, Z5
+	VMINPS       Z5, Z16, Z5
+	VMAXPS       Z6, Z15, Z6
+	VMINPS       Z6, Z16, Z6
+	VMAXPS       Z7, Z15, Z7
+	VMINPS       Z7, Z16, Z7
+	VMAXPS       Z8, Z15, Z8
+	VMINPS       Z8, Z16, Z8
+	VMAXPS       Z9, Z15, Z9
+	VMINPS       Z9, Z16, Z9
+	VMAXPS       Z10, Z15, Z10
+	VMINPS       Z10, Z16, Z10
+	VMAXPS       Z11, Z15, Z11
+	VMINPS       Z11, Z16, Z11
+	VMAXPS       Z12, Z15, Z12
+	VMINPS       Z12, Z16, Z12
+	VMAXPS       Z13, Z15, Z13
+	VMINPS       Z13, Z16, Z13
+	VMAXPS       Z14, Z15, Z14
+	VMINPS       Z14, Z16, Z14
 
 wclipped:
 	MOVQ   168(AX), DX
@@ -1704,12 +1704,12 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
-	VMAXPS       Z0, Z20, Z20
-	VMINPS       Z1, Z20, Z20
-	VMAXPS       Z0, Z21, Z21
-	VMINPS       Z1, Z21, Z21
-	VMAXPS       Z0, Z22, Z22
-	VMINPS       Z1, Z22, Z22
+	VMAXPS       Z20, Z0, Z20
+	VMINPS       Z20, Z1, Z20
+	VMAXPS       Z21, Z0, Z21
+	VMINPS       Z21, Z1, Z21
+	VMAXPS       Z22, Z0, Z22
+	VMINPS       Z22, Z1, Z22
 
 nclipped:
 	MOVQ   168(AX), DX
@@ -1939,30 +1939,30 @@ wsloped:
 	JEQ          wclipped
 	VBROADCASTSS 160(AX), Z12
 	VBROADCASTSS 164(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 wclipped:
 	MOVQ   168(AX), DX
@@ -2106,10 +2106,10 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
-	VMAXPS       Z0, Z16, Z16
-	VMINPS       Z1, Z16, Z16
-	VMAXPS       Z0, Z17, Z17
-	VMINPS       Z1, Z17, Z17
+	VMAXPS       Z16, Z0, Z16
+	VMINPS       Z16, Z1, Z16
+	VMAXPS       Z17, Z0, Z17
+	VMINPS       Z17, Z1, Z17
 
 nclipped:
 	MOVQ   168(AX), DX
@@ -2279,18 +2279,18 @@ wsloped:
 	JEQ          wclipped
 	VBROADCASTSS 160(AX), Z6
 	VBROADCASTSS 164(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 wclipped:
 	MOVQ   168(AX), DX
@@ -2409,8 +2409,8 @@ nsloped:
 	JEQ          nclipped
 	VBROADCASTSS 160(AX), Z0
 	VBROADCASTSS 164(AX), Z1
-	VMAXPS       Z0, Z9, Z9
-	VMINPS       Z1, Z9, Z9
+	VMAXPS       Z9, Z0, Z9
+	VMINPS       Z9, Z1, Z9
 
 nclipped:
 	MOVQ   168(AX), DX

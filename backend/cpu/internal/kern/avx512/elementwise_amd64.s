@@ -441,14 +441,14 @@ fourscaled:
 foursloped:
 	TESTQ  R8, R8
 	JEQ    fourclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
-	VMAXPS Z1, Z4, Z4
-	VMINPS Z2, Z4, Z4
-	VMAXPS Z1, Z5, Z5
-	VMINPS Z2, Z5, Z5
-	VMAXPS Z1, Z6, Z6
-	VMINPS Z2, Z6, Z6
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
+	VMAXPS Z4, Z1, Z4
+	VMINPS Z4, Z2, Z4
+	VMAXPS Z5, Z1, Z5
+	VMINPS Z5, Z2, Z5
+	VMAXPS Z6, Z1, Z6
+	VMINPS Z6, Z2, Z6
 
 fourclipped:
 	VMOVUPS Z3, (CX)(R10*1)
@@ -481,8 +481,8 @@ onescaled:
 onesloped:
 	TESTQ  R8, R8
 	JEQ    oneclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
 
 oneclipped:
 	VMOVUPS Z3, (CX)(R10*1)
@@ -514,8 +514,8 @@ restscaled:
 restsloped:
 	TESTQ  R8, R8
 	JEQ    restclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
 
 restclipped:
 	VMOVUPS Z3, K1, (CX)(R10*1)
@@ -588,14 +588,14 @@ fourscaled:
 foursloped:
 	TESTQ  R8, R8
 	JEQ    fourclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
-	VMAXPS Z1, Z4, Z4
-	VMINPS Z2, Z4, Z4
-	VMAXPS Z1, Z5, Z5
-	VMINPS Z2, Z5, Z5
-	VMAXPS Z1, Z6, Z6
-	VMINPS Z2, Z6, Z6
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
+	VMAXPS Z4, Z1, Z4
+	VMINPS Z4, Z2, Z4
+	VMAXPS Z5, Z1, Z5
+	VMINPS Z5, Z2, Z5
+	VMAXPS Z6, Z1, Z6
+	VMINPS Z6, Z2, Z6
 
 fourclipped:
 	VMOVUPS Z3, (CX)(R10*1)
@@ -627,8 +627,8 @@ onescaled:
 onesloped:
 	TESTQ  R8, R8
 	JEQ    oneclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
 
 oneclipped:
 	VMOVUPS Z3, (CX)(R10*1)
@@ -659,8 +659,8 @@ restscaled:
 restsloped:
 	TESTQ  R8, R8
 	JEQ    restclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
 
 restclipped:
 	VMOVUPS Z3, K1, (CX)(R10*1)
@@ -724,14 +724,14 @@ four:
 foursloped:
 	TESTQ  DI, DI
 	JEQ    fourclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
-	VMAXPS Z1, Z4, Z4
-	VMINPS Z2, Z4, Z4
-	VMAXPS Z1, Z5, Z5
-	VMINPS Z2, Z5, Z5
-	VMAXPS Z1, Z6, Z6
-	VMINPS Z2, Z6, Z6
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
+	VMAXPS Z4, Z1, Z4
+	VMINPS Z4, Z2, Z4
+	VMAXPS Z5, Z1, Z5
+	VMINPS Z5, Z2, Z5
+	VMAXPS Z6, Z1, Z6
+	VMINPS Z6, Z2, Z6
 
 fourclipped:
 	VMOVUPS Z3, (CX)(R9*1)
@@ -758,8 +758,8 @@ one:
 onesloped:
 	TESTQ  DI, DI
 	JEQ    oneclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
 
 oneclipped:
 	VMOVUPS Z3, (CX)(R9*1)
@@ -785,8 +785,8 @@ oneend:
 restsloped:
 	TESTQ  DI, DI
 	JEQ    restclipped
-	VMAXPS Z1, Z3, Z3
-	VMINPS Z2, Z3, Z3
+	VMAXPS Z3, Z1, Z3
+	VMINPS Z3, Z2, Z3
 
 restclipped:
 	VMOVUPS Z3, K1, (CX)(R9*1)
@@ -832,9 +832,9 @@ sloped0:
 	TESTQ        SI, SI
 	JEQ          clipped0
 	VBROADCASTSS 88(AX), Z7
-	VMAXPS       Z7, Z6, Z6
+	VMAXPS       Z6, Z7, Z6
 	VBROADCASTSS 92(AX), Z7
-	VMINPS       Z7, Z6, Z6
+	VMINPS       Z6, Z7, Z6
 
 clipped0:
 	VMOVUPS     Z6, (CX)
@@ -852,9 +852,9 @@ sloped1:
 	TESTQ        SI, SI
 	JEQ          clipped1
 	VBROADCASTSS 88(AX), Z7
-	VMAXPS       Z7, Z6, Z6
+	VMAXPS       Z6, Z7, Z6
 	VBROADCASTSS 92(AX), Z7
-	VMINPS       Z7, Z6, Z6
+	VMINPS       Z6, Z7, Z6
 
 clipped1:
 	VMOVUPS     Z6, 64(CX)
@@ -872,9 +872,9 @@ sloped2:
 	TESTQ        SI, SI
 	JEQ          clipped2
 	VBROADCASTSS 88(AX), Z7
-	VMAXPS       Z7, Z6, Z6
+	VMAXPS       Z6, Z7, Z6
 	VBROADCASTSS 92(AX), Z7
-	VMINPS       Z7, Z6, Z6
+	VMINPS       Z6, Z7, Z6
 
 clipped2:
 	VMOVUPS Z6, 128(CX)

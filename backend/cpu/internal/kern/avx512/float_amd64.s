@@ -227,54 +227,54 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z24
 	VBROADCASTSS 140(AX), Z25
-	VMAXPS       Z24, Z0, Z0
-	VMINPS       Z25, Z0, Z0
-	VMAXPS       Z24, Z1, Z1
-	VMINPS       Z25, Z1, Z1
-	VMAXPS       Z24, Z2, Z2
-	VMINPS       Z25, Z2, Z2
-	VMAXPS       Z24, Z3, Z3
-	VMINPS       Z25, Z3, Z3
-	VMAXPS       Z24, Z4, Z4
-	VMINPS       Z25, Z4, Z4
-	VMAXPS       Z24, Z5, Z5
-	VMINPS       Z25, Z5, Z5
-	VMAXPS       Z24, Z6, Z6
-	VMINPS       Z25, Z6, Z6
-	VMAXPS       Z24, Z7, Z7
-	VMINPS       Z25, Z7, Z7
-	VMAXPS       Z24, Z8, Z8
-	VMINPS       Z25, Z8, Z8
-	VMAXPS       Z24, Z9, Z9
-	VMINPS       Z25, Z9, Z9
-	VMAXPS       Z24, Z10, Z10
-	VMINPS       Z25, Z10, Z10
-	VMAXPS       Z24, Z11, Z11
-	VMINPS       Z25, Z11, Z11
-	VMAXPS       Z24, Z12, Z12
-	VMINPS       Z25, Z12, Z12
-	VMAXPS       Z24, Z13, Z13
-	VMINPS       Z25, Z13, Z13
-	VMAXPS       Z24, Z14, Z14
-	VMINPS       Z25, Z14, Z14
-	VMAXPS       Z24, Z15, Z15
-	VMINPS       Z25, Z15, Z15
-	VMAXPS       Z24, Z16, Z16
-	VMINPS       Z25, Z16, Z16
-	VMAXPS       Z24, Z17, Z17
-	VMINPS       Z25, Z17, Z17
-	VMAXPS       Z24, Z18, Z18
-	VMINPS       Z25, Z18, Z18
-	VMAXPS       Z24, Z19, Z19
-	VMINPS       Z25, Z19, Z19
-	VMAXPS       Z24, Z20, Z20
-	VMINPS       Z25, Z20, Z20
-	VMAXPS       Z24, Z21, Z21
-	VMINPS       Z25, Z21, Z21
-	VMAXPS       Z24, Z22, Z22
-	VMINPS       Z25, Z22, Z22
-	VMAXPS       Z24, Z23, Z23
-	VMINPS       Z25, Z23, Z23
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Z1, Z24, Z1
+	VMINPS       Z1, Z25, Z1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Z3, Z24, Z3
+	VMINPS       Z3, Z25, Z3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Z5, Z24, Z5
+	VMINPS       Z5, Z25, Z5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Z7, Z24, Z7
+	VMINPS       Z7, Z25, Z7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Z9, Z24, Z9
+	VMINPS       Z9, Z25, Z9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Z11, Z24, Z11
+	VMINPS       Z11, Z25, Z11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Z13, Z24, Z13
+	VMINPS       Z13, Z25, Z13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Z15, Z24, Z15
+	VMINPS       Z15, Z25, Z15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
 
 clipped:
 	MOVQ    (AX), CX
@@ -514,46 +514,46 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z20
 	VBROADCASTSS 140(AX), Z21
-	VMAXPS       Z20, Z0, Z0
-	VMINPS       Z21, Z0, Z0
-	VMAXPS       Z20, Z1, Z1
-	VMINPS       Z21, Z1, Z1
-	VMAXPS       Z20, Z2, Z2
-	VMINPS       Z21, Z2, Z2
-	VMAXPS       Z20, Z3, Z3
-	VMINPS       Z21, Z3, Z3
-	VMAXPS       Z20, Z4, Z4
-	VMINPS       Z21, Z4, Z4
-	VMAXPS       Z20, Z5, Z5
-	VMINPS       Z21, Z5, Z5
-	VMAXPS       Z20, Z6, Z6
-	VMINPS       Z21, Z6, Z6
-	VMAXPS       Z20, Z7, Z7
-	VMINPS       Z21, Z7, Z7
-	VMAXPS       Z20, Z8, Z8
-	VMINPS       Z21, Z8, Z8
-	VMAXPS       Z20, Z9, Z9
-	VMINPS       Z21, Z9, Z9
-	VMAXPS       Z20, Z10, Z10
-	VMINPS       Z21, Z10, Z10
-	VMAXPS       Z20, Z11, Z11
-	VMINPS       Z21, Z11, Z11
-	VMAXPS       Z20, Z12, Z12
-	VMINPS       Z21, Z12, Z12
-	VMAXPS       Z20, Z13, Z13
-	VMINPS       Z21, Z13, Z13
-	VMAXPS       Z20, Z14, Z14
-	VMINPS       Z21, Z14, Z14
-	VMAXPS       Z20, Z15, Z15
-	VMINPS       Z21, Z15, Z15
-	VMAXPS       Z20, Z16, Z16
-	VMINPS       Z21, Z16, Z16
-	VMAXPS       Z20, Z17, Z17
-	VMINPS       Z21, Z17, Z17
-	VMAXPS       Z20, Z18, Z18
-	VMINPS       Z21, Z18, Z18
-	VMAXPS       Z20, Z19, Z19
-	VMINPS       Z21, Z19, Z19
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Z1, Z20, Z1
+	VMINPS       Z1, Z21, Z1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Z3, Z20, Z3
+	VMINPS       Z3, Z21, Z3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Z5, Z20, Z5
+	VMINPS       Z5, Z21, Z5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Z7, Z20, Z7
+	VMINPS       Z7, Z21, Z7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Z9, Z20, Z9
+	VMINPS       Z9, Z21, Z9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Z11, Z20, Z11
+	VMINPS       Z11, Z21, Z11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Z13, Z20, Z13
+	VMINPS       Z13, Z21, Z13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Z15, Z20, Z15
+	VMINPS       Z15, Z21, Z15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
 
 clipped:
 	MOVQ    (AX), CX
@@ -761,38 +761,38 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z16
 	VBROADCASTSS 140(AX), Z17
-	VMAXPS       Z16, Z0, Z0
-	VMINPS       Z17, Z0, Z0
-	VMAXPS       Z16, Z1, Z1
-	VMINPS       Z17, Z1, Z1
-	VMAXPS       Z16, Z2, Z2
-	VMINPS       Z17, Z2, Z2
-	VMAXPS       Z16, Z3, Z3
-	VMINPS       Z17, Z3, Z3
-	VMAXPS       Z16, Z4, Z4
-	VMINPS       Z17, Z4, Z4
-	VMAXPS       Z16, Z5, Z5
-	VMINPS       Z17, Z5, Z5
-	VMAXPS       Z16, Z6, Z6
-	VMINPS       Z17, Z6, Z6
-	VMAXPS       Z16, Z7, Z7
-	VMINPS       Z17, Z7, Z7
-	VMAXPS       Z16, Z8, Z8
-	VMINPS       Z17, Z8, Z8
-	VMAXPS       Z16, Z9, Z9
-	VMINPS       Z17, Z9, Z9
-	VMAXPS       Z16, Z10, Z10
-	VMINPS       Z17, Z10, Z10
-	VMAXPS       Z16, Z11, Z11
-	VMINPS       Z17, Z11, Z11
-	VMAXPS       Z16, Z12, Z12
-	VMINPS       Z17, Z12, Z12
-	VMAXPS       Z16, Z13, Z13
-	VMINPS       Z17, Z13, Z13
-	VMAXPS       Z16, Z14, Z14
-	VMINPS       Z17, Z14, Z14
-	VMAXPS       Z16, Z15, Z15
-	VMINPS       Z17, Z15, Z15
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
 
 clipped:
 	MOVQ    (AX), CX
@@ -968,30 +968,30 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    (AX), CX
@@ -1135,22 +1135,22 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z8
 	VBROADCASTSS 140(AX), Z9
-	VMAXPS       Z8, Z0, Z0
-	VMINPS       Z9, Z0, Z0
-	VMAXPS       Z8, Z1, Z1
-	VMINPS       Z9, Z1, Z1
-	VMAXPS       Z8, Z2, Z2
-	VMINPS       Z9, Z2, Z2
-	VMAXPS       Z8, Z3, Z3
-	VMINPS       Z9, Z3, Z3
-	VMAXPS       Z8, Z4, Z4
-	VMINPS       Z9, Z4, Z4
-	VMAXPS       Z8, Z5, Z5
-	VMINPS       Z9, Z5, Z5
-	VMAXPS       Z8, Z6, Z6
-	VMINPS       Z9, Z6, Z6
-	VMAXPS       Z8, Z7, Z7
-	VMINPS       Z9, Z7, Z7
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
 
 clipped:
 	MOVQ    (AX), CX
@@ -1258,14 +1258,14 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), DX
@@ -1429,30 +1429,30 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    (AX), CX
@@ -1614,26 +1614,26 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z10
 	VBROADCASTSS 140(AX), Z11
-	VMAXPS       Z10, Z0, Z0
-	VMINPS       Z11, Z0, Z0
-	VMAXPS       Z10, Z1, Z1
-	VMINPS       Z11, Z1, Z1
-	VMAXPS       Z10, Z2, Z2
-	VMINPS       Z11, Z2, Z2
-	VMAXPS       Z10, Z3, Z3
-	VMINPS       Z11, Z3, Z3
-	VMAXPS       Z10, Z4, Z4
-	VMINPS       Z11, Z4, Z4
-	VMAXPS       Z10, Z5, Z5
-	VMINPS       Z11, Z5, Z5
-	VMAXPS       Z10, Z6, Z6
-	VMINPS       Z11, Z6, Z6
-	VMAXPS       Z10, Z7, Z7
-	VMINPS       Z11, Z7, Z7
-	VMAXPS       Z10, Z8, Z8
-	VMINPS       Z11, Z8, Z8
-	VMAXPS       Z10, Z9, Z9
-	VMINPS       Z11, Z9, Z9
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
 
 clipped:
 	MOVQ    (AX), CX
@@ -1777,22 +1777,22 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z8
 	VBROADCASTSS 140(AX), Z9
-	VMAXPS       Z8, Z0, Z0
-	VMINPS       Z9, Z0, Z0
-	VMAXPS       Z8, Z1, Z1
-	VMINPS       Z9, Z1, Z1
-	VMAXPS       Z8, Z2, Z2
-	VMINPS       Z9, Z2, Z2
-	VMAXPS       Z8, Z3, Z3
-	VMINPS       Z9, Z3, Z3
-	VMAXPS       Z8, Z4, Z4
-	VMINPS       Z9, Z4, Z4
-	VMAXPS       Z8, Z5, Z5
-	VMINPS       Z9, Z5, Z5
-	VMAXPS       Z8, Z6, Z6
-	VMINPS       Z9, Z6, Z6
-	VMAXPS       Z8, Z7, Z7
-	VMINPS       Z9, Z7, Z7
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
 
 clipped:
 	MOVQ    (AX), CX
@@ -1918,18 +1918,18 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    (AX), CX
@@ -2037,14 +2037,14 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), CX
@@ -2132,10 +2132,10 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z2
 	VBROADCASTSS 140(AX), Z3
-	VMAXPS       Z2, Z0, Z0
-	VMINPS       Z3, Z0, Z0
-	VMAXPS       Z2, Z1, Z1
-	VMINPS       Z3, Z1, Z1
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
 
 clipped:
 	MOVQ    (AX), DX
@@ -2262,18 +2262,18 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    (AX), CX
@@ -2400,16 +2400,16 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z5
 	VBROADCASTSS 140(AX), Z6
-	VMAXPS       Z5, Z0, Z0
-	VMINPS       Z6, Z0, Z0
-	VMAXPS       Z5, Z1, Z1
-	VMINPS       Z6, Z1, Z1
-	VMAXPS       Z5, Z2, Z2
-	VMINPS       Z6, Z2, Z2
-	VMAXPS       Z5, Z3, Z3
-	VMINPS       Z6, Z3, Z3
-	VMAXPS       Z5, Z4, Z4
-	VMINPS       Z6, Z4, Z4
+	VMAXPS       Z0, Z5, Z0
+	VMINPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z5, Z2
+	VMINPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z6, Z3
+	VMAXPS       Z4, Z5, Z4
+	VMINPS       Z4, Z6, Z4
 
 clipped:
 	MOVQ    (AX), CX
@@ -2525,14 +2525,14 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), CX
@@ -2637,12 +2637,12 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z3
 	VBROADCASTSS 140(AX), Z4
-	VMAXPS       Z3, Z0, Z0
-	VMINPS       Z4, Z0, Z0
-	VMAXPS       Z3, Z1, Z1
-	VMINPS       Z4, Z1, Z1
-	VMAXPS       Z3, Z2, Z2
-	VMINPS       Z4, Z2, Z2
+	VMAXPS       Z0, Z3, Z0
+	VMINPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z3, Z2
+	VMINPS       Z2, Z4, Z2
 
 clipped:
 	MOVQ    (AX), CX
@@ -2736,10 +2736,10 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z2
 	VBROADCASTSS 140(AX), Z3
-	VMAXPS       Z2, Z0, Z0
-	VMINPS       Z3, Z0, Z0
-	VMAXPS       Z2, Z1, Z1
-	VMINPS       Z3, Z1, Z1
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
 
 clipped:
 	MOVQ    (AX), CX
@@ -2821,8 +2821,8 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Z1
 	VBROADCASTSS 140(AX), Z2
-	VMAXPS       Z1, Z0, Z0
-	VMINPS       Z2, Z0, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
 
 clipped:
 	MOVQ    (AX), DX
@@ -2975,30 +2975,30 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y12
 	VBROADCASTSS 140(AX), Y13
-	VMAXPS       Y12, Y0, Y0
-	VMINPS       Y13, Y0, Y0
-	VMAXPS       Y12, Y1, Y1
-	VMINPS       Y13, Y1, Y1
-	VMAXPS       Y12, Y2, Y2
-	VMINPS       Y13, Y2, Y2
-	VMAXPS       Y12, Y3, Y3
-	VMINPS       Y13, Y3, Y3
-	VMAXPS       Y12, Y4, Y4
-	VMINPS       Y13, Y4, Y4
-	VMAXPS       Y12, Y5, Y5
-	VMINPS       Y13, Y5, Y5
-	VMAXPS       Y12, Y6, Y6
-	VMINPS       Y13, Y6, Y6
-	VMAXPS       Y12, Y7, Y7
-	VMINPS       Y13, Y7, Y7
-	VMAXPS       Y12, Y8, Y8
-	VMINPS       Y13, Y8, Y8
-	VMAXPS       Y12, Y9, Y9
-	VMINPS       Y13, Y9, Y9
-	VMAXPS       Y12, Y10, Y10
-	VMINPS       Y13, Y10, Y10
-	VMAXPS       Y12, Y11, Y11
-	VMINPS       Y13, Y11, Y11
+	VMAXPS       Y0, Y12, Y0
+	VMINPS       Y0, Y13, Y0
+	VMAXPS       Y1, Y12, Y1
+	VMINPS       Y1, Y13, Y1
+	VMAXPS       Y2, Y12, Y2
+	VMINPS       Y2, Y13, Y2
+	VMAXPS       Y3, Y12, Y3
+	VMINPS       Y3, Y13, Y3
+	VMAXPS       Y4, Y12, Y4
+	VMINPS       Y4, Y13, Y4
+	VMAXPS       Y5, Y12, Y5
+	VMINPS       Y5, Y13, Y5
+	VMAXPS       Y6, Y12, Y6
+	VMINPS       Y6, Y13, Y6
+	VMAXPS       Y7, Y12, Y7
+	VMINPS       Y7, Y13, Y7
+	VMAXPS       Y8, Y12, Y8
+	VMINPS       Y8, Y13, Y8
+	VMAXPS       Y9, Y12, Y9
+	VMINPS       Y9, Y13, Y9
+	VMAXPS       Y10, Y12, Y10
+	VMINPS       Y10, Y13, Y10
+	VMAXPS       Y11, Y12, Y11
+	VMINPS       Y11, Y13, Y11
 
 clipped:
 	MOVQ    (AX), R10
@@ -3197,28 +3197,28 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y11
 	VBROADCASTSS 140(AX), Y12
-	VMAXPS       Y11, Y0, Y0
-	VMINPS       Y12, Y0, Y0
-	VMAXPS       Y11, Y1, Y1
-	VMINPS       Y12, Y1, Y1
-	VMAXPS       Y11, Y2, Y2
-	VMINPS       Y12, Y2, Y2
-	VMAXPS       Y11, Y3, Y3
-	VMINPS       Y12, Y3, Y3
-	VMAXPS       Y11, Y4, Y4
-	VMINPS       Y12, Y4, Y4
-	VMAXPS       Y11, Y5, Y5
-	VMINPS       Y12, Y5, Y5
-	VMAXPS       Y11, Y6, Y6
-	VMINPS       Y12, Y6, Y6
-	VMAXPS       Y11, Y7, Y7
-	VMINPS       Y12, Y7, Y7
-	VMAXPS       Y11, Y8, Y8
-	VMINPS       Y12, Y8, Y8
-	VMAXPS       Y11, Y9, Y9
-	VMINPS       Y12, Y9, Y9
-	VMAXPS       Y11, Y10, Y10
-	VMINPS       Y12, Y10, Y10
+	VMAXPS       Y0, Y11, Y0
+	VMINPS       Y0, Y12, Y0
+	VMAXPS       Y1, Y11, Y1
+	VMINPS       Y1, Y12, Y1
+	VMAXPS       Y2, Y11, Y2
+	VMINPS       Y2, Y12, Y2
+	VMAXPS       Y3, Y11, Y3
+	VMINPS       Y3, Y12, Y3
+	VMAXPS       Y4, Y11, Y4
+	VMINPS       Y4, Y12, Y4
+	VMAXPS       Y5, Y11, Y5
+	VMINPS       Y5, Y12, Y5
+	VMAXPS       Y6, Y11, Y6
+	VMINPS       Y6, Y12, Y6
+	VMAXPS       Y7, Y11, Y7
+	VMINPS       Y7, Y12, Y7
+	VMAXPS       Y8, Y11, Y8
+	VMINPS       Y8, Y12, Y8
+	VMAXPS       Y9, Y11, Y9
+	VMINPS       Y9, Y12, Y9
+	VMAXPS       Y10, Y11, Y10
+	VMINPS       Y10, Y12, Y10
 
 clipped:
 	MOVQ    (AX), R9
@@ -3407,26 +3407,26 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y10
 	VBROADCASTSS 140(AX), Y11
-	VMAXPS       Y10, Y0, Y0
-	VMINPS       Y11, Y0, Y0
-	VMAXPS       Y10, Y1, Y1
-	VMINPS       Y11, Y1, Y1
-	VMAXPS       Y10, Y2, Y2
-	VMINPS       Y11, Y2, Y2
-	VMAXPS       Y10, Y3, Y3
-	VMINPS       Y11, Y3, Y3
-	VMAXPS       Y10, Y4, Y4
-	VMINPS       Y11, Y4, Y4
-	VMAXPS       Y10, Y5, Y5
-	VMINPS       Y11, Y5, Y5
-	VMAXPS       Y10, Y6, Y6
-	VMINPS       Y11, Y6, Y6
-	VMAXPS       Y10, Y7, Y7
-	VMINPS       Y11, Y7, Y7
-	VMAXPS       Y10, Y8, Y8
-	VMINPS       Y11, Y8, Y8
-	VMAXPS       Y10, Y9, Y9
-	VMINPS       Y11, Y9, Y9
+	VMAXPS       Y0, Y10, Y0
+	VMINPS       Y0, Y11, Y0
+	VMAXPS       Y1, Y10, Y1
+	VMINPS       Y1, Y11, Y1
+	VMAXPS       Y2, Y10, Y2
+	VMINPS       Y2, Y11, Y2
+	VMAXPS       Y3, Y10, Y3
+	VMINPS       Y3, Y11, Y3
+	VMAXPS       Y4, Y10, Y4
+	VMINPS       Y4, Y11, Y4
+	VMAXPS       Y5, Y10, Y5
+	VMINPS       Y5, Y11, Y5
+	VMAXPS       Y6, Y10, Y6
+	VMINPS       Y6, Y11, Y6
+	VMAXPS       Y7, Y10, Y7
+	VMINPS       Y7, Y11, Y7
+	VMAXPS       Y8, Y10, Y8
+	VMINPS       Y8, Y11, Y8
+	VMAXPS       Y9, Y10, Y9
+	VMINPS       Y9, Y11, Y9
 
 clipped:
 	MOVQ    (AX), R9
@@ -3604,24 +3604,24 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y9
 	VBROADCASTSS 140(AX), Y10
-	VMAXPS       Y9, Y0, Y0
-	VMINPS       Y10, Y0, Y0
-	VMAXPS       Y9, Y1, Y1
-	VMINPS       Y10, Y1, Y1
-	VMAXPS       Y9, Y2, Y2
-	VMINPS       Y10, Y2, Y2
-	VMAXPS       Y9, Y3, Y3
-	VMINPS       Y10, Y3, Y3
-	VMAXPS       Y9, Y4, Y4
-	VMINPS       Y10, Y4, Y4
-	VMAXPS       Y9, Y5, Y5
-	VMINPS       Y10, Y5, Y5
-	VMAXPS       Y9, Y6, Y6
-	VMINPS       Y10, Y6, Y6
-	VMAXPS       Y9, Y7, Y7
-	VMINPS       Y10, Y7, Y7
-	VMAXPS       Y9, Y8, Y8
-	VMINPS       Y10, Y8, Y8
+	VMAXPS       Y0, Y9, Y0
+	VMINPS       Y0, Y10, Y0
+	VMAXPS       Y1, Y9, Y1
+	VMINPS       Y1, Y10, Y1
+	VMAXPS       Y2, Y9, Y2
+	VMINPS       Y2, Y10, Y2
+	VMAXPS       Y3, Y9, Y3
+	VMINPS       Y3, Y10, Y3
+	VMAXPS       Y4, Y9, Y4
+	VMINPS       Y4, Y10, Y4
+	VMAXPS       Y5, Y9, Y5
+	VMINPS       Y5, Y10, Y5
+	VMAXPS       Y6, Y9, Y6
+	VMINPS       Y6, Y10, Y6
+	VMAXPS       Y7, Y9, Y7
+	VMINPS       Y7, Y10, Y7
+	VMAXPS       Y8, Y9, Y8
+	VMINPS       Y8, Y10, Y8
 
 clipped:
 	MOVQ    (AX), R8
@@ -3789,22 +3789,22 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y8
 	VBROADCASTSS 140(AX), Y9
-	VMAXPS       Y8, Y0, Y0
-	VMINPS       Y9, Y0, Y0
-	VMAXPS       Y8, Y1, Y1
-	VMINPS       Y9, Y1, Y1
-	VMAXPS       Y8, Y2, Y2
-	VMINPS       Y9, Y2, Y2
-	VMAXPS       Y8, Y3, Y3
-	VMINPS       Y9, Y3, Y3
-	VMAXPS       Y8, Y4, Y4
-	VMINPS       Y9, Y4, Y4
-	VMAXPS       Y8, Y5, Y5
-	VMINPS       Y9, Y5, Y5
-	VMAXPS       Y8, Y6, Y6
-	VMINPS       Y9, Y6, Y6
-	VMAXPS       Y8, Y7, Y7
-	VMINPS       Y9, Y7, Y7
+	VMAXPS       Y0, Y8, Y0
+	VMINPS       Y0, Y9, Y0
+	VMAXPS       Y1, Y8, Y1
+	VMINPS       Y1, Y9, Y1
+	VMAXPS       Y2, Y8, Y2
+	VMINPS       Y2, Y9, Y2
+	VMAXPS       Y3, Y8, Y3
+	VMINPS       Y3, Y9, Y3
+	VMAXPS       Y4, Y8, Y4
+	VMINPS       Y4, Y9, Y4
+	VMAXPS       Y5, Y8, Y5
+	VMINPS       Y5, Y9, Y5
+	VMAXPS       Y6, Y8, Y6
+	VMINPS       Y6, Y9, Y6
+	VMAXPS       Y7, Y8, Y7
+	VMINPS       Y7, Y9, Y7
 
 clipped:
 	MOVQ    (AX), R8
@@ -3961,20 +3961,20 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y7
 	VBROADCASTSS 140(AX), Y8
-	VMAXPS       Y7, Y0, Y0
-	VMINPS       Y8, Y0, Y0
-	VMAXPS       Y7, Y1, Y1
-	VMINPS       Y8, Y1, Y1
-	VMAXPS       Y7, Y2, Y2
-	VMINPS       Y8, Y2, Y2
-	VMAXPS       Y7, Y3, Y3
-	VMINPS       Y8, Y3, Y3
-	VMAXPS       Y7, Y4, Y4
-	VMINPS       Y8, Y4, Y4
-	VMAXPS       Y7, Y5, Y5
-	VMINPS       Y8, Y5, Y5
-	VMAXPS       Y7, Y6, Y6
-	VMINPS       Y8, Y6, Y6
+	VMAXPS       Y0, Y7, Y0
+	VMINPS       Y0, Y8, Y0
+	VMAXPS       Y1, Y7, Y1
+	VMINPS       Y1, Y8, Y1
+	VMAXPS       Y2, Y7, Y2
+	VMINPS       Y2, Y8, Y2
+	VMAXPS       Y3, Y7, Y3
+	VMINPS       Y3, Y8, Y3
+	VMAXPS       Y4, Y7, Y4
+	VMINPS       Y4, Y8, Y4
+	VMAXPS       Y5, Y7, Y5
+	VMINPS       Y5, Y8, Y5
+	VMAXPS       Y6, Y7, Y6
+	VMINPS       Y6, Y8, Y6
 
 clipped:
 	MOVQ    (AX), DI
@@ -4121,18 +4121,18 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y6
 	VBROADCASTSS 140(AX), Y7
-	VMAXPS       Y6, Y0, Y0
-	VMINPS       Y7, Y0, Y0
-	VMAXPS       Y6, Y1, Y1
-	VMINPS       Y7, Y1, Y1
-	VMAXPS       Y6, Y2, Y2
-	VMINPS       Y7, Y2, Y2
-	VMAXPS       Y6, Y3, Y3
-	VMINPS       Y7, Y3, Y3
-	VMAXPS       Y6, Y4, Y4
-	VMINPS       Y7, Y4, Y4
-	VMAXPS       Y6, Y5, Y5
-	VMINPS       Y7, Y5, Y5
+	VMAXPS       Y0, Y6, Y0
+	VMINPS       Y0, Y7, Y0
+	VMAXPS       Y1, Y6, Y1
+	VMINPS       Y1, Y7, Y1
+	VMAXPS       Y2, Y6, Y2
+	VMINPS       Y2, Y7, Y2
+	VMAXPS       Y3, Y6, Y3
+	VMINPS       Y3, Y7, Y3
+	VMAXPS       Y4, Y6, Y4
+	VMINPS       Y4, Y7, Y4
+	VMAXPS       Y5, Y6, Y5
+	VMINPS       Y5, Y7, Y5
 
 clipped:
 	MOVQ    (AX), DI
@@ -4268,16 +4268,16 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y5
 	VBROADCASTSS 140(AX), Y6
-	VMAXPS       Y5, Y0, Y0
-	VMINPS       Y6, Y0, Y0
-	VMAXPS       Y5, Y1, Y1
-	VMINPS       Y6, Y1, Y1
-	VMAXPS       Y5, Y2, Y2
-	VMINPS       Y6, Y2, Y2
-	VMAXPS       Y5, Y3, Y3
-	VMINPS       Y6, Y3, Y3
-	VMAXPS       Y5, Y4, Y4
-	VMINPS       Y6, Y4, Y4
+	VMAXPS       Y0, Y5, Y0
+	VMINPS       Y0, Y6, Y0
+	VMAXPS       Y1, Y5, Y1
+	VMINPS       Y1, Y6, Y1
+	VMAXPS       Y2, Y5, Y2
+	VMINPS       Y2, Y6, Y2
+	VMAXPS       Y3, Y5, Y3
+	VMINPS       Y3, Y6, Y3
+	VMAXPS       Y4, Y5, Y4
+	VMINPS       Y4, Y6, Y4
 
 clipped:
 	MOVQ    (AX), SI
@@ -4403,14 +4403,14 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y4
 	VBROADCASTSS 140(AX), Y5
-	VMAXPS       Y4, Y0, Y0
-	VMINPS       Y5, Y0, Y0
-	VMAXPS       Y4, Y1, Y1
-	VMINPS       Y5, Y1, Y1
-	VMAXPS       Y4, Y2, Y2
-	VMINPS       Y5, Y2, Y2
-	VMAXPS       Y4, Y3, Y3
-	VMINPS       Y5, Y3, Y3
+	VMAXPS       Y0, Y4, Y0
+	VMINPS       Y0, Y5, Y0
+	VMAXPS       Y1, Y4, Y1
+	VMINPS       Y1, Y5, Y1
+	VMAXPS       Y2, Y4, Y2
+	VMINPS       Y2, Y5, Y2
+	VMAXPS       Y3, Y4, Y3
+	VMINPS       Y3, Y5, Y3
 
 clipped:
 	MOVQ    (AX), SI
@@ -4525,12 +4525,12 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y3
 	VBROADCASTSS 140(AX), Y4
-	VMAXPS       Y3, Y0, Y0
-	VMINPS       Y4, Y0, Y0
-	VMAXPS       Y3, Y1, Y1
-	VMINPS       Y4, Y1, Y1
-	VMAXPS       Y3, Y2, Y2
-	VMINPS       Y4, Y2, Y2
+	VMAXPS       Y0, Y3, Y0
+	VMINPS       Y0, Y4, Y0
+	VMAXPS       Y1, Y3, Y1
+	VMINPS       Y1, Y4, Y1
+	VMAXPS       Y2, Y3, Y2
+	VMINPS       Y2, Y4, Y2
 
 clipped:
 	MOVQ    (AX), BX
@@ -4635,10 +4635,10 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y2
 	VBROADCASTSS 140(AX), Y3
-	VMAXPS       Y2, Y0, Y0
-	VMINPS       Y3, Y0, Y0
-	VMAXPS       Y2, Y1, Y1
-	VMINPS       Y3, Y1, Y1
+	VMAXPS       Y0, Y2, Y0
+	VMINPS       Y0, Y3, Y0
+	VMAXPS       Y1, Y2, Y1
+	VMINPS       Y1, Y3, Y1
 
 clipped:
 	MOVQ    (AX), BX
@@ -4733,8 +4733,8 @@ sloped:
 	JEQ          clipped
 	VBROADCASTSS 136(AX), Y1
 	VBROADCASTSS 140(AX), Y2
-	VMAXPS       Y1, Y0, Y0
-	VMINPS       Y2, Y0, Y0
+	VMAXPS       Y0, Y1, Y0
+	VMINPS       Y0, Y2, Y0
 
 clipped:
 	MOVQ    (AX), BX
@@ -4977,54 +4977,54 @@ sloped:
 	ADDQ         R9, R11
 	VBROADCASTSS 136(AX), Z24
 	VBROADCASTSS 140(AX), Z25
-	VMAXPS       Z24, Z0, Z0
-	VMINPS       Z25, Z0, Z0
-	VMAXPS       Z24, Z1, Z1
-	VMINPS       Z25, Z1, Z1
-	VMAXPS       Z24, Z2, Z2
-	VMINPS       Z25, Z2, Z2
-	VMAXPS       Z24, Z3, Z3
-	VMINPS       Z25, Z3, Z3
-	VMAXPS       Z24, Z4, Z4
-	VMINPS       Z25, Z4, Z4
-	VMAXPS       Z24, Z5, Z5
-	VMINPS       Z25, Z5, Z5
-	VMAXPS       Z24, Z6, Z6
-	VMINPS       Z25, Z6, Z6
-	VMAXPS       Z24, Z7, Z7
-	VMINPS       Z25, Z7, Z7
-	VMAXPS       Z24, Z8, Z8
-	VMINPS       Z25, Z8, Z8
-	VMAXPS       Z24, Z9, Z9
-	VMINPS       Z25, Z9, Z9
-	VMAXPS       Z24, Z10, Z10
-	VMINPS       Z25, Z10, Z10
-	VMAXPS       Z24, Z11, Z11
-	VMINPS       Z25, Z11, Z11
-	VMAXPS       Z24, Z12, Z12
-	VMINPS       Z25, Z12, Z12
-	VMAXPS       Z24, Z13, Z13
-	VMINPS       Z25, Z13, Z13
-	VMAXPS       Z24, Z14, Z14
-	VMINPS       Z25, Z14, Z14
-	VMAXPS       Z24, Z15, Z15
-	VMINPS       Z25, Z15, Z15
-	VMAXPS       Z24, Z16, Z16
-	VMINPS       Z25, Z16, Z16
-	VMAXPS       Z24, Z17, Z17
-	VMINPS       Z25, Z17, Z17
-	VMAXPS       Z24, Z18, Z18
-	VMINPS       Z25, Z18, Z18
-	VMAXPS       Z24, Z19, Z19
-	VMINPS       Z25, Z19, Z19
-	VMAXPS       Z24, Z20, Z20
-	VMINPS       Z25, Z20, Z20
-	VMAXPS       Z24, Z21, Z21
-	VMINPS       Z25, Z21, Z21
-	VMAXPS       Z24, Z22, Z22
-	VMINPS       Z25, Z22, Z22
-	VMAXPS       Z24, Z23, Z23
-	VMINPS       Z25, Z23, Z23
+	VMAXPS       Z0, Z24, Z0
+	VMINPS       Z0, Z25, Z0
+	VMAXPS       Z1, Z24, Z1
+	VMINPS       Z1, Z25, Z1
+	VMAXPS       Z2, Z24, Z2
+	VMINPS       Z2, Z25, Z2
+	VMAXPS       Z3, Z24, Z3
+	VMINPS       Z3, Z25, Z3
+	VMAXPS       Z4, Z24, Z4
+	VMINPS       Z4, Z25, Z4
+	VMAXPS       Z5, Z24, Z5
+	VMINPS       Z5, Z25, Z5
+	VMAXPS       Z6, Z24, Z6
+	VMINPS       Z6, Z25, Z6
+	VMAXPS       Z7, Z24, Z7
+	VMINPS       Z7, Z25, Z7
+	VMAXPS       Z8, Z24, Z8
+	VMINPS       Z8, Z25, Z8
+	VMAXPS       Z9, Z24, Z9
+	VMINPS       Z9, Z25, Z9
+	VMAXPS       Z10, Z24, Z10
+	VMINPS       Z10, Z25, Z10
+	VMAXPS       Z11, Z24, Z11
+	VMINPS       Z11, Z25, Z11
+	VMAXPS       Z12, Z24, Z12
+	VMINPS       Z12, Z25, Z12
+	VMAXPS       Z13, Z24, Z13
+	VMINPS       Z13, Z25, Z13
+	VMAXPS       Z14, Z24, Z14
+	VMINPS       Z14, Z25, Z14
+	VMAXPS       Z15, Z24, Z15
+	VMINPS       Z15, Z25, Z15
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
 
 clipped:
 	MOVQ    (AX), R11
@@ -5273,46 +5273,46 @@ sloped:
 	ADDQ         R8, R10
 	VBROADCASTSS 136(AX), Z20
 	VBROADCASTSS 140(AX), Z21
-	VMAXPS       Z20, Z0, Z0
-	VMINPS       Z21, Z0, Z0
-	VMAXPS       Z20, Z1, Z1
-	VMINPS       Z21, Z1, Z1
-	VMAXPS       Z20, Z2, Z2
-	VMINPS       Z21, Z2, Z2
-	VMAXPS       Z20, Z3, Z3
-	VMINPS       Z21, Z3, Z3
-	VMAXPS       Z20, Z4, Z4
-	VMINPS       Z21, Z4, Z4
-	VMAXPS       Z20, Z5, Z5
-	VMINPS       Z21, Z5, Z5
-	VMAXPS       Z20, Z6, Z6
-	VMINPS       Z21, Z6, Z6
-	VMAXPS       Z20, Z7, Z7
-	VMINPS       Z21, Z7, Z7
-	VMAXPS       Z20, Z8, Z8
-	VMINPS       Z21, Z8, Z8
-	VMAXPS       Z20, Z9, Z9
-	VMINPS       Z21, Z9, Z9
-	VMAXPS       Z20, Z10, Z10
-	VMINPS       Z21, Z10, Z10
-	VMAXPS       Z20, Z11, Z11
-	VMINPS       Z21, Z11, Z11
-	VMAXPS       Z20, Z12, Z12
-	VMINPS       Z21, Z12, Z12
-	VMAXPS       Z20, Z13, Z13
-	VMINPS       Z21, Z13, Z13
-	VMAXPS       Z20, Z14, Z14
-	VMINPS       Z21, Z14, Z14
-	VMAXPS       Z20, Z15, Z15
-	VMINPS       Z21, Z15, Z15
-	VMAXPS       Z20, Z16, Z16
-	VMINPS       Z21, Z16, Z16
-	VMAXPS       Z20, Z17, Z17
-	VMINPS       Z21, Z17, Z17
-	VMAXPS       Z20, Z18, Z18
-	VMINPS       Z21, Z18, Z18
-	VMAXPS       Z20, Z19, Z19
-	VMINPS       Z21, Z19, Z19
+	VMAXPS       Z0, Z20, Z0
+	VMINPS       Z0, Z21, Z0
+	VMAXPS       Z1, Z20, Z1
+	VMINPS       Z1, Z21, Z1
+	VMAXPS       Z2, Z20, Z2
+	VMINPS       Z2, Z21, Z2
+	VMAXPS       Z3, Z20, Z3
+	VMINPS       Z3, Z21, Z3
+	VMAXPS       Z4, Z20, Z4
+	VMINPS       Z4, Z21, Z4
+	VMAXPS       Z5, Z20, Z5
+	VMINPS       Z5, Z21, Z5
+	VMAXPS       Z6, Z20, Z6
+	VMINPS       Z6, Z21, Z6
+	VMAXPS       Z7, Z20, Z7
+	VMINPS       Z7, Z21, Z7
+	VMAXPS       Z8, Z20, Z8
+	VMINPS       Z8, Z21, Z8
+	VMAXPS       Z9, Z20, Z9
+	VMINPS       Z9, Z21, Z9
+	VMAXPS       Z10, Z20, Z10
+	VMINPS       Z10, Z21, Z10
+	VMAXPS       Z11, Z20, Z11
+	VMINPS       Z11, Z21, Z11
+	VMAXPS       Z12, Z20, Z12
+	VMINPS       Z12, Z21, Z12
+	VMAXPS       Z13, Z20, Z13
+	VMINPS       Z13, Z21, Z13
+	VMAXPS       Z14, Z20, Z14
+	VMINPS       Z14, Z21, Z14
+	VMAXPS       Z15, Z20, Z15
+	VMINPS       Z15, Z21, Z15
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
 
 clipped:
 	MOVQ    (AX), R10
@@ -5529,38 +5529,38 @@ sloped:
 	ADDQ         DI, R9
 	VBROADCASTSS 136(AX), Z16
 	VBROADCASTSS 140(AX), Z17
-	VMAXPS       Z16, Z0, Z0
-	VMINPS       Z17, Z0, Z0
-	VMAXPS       Z16, Z1, Z1
-	VMINPS       Z17, Z1, Z1
-	VMAXPS       Z16, Z2, Z2
-	VMINPS       Z17, Z2, Z2
-	VMAXPS       Z16, Z3, Z3
-	VMINPS       Z17, Z3, Z3
-	VMAXPS       Z16, Z4, Z4
-	VMINPS       Z17, Z4, Z4
-	VMAXPS       Z16, Z5, Z5
-	VMINPS       Z17, Z5, Z5
-	VMAXPS       Z16, Z6, Z6
-	VMINPS       Z17, Z6, Z6
-	VMAXPS       Z16, Z7, Z7
-	VMINPS       Z17, Z7, Z7
-	VMAXPS       Z16, Z8, Z8
-	VMINPS       Z17, Z8, Z8
-	VMAXPS       Z16, Z9, Z9
-	VMINPS       Z17, Z9, Z9
-	VMAXPS       Z16, Z10, Z10
-	VMINPS       Z17, Z10, Z10
-	VMAXPS       Z16, Z11, Z11
-	VMINPS       Z17, Z11, Z11
-	VMAXPS       Z16, Z12, Z12
-	VMINPS       Z17, Z12, Z12
-	VMAXPS       Z16, Z13, Z13
-	VMINPS       Z17, Z13, Z13
-	VMAXPS       Z16, Z14, Z14
-	VMINPS       Z17, Z14, Z14
-	VMAXPS       Z16, Z15, Z15
-	VMINPS       Z17, Z15, Z15
+	VMAXPS       Z0, Z16, Z0
+	VMINPS       Z0, Z17, Z0
+	VMAXPS       Z1, Z16, Z1
+	VMINPS       Z1, Z17, Z1
+	VMAXPS       Z2, Z16, Z2
+	VMINPS       Z2, Z17, Z2
+	VMAXPS       Z3, Z16, Z3
+	VMINPS       Z3, Z17, Z3
+	VMAXPS       Z4, Z16, Z4
+	VMINPS       Z4, Z17, Z4
+	VMAXPS       Z5, Z16, Z5
+	VMINPS       Z5, Z17, Z5
+	VMAXPS       Z6, Z16, Z6
+	VMINPS       Z6, Z17, Z6
+	VMAXPS       Z7, Z16, Z7
+	VMINPS       Z7, Z17, Z7
+	VMAXPS       Z8, Z16, Z8
+	VMINPS       Z8, Z17, Z8
+	VMAXPS       Z9, Z16, Z9
+	VMINPS       Z9, Z17, Z9
+	VMAXPS       Z10, Z16, Z10
+	VMINPS       Z10, Z17, Z10
+	VMAXPS       Z11, Z16, Z11
+	VMINPS       Z11, Z17, Z11
+	VMAXPS       Z12, Z16, Z12
+	VMINPS       Z12, Z17, Z12
+	VMAXPS       Z13, Z16, Z13
+	VMINPS       Z13, Z17, Z13
+	VMAXPS       Z14, Z16, Z14
+	VMINPS       Z14, Z17, Z14
+	VMAXPS       Z15, Z16, Z15
+	VMINPS       Z15, Z17, Z15
 
 clipped:
 	MOVQ    (AX), R9
@@ -5745,30 +5745,30 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    (AX), R8
@@ -5921,22 +5921,22 @@ sloped:
 	ADDQ         BX, DI
 	VBROADCASTSS 136(AX), Z8
 	VBROADCASTSS 140(AX), Z9
-	VMAXPS       Z8, Z0, Z0
-	VMINPS       Z9, Z0, Z0
-	VMAXPS       Z8, Z1, Z1
-	VMINPS       Z9, Z1, Z1
-	VMAXPS       Z8, Z2, Z2
-	VMINPS       Z9, Z2, Z2
-	VMAXPS       Z8, Z3, Z3
-	VMINPS       Z9, Z3, Z3
-	VMAXPS       Z8, Z4, Z4
-	VMINPS       Z9, Z4, Z4
-	VMAXPS       Z8, Z5, Z5
-	VMINPS       Z9, Z5, Z5
-	VMAXPS       Z8, Z6, Z6
-	VMINPS       Z9, Z6, Z6
-	VMAXPS       Z8, Z7, Z7
-	VMINPS       Z9, Z7, Z7
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
 
 clipped:
 	MOVQ    (AX), DI
@@ -6057,14 +6057,14 @@ sloped:
 	ADDQ         DX, SI
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), SI
@@ -6231,30 +6231,30 @@ sloped:
 	ADDQ         R9, R11
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    (AX), R11
@@ -6425,26 +6425,26 @@ sloped:
 	ADDQ         R8, R10
 	VBROADCASTSS 136(AX), Z10
 	VBROADCASTSS 140(AX), Z11
-	VMAXPS       Z10, Z0, Z0
-	VMINPS       Z11, Z0, Z0
-	VMAXPS       Z10, Z1, Z1
-	VMINPS       Z11, Z1, Z1
-	VMAXPS       Z10, Z2, Z2
-	VMINPS       Z11, Z2, Z2
-	VMAXPS       Z10, Z3, Z3
-	VMINPS       Z11, Z3, Z3
-	VMAXPS       Z10, Z4, Z4
-	VMINPS       Z11, Z4, Z4
-	VMAXPS       Z10, Z5, Z5
-	VMINPS       Z11, Z5, Z5
-	VMAXPS       Z10, Z6, Z6
-	VMINPS       Z11, Z6, Z6
-	VMAXPS       Z10, Z7, Z7
-	VMINPS       Z11, Z7, Z7
-	VMAXPS       Z10, Z8, Z8
-	VMINPS       Z11, Z8, Z8
-	VMAXPS       Z10, Z9, Z9
-	VMINPS       Z11, Z9, Z9
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
 
 clipped:
 	MOVQ    (AX), R10
@@ -6597,22 +6597,22 @@ sloped:
 	ADDQ         DI, R9
 	VBROADCASTSS 136(AX), Z8
 	VBROADCASTSS 140(AX), Z9
-	VMAXPS       Z8, Z0, Z0
-	VMINPS       Z9, Z0, Z0
-	VMAXPS       Z8, Z1, Z1
-	VMINPS       Z9, Z1, Z1
-	VMAXPS       Z8, Z2, Z2
-	VMINPS       Z9, Z2, Z2
-	VMAXPS       Z8, Z3, Z3
-	VMINPS       Z9, Z3, Z3
-	VMAXPS       Z8, Z4, Z4
-	VMINPS       Z9, Z4, Z4
-	VMAXPS       Z8, Z5, Z5
-	VMINPS       Z9, Z5, Z5
-	VMAXPS       Z8, Z6, Z6
-	VMINPS       Z9, Z6, Z6
-	VMAXPS       Z8, Z7, Z7
-	VMINPS       Z9, Z7, Z7
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
 
 clipped:
 	MOVQ    (AX), R9
@@ -6747,18 +6747,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    (AX), R8
@@ -6875,14 +6875,14 @@ sloped:
 	ADDQ         BX, DI
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), DI
@@ -6981,10 +6981,10 @@ sloped:
 	ADDQ         DX, SI
 	VBROADCASTSS 136(AX), Z2
 	VBROADCASTSS 140(AX), Z3
-	VMAXPS       Z2, Z0, Z0
-	VMINPS       Z3, Z0, Z0
-	VMAXPS       Z2, Z1, Z1
-	VMINPS       Z3, Z1, Z1
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
 
 clipped:
 	MOVQ    (AX), SI
@@ -7118,18 +7118,18 @@ sloped:
 	ADDQ         R9, CX
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    (AX), CX
@@ -7262,16 +7262,16 @@ sloped:
 	ADDQ         R8, CX
 	VBROADCASTSS 136(AX), Z5
 	VBROADCASTSS 140(AX), Z6
-	VMAXPS       Z5, Z0, Z0
-	VMINPS       Z6, Z0, Z0
-	VMAXPS       Z5, Z1, Z1
-	VMINPS       Z6, Z1, Z1
-	VMAXPS       Z5, Z2, Z2
-	VMINPS       Z6, Z2, Z2
-	VMAXPS       Z5, Z3, Z3
-	VMINPS       Z6, Z3, Z3
-	VMAXPS       Z5, Z4, Z4
-	VMINPS       Z6, Z4, Z4
+	VMAXPS       Z0, Z5, Z0
+	VMINPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z5, Z2
+	VMINPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z6, Z3
+	VMAXPS       Z4, Z5, Z4
+	VMINPS       Z4, Z6, Z4
 
 clipped:
 	MOVQ    (AX), CX
@@ -7392,14 +7392,14 @@ sloped:
 	ADDQ         DI, CX
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), CX
@@ -7508,12 +7508,12 @@ sloped:
 	ADDQ         SI, CX
 	VBROADCASTSS 136(AX), Z3
 	VBROADCASTSS 140(AX), Z4
-	VMAXPS       Z3, Z0, Z0
-	VMINPS       Z4, Z0, Z0
-	VMAXPS       Z3, Z1, Z1
-	VMINPS       Z4, Z1, Z1
-	VMAXPS       Z3, Z2, Z2
-	VMINPS       Z4, Z2, Z2
+	VMAXPS       Z0, Z3, Z0
+	VMINPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z3, Z2
+	VMINPS       Z2, Z4, Z2
 
 clipped:
 	MOVQ    (AX), CX
@@ -7610,10 +7610,10 @@ sloped:
 	ADDQ         BX, CX
 	VBROADCASTSS 136(AX), Z2
 	VBROADCASTSS 140(AX), Z3
-	VMAXPS       Z2, Z0, Z0
-	VMINPS       Z3, Z0, Z0
-	VMAXPS       Z2, Z1, Z1
-	VMINPS       Z3, Z1, Z1
+	VMAXPS       Z0, Z2, Z0
+	VMINPS       Z0, Z3, Z0
+	VMAXPS       Z1, Z2, Z1
+	VMINPS       Z1, Z3, Z1
 
 clipped:
 	MOVQ    (AX), CX
@@ -7698,8 +7698,8 @@ sloped:
 	ADDQ         DX, BX
 	VBROADCASTSS 136(AX), Z1
 	VBROADCASTSS 140(AX), Z2
-	VMAXPS       Z1, Z0, Z0
-	VMINPS       Z2, Z0, Z0
+	VMAXPS       Z0, Z1, Z0
+	VMINPS       Z0, Z2, Z0
 
 clipped:
 	MOVQ    (AX), BX
@@ -7900,30 +7900,30 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    (AX), R8
@@ -8168,28 +8168,28 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z11
 	VBROADCASTSS 140(AX), Z12
-	VMAXPS       Z11, Z0, Z0
-	VMINPS       Z12, Z0, Z0
-	VMAXPS       Z11, Z1, Z1
-	VMINPS       Z12, Z1, Z1
-	VMAXPS       Z11, Z2, Z2
-	VMINPS       Z12, Z2, Z2
-	VMAXPS       Z11, Z3, Z3
-	VMINPS       Z12, Z3, Z3
-	VMAXPS       Z11, Z4, Z4
-	VMINPS       Z12, Z4, Z4
-	VMAXPS       Z11, Z5, Z5
-	VMINPS       Z12, Z5, Z5
-	VMAXPS       Z11, Z6, Z6
-	VMINPS       Z12, Z6, Z6
-	VMAXPS       Z11, Z7, Z7
-	VMINPS       Z12, Z7, Z7
-	VMAXPS       Z11, Z8, Z8
-	VMINPS       Z12, Z8, Z8
-	VMAXPS       Z11, Z9, Z9
-	VMINPS       Z12, Z9, Z9
-	VMAXPS       Z11, Z10, Z10
-	VMINPS       Z12, Z10, Z10
+	VMAXPS       Z0, Z11, Z0
+	VMINPS       Z0, Z12, Z0
+	VMAXPS       Z1, Z11, Z1
+	VMINPS       Z1, Z12, Z1
+	VMAXPS       Z2, Z11, Z2
+	VMINPS       Z2, Z12, Z2
+	VMAXPS       Z3, Z11, Z3
+	VMINPS       Z3, Z12, Z3
+	VMAXPS       Z4, Z11, Z4
+	VMINPS       Z4, Z12, Z4
+	VMAXPS       Z5, Z11, Z5
+	VMINPS       Z5, Z12, Z5
+	VMAXPS       Z6, Z11, Z6
+	VMINPS       Z6, Z12, Z6
+	VMAXPS       Z7, Z11, Z7
+	VMINPS       Z7, Z12, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMINPS       Z8, Z12, Z8
+	VMAXPS       Z9, Z11, Z9
+	VMINPS       Z9, Z12, Z9
+	VMAXPS       Z10, Z11, Z10
+	VMINPS       Z10, Z12, Z10
 
 clipped:
 	MOVQ    (AX), R8
@@ -8420,26 +8420,26 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z10
 	VBROADCASTSS 140(AX), Z11
-	VMAXPS       Z10, Z0, Z0
-	VMINPS       Z11, Z0, Z0
-	VMAXPS       Z10, Z1, Z1
-	VMINPS       Z11, Z1, Z1
-	VMAXPS       Z10, Z2, Z2
-	VMINPS       Z11, Z2, Z2
-	VMAXPS       Z10, Z3, Z3
-	VMINPS       Z11, Z3, Z3
-	VMAXPS       Z10, Z4, Z4
-	VMINPS       Z11, Z4, Z4
-	VMAXPS       Z10, Z5, Z5
-	VMINPS       Z11, Z5, Z5
-	VMAXPS       Z10, Z6, Z6
-	VMINPS       Z11, Z6, Z6
-	VMAXPS       Z10, Z7, Z7
-	VMINPS       Z11, Z7, Z7
-	VMAXPS       Z10, Z8, Z8
-	VMINPS       Z11, Z8, Z8
-	VMAXPS       Z10, Z9, Z9
-	VMINPS       Z11, Z9, Z9
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
 
 clipped:
 	MOVQ    (AX), R8
@@ -8656,24 +8656,24 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z9
 	VBROADCASTSS 140(AX), Z10
-	VMAXPS       Z9, Z0, Z0
-	VMINPS       Z10, Z0, Z0
-	VMAXPS       Z9, Z1, Z1
-	VMINPS       Z10, Z1, Z1
-	VMAXPS       Z9, Z2, Z2
-	VMINPS       Z10, Z2, Z2
-	VMAXPS       Z9, Z3, Z3
-	VMINPS       Z10, Z3, Z3
-	VMAXPS       Z9, Z4, Z4
-	VMINPS       Z10, Z4, Z4
-	VMAXPS       Z9, Z5, Z5
-	VMINPS       Z10, Z5, Z5
-	VMAXPS       Z9, Z6, Z6
-	VMINPS       Z10, Z6, Z6
-	VMAXPS       Z9, Z7, Z7
-	VMINPS       Z10, Z7, Z7
-	VMAXPS       Z9, Z8, Z8
-	VMINPS       Z10, Z8, Z8
+	VMAXPS       Z0, Z9, Z0
+	VMINPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z9, Z1
+	VMINPS       Z1, Z10, Z1
+	VMAXPS       Z2, Z9, Z2
+	VMINPS       Z2, Z10, Z2
+	VMAXPS       Z3, Z9, Z3
+	VMINPS       Z3, Z10, Z3
+	VMAXPS       Z4, Z9, Z4
+	VMINPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z9, Z5
+	VMINPS       Z5, Z10, Z5
+	VMAXPS       Z6, Z9, Z6
+	VMINPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMINPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z9, Z8
+	VMINPS       Z8, Z10, Z8
 
 clipped:
 	MOVQ    (AX), R8
@@ -8876,22 +8876,22 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z8
 	VBROADCASTSS 140(AX), Z9
-	VMAXPS       Z8, Z0, Z0
-	VMINPS       Z9, Z0, Z0
-	VMAXPS       Z8, Z1, Z1
-	VMINPS       Z9, Z1, Z1
-	VMAXPS       Z8, Z2, Z2
-	VMINPS       Z9, Z2, Z2
-	VMAXPS       Z8, Z3, Z3
-	VMINPS       Z9, Z3, Z3
-	VMAXPS       Z8, Z4, Z4
-	VMINPS       Z9, Z4, Z4
-	VMAXPS       Z8, Z5, Z5
-	VMINPS       Z9, Z5, Z5
-	VMAXPS       Z8, Z6, Z6
-	VMINPS       Z9, Z6, Z6
-	VMAXPS       Z8, Z7, Z7
-	VMINPS       Z9, Z7, Z7
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
 
 clipped:
 	MOVQ    (AX), R8
@@ -9080,20 +9080,20 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z7
 	VBROADCASTSS 140(AX), Z8
-	VMAXPS       Z7, Z0, Z0
-	VMINPS       Z8, Z0, Z0
-	VMAXPS       Z7, Z1, Z1
-	VMINPS       Z8, Z1, Z1
-	VMAXPS       Z7, Z2, Z2
-	VMINPS       Z8, Z2, Z2
-	VMAXPS       Z7, Z3, Z3
-	VMINPS       Z8, Z3, Z3
-	VMAXPS       Z7, Z4, Z4
-	VMINPS       Z8, Z4, Z4
-	VMAXPS       Z7, Z5, Z5
-	VMINPS       Z8, Z5, Z5
-	VMAXPS       Z7, Z6, Z6
-	VMINPS       Z8, Z6, Z6
+	VMAXPS       Z0, Z7, Z0
+	VMINPS       Z0, Z8, Z0
+	VMAXPS       Z1, Z7, Z1
+	VMINPS       Z1, Z8, Z1
+	VMAXPS       Z2, Z7, Z2
+	VMINPS       Z2, Z8, Z2
+	VMAXPS       Z3, Z7, Z3
+	VMINPS       Z3, Z8, Z3
+	VMAXPS       Z4, Z7, Z4
+	VMINPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z7, Z5
+	VMINPS       Z5, Z8, Z5
+	VMAXPS       Z6, Z7, Z6
+	VMINPS       Z6, Z8, Z6
 
 clipped:
 	MOVQ    (AX), R8
@@ -9268,18 +9268,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    (AX), R8
@@ -9440,16 +9440,16 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z5
 	VBROADCASTSS 140(AX), Z6
-	VMAXPS       Z5, Z0, Z0
-	VMINPS       Z6, Z0, Z0
-	VMAXPS       Z5, Z1, Z1
-	VMINPS       Z6, Z1, Z1
-	VMAXPS       Z5, Z2, Z2
-	VMINPS       Z6, Z2, Z2
-	VMAXPS       Z5, Z3, Z3
-	VMINPS       Z6, Z3, Z3
-	VMAXPS       Z5, Z4, Z4
-	VMINPS       Z6, Z4, Z4
+	VMAXPS       Z0, Z5, Z0
+	VMINPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z5, Z2
+	VMINPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z6, Z3
+	VMAXPS       Z4, Z5, Z4
+	VMINPS       Z4, Z6, Z4
 
 clipped:
 	MOVQ    (AX), R8
@@ -9596,14 +9596,14 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), R8
@@ -9736,12 +9736,12 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z3
 	VBROADCASTSS 140(AX), Z4
-	VMAXPS       Z3, Z0, Z0
-	VMINPS       Z4, Z0, Z0
-	VMAXPS       Z3, Z1, Z1
-	VMINPS       Z4, Z1, Z1
-	VMAXPS       Z3, Z2, Z2
-	VMINPS       Z4, Z2, Z2
+	VMAXPS       Z0, Z3, Z0
+	VMINPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z3, Z2
+	VMINPS       Z2, Z4, Z2
 
 clipped:
 	MOVQ    (AX), R8
@@ -9994,30 +9994,30 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z0, Z0
-	VMINPS       Z13, Z0, Z0
-	VMAXPS       Z12, Z1, Z1
-	VMINPS       Z13, Z1, Z1
-	VMAXPS       Z12, Z2, Z2
-	VMINPS       Z13, Z2, Z2
-	VMAXPS       Z12, Z3, Z3
-	VMINPS       Z13, Z3, Z3
-	VMAXPS       Z12, Z4, Z4
-	VMINPS       Z13, Z4, Z4
-	VMAXPS       Z12, Z5, Z5
-	VMINPS       Z13, Z5, Z5
-	VMAXPS       Z12, Z6, Z6
-	VMINPS       Z13, Z6, Z6
-	VMAXPS       Z12, Z7, Z7
-	VMINPS       Z13, Z7, Z7
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z0, Z12, Z0
+	VMINPS       Z0, Z13, Z0
+	VMAXPS       Z1, Z12, Z1
+	VMINPS       Z1, Z13, Z1
+	VMAXPS       Z2, Z12, Z2
+	VMINPS       Z2, Z13, Z2
+	VMAXPS       Z3, Z12, Z3
+	VMINPS       Z3, Z13, Z3
+	VMAXPS       Z4, Z12, Z4
+	VMINPS       Z4, Z13, Z4
+	VMAXPS       Z5, Z12, Z5
+	VMINPS       Z5, Z13, Z5
+	VMAXPS       Z6, Z12, Z6
+	VMINPS       Z6, Z13, Z6
+	VMAXPS       Z7, Z12, Z7
+	VMINPS       Z7, Z13, Z7
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    (AX), R8
@@ -10294,28 +10294,28 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z11
 	VBROADCASTSS 140(AX), Z12
-	VMAXPS       Z11, Z0, Z0
-	VMINPS       Z12, Z0, Z0
-	VMAXPS       Z11, Z1, Z1
-	VMINPS       Z12, Z1, Z1
-	VMAXPS       Z11, Z2, Z2
-	VMINPS       Z12, Z2, Z2
-	VMAXPS       Z11, Z3, Z3
-	VMINPS       Z12, Z3, Z3
-	VMAXPS       Z11, Z4, Z4
-	VMINPS       Z12, Z4, Z4
-	VMAXPS       Z11, Z5, Z5
-	VMINPS       Z12, Z5, Z5
-	VMAXPS       Z11, Z6, Z6
-	VMINPS       Z12, Z6, Z6
-	VMAXPS       Z11, Z7, Z7
-	VMINPS       Z12, Z7, Z7
-	VMAXPS       Z11, Z8, Z8
-	VMINPS       Z12, Z8, Z8
-	VMAXPS       Z11, Z9, Z9
-	VMINPS       Z12, Z9, Z9
-	VMAXPS       Z11, Z10, Z10
-	VMINPS       Z12, Z10, Z10
+	VMAXPS       Z0, Z11, Z0
+	VMINPS       Z0, Z12, Z0
+	VMAXPS       Z1, Z11, Z1
+	VMINPS       Z1, Z12, Z1
+	VMAXPS       Z2, Z11, Z2
+	VMINPS       Z2, Z12, Z2
+	VMAXPS       Z3, Z11, Z3
+	VMINPS       Z3, Z12, Z3
+	VMAXPS       Z4, Z11, Z4
+	VMINPS       Z4, Z12, Z4
+	VMAXPS       Z5, Z11, Z5
+	VMINPS       Z5, Z12, Z5
+	VMAXPS       Z6, Z11, Z6
+	VMINPS       Z6, Z12, Z6
+	VMAXPS       Z7, Z11, Z7
+	VMINPS       Z7, Z12, Z7
+	VMAXPS       Z8, Z11, Z8
+	VMINPS       Z8, Z12, Z8
+	VMAXPS       Z9, Z11, Z9
+	VMINPS       Z9, Z12, Z9
+	VMAXPS       Z10, Z11, Z10
+	VMINPS       Z10, Z12, Z10
 
 clipped:
 	MOVQ    (AX), R8
@@ -10576,26 +10576,26 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z10
 	VBROADCASTSS 140(AX), Z11
-	VMAXPS       Z10, Z0, Z0
-	VMINPS       Z11, Z0, Z0
-	VMAXPS       Z10, Z1, Z1
-	VMINPS       Z11, Z1, Z1
-	VMAXPS       Z10, Z2, Z2
-	VMINPS       Z11, Z2, Z2
-	VMAXPS       Z10, Z3, Z3
-	VMINPS       Z11, Z3, Z3
-	VMAXPS       Z10, Z4, Z4
-	VMINPS       Z11, Z4, Z4
-	VMAXPS       Z10, Z5, Z5
-	VMINPS       Z11, Z5, Z5
-	VMAXPS       Z10, Z6, Z6
-	VMINPS       Z11, Z6, Z6
-	VMAXPS       Z10, Z7, Z7
-	VMINPS       Z11, Z7, Z7
-	VMAXPS       Z10, Z8, Z8
-	VMINPS       Z11, Z8, Z8
-	VMAXPS       Z10, Z9, Z9
-	VMINPS       Z11, Z9, Z9
+	VMAXPS       Z0, Z10, Z0
+	VMINPS       Z0, Z11, Z0
+	VMAXPS       Z1, Z10, Z1
+	VMINPS       Z1, Z11, Z1
+	VMAXPS       Z2, Z10, Z2
+	VMINPS       Z2, Z11, Z2
+	VMAXPS       Z3, Z10, Z3
+	VMINPS       Z3, Z11, Z3
+	VMAXPS       Z4, Z10, Z4
+	VMINPS       Z4, Z11, Z4
+	VMAXPS       Z5, Z10, Z5
+	VMINPS       Z5, Z11, Z5
+	VMAXPS       Z6, Z10, Z6
+	VMINPS       Z6, Z11, Z6
+	VMAXPS       Z7, Z10, Z7
+	VMINPS       Z7, Z11, Z7
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
 
 clipped:
 	MOVQ    (AX), R8
@@ -10840,24 +10840,24 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z9
 	VBROADCASTSS 140(AX), Z10
-	VMAXPS       Z9, Z0, Z0
-	VMINPS       Z10, Z0, Z0
-	VMAXPS       Z9, Z1, Z1
-	VMINPS       Z10, Z1, Z1
-	VMAXPS       Z9, Z2, Z2
-	VMINPS       Z10, Z2, Z2
-	VMAXPS       Z9, Z3, Z3
-	VMINPS       Z10, Z3, Z3
-	VMAXPS       Z9, Z4, Z4
-	VMINPS       Z10, Z4, Z4
-	VMAXPS       Z9, Z5, Z5
-	VMINPS       Z10, Z5, Z5
-	VMAXPS       Z9, Z6, Z6
-	VMINPS       Z10, Z6, Z6
-	VMAXPS       Z9, Z7, Z7
-	VMINPS       Z10, Z7, Z7
-	VMAXPS       Z9, Z8, Z8
-	VMINPS       Z10, Z8, Z8
+	VMAXPS       Z0, Z9, Z0
+	VMINPS       Z0, Z10, Z0
+	VMAXPS       Z1, Z9, Z1
+	VMINPS       Z1, Z10, Z1
+	VMAXPS       Z2, Z9, Z2
+	VMINPS       Z2, Z10, Z2
+	VMAXPS       Z3, Z9, Z3
+	VMINPS       Z3, Z10, Z3
+	VMAXPS       Z4, Z9, Z4
+	VMINPS       Z4, Z10, Z4
+	VMAXPS       Z5, Z9, Z5
+	VMINPS       Z5, Z10, Z5
+	VMAXPS       Z6, Z9, Z6
+	VMINPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMINPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z9, Z8
+	VMINPS       Z8, Z10, Z8
 
 clipped:
 	MOVQ    (AX), R8
@@ -11086,22 +11086,22 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z8
 	VBROADCASTSS 140(AX), Z9
-	VMAXPS       Z8, Z0, Z0
-	VMINPS       Z9, Z0, Z0
-	VMAXPS       Z8, Z1, Z1
-	VMINPS       Z9, Z1, Z1
-	VMAXPS       Z8, Z2, Z2
-	VMINPS       Z9, Z2, Z2
-	VMAXPS       Z8, Z3, Z3
-	VMINPS       Z9, Z3, Z3
-	VMAXPS       Z8, Z4, Z4
-	VMINPS       Z9, Z4, Z4
-	VMAXPS       Z8, Z5, Z5
-	VMINPS       Z9, Z5, Z5
-	VMAXPS       Z8, Z6, Z6
-	VMINPS       Z9, Z6, Z6
-	VMAXPS       Z8, Z7, Z7
-	VMINPS       Z9, Z7, Z7
+	VMAXPS       Z0, Z8, Z0
+	VMINPS       Z0, Z9, Z0
+	VMAXPS       Z1, Z8, Z1
+	VMINPS       Z1, Z9, Z1
+	VMAXPS       Z2, Z8, Z2
+	VMINPS       Z2, Z9, Z2
+	VMAXPS       Z3, Z8, Z3
+	VMINPS       Z3, Z9, Z3
+	VMAXPS       Z4, Z8, Z4
+	VMINPS       Z4, Z9, Z4
+	VMAXPS       Z5, Z8, Z5
+	VMINPS       Z5, Z9, Z5
+	VMAXPS       Z6, Z8, Z6
+	VMINPS       Z6, Z9, Z6
+	VMAXPS       Z7, Z8, Z7
+	VMINPS       Z7, Z9, Z7
 
 clipped:
 	MOVQ    (AX), R8
@@ -11314,20 +11314,20 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z7
 	VBROADCASTSS 140(AX), Z8
-	VMAXPS       Z7, Z0, Z0
-	VMINPS       Z8, Z0, Z0
-	VMAXPS       Z7, Z1, Z1
-	VMINPS       Z8, Z1, Z1
-	VMAXPS       Z7, Z2, Z2
-	VMINPS       Z8, Z2, Z2
-	VMAXPS       Z7, Z3, Z3
-	VMINPS       Z8, Z3, Z3
-	VMAXPS       Z7, Z4, Z4
-	VMINPS       Z8, Z4, Z4
-	VMAXPS       Z7, Z5, Z5
-	VMINPS       Z8, Z5, Z5
-	VMAXPS       Z7, Z6, Z6
-	VMINPS       Z8, Z6, Z6
+	VMAXPS       Z0, Z7, Z0
+	VMINPS       Z0, Z8, Z0
+	VMAXPS       Z1, Z7, Z1
+	VMINPS       Z1, Z8, Z1
+	VMAXPS       Z2, Z7, Z2
+	VMINPS       Z2, Z8, Z2
+	VMAXPS       Z3, Z7, Z3
+	VMINPS       Z3, Z8, Z3
+	VMAXPS       Z4, Z7, Z4
+	VMINPS       Z4, Z8, Z4
+	VMAXPS       Z5, Z7, Z5
+	VMINPS       Z5, Z8, Z5
+	VMAXPS       Z6, Z7, Z6
+	VMINPS       Z6, Z8, Z6
 
 clipped:
 	MOVQ    (AX), R8
@@ -11524,18 +11524,18 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z0, Z0
-	VMINPS       Z7, Z0, Z0
-	VMAXPS       Z6, Z1, Z1
-	VMINPS       Z7, Z1, Z1
-	VMAXPS       Z6, Z2, Z2
-	VMINPS       Z7, Z2, Z2
-	VMAXPS       Z6, Z3, Z3
-	VMINPS       Z7, Z3, Z3
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z0, Z6, Z0
+	VMINPS       Z0, Z7, Z0
+	VMAXPS       Z1, Z6, Z1
+	VMINPS       Z1, Z7, Z1
+	VMAXPS       Z2, Z6, Z2
+	VMINPS       Z2, Z7, Z2
+	VMAXPS       Z3, Z6, Z3
+	VMINPS       Z3, Z7, Z3
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    (AX), R8
@@ -11716,16 +11716,16 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z5
 	VBROADCASTSS 140(AX), Z6
-	VMAXPS       Z5, Z0, Z0
-	VMINPS       Z6, Z0, Z0
-	VMAXPS       Z5, Z1, Z1
-	VMINPS       Z6, Z1, Z1
-	VMAXPS       Z5, Z2, Z2
-	VMINPS       Z6, Z2, Z2
-	VMAXPS       Z5, Z3, Z3
-	VMINPS       Z6, Z3, Z3
-	VMAXPS       Z5, Z4, Z4
-	VMINPS       Z6, Z4, Z4
+	VMAXPS       Z0, Z5, Z0
+	VMINPS       Z0, Z6, Z0
+	VMAXPS       Z1, Z5, Z1
+	VMINPS       Z1, Z6, Z1
+	VMAXPS       Z2, Z5, Z2
+	VMINPS       Z2, Z6, Z2
+	VMAXPS       Z3, Z5, Z3
+	VMINPS       Z3, Z6, Z3
+	VMAXPS       Z4, Z5, Z4
+	VMINPS       Z4, Z6, Z4
 
 clipped:
 	MOVQ    (AX), R8
@@ -11890,14 +11890,14 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z4
 	VBROADCASTSS 140(AX), Z5
-	VMAXPS       Z4, Z0, Z0
-	VMINPS       Z5, Z0, Z0
-	VMAXPS       Z4, Z1, Z1
-	VMINPS       Z5, Z1, Z1
-	VMAXPS       Z4, Z2, Z2
-	VMINPS       Z5, Z2, Z2
-	VMAXPS       Z4, Z3, Z3
-	VMINPS       Z5, Z3, Z3
+	VMAXPS       Z0, Z4, Z0
+	VMINPS       Z0, Z5, Z0
+	VMAXPS       Z1, Z4, Z1
+	VMINPS       Z1, Z5, Z1
+	VMAXPS       Z2, Z4, Z2
+	VMINPS       Z2, Z5, Z2
+	VMAXPS       Z3, Z4, Z3
+	VMINPS       Z3, Z5, Z3
 
 clipped:
 	MOVQ    (AX), R8
@@ -12046,12 +12046,12 @@ sloped:
 	ADDQ         SI, R8
 	VBROADCASTSS 136(AX), Z3
 	VBROADCASTSS 140(AX), Z4
-	VMAXPS       Z3, Z0, Z0
-	VMINPS       Z4, Z0, Z0
-	VMAXPS       Z3, Z1, Z1
-	VMINPS       Z4, Z1, Z1
-	VMAXPS       Z3, Z2, Z2
-	VMINPS       Z4, Z2, Z2
+	VMAXPS       Z0, Z3, Z0
+	VMINPS       Z0, Z4, Z0
+	VMAXPS       Z1, Z3, Z1
+	VMINPS       Z1, Z4, Z1
+	VMAXPS       Z2, Z3, Z2
+	VMINPS       Z2, Z4, Z2
 
 clipped:
 	MOVQ    (AX), R8
@@ -12286,20 +12286,20 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z21
 	VBROADCASTSS 140(AX), Z22
-	VMAXPS       Z21, Z14, Z14
-	VMINPS       Z22, Z14, Z14
-	VMAXPS       Z21, Z15, Z15
-	VMINPS       Z22, Z15, Z15
-	VMAXPS       Z21, Z16, Z16
-	VMINPS       Z22, Z16, Z16
-	VMAXPS       Z21, Z17, Z17
-	VMINPS       Z22, Z17, Z17
-	VMAXPS       Z21, Z18, Z18
-	VMINPS       Z22, Z18, Z18
-	VMAXPS       Z21, Z19, Z19
-	VMINPS       Z22, Z19, Z19
-	VMAXPS       Z21, Z20, Z20
-	VMINPS       Z22, Z20, Z20
+	VMAXPS       Z14, Z21, Z14
+	VMINPS       Z14, Z22, Z14
+	VMAXPS       Z15, Z21, Z15
+	VMINPS       Z15, Z22, Z15
+	VMAXPS       Z16, Z21, Z16
+	VMINPS       Z16, Z22, Z16
+	VMAXPS       Z17, Z21, Z17
+	VMINPS       Z17, Z22, Z17
+	VMAXPS       Z18, Z21, Z18
+	VMINPS       Z18, Z22, Z18
+	VMAXPS       Z19, Z21, Z19
+	VMINPS       Z19, Z22, Z19
+	VMAXPS       Z20, Z21, Z20
+	VMINPS       Z20, Z22, Z20
 
 clipped:
 	MOVQ    DI, R11
@@ -12537,18 +12537,18 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z18
 	VBROADCASTSS 140(AX), Z19
-	VMAXPS       Z18, Z12, Z12
-	VMINPS       Z19, Z12, Z12
-	VMAXPS       Z18, Z13, Z13
-	VMINPS       Z19, Z13, Z13
-	VMAXPS       Z18, Z14, Z14
-	VMINPS       Z19, Z14, Z14
-	VMAXPS       Z18, Z15, Z15
-	VMINPS       Z19, Z15, Z15
-	VMAXPS       Z18, Z16, Z16
-	VMINPS       Z19, Z16, Z16
-	VMAXPS       Z18, Z17, Z17
-	VMINPS       Z19, Z17, Z17
+	VMAXPS       Z12, Z18, Z12
+	VMINPS       Z12, Z19, Z12
+	VMAXPS       Z13, Z18, Z13
+	VMINPS       Z13, Z19, Z13
+	VMAXPS       Z14, Z18, Z14
+	VMINPS       Z14, Z19, Z14
+	VMAXPS       Z15, Z18, Z15
+	VMINPS       Z15, Z19, Z15
+	VMAXPS       Z16, Z18, Z16
+	VMINPS       Z16, Z19, Z16
+	VMAXPS       Z17, Z18, Z17
+	VMINPS       Z17, Z19, Z17
 
 clipped:
 	MOVQ    DI, R11
@@ -12763,16 +12763,16 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z15
 	VBROADCASTSS 140(AX), Z16
-	VMAXPS       Z15, Z10, Z10
-	VMINPS       Z16, Z10, Z10
-	VMAXPS       Z15, Z11, Z11
-	VMINPS       Z16, Z11, Z11
-	VMAXPS       Z15, Z12, Z12
-	VMINPS       Z16, Z12, Z12
-	VMAXPS       Z15, Z13, Z13
-	VMINPS       Z16, Z13, Z13
-	VMAXPS       Z15, Z14, Z14
-	VMINPS       Z16, Z14, Z14
+	VMAXPS       Z10, Z15, Z10
+	VMINPS       Z10, Z16, Z10
+	VMAXPS       Z11, Z15, Z11
+	VMINPS       Z11, Z16, Z11
+	VMAXPS       Z12, Z15, Z12
+	VMINPS       Z12, Z16, Z12
+	VMAXPS       Z13, Z15, Z13
+	VMINPS       Z13, Z16, Z13
+	VMAXPS       Z14, Z15, Z14
+	VMINPS       Z14, Z16, Z14
 
 clipped:
 	MOVQ    DI, R11
@@ -12964,14 +12964,14 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    DI, R11
@@ -13140,12 +13140,12 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z9
 	VBROADCASTSS 140(AX), Z10
-	VMAXPS       Z9, Z6, Z6
-	VMINPS       Z10, Z6, Z6
-	VMAXPS       Z9, Z7, Z7
-	VMINPS       Z10, Z7, Z7
-	VMAXPS       Z9, Z8, Z8
-	VMINPS       Z10, Z8, Z8
+	VMAXPS       Z6, Z9, Z6
+	VMINPS       Z6, Z10, Z6
+	VMAXPS       Z7, Z9, Z7
+	VMINPS       Z7, Z10, Z7
+	VMAXPS       Z8, Z9, Z8
+	VMINPS       Z8, Z10, Z8
 
 clipped:
 	MOVQ    DI, R11
@@ -13291,10 +13291,10 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z6
 	VBROADCASTSS 140(AX), Z7
-	VMAXPS       Z6, Z4, Z4
-	VMINPS       Z7, Z4, Z4
-	VMAXPS       Z6, Z5, Z5
-	VMINPS       Z7, Z5, Z5
+	VMAXPS       Z4, Z6, Z4
+	VMINPS       Z4, Z7, Z4
+	VMAXPS       Z5, Z6, Z5
+	VMINPS       Z5, Z7, Z5
 
 clipped:
 	MOVQ    DI, R11
@@ -13417,8 +13417,8 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z3
 	VBROADCASTSS 140(AX), Z4
-	VMAXPS       Z3, Z2, Z2
-	VMINPS       Z4, Z2, Z2
+	VMAXPS       Z2, Z3, Z2
+	VMINPS       Z2, Z4, Z2
 
 clipped:
 	MOVQ    DI, R11
@@ -13734,22 +13734,22 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z24
 	VBROADCASTSS 140(AX), Z25
-	VMAXPS       Z24, Z16, Z16
-	VMINPS       Z25, Z16, Z16
-	VMAXPS       Z24, Z17, Z17
-	VMINPS       Z25, Z17, Z17
-	VMAXPS       Z24, Z18, Z18
-	VMINPS       Z25, Z18, Z18
-	VMAXPS       Z24, Z19, Z19
-	VMINPS       Z25, Z19, Z19
-	VMAXPS       Z24, Z20, Z20
-	VMINPS       Z25, Z20, Z20
-	VMAXPS       Z24, Z21, Z21
-	VMINPS       Z25, Z21, Z21
-	VMAXPS       Z24, Z22, Z22
-	VMINPS       Z25, Z22, Z22
-	VMAXPS       Z24, Z23, Z23
-	VMINPS       Z25, Z23, Z23
+	VMAXPS       Z16, Z24, Z16
+	VMINPS       Z16, Z25, Z16
+	VMAXPS       Z17, Z24, Z17
+	VMINPS       Z17, Z25, Z17
+	VMAXPS       Z18, Z24, Z18
+	VMINPS       Z18, Z25, Z18
+	VMAXPS       Z19, Z24, Z19
+	VMINPS       Z19, Z25, Z19
+	VMAXPS       Z20, Z24, Z20
+	VMINPS       Z20, Z25, Z20
+	VMAXPS       Z21, Z24, Z21
+	VMINPS       Z21, Z25, Z21
+	VMAXPS       Z22, Z24, Z22
+	VMINPS       Z22, Z25, Z22
+	VMAXPS       Z23, Z24, Z23
+	VMINPS       Z23, Z25, Z23
 
 clipped:
 	MOVQ    DI, R11
@@ -14022,14 +14022,14 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z12
 	VBROADCASTSS 140(AX), Z13
-	VMAXPS       Z12, Z8, Z8
-	VMINPS       Z13, Z8, Z8
-	VMAXPS       Z12, Z9, Z9
-	VMINPS       Z13, Z9, Z9
-	VMAXPS       Z12, Z10, Z10
-	VMINPS       Z13, Z10, Z10
-	VMAXPS       Z12, Z11, Z11
-	VMINPS       Z13, Z11, Z11
+	VMAXPS       Z8, Z12, Z8
+	VMINPS       Z8, Z13, Z8
+	VMAXPS       Z9, Z12, Z9
+	VMINPS       Z9, Z13, Z9
+	VMAXPS       Z10, Z12, Z10
+	VMINPS       Z10, Z13, Z10
+	VMAXPS       Z11, Z12, Z11
+	VMINPS       Z11, Z13, Z11
 
 clipped:
 	MOVQ    DI, R11
@@ -14363,16 +14363,16 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z25
 	VBROADCASTSS 140(AX), Z26
-	VMAXPS       Z25, Z20, Z20
-	VMINPS       Z26, Z20, Z20
-	VMAXPS       Z25, Z21, Z21
-	VMINPS       Z26, Z21, Z21
-	VMAXPS       Z25, Z22, Z22
-	VMINPS       Z26, Z22, Z22
-	VMAXPS       Z25, Z23, Z23
-	VMINPS       Z26, Z23, Z23
-	VMAXPS       Z25, Z24, Z24
-	VMINPS       Z26, Z24, Z24
+	VMAXPS       Z20, Z25, Z20
+	VMINPS       Z20, Z26, Z20
+	VMAXPS       Z21, Z25, Z21
+	VMINPS       Z21, Z26, Z21
+	VMAXPS       Z22, Z25, Z22
+	VMINPS       Z22, Z26, Z22
+	VMAXPS       Z23, Z25, Z23
+	VMINPS       Z23, Z26, Z23
+	VMAXPS       Z24, Z25, Z24
+	VMINPS       Z24, Z26, Z24
 
 clipped:
 	MOVQ    DI, R11
@@ -14688,14 +14688,14 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z20
 	VBROADCASTSS 140(AX), Z21
-	VMAXPS       Z20, Z16, Z16
-	VMINPS       Z21, Z16, Z16
-	VMAXPS       Z20, Z17, Z17
-	VMINPS       Z21, Z17, Z17
-	VMAXPS       Z20, Z18, Z18
-	VMINPS       Z21, Z18, Z18
-	VMAXPS       Z20, Z19, Z19
-	VMINPS       Z21, Z19, Z19
+	VMAXPS       Z16, Z20, Z16
+	VMINPS       Z16, Z21, Z16
+	VMAXPS       Z17, Z20, Z17
+	VMINPS       Z17, Z21, Z17
+	VMAXPS       Z18, Z20, Z18
+	VMINPS       Z18, Z21, Z18
+	VMAXPS       Z19, Z20, Z19
+	VMINPS       Z19, Z21, Z19
 
 clipped:
 	MOVQ    DI, R11
@@ -14968,12 +14968,12 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z15
 	VBROADCASTSS 140(AX), Z16
-	VMAXPS       Z15, Z12, Z12
-	VMINPS       Z16, Z12, Z12
-	VMAXPS       Z15, Z13, Z13
-	VMINPS       Z16, Z13, Z13
-	VMAXPS       Z15, Z14, Z14
-	VMINPS       Z16, Z14, Z14
+	VMAXPS       Z12, Z15, Z12
+	VMINPS       Z12, Z16, Z12
+	VMAXPS       Z13, Z15, Z13
+	VMINPS       Z13, Z16, Z13
+	VMAXPS       Z14, Z15, Z14
+	VMINPS       Z14, Z16, Z14
 
 clipped:
 	MOVQ    DI, R11
@@ -15203,10 +15203,10 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z10
 	VBROADCASTSS 140(AX), Z11
-	VMAXPS       Z10, Z8, Z8
-	VMINPS       Z11, Z8, Z8
-	VMAXPS       Z10, Z9, Z9
-	VMINPS       Z11, Z9, Z9
+	VMAXPS       Z8, Z10, Z8
+	VMINPS       Z8, Z11, Z8
+	VMAXPS       Z9, Z10, Z9
+	VMINPS       Z9, Z11, Z9
 
 clipped:
 	MOVQ    DI, R11
@@ -15383,8 +15383,8 @@ sloped:
 	ADDQ         SI, R11
 	VBROADCASTSS 136(AX), Z5
 	VBROADCASTSS 140(AX), Z6
-	VMAXPS       Z5, Z4, Z4
-	VMINPS       Z6, Z4, Z4
+	VMAXPS       Z4, Z5, Z4
+	VMINPS       Z4, Z6, Z4
 
 clipped:
 	MOVQ    DI, R11

@@ -135,10 +135,10 @@ func ended(v float32, o int, end *kern.End) float32 {
 		v *= end.Slope[o]
 	}
 	if end.Clip {
-		if !(v > end.Low) {
+		if v < end.Low {
 			v = end.Low
 		}
-		if !(v < end.High) {
+		if v > end.High {
 			v = end.High
 		}
 	}

@@ -239,22 +239,22 @@ scaled4:
 	VBIT V23.B16, V7.B16, V19.B16
 straight4:
 	CBZ R14, unclipped4
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	WORD $0x6ebee635 // fcmgt v21.4s, v17.4s, v30.4s
-	WORD $0x6ebee656 // fcmgt v22.4s, v18.4s, v30.4s
-	WORD $0x6ebee677 // fcmgt v23.4s, v19.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	VBIF V21.B16, V30.B16, V17.B16
-	VBIF V22.B16, V30.B16, V18.B16
-	VBIF V23.B16, V30.B16, V19.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	WORD $0x6eb1e7f5 // fcmgt v21.4s, v31.4s, v17.4s
-	WORD $0x6eb2e7f6 // fcmgt v22.4s, v31.4s, v18.4s
-	WORD $0x6eb3e7f7 // fcmgt v23.4s, v31.4s, v19.4s
-	VBIF V20.B16, V31.B16, V16.B16
-	VBIF V21.B16, V31.B16, V17.B16
-	VBIF V22.B16, V31.B16, V18.B16
-	VBIF V23.B16, V31.B16, V19.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	WORD $0x6eb1e7d5 // fcmgt v21.4s, v30.4s, v17.4s
+	WORD $0x6eb2e7d6 // fcmgt v22.4s, v30.4s, v18.4s
+	WORD $0x6eb3e7d7 // fcmgt v23.4s, v30.4s, v19.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	VBIT V21.B16, V30.B16, V17.B16
+	VBIT V22.B16, V30.B16, V18.B16
+	VBIT V23.B16, V30.B16, V19.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	WORD $0x6ebfe635 // fcmgt v21.4s, v17.4s, v31.4s
+	WORD $0x6ebfe656 // fcmgt v22.4s, v18.4s, v31.4s
+	WORD $0x6ebfe677 // fcmgt v23.4s, v19.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
+	VBIT V21.B16, V31.B16, V17.B16
+	VBIT V22.B16, V31.B16, V18.B16
+	VBIT V23.B16, V31.B16, V19.B16
 unclipped4:
 	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R8)
 	SUBS $4, R13
@@ -281,10 +281,10 @@ scaled1:
 	VBIT V20.B16, V4.B16, V16.B16
 straight1:
 	CBZ R14, unclipped1
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	VBIF V20.B16, V31.B16, V16.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
 unclipped1:
 	VST1.P [V16.S4], 16(R8)
 	SUBS $1, R13
@@ -360,22 +360,22 @@ scaled4:
 	VBIT V23.B16, V7.B16, V19.B16
 straight4:
 	CBZ R14, unclipped4
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	WORD $0x6ebee635 // fcmgt v21.4s, v17.4s, v30.4s
-	WORD $0x6ebee656 // fcmgt v22.4s, v18.4s, v30.4s
-	WORD $0x6ebee677 // fcmgt v23.4s, v19.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	VBIF V21.B16, V30.B16, V17.B16
-	VBIF V22.B16, V30.B16, V18.B16
-	VBIF V23.B16, V30.B16, V19.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	WORD $0x6eb1e7f5 // fcmgt v21.4s, v31.4s, v17.4s
-	WORD $0x6eb2e7f6 // fcmgt v22.4s, v31.4s, v18.4s
-	WORD $0x6eb3e7f7 // fcmgt v23.4s, v31.4s, v19.4s
-	VBIF V20.B16, V31.B16, V16.B16
-	VBIF V21.B16, V31.B16, V17.B16
-	VBIF V22.B16, V31.B16, V18.B16
-	VBIF V23.B16, V31.B16, V19.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	WORD $0x6eb1e7d5 // fcmgt v21.4s, v30.4s, v17.4s
+	WORD $0x6eb2e7d6 // fcmgt v22.4s, v30.4s, v18.4s
+	WORD $0x6eb3e7d7 // fcmgt v23.4s, v30.4s, v19.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	VBIT V21.B16, V30.B16, V17.B16
+	VBIT V22.B16, V30.B16, V18.B16
+	VBIT V23.B16, V30.B16, V19.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	WORD $0x6ebfe635 // fcmgt v21.4s, v17.4s, v31.4s
+	WORD $0x6ebfe656 // fcmgt v22.4s, v18.4s, v31.4s
+	WORD $0x6ebfe677 // fcmgt v23.4s, v19.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
+	VBIT V21.B16, V31.B16, V17.B16
+	VBIT V22.B16, V31.B16, V18.B16
+	VBIT V23.B16, V31.B16, V19.B16
 unclipped4:
 	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R8)
 	SUBS $4, R13
@@ -400,10 +400,10 @@ scaled1:
 	VBIT V20.B16, V4.B16, V16.B16
 straight1:
 	CBZ R14, unclipped1
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	VBIF V20.B16, V31.B16, V16.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
 unclipped1:
 	VST1.P [V16.S4], 16(R8)
 	SUBS $1, R13
@@ -475,22 +475,22 @@ fours:
 	VBIT V23.B16, V7.B16, V19.B16
 straight4:
 	CBZ R14, unclipped4
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	WORD $0x6ebee635 // fcmgt v21.4s, v17.4s, v30.4s
-	WORD $0x6ebee656 // fcmgt v22.4s, v18.4s, v30.4s
-	WORD $0x6ebee677 // fcmgt v23.4s, v19.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	VBIF V21.B16, V30.B16, V17.B16
-	VBIF V22.B16, V30.B16, V18.B16
-	VBIF V23.B16, V30.B16, V19.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	WORD $0x6eb1e7f5 // fcmgt v21.4s, v31.4s, v17.4s
-	WORD $0x6eb2e7f6 // fcmgt v22.4s, v31.4s, v18.4s
-	WORD $0x6eb3e7f7 // fcmgt v23.4s, v31.4s, v19.4s
-	VBIF V20.B16, V31.B16, V16.B16
-	VBIF V21.B16, V31.B16, V17.B16
-	VBIF V22.B16, V31.B16, V18.B16
-	VBIF V23.B16, V31.B16, V19.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	WORD $0x6eb1e7d5 // fcmgt v21.4s, v30.4s, v17.4s
+	WORD $0x6eb2e7d6 // fcmgt v22.4s, v30.4s, v18.4s
+	WORD $0x6eb3e7d7 // fcmgt v23.4s, v30.4s, v19.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	VBIT V21.B16, V30.B16, V17.B16
+	VBIT V22.B16, V30.B16, V18.B16
+	VBIT V23.B16, V30.B16, V19.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	WORD $0x6ebfe635 // fcmgt v21.4s, v17.4s, v31.4s
+	WORD $0x6ebfe656 // fcmgt v22.4s, v18.4s, v31.4s
+	WORD $0x6ebfe677 // fcmgt v23.4s, v19.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
+	VBIT V21.B16, V31.B16, V17.B16
+	VBIT V22.B16, V31.B16, V18.B16
+	VBIT V23.B16, V31.B16, V19.B16
 unclipped4:
 	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R8)
 	SUBS $4, R13
@@ -509,10 +509,10 @@ one:
 	VBIT V20.B16, V4.B16, V16.B16
 straight1:
 	CBZ R14, unclipped1
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	VBIF V20.B16, V31.B16, V16.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
 unclipped1:
 	VST1.P [V16.S4], 16(R8)
 	SUBS $1, R13
@@ -607,22 +607,22 @@ scaled4:
 	VBIT V23.B16, V7.B16, V19.B16
 straight4:
 	CBZ R14, unclipped4
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	WORD $0x6ebee635 // fcmgt v21.4s, v17.4s, v30.4s
-	WORD $0x6ebee656 // fcmgt v22.4s, v18.4s, v30.4s
-	WORD $0x6ebee677 // fcmgt v23.4s, v19.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	VBIF V21.B16, V30.B16, V17.B16
-	VBIF V22.B16, V30.B16, V18.B16
-	VBIF V23.B16, V30.B16, V19.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	WORD $0x6eb1e7f5 // fcmgt v21.4s, v31.4s, v17.4s
-	WORD $0x6eb2e7f6 // fcmgt v22.4s, v31.4s, v18.4s
-	WORD $0x6eb3e7f7 // fcmgt v23.4s, v31.4s, v19.4s
-	VBIF V20.B16, V31.B16, V16.B16
-	VBIF V21.B16, V31.B16, V17.B16
-	VBIF V22.B16, V31.B16, V18.B16
-	VBIF V23.B16, V31.B16, V19.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	WORD $0x6eb1e7d5 // fcmgt v21.4s, v30.4s, v17.4s
+	WORD $0x6eb2e7d6 // fcmgt v22.4s, v30.4s, v18.4s
+	WORD $0x6eb3e7d7 // fcmgt v23.4s, v30.4s, v19.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	VBIT V21.B16, V30.B16, V17.B16
+	VBIT V22.B16, V30.B16, V18.B16
+	VBIT V23.B16, V30.B16, V19.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	WORD $0x6ebfe635 // fcmgt v21.4s, v17.4s, v31.4s
+	WORD $0x6ebfe656 // fcmgt v22.4s, v18.4s, v31.4s
+	WORD $0x6ebfe677 // fcmgt v23.4s, v19.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
+	VBIT V21.B16, V31.B16, V17.B16
+	VBIT V22.B16, V31.B16, V18.B16
+	VBIT V23.B16, V31.B16, V19.B16
 unclipped4:
 	VLD1.P 64(R22), [V20.S4, V21.S4, V22.S4, V23.S4]
 	CBZ R17, plain4
@@ -644,22 +644,22 @@ plain4:
 	WORD $0x4e37d673 // fadd v19.4s, v19.4s, v23.4s
 added4:
 	CBZ R21, open4
-	WORD $0x6ebce614 // fcmgt v20.4s, v16.4s, v28.4s
-	WORD $0x6ebce635 // fcmgt v21.4s, v17.4s, v28.4s
-	WORD $0x6ebce656 // fcmgt v22.4s, v18.4s, v28.4s
-	WORD $0x6ebce677 // fcmgt v23.4s, v19.4s, v28.4s
-	VBIF V20.B16, V28.B16, V16.B16
-	VBIF V21.B16, V28.B16, V17.B16
-	VBIF V22.B16, V28.B16, V18.B16
-	VBIF V23.B16, V28.B16, V19.B16
-	WORD $0x6eb0e7b4 // fcmgt v20.4s, v29.4s, v16.4s
-	WORD $0x6eb1e7b5 // fcmgt v21.4s, v29.4s, v17.4s
-	WORD $0x6eb2e7b6 // fcmgt v22.4s, v29.4s, v18.4s
-	WORD $0x6eb3e7b7 // fcmgt v23.4s, v29.4s, v19.4s
-	VBIF V20.B16, V29.B16, V16.B16
-	VBIF V21.B16, V29.B16, V17.B16
-	VBIF V22.B16, V29.B16, V18.B16
-	VBIF V23.B16, V29.B16, V19.B16
+	WORD $0x6eb0e794 // fcmgt v20.4s, v28.4s, v16.4s
+	WORD $0x6eb1e795 // fcmgt v21.4s, v28.4s, v17.4s
+	WORD $0x6eb2e796 // fcmgt v22.4s, v28.4s, v18.4s
+	WORD $0x6eb3e797 // fcmgt v23.4s, v28.4s, v19.4s
+	VBIT V20.B16, V28.B16, V16.B16
+	VBIT V21.B16, V28.B16, V17.B16
+	VBIT V22.B16, V28.B16, V18.B16
+	VBIT V23.B16, V28.B16, V19.B16
+	WORD $0x6ebde614 // fcmgt v20.4s, v16.4s, v29.4s
+	WORD $0x6ebde635 // fcmgt v21.4s, v17.4s, v29.4s
+	WORD $0x6ebde656 // fcmgt v22.4s, v18.4s, v29.4s
+	WORD $0x6ebde677 // fcmgt v23.4s, v19.4s, v29.4s
+	VBIT V20.B16, V29.B16, V16.B16
+	VBIT V21.B16, V29.B16, V17.B16
+	VBIT V22.B16, V29.B16, V18.B16
+	VBIT V23.B16, V29.B16, V19.B16
 open4:
 	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R8)
 	SUBS $4, R13
@@ -686,10 +686,10 @@ scaled1:
 	VBIT V20.B16, V4.B16, V16.B16
 straight1:
 	CBZ R14, unclipped1
-	WORD $0x6ebee614 // fcmgt v20.4s, v16.4s, v30.4s
-	VBIF V20.B16, V30.B16, V16.B16
-	WORD $0x6eb0e7f4 // fcmgt v20.4s, v31.4s, v16.4s
-	VBIF V20.B16, V31.B16, V16.B16
+	WORD $0x6eb0e7d4 // fcmgt v20.4s, v30.4s, v16.4s
+	VBIT V20.B16, V30.B16, V16.B16
+	WORD $0x6ebfe614 // fcmgt v20.4s, v16.4s, v31.4s
+	VBIT V20.B16, V31.B16, V16.B16
 unclipped1:
 	VLD1.P 16(R22), [V20.S4]
 	CBZ R17, plain1
@@ -702,10 +702,10 @@ plain1:
 	WORD $0x4e34d610 // fadd v16.4s, v16.4s, v20.4s
 added1:
 	CBZ R21, open1
-	WORD $0x6ebce614 // fcmgt v20.4s, v16.4s, v28.4s
-	VBIF V20.B16, V28.B16, V16.B16
-	WORD $0x6eb0e7b4 // fcmgt v20.4s, v29.4s, v16.4s
-	VBIF V20.B16, V29.B16, V16.B16
+	WORD $0x6eb0e794 // fcmgt v20.4s, v28.4s, v16.4s
+	VBIT V20.B16, V28.B16, V16.B16
+	WORD $0x6ebde614 // fcmgt v20.4s, v16.4s, v29.4s
+	VBIT V20.B16, V29.B16, V16.B16
 open1:
 	VST1.P [V16.S4], 16(R8)
 	SUBS $1, R13
@@ -779,22 +779,22 @@ TEXT ·clipNEON(SB), NOSPLIT, $0-24
 	BLO few
 fours:
 	VLD1 (R0), [V0.S4, V1.S4, V2.S4, V3.S4]
-	WORD $0x6ebee404 // fcmgt v4.4s, v0.4s, v30.4s
-	WORD $0x6ebee425 // fcmgt v5.4s, v1.4s, v30.4s
-	WORD $0x6ebee446 // fcmgt v6.4s, v2.4s, v30.4s
-	WORD $0x6ebee467 // fcmgt v7.4s, v3.4s, v30.4s
-	VBIF V4.B16, V30.B16, V0.B16
-	VBIF V5.B16, V30.B16, V1.B16
-	VBIF V6.B16, V30.B16, V2.B16
-	VBIF V7.B16, V30.B16, V3.B16
-	WORD $0x6ea0e7e4 // fcmgt v4.4s, v31.4s, v0.4s
-	WORD $0x6ea1e7e5 // fcmgt v5.4s, v31.4s, v1.4s
-	WORD $0x6ea2e7e6 // fcmgt v6.4s, v31.4s, v2.4s
-	WORD $0x6ea3e7e7 // fcmgt v7.4s, v31.4s, v3.4s
-	VBIF V4.B16, V31.B16, V0.B16
-	VBIF V5.B16, V31.B16, V1.B16
-	VBIF V6.B16, V31.B16, V2.B16
-	VBIF V7.B16, V31.B16, V3.B16
+	WORD $0x6ea0e7c4 // fcmgt v4.4s, v30.4s, v0.4s
+	WORD $0x6ea1e7c5 // fcmgt v5.4s, v30.4s, v1.4s
+	WORD $0x6ea2e7c6 // fcmgt v6.4s, v30.4s, v2.4s
+	WORD $0x6ea3e7c7 // fcmgt v7.4s, v30.4s, v3.4s
+	VBIT V4.B16, V30.B16, V0.B16
+	VBIT V5.B16, V30.B16, V1.B16
+	VBIT V6.B16, V30.B16, V2.B16
+	VBIT V7.B16, V30.B16, V3.B16
+	WORD $0x6ebfe404 // fcmgt v4.4s, v0.4s, v31.4s
+	WORD $0x6ebfe425 // fcmgt v5.4s, v1.4s, v31.4s
+	WORD $0x6ebfe446 // fcmgt v6.4s, v2.4s, v31.4s
+	WORD $0x6ebfe467 // fcmgt v7.4s, v3.4s, v31.4s
+	VBIT V4.B16, V31.B16, V0.B16
+	VBIT V5.B16, V31.B16, V1.B16
+	VBIT V6.B16, V31.B16, V2.B16
+	VBIT V7.B16, V31.B16, V3.B16
 	VST1.P [V0.S4, V1.S4, V2.S4, V3.S4], 64(R0)
 	SUBS $4, R1
 	BHS fours
@@ -803,10 +803,10 @@ few:
 	BEQ done
 one:
 	VLD1 (R0), [V0.S4]
-	WORD $0x6ebee404 // fcmgt v4.4s, v0.4s, v30.4s
-	VBIF V4.B16, V30.B16, V0.B16
-	WORD $0x6ea0e7e4 // fcmgt v4.4s, v31.4s, v0.4s
-	VBIF V4.B16, V31.B16, V0.B16
+	WORD $0x6ea0e7c4 // fcmgt v4.4s, v30.4s, v0.4s
+	VBIT V4.B16, V30.B16, V0.B16
+	WORD $0x6ebfe404 // fcmgt v4.4s, v0.4s, v31.4s
+	VBIT V4.B16, V31.B16, V0.B16
 	VST1.P [V0.S4], 16(R0)
 	SUBS $1, R1
 	BNE one

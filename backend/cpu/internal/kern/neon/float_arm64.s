@@ -275,70 +275,70 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
-	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
-	VBIF V30.B16, V24.B16, V14.B16
-	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
-	VBIF V30.B16, V25.B16, V14.B16
-	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
-	VBIF V31.B16, V24.B16, V15.B16
-	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
-	VBIF V31.B16, V25.B16, V15.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6eaee71e // fcmgt v30.4s, v24.4s, v14.4s
+	VBIT V30.B16, V24.B16, V14.B16
+	WORD $0x6eb9e5de // fcmgt v30.4s, v14.4s, v25.4s
+	VBIT V30.B16, V25.B16, V14.B16
+	WORD $0x6eafe71f // fcmgt v31.4s, v24.4s, v15.4s
+	VBIT V31.B16, V24.B16, V15.B16
+	WORD $0x6eb9e5ff // fcmgt v31.4s, v15.4s, v25.4s
+	VBIT V31.B16, V25.B16, V15.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -645,70 +645,70 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
-	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
-	VBIF V30.B16, V24.B16, V14.B16
-	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
-	VBIF V30.B16, V25.B16, V14.B16
-	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
-	VBIF V31.B16, V24.B16, V15.B16
-	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
-	VBIF V31.B16, V25.B16, V15.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6eaee71e // fcmgt v30.4s, v24.4s, v14.4s
+	VBIT V30.B16, V24.B16, V14.B16
+	WORD $0x6eb9e5de // fcmgt v30.4s, v14.4s, v25.4s
+	VBIT V30.B16, V25.B16, V14.B16
+	WORD $0x6eafe71f // fcmgt v31.4s, v24.4s, v15.4s
+	VBIT V31.B16, V24.B16, V15.B16
+	WORD $0x6eb9e5ff // fcmgt v31.4s, v15.4s, v25.4s
+	VBIT V31.B16, V25.B16, V15.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -964,54 +964,54 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -1207,38 +1207,38 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -1374,22 +1374,22 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -1528,22 +1528,22 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -1719,18 +1719,18 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -1875,14 +1875,14 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -1996,10 +1996,10 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -2185,54 +2185,54 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
 clipped:
 	MOVD 8(R0), R16
 	ADD R24, R1, R4
@@ -2385,38 +2385,38 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
 clipped:
 	MOVD 8(R0), R16
 	ADD R24, R1, R4
@@ -2527,22 +2527,22 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
 clipped:
 	MOVD 8(R0), R16
 	ADD R24, R1, R4
@@ -2641,18 +2641,18 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -2770,14 +2770,14 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -2869,10 +2869,10 @@ sloped:
 	VDUP R16, V24.S4
 	MOVWU 140(R0), R16
 	VDUP R16, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
 clipped:
 	MOVD 8(R0), R16
 	MOVD R1, R4
@@ -3161,70 +3161,70 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
-	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
-	VBIF V30.B16, V24.B16, V14.B16
-	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
-	VBIF V30.B16, V25.B16, V14.B16
-	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
-	VBIF V31.B16, V24.B16, V15.B16
-	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
-	VBIF V31.B16, V25.B16, V15.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6eaee71e // fcmgt v30.4s, v24.4s, v14.4s
+	VBIT V30.B16, V24.B16, V14.B16
+	WORD $0x6eb9e5de // fcmgt v30.4s, v14.4s, v25.4s
+	VBIT V30.B16, V25.B16, V14.B16
+	WORD $0x6eafe71f // fcmgt v31.4s, v24.4s, v15.4s
+	VBIT V31.B16, V24.B16, V15.B16
+	WORD $0x6eb9e5ff // fcmgt v31.4s, v15.4s, v25.4s
+	VBIT V31.B16, V25.B16, V15.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -3457,62 +3457,62 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -3723,54 +3723,54 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -3959,46 +3959,46 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -4165,38 +4165,38 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -4341,30 +4341,30 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -4620,70 +4620,70 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
-	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
-	VBIF V30.B16, V24.B16, V14.B16
-	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
-	VBIF V30.B16, V25.B16, V14.B16
-	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
-	VBIF V31.B16, V24.B16, V15.B16
-	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
-	VBIF V31.B16, V25.B16, V15.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6eaee71e // fcmgt v30.4s, v24.4s, v14.4s
+	VBIT V30.B16, V24.B16, V14.B16
+	WORD $0x6eb9e5de // fcmgt v30.4s, v14.4s, v25.4s
+	VBIT V30.B16, V25.B16, V14.B16
+	WORD $0x6eafe71f // fcmgt v31.4s, v24.4s, v15.4s
+	VBIT V31.B16, V24.B16, V15.B16
+	WORD $0x6eb9e5ff // fcmgt v31.4s, v15.4s, v25.4s
+	VBIT V31.B16, V25.B16, V15.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -4922,62 +4922,62 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -5193,54 +5193,54 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -5433,46 +5433,46 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -5642,38 +5642,38 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -5820,30 +5820,30 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -6128,70 +6128,70 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
-	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
-	VBIF V30.B16, V24.B16, V14.B16
-	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
-	VBIF V30.B16, V25.B16, V14.B16
-	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
-	VBIF V31.B16, V24.B16, V15.B16
-	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
-	VBIF V31.B16, V25.B16, V15.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6eaee71e // fcmgt v30.4s, v24.4s, v14.4s
+	VBIT V30.B16, V24.B16, V14.B16
+	WORD $0x6eb9e5de // fcmgt v30.4s, v14.4s, v25.4s
+	VBIT V30.B16, V25.B16, V14.B16
+	WORD $0x6eafe71f // fcmgt v31.4s, v24.4s, v15.4s
+	VBIT V31.B16, V24.B16, V15.B16
+	WORD $0x6eb9e5ff // fcmgt v31.4s, v15.4s, v25.4s
+	VBIT V31.B16, V25.B16, V15.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -6456,62 +6456,62 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -6750,54 +6750,54 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -7010,46 +7010,46 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -7236,38 +7236,38 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -7428,30 +7428,30 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -7743,70 +7743,70 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
-	WORD $0x6eb8e5de // fcmgt v30.4s, v14.4s, v24.4s
-	VBIF V30.B16, V24.B16, V14.B16
-	WORD $0x6eaee73e // fcmgt v30.4s, v25.4s, v14.4s
-	VBIF V30.B16, V25.B16, V14.B16
-	WORD $0x6eb8e5ff // fcmgt v31.4s, v15.4s, v24.4s
-	VBIF V31.B16, V24.B16, V15.B16
-	WORD $0x6eafe73f // fcmgt v31.4s, v25.4s, v15.4s
-	VBIF V31.B16, V25.B16, V15.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
+	WORD $0x6eaee71e // fcmgt v30.4s, v24.4s, v14.4s
+	VBIT V30.B16, V24.B16, V14.B16
+	WORD $0x6eb9e5de // fcmgt v30.4s, v14.4s, v25.4s
+	VBIT V30.B16, V25.B16, V14.B16
+	WORD $0x6eafe71f // fcmgt v31.4s, v24.4s, v15.4s
+	VBIT V31.B16, V24.B16, V15.B16
+	WORD $0x6eb9e5ff // fcmgt v31.4s, v15.4s, v25.4s
+	VBIT V31.B16, V25.B16, V15.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -8077,62 +8077,62 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
-	WORD $0x6eb8e59c // fcmgt v28.4s, v12.4s, v24.4s
-	VBIF V28.B16, V24.B16, V12.B16
-	WORD $0x6eace73c // fcmgt v28.4s, v25.4s, v12.4s
-	VBIF V28.B16, V25.B16, V12.B16
-	WORD $0x6eb8e5bd // fcmgt v29.4s, v13.4s, v24.4s
-	VBIF V29.B16, V24.B16, V13.B16
-	WORD $0x6eade73d // fcmgt v29.4s, v25.4s, v13.4s
-	VBIF V29.B16, V25.B16, V13.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
+	WORD $0x6eace71c // fcmgt v28.4s, v24.4s, v12.4s
+	VBIT V28.B16, V24.B16, V12.B16
+	WORD $0x6eb9e59c // fcmgt v28.4s, v12.4s, v25.4s
+	VBIT V28.B16, V25.B16, V12.B16
+	WORD $0x6eade71d // fcmgt v29.4s, v24.4s, v13.4s
+	VBIT V29.B16, V24.B16, V13.B16
+	WORD $0x6eb9e5bd // fcmgt v29.4s, v13.4s, v25.4s
+	VBIT V29.B16, V25.B16, V13.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -8376,54 +8376,54 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
-	WORD $0x6eb8e55e // fcmgt v30.4s, v10.4s, v24.4s
-	VBIF V30.B16, V24.B16, V10.B16
-	WORD $0x6eaae73e // fcmgt v30.4s, v25.4s, v10.4s
-	VBIF V30.B16, V25.B16, V10.B16
-	WORD $0x6eb8e57f // fcmgt v31.4s, v11.4s, v24.4s
-	VBIF V31.B16, V24.B16, V11.B16
-	WORD $0x6eabe73f // fcmgt v31.4s, v25.4s, v11.4s
-	VBIF V31.B16, V25.B16, V11.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
+	WORD $0x6eaae71e // fcmgt v30.4s, v24.4s, v10.4s
+	VBIT V30.B16, V24.B16, V10.B16
+	WORD $0x6eb9e55e // fcmgt v30.4s, v10.4s, v25.4s
+	VBIT V30.B16, V25.B16, V10.B16
+	WORD $0x6eabe71f // fcmgt v31.4s, v24.4s, v11.4s
+	VBIT V31.B16, V24.B16, V11.B16
+	WORD $0x6eb9e57f // fcmgt v31.4s, v11.4s, v25.4s
+	VBIT V31.B16, V25.B16, V11.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -8640,46 +8640,46 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
-	WORD $0x6eb8e51c // fcmgt v28.4s, v8.4s, v24.4s
-	VBIF V28.B16, V24.B16, V8.B16
-	WORD $0x6ea8e73c // fcmgt v28.4s, v25.4s, v8.4s
-	VBIF V28.B16, V25.B16, V8.B16
-	WORD $0x6eb8e53d // fcmgt v29.4s, v9.4s, v24.4s
-	VBIF V29.B16, V24.B16, V9.B16
-	WORD $0x6ea9e73d // fcmgt v29.4s, v25.4s, v9.4s
-	VBIF V29.B16, V25.B16, V9.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
+	WORD $0x6ea8e71c // fcmgt v28.4s, v24.4s, v8.4s
+	VBIT V28.B16, V24.B16, V8.B16
+	WORD $0x6eb9e51c // fcmgt v28.4s, v8.4s, v25.4s
+	VBIT V28.B16, V25.B16, V8.B16
+	WORD $0x6ea9e71d // fcmgt v29.4s, v24.4s, v9.4s
+	VBIT V29.B16, V24.B16, V9.B16
+	WORD $0x6eb9e53d // fcmgt v29.4s, v9.4s, v25.4s
+	VBIT V29.B16, V25.B16, V9.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -8869,38 +8869,38 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
-	WORD $0x6eb8e4de // fcmgt v30.4s, v6.4s, v24.4s
-	VBIF V30.B16, V24.B16, V6.B16
-	WORD $0x6ea6e73e // fcmgt v30.4s, v25.4s, v6.4s
-	VBIF V30.B16, V25.B16, V6.B16
-	WORD $0x6eb8e4ff // fcmgt v31.4s, v7.4s, v24.4s
-	VBIF V31.B16, V24.B16, V7.B16
-	WORD $0x6ea7e73f // fcmgt v31.4s, v25.4s, v7.4s
-	VBIF V31.B16, V25.B16, V7.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
+	WORD $0x6ea6e71e // fcmgt v30.4s, v24.4s, v6.4s
+	VBIT V30.B16, V24.B16, V6.B16
+	WORD $0x6eb9e4de // fcmgt v30.4s, v6.4s, v25.4s
+	VBIT V30.B16, V25.B16, V6.B16
+	WORD $0x6ea7e71f // fcmgt v31.4s, v24.4s, v7.4s
+	VBIT V31.B16, V24.B16, V7.B16
+	WORD $0x6eb9e4ff // fcmgt v31.4s, v7.4s, v25.4s
+	VBIT V31.B16, V25.B16, V7.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)
@@ -9063,30 +9063,30 @@ sloped:
 	VDUP R11, V24.S4
 	MOVWU 140(R0), R11
 	VDUP R11, V25.S4
-	WORD $0x6eb8e41c // fcmgt v28.4s, v0.4s, v24.4s
-	VBIF V28.B16, V24.B16, V0.B16
-	WORD $0x6ea0e73c // fcmgt v28.4s, v25.4s, v0.4s
-	VBIF V28.B16, V25.B16, V0.B16
-	WORD $0x6eb8e43d // fcmgt v29.4s, v1.4s, v24.4s
-	VBIF V29.B16, V24.B16, V1.B16
-	WORD $0x6ea1e73d // fcmgt v29.4s, v25.4s, v1.4s
-	VBIF V29.B16, V25.B16, V1.B16
-	WORD $0x6eb8e45e // fcmgt v30.4s, v2.4s, v24.4s
-	VBIF V30.B16, V24.B16, V2.B16
-	WORD $0x6ea2e73e // fcmgt v30.4s, v25.4s, v2.4s
-	VBIF V30.B16, V25.B16, V2.B16
-	WORD $0x6eb8e47f // fcmgt v31.4s, v3.4s, v24.4s
-	VBIF V31.B16, V24.B16, V3.B16
-	WORD $0x6ea3e73f // fcmgt v31.4s, v25.4s, v3.4s
-	VBIF V31.B16, V25.B16, V3.B16
-	WORD $0x6eb8e49c // fcmgt v28.4s, v4.4s, v24.4s
-	VBIF V28.B16, V24.B16, V4.B16
-	WORD $0x6ea4e73c // fcmgt v28.4s, v25.4s, v4.4s
-	VBIF V28.B16, V25.B16, V4.B16
-	WORD $0x6eb8e4bd // fcmgt v29.4s, v5.4s, v24.4s
-	VBIF V29.B16, V24.B16, V5.B16
-	WORD $0x6ea5e73d // fcmgt v29.4s, v25.4s, v5.4s
-	VBIF V29.B16, V25.B16, V5.B16
+	WORD $0x6ea0e71c // fcmgt v28.4s, v24.4s, v0.4s
+	VBIT V28.B16, V24.B16, V0.B16
+	WORD $0x6eb9e41c // fcmgt v28.4s, v0.4s, v25.4s
+	VBIT V28.B16, V25.B16, V0.B16
+	WORD $0x6ea1e71d // fcmgt v29.4s, v24.4s, v1.4s
+	VBIT V29.B16, V24.B16, V1.B16
+	WORD $0x6eb9e43d // fcmgt v29.4s, v1.4s, v25.4s
+	VBIT V29.B16, V25.B16, V1.B16
+	WORD $0x6ea2e71e // fcmgt v30.4s, v24.4s, v2.4s
+	VBIT V30.B16, V24.B16, V2.B16
+	WORD $0x6eb9e45e // fcmgt v30.4s, v2.4s, v25.4s
+	VBIT V30.B16, V25.B16, V2.B16
+	WORD $0x6ea3e71f // fcmgt v31.4s, v24.4s, v3.4s
+	VBIT V31.B16, V24.B16, V3.B16
+	WORD $0x6eb9e47f // fcmgt v31.4s, v3.4s, v25.4s
+	VBIT V31.B16, V25.B16, V3.B16
+	WORD $0x6ea4e71c // fcmgt v28.4s, v24.4s, v4.4s
+	VBIT V28.B16, V24.B16, V4.B16
+	WORD $0x6eb9e49c // fcmgt v28.4s, v4.4s, v25.4s
+	VBIT V28.B16, V25.B16, V4.B16
+	WORD $0x6ea5e71d // fcmgt v29.4s, v24.4s, v5.4s
+	VBIT V29.B16, V24.B16, V5.B16
+	WORD $0x6eb9e4bd // fcmgt v29.4s, v5.4s, v25.4s
+	VBIT V29.B16, V25.B16, V5.B16
 clipped:
 	ADD R12, R1, R14
 	VST1.P [V0.S4, V1.S4], (R14)(R10)

@@ -1059,8 +1059,8 @@ func scaleAddNEON(job *uint8)
 //go:noescape
 func scaleBytesNEON(dst *float32, src *uint8, scale, shift *float32, periods int)
 
-// clipNEON makes low of x[i] where it is not greater, and then high where that is
-// not less, for i < 4·vectors, vectors > 0.
+// clipNEON makes low of x[i] where it is less, and then high where that is greater,
+// for i < 4·vectors, vectors > 0.
 //
 //go:noescape
 func clipNEON(x *float32, vectors int, low, high float32)

@@ -167,10 +167,10 @@ func ended(v float32, o int, end kern.End) float32 {
 	case end.Slope != nil && v < 0:
 		v *= end.Slope[o]
 	case end.Clip:
-		if !(v > end.Low) {
+		if v < end.Low {
 			v = end.Low
 		}
-		if !(v < end.High) {
+		if v > end.High {
 			v = end.High
 		}
 	}

@@ -463,8 +463,8 @@ func (c *convolution) end(x reg.VecVirtual) {
 		VMULPS(c.slope, x, less, x)
 	})
 	unless(gen.MatrixClip, func(reg.GPVirtual) {
-		VMAXPS(c.low, x, x)  // x where it is greater
-		VMINPS(c.high, x, x) // x where it is less
+		VMAXPS(x, c.low, x)  // low where it is greater
+		VMINPS(x, c.high, x) // high where it is less
 	})
 	unless(gen.MatrixAdded, func(added reg.GPVirtual) {
 		there := Mem{Base: c.dst, Index: added, Scale: 1, Disp: -1}
@@ -482,8 +482,8 @@ func (c *convolution) end(x reg.VecVirtual) {
 			VADDPS(there, x, x)
 		}
 		unless(gen.MatrixClip2, func(reg.GPVirtual) {
-			VMAXPS(c.low2, x, x)  // x where it is greater
-			VMINPS(c.high2, x, x) // x where it is less
+			VMAXPS(x, c.low2, x)  // low2 where it is greater
+			VMINPS(x, c.high2, x) // high2 where it is less
 		})
 	})
 }

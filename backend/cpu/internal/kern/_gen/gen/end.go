@@ -79,8 +79,8 @@ func (isa ISA) ends(kind, what string, value func(load func(r reg.Register) reg.
 		TESTQ(clip, clip)
 		JEQ(LabelRef(label + "clipped"))
 		for v := range x {
-			VMAXPS(low, x[v], x[v])  // x where it is greater
-			VMINPS(high, x[v], x[v]) // x where it is less
+			VMAXPS(x[v], low, x[v])  // low where it is greater
+			VMINPS(x[v], high, x[v]) // high where it is less
 		}
 		Label(label + "clipped")
 		for v := range x {
@@ -153,8 +153,8 @@ func (isa ISA) EndFloats(job reg.Register, x []reg.VecVirtual, vectors int, labe
 		VBROADCASTSS(Mem{Base: job, Disp: JobLow}, low)
 		VBROADCASTSS(Mem{Base: job, Disp: JobHigh}, high)
 		for _, r := range x {
-			VMAXPS(low, r, r)  // r where it is greater
-			VMINPS(high, r, r) // r where it is less
+			VMAXPS(r, low, r)  // low where it is greater
+			VMINPS(r, high, r) // high where it is less
 		}
 	})
 }
@@ -240,9 +240,9 @@ func EndBytes(isa ISA, period int) {
 		JEQ(LabelRef(fmt.Sprintf("clipped%d", v)))
 		bound := isa.Vec()
 		VBROADCASTSS(Mem{Base: job, Disp: EndLow}, bound)
-		VMAXPS(bound, x, x) // x where it is greater
+		VMAXPS(x, bound, x) // the bound where it is greater
 		VBROADCASTSS(Mem{Base: job, Disp: EndHigh}, bound)
-		VMINPS(bound, x, x) // x where it is less
+		VMINPS(x, bound, x) // the bound where it is less
 		Label(fmt.Sprintf("clipped%d", v))
 		VMOVUPS(x, lane(dst, v))
 	}

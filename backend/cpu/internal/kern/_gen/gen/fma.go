@@ -138,8 +138,8 @@ func (isa ISA) fmaEnd(job reg.Register, pixels, vectors int, acc []reg.VecVirtua
 		VBROADCASTSS(Mem{Base: job, Disp: FMALow}, low)
 		VBROADCASTSS(Mem{Base: job, Disp: FMAHigh}, high)
 		for _, x := range acc {
-			VMAXPS(low, x, x)  // x where it is greater
-			VMINPS(high, x, x) // x where it is less
+			VMAXPS(x, low, x)  // low where it is greater
+			VMINPS(x, high, x) // high where it is less
 		}
 	})
 }

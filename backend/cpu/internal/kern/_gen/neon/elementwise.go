@@ -231,10 +231,10 @@ func (a *asm) ends() {
 			}
 			clip := func(flag, without string, low, high int) {
 				a.op("CBZ %s, %s", flag, label(without))
-				each(func(i int) { a.fcmgt(x+i, low, mask+i) })
-				each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i) })
-				each(func(i int) { a.fcmgt(high, x+i, mask+i) })
-				each(func(i int) { a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i) })
+				each(func(i int) { a.fcmgt(low, x+i, mask+i) })
+				each(func(i int) { a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i) })
+				each(func(i int) { a.fcmgt(x+i, high, mask+i) })
+				each(func(i int) { a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i) })
 				a.label(label(without))
 			}
 			if k.sum {
@@ -353,7 +353,7 @@ func (a *asm) everywhere(first, at int, names ...string) {
 // clips writes the clip of a row.
 func (a *asm) clips() {
 	a.function("clipNEON", "x *float32, vectors int, low, high float32", 0, 24,
-		"clipNEON makes low of x[i] where it is not greater, and then high where that is", "not less, for i < 4·vectors, vectors > 0.")
+		"clipNEON makes low of x[i] where it is less, and then high where that is greater,", "for i < 4·vectors, vectors > 0.")
 	a.arguments("x", "vectors")
 	const low, high = 30, 31
 	a.everywhere(low, 16, "low", "high")
@@ -361,16 +361,16 @@ func (a *asm) clips() {
 		const x, mask = 0, 4
 		a.op("VLD1 (R0), %s", list(x, n, "S4"))
 		for i := range n {
-			a.fcmgt(x+i, low, mask+i)
+			a.fcmgt(low, x+i, mask+i)
 		}
 		for i := range n {
-			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i)
+			a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, low, x+i)
 		}
 		for i := range n {
-			a.fcmgt(high, x+i, mask+i)
+			a.fcmgt(x+i, high, mask+i)
 		}
 		for i := range n {
-			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i)
+			a.op("VBIT V%d.B16, V%d.B16, V%d.B16", mask+i, high, x+i)
 		}
 		a.store("R0", x, n)
 	})

@@ -292,10 +292,10 @@ func (a *asm) fmaEnd(pixels, vectors, channel, t, t2 int) {
 		for acc := range pixels * vectors {
 			m := mask + n%4
 			n++
-			a.fcmgt(acc, low, m)
-			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", m, low, acc)
-			a.fcmgt(high, acc, m)
-			a.op("VBIF V%d.B16, V%d.B16, V%d.B16", m, high, acc)
+			a.fcmgt(low, acc, m)
+			a.op("VBIT V%d.B16, V%d.B16, V%d.B16", m, low, acc)
+			a.fcmgt(acc, high, m)
+			a.op("VBIT V%d.B16, V%d.B16, V%d.B16", m, high, acc)
 		}
 	})
 }
