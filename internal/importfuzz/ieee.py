@@ -5,8 +5,8 @@ import numpy as np
 
 import noise
 
-# Operators that give numbers for NaN: thresholds, and limits that are a comparison.
-NO_NAN = {"Relu", "Clip", "Sign", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Cast", "Where",
+# Operators that give numbers for NaN: thresholds.
+NO_NAN = {"Sign", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Cast", "Where",
           "QuantizeLinear", "ThresholdedRelu", "Shrink"}
 # Choices that a network makes by a product with 0 or 1: an infinity that is not taken makes NaN.
 FINITE = {"Where"}
@@ -50,7 +50,7 @@ class Looker:
         op = n.op_type
         given = [self.values[i] for i in n.input if i in self.values and self.values[i].dtype == np.float32]
         made = self.values.get(n.output[0])
-        if op in NO_NAN or op in ("Max", "Min") and any(map(self.constant, n.input)):
+        if op in NO_NAN:
             for v in given:
                 self.mark(np.isnan(v))
         if op in FINITE:
