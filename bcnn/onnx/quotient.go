@@ -65,8 +65,8 @@ func (im *importer) ratio(n *pb.Node, a, b *build.Value) build.Operand {
 
 // over returns a/b of the factors of 1/b.
 func (im *importer) over(n *pb.Node, a *build.Value, inverse roots.Inverse[*build.Value]) build.Operand {
-	scaled := im.ofValues(n, "Mul", a, inverse.Power)
-	return im.ofValues(n, "Mul", scaled.Value, inverse.Rest)
+	times := func(a, b *build.Value) *build.Value { return im.build.Pair(n, bcnn.Mul{}, a, b) }
+	return build.Operand{Value: inverse.Quotient(times, a)}
 }
 
 // numbersOver returns t/v of constants t.

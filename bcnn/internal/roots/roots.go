@@ -13,8 +13,8 @@ import (
 // output, in the importer's own terms.
 type Emit[V any] func(suffix string, op bcnn.Op, in ...V) V
 
-// Product returns the product of two values, of which one may be repeated to the dimensions of
-// the other.
+// Product appends a layer that multiplies two values, of which one may be repeated to the
+// dimensions of the other, and returns its output.
 type Product[V any] func(a, b V) V
 
 // scaled returns a power of two r for each value, and the values times r and times r², which is
@@ -68,7 +68,7 @@ func Reciprocal[V any](emit Emit[V], x V) V {
 	return emit("", bcnn.Mul{}, i.Rest, i.Power)
 }
 
-// Quotient appends layers that multiply a with both factors.
+// Quotient appends layers that multiply a by both factors.
 func (i Inverse[V]) Quotient(times Product[V], a V) V {
 	return times(times(a, i.Power), i.Rest)
 }
