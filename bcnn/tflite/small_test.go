@@ -279,11 +279,10 @@ func customs() []small {
 	for i, typ := range []schema.Type{schema.Float32, schema.Int8, schema.Int32} {
 		all = append(all, small{op: "LceBconv2d", form: fmt.Sprint("bits to ", typ), make: func(b *smallGraph) {
 			filter := b.words([]int32{4, 3, 3, 1}, slices.Repeat([]uint32{0x12345678, 0xffff}, 18)...)
-			numbers, thresholds := b.floats([]int32{4}, 1, 2, 3, 4), int32(-1)
+			numbers := b.floats([]int32{4}, 1, 2, 3, 4)
 			more := []int32{numbers, numbers, -1}
 			if i == 2 {
-				thresholds = b.ints(10, 20, 30, 40)
-				more = []int32{-1, -1, thresholds}
+				more = []int32{-1, -1, b.ints(10, 20, 30, 40)}
 			}
 			b.result([]int32{1, 4, 4, 4 - 3*int32(i/2)}, append([]int32{packed(b), filter}, more...)...)
 			b.tensors[b.outputs[0]].typ = typ

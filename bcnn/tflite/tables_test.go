@@ -116,15 +116,15 @@ func TestInputsUnread(t *testing.T) {
 		}
 		g := s.graph(nil)
 		o := &g.operators[g.at]
-		want := "input 4 (tensor 6) is not read here"
+		want := "input 4 "
 		if o.inputs[4] < 0 { // numbers need no thresholds
 			o.inputs[4] = g.ints(1, 2, 3, 4)
-			want = "input 4 "
 		} else { // and bits no factors
 			o.inputs[2] = g.floats([]int32{4}, 1, 2, 3, 4)
 			want = "input 2 "
 		}
 		refused(t, g.encode(), "(LceBconv2d, index 1): "+want)
+		refused(t, g.encode(), "is not read here: the operator takes no such input, or not in this form")
 	}
 	refused(t, with("SQUEEZE", map[int]any{0: []int32{0}}, []int32{1, 3}, func(g *testGraph, o *testOperator) {
 		g.tensors[0].dims = []int32{1, 1, 3}
