@@ -147,15 +147,44 @@ func (r *runner) plain() (err error) {
 	}
 	defer func() { err = errors.Join(err, exe.Close()) }()
 	for i, n := range sizes(r.batch) {
-		if err := r.run(exe, n); err != nil {
+		// The second time its images are in another order, so that what a device keeps for batches
+		// of one size shows.
+		again := i > 0 && n == r.batch
+		if again {
+			r.rotate(1)
+		}
+		err := r.run(exe, n)
+		if again {
+			r.rotate(n - 1)
+		}
+		if err != nil {
 			return fmt.Errorf("run %d, of a batch of %d: %w", i+1, n, err)
 		}
 	}
 	return nil
 }
 
+// rotate moves the first images of the batch behind the others.
+func (r *runner) rotate(images int) {
+	for _, t := range slices.Concat(r.in, r.out) {
+		n := images * t.Shape.Elements(t.DType)
+		rotate(t.U8, n)
+		rotate(t.Words, n)
+		rotate(t.F32, n)
+	}
+}
+
+// rotate needs no memory, which is accounted for (memory).
+func rotate[T any](s []T, n int) {
+	if n = min(n, len(s)); n > 0 { // a tensor has one slice
+		slices.Reverse(s[:n])
+		slices.Reverse(s[n:])
+		slices.Reverse(s)
+	}
+}
+
 // sizes are those of the runs of an executable: the largest batch first and last, so that
-// each image finds what an earlier run has left of it, and smaller ones between, each of
+// each image finds what an earlier run has left, and smaller ones between, each of
 // which follows one of another size.
 func sizes(batch int) []int {
 	if batch == 1 {
