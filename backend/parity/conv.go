@@ -227,7 +227,7 @@ func convSpecs() []convSpec {
 		add(convSpec{in: "bits", h: 3, w: 3, c: 32, k: [2]int{2, 2}, out: out},
 			convSpec{in: "bits", h: 3, w: 3, c: 64, k: [2]int{2, 2}, out: out, end: "norm"})
 	}
-	for _, size := range [][2]int{{1, 1}, {1, 17}, {17, 1}, {2, 2}, {13, 11}, {33, 5}, {3, 64}} {
+	for _, size := range [][2]int{{1, 1}, {1, 17}, {17, 1}, {2, 2}, {13, 11}, {33, 5}, {3, 64}, {3, 15}} {
 		add(convSpec{in: "bits", h: size[0], w: size[1], pad: [4]int{1, 1, 1, 1}, pv: 1, c: 16, out: 8},
 			convSpec{in: "bytes", h: size[0], w: size[1], pad: [4]int{1, 1, 1, 1}, c: 3, out: 8},
 			convSpec{in: "float", h: size[0], w: size[1], pad: [4]int{1, 1, 1, 1}, c: 3, out: 8})
@@ -286,6 +286,9 @@ func moreConvSpecs() []convSpec {
 		for _, out := range []int{1, 2, 7, 8, 15, 16, 32, 33, 64, 65, 100, 130} {
 			add(convSpec{in: in, h: 3, w: 4, c: 3, out: out}, convSpec{in: in, h: 3, w: 4, c: 3, out: out, end: "relu"})
 		}
+		for _, out := range []int{31, 127} {
+			add(convSpec{in: in, h: 3, w: 4, c: 3, out: out})
+		}
 		for _, g := range [][3]int{{3, 1, 4}, {2, 5, 9}, {2, 65, 3}} {
 			add(convSpec{in: in, groups: g[0], c: g[0] * g[1], out: g[0] * g[2], pad: [4]int{1, 1, 1, 1}})
 		}
@@ -315,6 +318,11 @@ func moreConvSpecs() []convSpec {
 			convSpec{in: "bits", dense: true, h: 1, w: 1, c: 100, out: out, end: "relu"},
 			convSpec{in: "float", dense: true, h: 1, w: 1, c: 19, out: out, end: "relu"})
 	}
+	// Images and outputs that blocks leave over.
+	for _, out := range []int{17, 23, 65} {
+		add(convSpec{in: "bytes", dense: true, h: 1, w: 1, c: 20, out: out, batch: 5})
+	}
+	add(convSpec{in: "float", dense: true, h: 1, w: 1, c: 19, out: 17, batch: 5})
 	for _, s := range [][3]int{{3, 4, 3}, {2, 5, 32}, {3, 3, 33}, {4, 3, 64}, {2, 3, 100}, {6, 6, 32}} {
 		for _, flatten := range []bool{false, true} {
 			add(convSpec{in: "bits", dense: true, flatten: flatten, h: s[0], w: s[1], c: s[2], out: 23},
