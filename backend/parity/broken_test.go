@@ -420,7 +420,7 @@ func TestBrokenDevicesFail(t *testing.T) {
 			cases = append(cases, c)
 		}
 	}
-	for _, b := range slices.Concat(broken, brokenLayers, brokenBytes) {
+	for _, b := range slices.Concat(broken, brokenLayers, brokenBytes, brokenTiles, brokenReads, brokenEnds, brokenMemory) {
 		t.Run(b.name, func(t *testing.T) {
 			t.Parallel()
 			for _, c := range cases {

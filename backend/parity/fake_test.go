@@ -26,6 +26,8 @@ type fake struct {
 	// the first two of them.
 	several func(op plan.Op) plan.Op
 	joined  func(op plan.Op, out, a, b bcnn.Tensor)
+	// ran changes what a step has made of its inputs.
+	ran func(x *fakeEngine, step int, in []bcnn.Tensor, out bcnn.Tensor) error
 	// run replaces a whole run.
 	run func(x *fakeEngine, ctx context.Context, out, in bcnn.Tensor) error
 }
@@ -51,7 +53,7 @@ func (d fake) Compile(ctx context.Context, p *plan.Plan, c driver.Config) (drive
 	if err := c.CheckMemory(p.Place(c.MaxBatch, p.Uses()).Bytes); err != nil {
 		return nil, err
 	}
-	return &fakeEngine{fake: d, plan: p, config: c}, nil
+	return &fakeEngine{fake: d, plan: p, config: c, kept: make(map[int]bcnn.Tensor)}, nil
 }
 
 type fakeEngine struct {
@@ -62,7 +64,8 @@ type fakeEngine struct {
 	before int    // images of the last run
 	left   []bool // by something in the place of an image
 	after  func(step int, took time.Duration) error
-	last   bcnn.Tensor // that a step has written
+	last   bcnn.Tensor         // that a step has written
+	kept   map[int]bcnn.Tensor // by ran, of an earlier run
 	// Those of a run.
 	inputs, outputs []bcnn.Tensor
 }
@@ -106,6 +109,13 @@ func (x *fakeEngine) honest(ctx context.Context, out, in bcnn.Tensor) error {
 			t, err = x.step(s.Op, tensors[s.In[0]], x.single(s))
 		} else {
 			t, err = x.single(s)(s.Op, tensors[s.In[0]])
+		}
+		if err == nil && x.ran != nil {
+			in := make([]bcnn.Tensor, len(s.In))
+			for k, tensor := range s.In {
+				in[k] = tensors[tensor]
+			}
+			err = x.ran(x, i, in, t)
 		}
 		if err != nil {
 			return err
