@@ -5,14 +5,9 @@ import (
 	"errors"
 	"math"
 	"slices"
-	"strings"
-	"testing"
 	"time"
 	"unsafe"
 
-	"github.com/stretchr/testify/require"
-
-	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -408,31 +403,5 @@ func flush(v []float32) {
 		if math.Abs(float64(f)) < 0x1p-126 {
 			v[i] = 0
 		}
-	}
-}
-
-// Every fault must be found by the cases that are made for it, for the reason
-// that it is one; random networks are not asked.
-func TestBrokenDevicesFail(t *testing.T) {
-	var cases []Case
-	for _, c := range Cases() {
-		if !strings.HasPrefix(c.Name, "random/") {
-			cases = append(cases, c)
-		}
-	}
-	for _, b := range slices.Concat(broken, brokenLayers, brokenBytes, brokenTiles, brokenReads, brokenEnds, brokenMemory) {
-		t.Run(b.name, func(t *testing.T) {
-			t.Parallel()
-			for _, c := range cases {
-				if !strings.HasPrefix(c.Name, b.in) {
-					continue
-				}
-				if f := c.check(t.Context(), b.dev.device(), backend.Options{}); f != nil {
-					require.ErrorContains(t, f, b.says)
-					return
-				}
-			}
-			t.Fatal("the suite has not found the fault")
-		})
 	}
 }

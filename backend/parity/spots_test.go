@@ -1,6 +1,11 @@
 package parity
 
 import (
+	"testing"
+
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -174,3 +179,34 @@ func ofInput(change func(op plan.Op, in bcnn.Tensor) bool, where func(s spot) bo
 }
 
 func everywhere(spot) bool { return true }
+
+// TestHonestHooks: hooks that change nothing, but make everything anew, pass: so it is the faults
+// that the suite finds.
+func TestHonestHooks(t *testing.T) {
+	hooks := []ranFunc{
+		// Another tap of the same pixel.
+		misread(func(t tap) tap { t.ky, t.kx = -1, -1; return t }),
+		misplaced(func(s spot) spot { return s }),
+		partly(func(*plan.Conv, bcnn.Shape) bool { return true }, everywhere),
+		misbordered(correction),
+		func(x *fakeEngine, step int, in []bcnn.Tensor, out bcnn.Tensor) error {
+			if len(in) > 1 {
+				return nil
+			}
+			return ofInput(func(plan.Op, bcnn.Tensor) bool { return true }, everywhere)(x, step, in, out)
+		},
+	}
+	honest := fake{ran: func(x *fakeEngine, step int, in []bcnn.Tensor, out bcnn.Tensor) error {
+		for _, hook := range hooks {
+			if err := hook(x, step, in, out); err != nil {
+				return err
+			}
+		}
+		return nil
+	}}
+	for _, c := range Core() {
+		if !isNetwork(c) {
+			require.Nil(t, c.check(t.Context(), honest.device(), backend.Options{}), c.Name)
+		}
+	}
+}
