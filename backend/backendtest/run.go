@@ -3,43 +3,67 @@
 package backendtest
 
 import (
+	"os"
 	"sync"
 	"testing"
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
-	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
-// Run runs the table on the device, each case as a subtest; testenv.EnvShare says how much of it,
-// and that is not the same for all instruction sets.
-func Run(t *testing.T, dev *backend.Device, opts backend.Options) { run(t, 1, nil, dev, opts) }
+// EnvCases is the environment variable that says which cases of package parity tests take, with
+// and without -short: "core" (parity.Core), "cover" (parity.Cover) or "all" (parity.Cases). If it
+// is not set, each test takes what it usually does.
+const EnvCases = "BCNN_TEST_CASES"
+
+// Cases returns the cases that EnvCases asks for, or else those that the test usually takes:
+// short with -short, and long without.
+func Cases(t testing.TB, short, long func() []parity.Case) []parity.Case {
+	t.Helper()
+	name := os.Getenv(EnvCases)
+	switch {
+	case name == "" && testing.Short():
+		return short()
+	case name == "":
+		return long()
+	}
+	cases, err := parity.Select(name)
+	if err != nil {
+		t.Fatalf("%s: %v", EnvCases, err)
+	}
+	return cases
+}
+
+// Run runs parity.Cover on the device, or parity.Core with go test -short, each case as a
+// subtest. EnvCases asks for others.
+func Run(t *testing.T, dev *backend.Device, opts backend.Options) {
+	run(t, Cases(t, parity.Core, parity.Cover), nil, dev, opts)
+}
+
+// RunFirst is Run for the first of several devices, or instruction sets, that one program drives: it
+// runs the whole table, or parity.Cover with go test -short.
+func RunFirst(t *testing.T, dev *backend.Device, opts backend.Options) {
+	run(t, Cases(t, parity.Cover, parity.Cases), nil, dev, opts)
+}
 
 // RunOnly is Run for those cases that have a step of which f is true.
 func RunOnly(t *testing.T, f func(*plan.Plan, plan.Step) bool, dev *backend.Device, opts backend.Options) {
-	run(t, 1, f, dev, opts)
+	run(t, Cases(t, parity.Core, parity.Cover), f, dev, opts)
 }
 
-// RunSlow is Run for a device that is slow, such as an emulated one: go test -short
-// takes every eighth case.
-func RunSlow(t *testing.T, dev *backend.Device, opts backend.Options) {
-	n := 1
-	if testing.Short() {
-		n = 8
+// table has every case by its name. They are kept, as tests run them with several sets of options.
+var table = sync.OnceValue(func() map[string]parity.Case {
+	cases := make(map[string]parity.Case)
+	for _, c := range parity.Keep(parity.Cases()) {
+		cases[c.Name] = c
 	}
-	run(t, n, nil, dev, opts)
-}
+	return cases
+})
 
-// table is kept, as tests run it with several sets of options.
-var table = sync.OnceValue(func() []parity.Case { return parity.Keep(parity.Cases()) })
-
-func run(t *testing.T, n int, has func(*plan.Plan, plan.Step) bool, dev *backend.Device, opts backend.Options) {
-	first := len(opts.ISA)
-	for i, c := range table() {
-		if (i+first)%n != 0 || !testenv.InShare(t, (i+first)/n) {
-			continue
-		}
+func run(t *testing.T, cases []parity.Case, has func(*plan.Plan, plan.Step) bool, dev *backend.Device, opts backend.Options) {
+	for _, c := range cases {
+		c = table()[c.Name]
 		if has != nil {
 			if some, err := c.Has(t.Context(), has); err != nil {
 				t.Errorf("%s: %v", c.Name, err)

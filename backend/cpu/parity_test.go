@@ -2,6 +2,7 @@ package cpu
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"reflect"
 	"slices"
@@ -24,17 +25,31 @@ func TestParity(t *testing.T) {
 		known = append(known, "cpu:"+isa)
 	}
 	require.NoError(t, testenv.CheckRequired(known...))
-	run := backendtest.Run
+	// Tiles are the same for one thread as for three, and so is what drives the kernels of all sets: the
+	// best set has most cases, and one thread alone.
+	isas, numbers := sets.Names(), []int{1, 3}
 	if raceEnabled {
-		run = backendtest.RunSlow
+		isas = ends(isas)
 	}
-	forEach(t, func(t *testing.T, opts backend.Options) {
-		if d, ok := derived[opts.ISA]; ok && os.Getenv(testenv.EnvOwnKernels) != "" {
-			backendtest.RunOnly(t, d.uses, Device(), opts)
-			return
+	for i, isa := range isas {
+		if i > 0 || raceEnabled || testing.Short() {
+			numbers = []int{3}
 		}
-		run(t, Device(), opts)
-	})
+		for _, threads := range numbers {
+			t.Run(fmt.Sprintf("%s/threads=%d", isa, threads), func(t *testing.T) {
+				opts := backend.Options{ISA: isa, Threads: threads}
+				d, ok := derived[isa]
+				switch {
+				case ok && os.Getenv(testenv.EnvOwnKernels) != "":
+					backendtest.RunOnly(t, d.uses, Device(), opts)
+				case i == 0 && !raceEnabled:
+					backendtest.RunFirst(t, Device(), opts)
+				default:
+					backendtest.Run(t, Device(), opts)
+				}
+			})
+		}
+	}
 }
 
 // derivation is the set that another one has most kernels of, and the fields of kern.Set and

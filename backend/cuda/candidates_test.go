@@ -160,7 +160,7 @@ func TestEveryKernel(t *testing.T) {
 	d := unsharedDevice(t)
 	all, err := everyKernel(d)
 	require.NoError(t, err)
-	for _, f := range testenv.Share(t, all) {
+	for _, f := range all {
 		if err := f.check(t.Context(), d); err != nil {
 			t.Error(err)
 		}
@@ -173,7 +173,7 @@ func TestEveryCandidate(t *testing.T) {
 	testenv.Long(t)
 	for pick := range mostCandidates {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
-			requireParityPlaced(t, pick, backend.Options{}, testenv.Share(t, everyNth(2*mostCandidates, pick)))
+			requireParityPlaced(t, pick, backend.Options{}, parity.Core())
 		})
 	}
 	for _, c := range parity.Cases() {

@@ -11,6 +11,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -88,7 +89,7 @@ func TestCandidatesAgree(t *testing.T) {
 	testenv.Long(t)
 	d := measured(t, "")
 	d.fastest = gpu.Direct // nothing is timed
-	requireParity(t, d, backend.Options{}, testenv.Share(t, everyNth(12, 5)))
+	requireParity(t, d, backend.Options{}, parity.Core())
 	require.NotEmpty(t, d.tuning.Steps)
 	for _, e := range d.tuning.Steps {
 		require.Empty(t, e.Wrong, "%s, %s %s", e.Step, e.Variant, e.Name)

@@ -172,7 +172,7 @@ func TestWholeNetworks(t *testing.T) {
 	if testing.Short() {
 		every = 3
 	}
-	some := testenv.Share(t, wholeNetworks(every, 0))
+	some := wholeNetworks(every, 0)
 	requireParity(t, unsharedDevice(t), backend.Options{}, some)
 	for _, variant := range kernelNames {
 		d := measured(t, "")

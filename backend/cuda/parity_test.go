@@ -66,9 +66,9 @@ var placements = []struct {
 	device func(t testing.TB) *device
 }{{"shared", testDevice}, {"apart", unsharedDevice}}
 
-// TestParity runs the whole table, as users get it.
+// TestParity runs cases as users get them.
 func TestParity(t *testing.T) {
-	backendtest.RunSlow(t, backend.NewDevice(testDevice(t)), backend.Options{})
+	backendtest.Run(t, backend.NewDevice(testDevice(t)), backend.Options{})
 }
 
 // everyNth are some cases of the table, from all its parts.
@@ -108,9 +108,9 @@ func requireParityPlaced(t *testing.T, pick int, opts backend.Options, cases []p
 // TestVariants forces each kind of kernels.
 func TestVariants(t *testing.T) {
 	testenv.Long(t)
-	for i, variant := range kernelNames {
+	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
-			requireParityPlaced(t, -1, backend.Options{Kernels: variant}, testenv.Share(t, everyNth(2*len(kernelNames), i)))
+			requireParityPlaced(t, -1, backend.Options{Kernels: variant}, parity.Core())
 		})
 	}
 }
@@ -196,7 +196,7 @@ func TestShapes(t *testing.T) {
 func TestPatchesOfImages(t *testing.T) {
 	testenv.Long(t)
 	opts := backend.Options{Kernels: gpu.Patches}
-	requireParityPlaced(t, -1, opts, testenv.Share(t, wholeNetworks(1, 0)))
+	requireParityPlaced(t, -1, opts, wholeNetworks(1, 0))
 	for _, p := range placements {
 		for i, scheme := range vehiclenet.InputSchemes {
 			net, err := vehiclenet.Topology(scheme, 6, uint64(i))

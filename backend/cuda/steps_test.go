@@ -111,10 +111,7 @@ func residualNet(c int) *bcnn.Network {
 func TestZooInOneLaunch(t *testing.T) {
 	needCooperative(t)
 	short := map[string]bool{"birealnet18": true, "bmxnet-resnet18": true, "cnv-1w1a": true, "lfc-1w2a": true}
-	for i, e := range zoo.Networks() {
-		if !testenv.InShare(t, i) {
-			continue
-		}
+	for _, e := range zoo.Networks() {
 		t.Run(e.Name, func(t *testing.T) {
 			if !short[e.Name] {
 				testenv.Long(t)

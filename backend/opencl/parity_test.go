@@ -68,12 +68,12 @@ func generalDevice(t testing.TB) *device {
 	return d
 }
 
-// TestParity runs the whole table with every variant, in general programs;
+// TestParity runs cases with every variant, in general programs;
 // TestParitySpecialised takes the others.
 func TestParity(t *testing.T) {
 	for _, variant := range kernelNames {
 		t.Run(variant, func(t *testing.T) {
-			backendtest.RunSlow(t, backend.NewDevice(generalDevice(t)), backend.Options{Kernels: variant})
+			backendtest.Run(t, backend.NewDevice(generalDevice(t)), backend.Options{Kernels: variant})
 		})
 	}
 }
@@ -108,7 +108,7 @@ func TestParitySpecialised(t *testing.T) {
 					some = append(some, c)
 				}
 			}
-			failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, testenv.Share(t, some), nil)
+			failures, err := parity.Check(t.Context(), backend.NewDevice(d), backend.Options{Kernels: variant}, some, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -284,12 +284,12 @@ func TestPublished(t *testing.T) {
 	}
 }
 
-// TestParityHostFloats runs the whole table as on a device whose float32
+// TestParityHostFloats runs cases as on a device whose float32
 // arithmetic falls short.
 func TestParityHostFloats(t *testing.T) {
 	d := generalDevice(t)
 	d.floatsLack = "its float32 arithmetic lacks fma"
-	backendtest.RunSlow(t, backend.NewDevice(d), backend.Options{})
+	backendtest.Run(t, backend.NewDevice(d), backend.Options{})
 	requireReference(t, d, backendtest.VehicleNet(1, 16), backend.Options{}, 3)
 }
 
@@ -403,7 +403,7 @@ func TestPatchesOfImages(t *testing.T) {
 			whole = append(whole, c)
 		}
 	}
-	failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, testenv.Share(t, whole), nil)
+	failures, err := parity.Check(t.Context(), backend.NewDevice(d), opts, whole, nil)
 	require.NoError(t, err)
 	for _, f := range failures {
 		t.Error(f)

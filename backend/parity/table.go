@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -35,18 +34,6 @@ func Cases() []Case {
 	cases = append(cases, smallNetCases()...)
 	cases = append(cases, zooCases()...)
 	return unique(cases)
-}
-
-// EveryNth returns of each kind of case (the first two parts of its name) the first and every
-// n-th behind it. Cases of other kinds that are added or removed do not change the choice.
-func EveryNth(n int) []Case {
-	count := make(map[string]int)
-	return slices.DeleteFunc(Cases(), func(c Case) bool {
-		parts := strings.SplitN(c.Name, "/", 3)
-		kind := strings.Join(parts[:min(2, len(parts)-1)], "/")
-		count[kind]++
-		return (count[kind]-1)%n != 0
-	})
 }
 
 // zooCases are the networks of the zoo, reduced.

@@ -135,39 +135,9 @@ func Long(t testing.TB) {
 // LeftOutByShort is what a test says that Long skips: nothing is absent.
 const LeftOutByShort = "left out by -short"
 
-// EnvShare is the environment variable K/N: of long tables, tests take the Kth of N shares of the
-// cases. Where it is not set they take all.
-const EnvShare = "BCNN_TEST_SHARE"
-
 // EnvOwnKernels is the environment variable that is set where tests are slow, as on an emulator: an
 // instruction set is then tested on what it has kernels of its own for.
 const EnvOwnKernels = "BCNN_TEST_OWN_KERNELS"
-
-// InShare reports whether case i of a long table is to be tested.
-func InShare(t testing.TB, i int) bool {
-	t.Helper()
-	share := os.Getenv(EnvShare)
-	if share == "" {
-		return true
-	}
-	var k, n int
-	if _, err := fmt.Sscanf(share+"\n", "%d/%d\n", &k, &n); err != nil || k < 1 || k > n {
-		t.Fatalf("%s is %q, want K/N with K from 1 to N", EnvShare, share)
-	}
-	return i%n == k-1
-}
-
-// Share returns those cases of a long table that are to be tested.
-func Share[T any](t testing.TB, table []T) []T {
-	t.Helper()
-	var some []T
-	for i, c := range table {
-		if InShare(t, i) {
-			some = append(some, c)
-		}
-	}
-	return some
-}
 
 // Symlink makes a symbolic link to a file or folder that there is. Where links cannot be made, or are not
 // followed, as on Windows without the right to and under Wine, the test is skipped.

@@ -64,24 +64,3 @@ func TestSharedData(t *testing.T) {
 
 	require.FileExists(t, filepath.Join(Root(t), "internal", "testenv", "testenv.go"))
 }
-
-func TestShare(t *testing.T) {
-	table := []int{0, 1, 2, 3, 4, 5, 6}
-	t.Setenv(EnvShare, "")
-	require.Equal(t, table, Share(t, table))
-	var all []int
-	for _, share := range []string{"1/3", "2/3", "3/3"} {
-		t.Setenv(EnvShare, share)
-		all = append(all, Share(t, table)...)
-	}
-	require.Equal(t, []int{0, 3, 6, 1, 4, 2, 5}, all)
-	for _, wrong := range []string{"3", "0/3", "4/3", "1/0", "1/3x", "a/b"} {
-		t.Setenv(EnvShare, wrong)
-		r := &recorder{TB: t}
-		func() {
-			defer func() { _ = recover() }() // Fatalf of a recorder returns
-			InShare(r, 1)
-		}()
-		require.True(t, r.failed, wrong)
-	}
-}

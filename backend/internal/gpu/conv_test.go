@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/backend/internal/compare"
 	"github.com/bitcnn/bitcnn/backend/parity"
@@ -184,11 +185,7 @@ func activated(g Geometry, v float32, slope []float32, c int) float32 {
 // eachStep calls f for every step of the cases of the table, with its inputs and what
 // the reference made of them.
 func eachStep(t *testing.T, f func(name string, s Step, op plan.Op, in []*bcnn.Tensor, out *bcnn.Tensor)) {
-	every := 1
-	if testing.Short() {
-		every = 5
-	}
-	for _, c := range parity.EveryNth(every) {
+	for _, c := range backendtest.Cases(t, parity.Cover, parity.Cases) {
 		plan, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 		require.NoError(t, err)
 		tensors := make([]bcnn.Tensor, len(plan.Tensors))

@@ -6,6 +6,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
@@ -18,12 +19,8 @@ import (
 // The values of all layers of the networks of the parity suite are among those that the
 // analysis says.
 func TestParityCases(t *testing.T) {
-	every := 1
-	if testing.Short() {
-		every = 11
-	}
 	known, layers := 0, 0
-	for _, c := range parity.EveryNth(every) {
+	for _, c := range backendtest.Cases(t, parity.Cover, parity.Cases) {
 		net := c.Network()
 		plan, err := lower.Network(t.Context(), net, lower.Options{Unfused: true})
 		if err != nil {

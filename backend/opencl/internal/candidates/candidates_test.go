@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/internal/gpu"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -60,11 +61,7 @@ func of(t *testing.T, net *bcnn.Network, batch int, limits Limits, forced string
 // are, gives them as many arguments as they have, and keeps to the limits of the device.
 func TestEveryStep(t *testing.T) {
 	there := entries(t)
-	every := 1
-	if testing.Short() {
-		every = 5
-	}
-	for _, c := range parity.EveryNth(every) {
+	for _, c := range backendtest.Cases(t, parity.Cover, parity.Cases) {
 		net := c.Network()
 		for _, limits := range []Limits{local, little, shared} {
 			for _, forced := range []string{"", gpu.Patches, gpu.Direct, gpu.Vectors} {

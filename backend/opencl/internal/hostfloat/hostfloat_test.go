@@ -7,6 +7,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend/backendtest"
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
@@ -30,11 +31,7 @@ func bitsOf(t bcnn.Tensor) bcnn.Tensor {
 // bits and bytes apart, with the reference.
 func TestStep(t *testing.T) {
 	seen := make(map[string]int)
-	every := 1
-	if testing.Short() {
-		every = 5
-	}
-	for _, c := range parity.EveryNth(every) {
+	for _, c := range backendtest.Cases(t, parity.Cover, parity.Cases) {
 		p, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 		require.NoError(t, err)
 		tensors := make([]bcnn.Tensor, len(p.Tensors))
