@@ -2,6 +2,7 @@ package main
 
 import (
 	"encoding/json"
+	"fmt"
 	"math"
 	"os"
 	"path/filepath"
@@ -13,6 +14,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
+	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/internal/tuning"
 )
 
@@ -67,6 +69,7 @@ func TestParity(t *testing.T) {
 		require.Equal(t, 0.0, got[i]["failures"])
 	}
 	require.Regexp(t, `\Acpu: \d+ cases?, 0 failures\n\z`, succeed(t, "parity", "--device", "cpu", "--model", model))
+	require.Regexp(t, fmt.Sprintf(`\Acpu: %d cases, 0 failures\n\z`, len(parity.Core())), succeed(t, "parity", "--device", "cpu", "--cases", "core"))
 }
 
 // A device that is wrong in the lowest bit of one output is found.

@@ -18,7 +18,7 @@ type parityResult struct {
 }
 
 func newParity(env *environment) *cobra.Command {
-	var model, device string
+	var model, device, selected string
 	var asJSON bool
 	var opts backend.Options
 	cmd := &cobra.Command{
@@ -30,6 +30,10 @@ bits must be equal. Whole small networks are executed with each variant of the
 kernels that the device has. With --model, the given model is checked on random
 images instead.
 
+--cases core takes about one case in fifteen: those chosen so that every fault that
+the project's tests put into a device is found. --cases cover adds every 16th of each
+kind. Both are for devices that are slow.
+
 A failure is reported on standard error with the case, the first wrong step and
 the first wrong value; the exit code is 1.
 
@@ -39,14 +43,21 @@ it has a choice of.
 With --json, one object per device: device, cases, failures (their numbers).`,
 		Example: `  bcnn parity
   bcnn parity --device all --json
+  bcnn parity --cases core --device opencl
   bcnn parity --model model.onnx`,
 		Args: noArguments("--model names what is compared"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
+			if model != "" && cmd.Flags().Changed("cases") {
+				return usagef("--cases and --model contradict each other")
+			}
+			cases, err := parity.Select(selected)
+			if err != nil {
+				return usageError{fmt.Errorf("--cases: %w", err)}
+			}
 			devices, err := openDevices(device)
 			if err != nil {
 				return err
 			}
-			cases := parity.Cases()
 			if model != "" {
 				net, err := loadModel(cmd.Context(), model)
 				if err != nil {
@@ -84,6 +95,8 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 	threadsFlag(cmd, &opts.Threads, "CPU threads")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")
 	kernelsFlag(cmd, &opts.Kernels, "GPU kernels")
+	cmd.Flags().StringVar(&selected, "cases", "all", "of the suite: core, cover or all")
+	_ = cmd.RegisterFlagCompletionFunc("cases", cobra.FixedCompletions([]string{"core", "cover", "all"}, cobra.ShellCompDirectiveNoFileComp))
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per device")
 	return cmd
 }

@@ -54,6 +54,8 @@ func TestUsageErrors(t *testing.T) {
 		{"convert a.onnx -o b.bcnn --shape 99999999999999999999x1x1", "--shape"},
 		{"inspect", "inspect needs a model"},
 		{"inspect digits --isa avx2", "--isa needs --plan"},
+		{"parity --cases core --model digits", "--cases and --model contradict each other"},
+		{"parity --cases most", `--cases: "most" is no selection of cases`},
 		{"devices x", `devices takes no arguments, but got "x"`},
 		{"bench --paper --batch 4", "--paper"},
 		{"bench --ops --paper", "--paper"},
