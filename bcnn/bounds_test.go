@@ -263,7 +263,7 @@ func TestStrings(t *testing.T) {
 		"binarize": bcnn.Binarize{}, "conv2d": bcnn.Conv2D{}, "dense": bcnn.Dense{}, "batchnorm": bcnn.BatchNorm{},
 		"affine": bcnn.Affine{}, "sign": bcnn.Sign{}, "relu": bcnn.ReLU{}, "maxpool": bcnn.MaxPool{}, "add": bcnn.Add{},
 		"flatten": bcnn.Flatten{}, "softmax": bcnn.Softmax{}, "logsoftmax": bcnn.Softmax{Log: true}, "prelu": bcnn.PReLU{}, "clip": bcnn.Clip{}, "avgpool": bcnn.AvgPool{},
-		"mul": bcnn.Mul{}, "min": bcnn.Min{}, "max": bcnn.Max{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
+		"mul": bcnn.Mul{}, "min": bcnn.Min{}, "max": bcnn.Max{}, "mask": bcnn.Mask{}, "concat": bcnn.Concat{}, "channels": bcnn.Channels{}, "tanh": bcnn.Function{Name: bcnn.Tanh},
 		"pixels": bcnn.Pixels{}, "resample": bcnn.Resample{}, "topk": bcnn.TopK{}, "matmul": bcnn.MatMul{}, "transpose": bcnn.Transpose{},
 	} {
 		require.Equal(t, kind, op.Kind())
@@ -300,7 +300,7 @@ func TestShapesOfPairs(t *testing.T) {
 		{bcnn.Shape{H: 1, W: 1, C: 4}, bcnn.Shape{H: 2, W: 3, C: 4}, false},
 		{bcnn.Shape{H: 2, W: 3, C: 1}, bcnn.Shape{H: 2, W: 3, C: 4}, false},
 	} {
-		for _, op := range []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}} {
+		for _, op := range []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}} {
 			n := fed(bcnn.Float32, 6, 6, 1)
 			shaped := func(s bcnn.Shape) int {
 				return plus(n, kernel(1, s.C, bcnn.Window{KH: 7 - s.H, KW: 7 - s.W}), bcnn.NetworkInput)

@@ -246,7 +246,7 @@ func (c *checker) texts() error {
 // operands returns how many inputs an operation has, at least and at most.
 func operands(op Op) (least, most int) {
 	switch op.(type) {
-	case Add, Mul, Min, Max, MatMul:
+	case Add, Mul, Min, Max, Mask, MatMul:
 		return 2, 2
 	case Concat:
 		return 2, maxChannels

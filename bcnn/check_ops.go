@@ -323,9 +323,10 @@ func (f Function) output(in []ValueType) (ValueType, error) {
 	return ValueType{in[0].Shape, RealValue}, f.Name.Check()
 }
 
-func (Mul) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
-func (Min) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
-func (Max) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
+func (Mul) output(in []ValueType) (ValueType, error)  { return pairOutput(in) }
+func (Min) output(in []ValueType) (ValueType, error)  { return pairOutput(in) }
+func (Max) output(in []ValueType) (ValueType, error)  { return pairOutput(in) }
+func (Mask) output(in []ValueType) (ValueType, error) { return pairOutput(in) }
 
 func pairOutput(in []ValueType) (ValueType, error) {
 	return ValueType{in[0].Shape, RealValue}, CheckPair(in[0].Shape, in[1].Shape)

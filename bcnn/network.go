@@ -71,7 +71,7 @@ type Layer struct {
 
 // Op is the operation of a layer: one of the types of this package that
 // implement it (Binarize, Conv2D, Dense, BatchNorm, Affine, Sign, Quantize, ReLU,
-// PReLU, Clip, Function, MaxPool, AvgPool, Add, Mul, Min, Max, Concat, Channels,
+// PReLU, Clip, Function, MaxPool, AvgPool, Add, Mul, Min, Max, Mask, Concat, Channels,
 // Pixels, Resample, TopK, Flatten, MatMul, Transpose, Softmax).
 type Op interface {
 	// Kind is the name of the operation, as used in model files.
@@ -334,6 +334,11 @@ type (
 	Max struct{}
 )
 
+// Mask is the first of two layers where the second one is not 0, and +0 elsewhere. Shapes are
+// as those of Mul. A NaN of the second layer is not 0. Infinities and NaN of the first one
+// stay where the second is not 0, and become +0 elsewhere, where a product with 0 is NaN.
+type Mask struct{}
+
 // Concat joins two or more layers of the same height and width along their
 // channels.
 type Concat struct{}
@@ -373,6 +378,7 @@ func (Add) Kind() string        { return "add" }
 func (Mul) Kind() string        { return "mul" }
 func (Min) Kind() string        { return "min" }
 func (Max) Kind() string        { return "max" }
+func (Mask) Kind() string       { return "mask" }
 func (Concat) Kind() string     { return "concat" }
 func (Channels) Kind() string   { return "channels" }
 func (Flatten) Kind() string    { return "flatten" }

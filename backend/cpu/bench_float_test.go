@@ -96,6 +96,9 @@ var floatSteps = []struct {
 	{"min/14x14x256", floatStep(14, 256, func(p *planner) {
 		p.step("min", &plan.Pair{Kind: plan.PairMin}, bcnn.Float32, p.last().Shape, 1)
 	})},
+	{"mask/14x14x256", floatStep(14, 256, func(p *planner) {
+		p.step("mask", &plan.Pair{Kind: plan.PairMask}, bcnn.Float32, p.last().Shape, 1)
+	})},
 	{"mul/28x28x128/a value for each channel", floatStep(28, 128, func(p *planner) { p.gate(bcnn.Shape{H: 1, W: 1, C: 128}) })},
 	{"mul/28x28x128/a value for each pixel", floatStep(28, 128, func(p *planner) { p.gate(bcnn.Shape{H: 28, W: 28, C: 1}) })},
 	{"sign/56x56x64", floatStep(56, 64, func(p *planner) { p.numbers(1) })},

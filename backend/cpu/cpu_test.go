@@ -288,6 +288,7 @@ func TestLargeSteps(t *testing.T) {
 			Pad: bcnn.Padding{Top: 1, Left: 1, Bottom: 1, Right: 1}}}, bcnn.Float32, s)
 		p.step("mul", &plan.Pair{}, bcnn.Float32, s, 1)
 		p.step("min", &plan.Pair{Kind: plan.PairMin}, bcnn.Float32, s, 1)
+		p.step("mask", &plan.Pair{Kind: plan.PairMask}, bcnn.Float32, s, 1)
 		both := s
 		both.C = 40
 		p.step("concat", &plan.Concat{}, bcnn.Float32, both, 2)

@@ -234,6 +234,38 @@ var brokenLayers = []brokenDevice{
 		}
 		return y
 	}), "min/", "0"},
+	{"a mask multiplies", pairsBy(plan.PairMask, func(x, y float32) float32 { return x * y }), "mask/", "(mask): image"},
+	{"a mask of 0 and 1 multiplies", pairsBy(plan.PairMask, func(x, y float32) float32 {
+		if y != 0 {
+			y = 1
+		}
+		return x * y
+	}), "special/mask", "want 0 (0x00000000), got"},
+	{"a mask keeps all", pairsBy(plan.PairMask, func(x, _ float32) float32 { return x }), "mask/", "want 0 (0x00000000), got"},
+	{"a mask keeps what −0 drops", pairsBy(plan.PairMask, func(x, y float32) float32 {
+		if math.Float32bits(y) != 0 {
+			return x
+		}
+		return 0
+	}), "special/mask", "want 0 (0x00000000), got"},
+	{"a mask drops where it is NaN", pairsBy(plan.PairMask, func(x, y float32) float32 {
+		if y < 0 || y > 0 {
+			return x
+		}
+		return 0
+	}), "special/mask", "got 0"},
+	{"a mask flushes subnormal numbers of its second", pairsBy(plan.PairMask, func(x, y float32) float32 {
+		if math.Abs(float64(y)) < 0x1p-126 {
+			return 0
+		}
+		return x
+	}), "special/mask", "got 0"},
+	{"a mask drops to −0", pairsBy(plan.PairMask, func(x, y float32) float32 {
+		if y != 0 {
+			return x
+		}
+		return float32(math.Copysign(0, -1))
+	}), "mask/", "want 0 (0x00000000), got -0"},
 	{"the first channel of the second part lost", fake{joined: func(op plan.Op, out, a, b bcnn.Tensor) {
 		if _, ok := op.(*plan.Concat); !ok {
 			return

@@ -153,6 +153,10 @@ func (x *fakeEngine) join(s plan.Step, tensors []bcnn.Tensor) bcnn.Tensor {
 			switch {
 			case op.Kind == plan.PairMul:
 				y *= x
+			case op.Kind == plan.PairMask && y != 0:
+				y = x
+			case op.Kind == plan.PairMask:
+				y = 0
 			case x != x, op.Kind == plan.PairMin && x < y, op.Kind == plan.PairMax && x > y:
 				y = x
 			}

@@ -385,7 +385,7 @@ func pairCases() []Case {
 			}
 		}
 	}
-	for _, op := range []bcnn.Op{bcnn.Min{}, bcnn.Max{}} {
+	for _, op := range []bcnn.Op{bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}} {
 		for _, shape := range []string{"equal", "channels", "pixels", "one"} {
 			for _, c := range []int{3, 130} {
 				cases = append(cases, pairCase(op, shape, [3]int{5, 4, c}, fillExtremes))

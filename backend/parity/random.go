@@ -136,7 +136,7 @@ func (b *builder) randomJoin() {
 		if b.rng.IntN(2) == 0 {
 			b.add(bcnn.Channels{Index: []int32{b.rng.Int32N(int32(s.C))}})
 		}
-		b.add([]bcnn.Op{bcnn.Mul{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}[b.rng.IntN(4)], from, b.last())
+		b.add([]bcnn.Op{bcnn.Mul{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}}[b.rng.IntN(5)], from, b.last())
 		b.randomTail()
 	}
 }

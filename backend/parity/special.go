@@ -82,8 +82,26 @@ func specialCases() []Case {
 		add("avgpool", c, func(b *builder) { b.add(bcnn.AvgPool{Window: window}) })
 		add("affine", c, func(b *builder) { b.add(bcnn.Affine{Scale: b.floats(c, 1), Bias: b.floats(c, 1)}) })
 		add("add", c, func(b *builder) { b.add(bcnn.Add{}, b.add(bcnn.Channels{Index: reversed(c)}), bcnn.NetworkInput) })
-		for _, op := range []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}} {
+		for _, op := range []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}} {
 			add(op.Kind(), c, func(b *builder) { b.add(op, b.add(bcnn.Channels{Index: reversed(c)}), bcnn.NetworkInput) })
+		}
+		for _, s := range []struct {
+			name string
+			op   bcnn.Op // makes the second, of many zeros
+		}{
+			{"equal", bcnn.Channels{Index: reversed(c)}},
+			{"pixels", bcnn.Channels{Index: []int32{int32(c / 2)}}},
+			{"channels", bcnn.Pixels{Rows: []int32{h / 2}, Cols: []int32{w / 2}}},
+		} {
+			add("mask/"+s.name, c, func(b *builder) {
+				b.add(bcnn.Mask{}, bcnn.NetworkInput, b.add(bcnn.ReLU{}, b.add(s.op)))
+			})
+			add("mask/by a condition/"+s.name, c, func(b *builder) {
+				b.add(s.op)
+				b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})
+				b.add(bcnn.Affine{Bias: []float32{1}})
+				b.add(bcnn.Mask{}, bcnn.NetworkInput, b.add(bcnn.Affine{Scale: []float32{0.5}}))
+			})
 		}
 		add("sign", c, func(b *builder) {
 			b.add(bcnn.Sign{Zero: bcnn.ZeroIsMinus})

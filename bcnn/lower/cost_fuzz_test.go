@@ -159,7 +159,7 @@ func (s *script) step(from int) int {
 			return s.add(bcnn.Channels{Index: index}, out, from)
 		}
 	case 16:
-		return s.add(of[bcnn.Op](s, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}), in, from, from)
+		return s.add(of[bcnn.Op](s, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}), in, from, from)
 	case 17:
 		parts := of(s, 2, 3, 30)
 		out := in

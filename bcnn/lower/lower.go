@@ -325,7 +325,7 @@ func (lo *lowering) uniform(i int, op bcnn.Op, v value) (out value, ok bool, err
 
 // several lowers a layer of several inputs.
 func (lo *lowering) several(i int, op bcnn.Op, in []value) (value, error) {
-	pairs := map[string]plan.PairKind{bcnn.Mul{}.Kind(): plan.PairMul, bcnn.Min{}.Kind(): plan.PairMin, bcnn.Max{}.Kind(): plan.PairMax}
+	pairs := map[string]plan.PairKind{bcnn.Mul{}.Kind(): plan.PairMul, bcnn.Min{}.Kind(): plan.PairMin, bcnn.Max{}.Kind(): plan.PairMax, bcnn.Mask{}.Kind(): plan.PairMask}
 	switch op.(type) {
 	case bcnn.Add:
 		return lo.join(i, &plan.Add{}, in, false, bcnn.Float32)

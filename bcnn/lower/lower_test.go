@@ -185,7 +185,7 @@ func (b *builder) gate() {
 	if b.intn(2) == 0 {
 		b.add(bcnn.Channels{Index: []int32{int32(b.intn(s.C))}})
 	}
-	b.add([]bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}[b.intn(3)], from, len(b.net.Layers)-1)
+	b.add([]bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}}[b.intn(4)], from, len(b.net.Layers)-1)
 }
 
 func (b *builder) vector(n int, values ...float32) []float32 {

@@ -35,6 +35,13 @@ func interpret(n *bcnn.Network, shapes []bcnn.Shape, inputs [][]float64) [][]flo
 			outputs[i] = paired(in, inShape, math.Min)
 		case bcnn.Max:
 			outputs[i] = paired(in, inShape, math.Max)
+		case bcnn.Mask:
+			outputs[i] = paired(in, inShape, func(x, y float64) float64 {
+				if y != 0 {
+					return x
+				}
+				return 0
+			})
 		case bcnn.MatMul:
 			outputs[i] = multiplied(in, inShape)
 		default:

@@ -282,7 +282,7 @@ func TestRandomTablesOfLevels(t *testing.T) {
 			case 6:
 				net.add("+", bcnn.Add{}, of, before+rng.IntN(last()+1-before))
 			case 7:
-				net.add("*", []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}[rng.IntN(3)], of, before+rng.IntN(last()+1-before))
+				net.add("*", []bcnn.Op{bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}}[rng.IntN(4)], of, before+rng.IntN(last()+1-before))
 			case 8: // what is no function of one value
 				net.add("d", int8Point(c, c), of)
 			}

@@ -372,6 +372,10 @@ func valueOfTwo(op plan.Op, x, y float32, c int) float32 {
 		switch {
 		case op.Kind == plan.PairMul:
 			return x * y
+		case op.Kind == plan.PairMask && y != 0:
+			return x
+		case op.Kind == plan.PairMask:
+			return 0
 		case op.Kind == plan.PairMin && x < y || op.Kind == plan.PairMax && x > y || x != x:
 			return x
 		}

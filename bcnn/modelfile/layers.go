@@ -23,7 +23,7 @@ func versionOf(kind string) int {
 	case bcnn.MatMul{}.Kind(), bcnn.Transpose{}.Kind():
 		return matMulVersion
 	case string(bcnn.Inverse), string(bcnn.InverseRoot), string(bcnn.RootFactor), string(bcnn.RootPower),
-		string(bcnn.Float16Shift), string(bcnn.Float16Range), string(bcnn.BFloat16Shift):
+		string(bcnn.Float16Shift), string(bcnn.Float16Range), string(bcnn.BFloat16Shift), bcnn.Mask{}.Kind():
 		return rootsVersion
 	}
 	if slices.Contains(bcnn.FunctionNames(), bcnn.FunctionName(kind)) {
@@ -36,8 +36,8 @@ func versionOf(kind string) int {
 // maxima.
 const spatialVersion = 5
 
-// rootsVersion is the first version that has quotients and roots of all numbers, and roundings to
-// 16 bits.
+// rootsVersion is the first version that has quotients and roots of all numbers, roundings to 16
+// bits, and masks.
 const rootsVersion = 8
 
 // matMulVersion is the first version that multiplies matrices of two layers.
@@ -114,7 +114,7 @@ func (w *layerWriter) encode(op bcnn.Op) error {
 		w.addF32(columnWeights, op.Cols.Weight)
 	case bcnn.TopK:
 		w.params = topKJSON{op.K, op.Values}
-	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max, bcnn.Concat, bcnn.Flatten, bcnn.MatMul, bcnn.Transpose, bcnn.Softmax:
+	case bcnn.ReLU, bcnn.Function, bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max, bcnn.Mask, bcnn.Concat, bcnn.Flatten, bcnn.MatMul, bcnn.Transpose, bcnn.Softmax:
 	default:
 		return fmt.Errorf("%T cannot be stored", op)
 	}
@@ -126,7 +126,7 @@ var plain = map[string]bcnn.Op{}
 
 func init() {
 	for _, op := range []bcnn.Op{
-		bcnn.ReLU{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}, bcnn.Flatten{}, bcnn.MatMul{}, bcnn.Transpose{}, bcnn.Softmax{}, bcnn.Softmax{Log: true},
+		bcnn.ReLU{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}, bcnn.Concat{}, bcnn.Flatten{}, bcnn.MatMul{}, bcnn.Transpose{}, bcnn.Softmax{}, bcnn.Softmax{Log: true},
 	} {
 		plain[op.Kind()] = op
 	}

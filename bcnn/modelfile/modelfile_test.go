@@ -137,6 +137,10 @@ func networks() map[string]*bcnn.Network {
 	n.Append("smaller", bcnn.Min{}, bcnn.NetworkInput, n.Append("channel", bcnn.Channels{Index: []int32{1}}))
 	n.Append("larger", bcnn.Max{}, 1, bcnn.NetworkInput)
 
+	n = build("masks", bcnn.Input{Shape: bcnn.Shape{H: 3, W: 2, C: 4}, DType: bcnn.Float32})
+	n.Append("kept", bcnn.Mask{}, bcnn.NetworkInput, n.Append("channel", bcnn.Channels{Index: []int32{1}}))
+	n.Append("kept again", bcnn.Mask{}, 1, bcnn.NetworkInput)
+
 	n = build("new in version 6", bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 4}, DType: bcnn.Float32})
 	n.Append("softmax", bcnn.Softmax{})
 	n.Layers[0].Source = &bcnn.Source{Name: "p", Dims: []int{4}, Type: bcnn.SourceInt8, Offset: -128, Scale: 1. / 256}
@@ -222,7 +226,7 @@ func TestEveryKindOfLayerSurvivesARoundTrip(t *testing.T) {
 			kinds[l.Op.Kind()] = true
 		}
 	}
-	require.Len(t, kinds, 26+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
+	require.Len(t, kinds, 27+len(bcnn.FunctionNames()), "the kinds of layers that package bcnn has")
 }
 
 func TestDefaultsAreWrittenOut(t *testing.T) {
@@ -513,7 +517,7 @@ func TestVersions(t *testing.T) {
 			want = `"version":"6"`
 		case "attention":
 			want = `"version":"7"`
-		case "functions":
+		case "functions", "masks":
 			want = `"version":"8"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
@@ -537,11 +541,11 @@ func TestVersions(t *testing.T) {
 		{"sigmoid", bcnn.Function{Name: bcnn.Sigmoid}}, {"gelu_tanh", bcnn.Function{Name: bcnn.GELUTanh}}, {"rsqrt", bcnn.Function{Name: bcnn.RSqrt}}, {"root_factor", bcnn.Function{Name: bcnn.RootFactor}}, {"logsoftmax", bcnn.Softmax{Log: true}},
 		{"pixels", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0}}}, {"topk", bcnn.TopK{K: 1}},
 		{"resample", bcnn.Resample{Rows: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}, Cols: bcnn.Taps{N: 1, Index: []int32{0}, Weight: []float32{1}}}},
-		{"mul", bcnn.Mul{}}, {"min", bcnn.Min{}}, {"max", bcnn.Max{}}, {"matmul", bcnn.MatMul{}}, {"transpose", bcnn.Transpose{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
+		{"mul", bcnn.Mul{}}, {"min", bcnn.Min{}}, {"max", bcnn.Max{}}, {"mask", bcnn.Mask{}}, {"matmul", bcnn.MatMul{}}, {"transpose", bcnn.Transpose{}}, {"concat", bcnn.Concat{}}, {"channels", bcnn.Channels{Index: []int32{0}}},
 	} {
 		n := &bcnn.Network{Name: "one", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Float32}}}
 		inputs := []int{bcnn.NetworkInput}
-		if c.kind == "mul" || c.kind == "min" || c.kind == "max" || c.kind == "matmul" || c.kind == "concat" {
+		if c.kind == "mul" || c.kind == "min" || c.kind == "max" || c.kind == "mask" || c.kind == "matmul" || c.kind == "concat" {
 			inputs = append(inputs, bcnn.NetworkInput)
 		}
 		n.Append("layer", c.op, inputs...)
@@ -556,7 +560,7 @@ func TestVersions(t *testing.T) {
 			version = 5
 		case "matmul", "transpose":
 			version = 7
-		case "root_factor":
+		case "root_factor", "mask":
 			version = 8
 		}
 		old := bytes.Replace(b, []byte(fmt.Sprintf(`"version":"%d"`, version)), []byte(fmt.Sprintf(`"version":"%d"`, version-1)), 1)

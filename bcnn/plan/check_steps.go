@@ -67,7 +67,7 @@ func (op *Add) output(in []Tensor, out Tensor) (types bool, shape bcnn.Shape, er
 }
 
 func (op *Pair) output(in []Tensor, out Tensor) (types bool, shape bcnn.Shape, err error) {
-	if op.Kind > PairMax {
+	if op.Kind > PairMask {
 		return false, bcnn.Shape{}, Unsupported(fmt.Sprintf("PairKind(%d)", op.Kind))
 	}
 	return floats(in, out), in[0].Shape, bcnn.CheckPair(in[0].Shape, in[1].Shape)

@@ -132,7 +132,7 @@ func TestPlanCheck(t *testing.T) {
 		{"value 0, NaN, is not a number of 1 planes", &plan.Table{Values: constant(256, float32(math.NaN()))}, bytes, packed, nil},
 		{"its output has shape 2×3×3, want 4×3×3", &plan.Table{Values: slices.Repeat([]float32{3}, 256), Planes: 2}, bytes, packed, nil},
 		{"not supported: step 0 (one): table from float32 to float32", &plan.Table{Values: make([]float32, 256)}, floats, floats, nil},
-		{"not supported: step 0 (one): PairKind(3)", &plan.Pair{Kind: 3}, floats, floats, nil},
+		{"not supported: step 0 (one): PairKind(4)", &plan.Pair{Kind: 4}, floats, floats, nil},
 		{"it has 1 inputs, want 2", &plan.Pair{}, floats, floats, func(p *plan.Plan) { p.Steps[0].In = []int{0} }},
 		{"it has 1 inputs, want 2 or more", &plan.Concat{}, floats, floats, func(p *plan.Plan) { p.Steps[0].In = []int{0} }},
 		{"its output has shape 2×3×3, want 2×3×6", &plan.Concat{}, floats, floats, nil},

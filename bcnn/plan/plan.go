@@ -108,7 +108,8 @@ type Op interface{ stepKind() string }
 
 // Kind returns the name of the kind of step: "binarize", "conv", "dense",
 // "maxpool", "avgpool", "affine", "table", "sign", "quantize", "add", "mul", "min", "max",
-// "concat", "channels", "pixels", "resample", "topk", "flatten", "matmul" or "transpose".
+// "mask", "concat", "channels", "pixels", "resample", "topk", "flatten", "matmul" or
+// "transpose".
 func (s Step) Kind() string { return s.Op.stepKind() }
 
 // Threshold makes bits of the values of a channel:
@@ -297,9 +298,10 @@ type PairKind uint8
 
 // A comparison with a NaN is false.
 const (
-	PairMul PairKind = iota // x·y
-	PairMin                 // x where x < y or x is a NaN, else y
-	PairMax                 // x where x > y or x is a NaN, else y
+	PairMul  PairKind = iota // x·y
+	PairMin                  // x where x < y or x is a NaN, else y
+	PairMax                  // x where x > y or x is a NaN, else y
+	PairMask                 // x where y is not 0 (a NaN is not), else +0
 )
 
 // Concat joins two or more tensors of the same type, Bits or Float32, and the
@@ -336,6 +338,8 @@ func (p *Pair) stepKind() string {
 		return bcnn.Min{}.Kind()
 	case PairMax:
 		return bcnn.Max{}.Kind()
+	case PairMask:
+		return bcnn.Mask{}.Kind()
 	}
 	return bcnn.Mul{}.Kind()
 }

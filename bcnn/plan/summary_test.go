@@ -53,7 +53,7 @@ func TestStrings(t *testing.T) {
 	for kind, op := range map[string]plan.Op{
 		"binarize": &plan.Binarize{}, "conv": &plan.Conv{}, "dense": &plan.Conv{Dense: true}, "maxpool": &plan.MaxPool{},
 		"affine": &plan.Affine{}, "sign": &plan.Sign{}, "add": &plan.Add{}, "flatten": &plan.Flatten{},
-		"avgpool": &plan.AvgPool{}, "mul": &plan.Pair{}, "min": &plan.Pair{Kind: plan.PairMin}, "max": &plan.Pair{Kind: plan.PairMax}, "concat": &plan.Concat{}, "channels": &plan.Channels{}, "quantize": &plan.Quantize{}, "table": &plan.Table{},
+		"avgpool": &plan.AvgPool{}, "mul": &plan.Pair{}, "min": &plan.Pair{Kind: plan.PairMin}, "max": &plan.Pair{Kind: plan.PairMax}, "mask": &plan.Pair{Kind: plan.PairMask}, "concat": &plan.Concat{}, "channels": &plan.Channels{}, "quantize": &plan.Quantize{}, "table": &plan.Table{},
 		"pixels": &plan.Pixels{}, "resample": &plan.Resample{}, "topk": &plan.TopK{}, "matmul": &plan.MatMul{}, "transpose": &plan.Transpose{},
 	} {
 		require.Equal(t, kind, plan.Step{Op: op}.Kind())

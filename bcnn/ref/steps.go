@@ -397,6 +397,10 @@ func pair(kind plan.PairKind, out, x, others *tensor) {
 						if *to = b; a > b || a != a {
 							*to = a
 						}
+					case plan.PairMask:
+						if *to = 0; b != 0 {
+							*to = a
+						}
 					}
 				}
 			}

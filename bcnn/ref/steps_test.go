@@ -156,6 +156,21 @@ func join(op plan.Op, first plan.Step, in, other, want bcnn.Tensor) *plan.Plan {
 	return p
 }
 
+// Infinities and NaN stay where the second value is not 0, and nowhere else.
+func TestMask(t *testing.T) {
+	nan, negative, least := float32(math.NaN()), float32(math.Copysign(0, -1)), float32(math.SmallestNonzeroFloat32)
+	in := floatTensor(1, 1, 8, inf, nan, -1, negative, least, nan, negative, 0)
+	reversed := &plan.Channels{Index: []int32{7, 6, 5, 4, 3, 2, 1, 0}}
+	want := floatTensor(1, 1, 8, 0, 0, -1, negative, 0, nan, negative, 0)
+	got, err := ref.Run(t.Context(), join(&plan.Pair{Kind: plan.PairMask}, plan.Step{Op: reversed}, in, in, want), in, nil)
+	require.NoError(t, err)
+	require.True(t, got.F32[5] != got.F32[5])
+	got.F32[5], want.F32[5] = 0, 0
+	for i, x := range want.F32 {
+		require.Equal(t, math.Float32bits(x), math.Float32bits(got.F32[i]), i)
+	}
+}
+
 func TestConcatAndMul(t *testing.T) {
 	in := floatTensor(1, 2, 2, 1, 2, 3, -5)
 	picked := &plan.Channels{Index: []int32{1}}

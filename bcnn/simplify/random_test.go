@@ -177,7 +177,7 @@ func (d *drawn) layer(kind int) {
 		}
 		d.then(op, d.most[last+1]*float64(op.KW*d.shapes[last+1].C)+2, last)
 	case 14: // of two functions of one value
-		pairs := []bcnn.Op{bcnn.Add{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}}
+		pairs := []bcnn.Op{bcnn.Add{}, bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}}
 		d.then(pairs[d.IntN(len(pairs))], 64, d.steps(at), d.steps(at))
 	default:
 		op := bcnn.Conv2D{Window: d.window(3), Out: 1 + d.IntN(4), Groups: 1}

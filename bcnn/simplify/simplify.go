@@ -297,7 +297,7 @@ func (p *pass) layer(op bcnn.Op) (value, error) {
 		return p.move(op)
 	case bcnn.MaxPool, bcnn.AvgPool:
 		return p.pool(op)
-	case bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max:
+	case bcnn.Add, bcnn.Mul, bcnn.Min, bcnn.Max, bcnn.Mask:
 		return p.pair(op)
 	case bcnn.MatMul:
 		return p.matMul()

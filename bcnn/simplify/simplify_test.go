@@ -265,6 +265,11 @@ func TestRules(t *testing.T) {
 			b := then(n, scale(0.5, 0.5), then(n, sign, then(n, scale(2, -1), bcnn.NetworkInput)))
 			then(n, conv(8, 3, 1, 0.5, -0.5), then(n, bcnn.Mul{}, a, b))
 		}, []int{1}, simplify.Functions, []int{0}},
+		{"levels where a condition on their value holds", func(n *bcnn.Network) {
+			levels := then(n, bcnn.Quantize{Levels: 4, Thresholds: []float32{-1, 0.5, 2}}, bcnn.NetworkInput)
+			held := then(n, scale(0.5, 0.5), then(n, sign, then(n, scale(1, -2), bcnn.NetworkInput)))
+			then(n, conv(8, 3, 1, 0.5, -0.5), then(n, bcnn.Mask{}, levels, held))
+		}, []int{1}, simplify.Functions, []int{0}},
 		{"the largest of levels of one value", func(n *bcnn.Network) {
 			then(n, conv(8, 3, 1, 0.5, -0.5), then(n, bcnn.Max{}, then(n, sign, bcnn.NetworkInput), then(n, half, bcnn.NetworkInput)))
 		}, []int{1}, simplify.Functions, []int{0}},

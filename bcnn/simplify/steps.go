@@ -138,6 +138,13 @@ func pairOf(op bcnn.Op) func(x, y float32) float32 {
 		return func(x, y float32) float32 { return min(x, y) }
 	case bcnn.Max:
 		return func(x, y float32) float32 { return max(x, y) }
+	case bcnn.Mask:
+		return func(x, y float32) float32 {
+			if y != 0 {
+				return x
+			}
+			return 0
+		}
 	}
 	return nil
 }
@@ -158,7 +165,7 @@ func (p *pass) pair(op bcnn.Op) (value, error) {
 	return p.copy(), nil
 }
 
-// paired is the layer at hand where it is the sum, the product, the minimum or the maximum of
+// paired is the layer at hand where it is the sum, the product, the minimum, the maximum or the mask of
 // codes that are steps of one value: its values are steps of that, too. ok is false for others.
 func (p *pass) paired(op bcnn.Op) (out value, ok bool, err error) {
 	inputs := p.from.Layers[p.at].Inputs

@@ -61,6 +61,7 @@ inline float activate(float v, __global const float *slope, int c, __constant co
 #define PAIR_MUL 0
 #define PAIR_MIN 1
 #define PAIR_MAX 2
+#define PAIR_MASK 3
 
 // The luma of the pixel of the image that is nearest to (y, x).
 inline int luma(__global const uchar *in, __constant const int *g, int y, int x)

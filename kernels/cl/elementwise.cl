@@ -302,8 +302,8 @@ __kernel void add(__global const float *restrict a, __global const float *restri
 	out[i] = activate(a[i] + b[i], slope, c, g);
 }
 
-// b has values for all pixels or for one, and for all channels or for one. A NaN wins,
-// and b where both are equal.
+// b has values for all pixels or for one, and for all channels or for one. In a minimum or
+// maximum a NaN wins, and b where both are equal.
 __kernel void pair(__global const float *restrict a, __global const float *restrict b,
 	__global float *restrict out, __constant const int *g)
 {
@@ -318,6 +318,8 @@ __kernel void pair(__global const float *restrict a, __global const float *restr
 	const float x = a[i], y = b[OTHER_C == 1 ? 0 : c];
 	if (SCHEME == PAIR_MUL)
 		out[i] = x * y;
+	else if (SCHEME == PAIR_MASK)
+		out[i] = y != 0.0f ? x : 0.0f; // also where y is a NaN
 	else
 		out[i] = (SCHEME == PAIR_MIN ? x < y : x > y) || x != x ? x : y;
 }

@@ -350,10 +350,11 @@ enum Pair {
 	PAIR_MUL,
 	PAIR_MIN,
 	PAIR_MAX,
+	PAIR_MASK,
 };
 
-// b has the values of all pixels or of one, and of all channels or of one. A NaN wins,
-// and b where both are equal.
+// b has the values of all pixels or of one, and of all channels or of one. In a minimum or
+// maximum a NaN wins, and b where both are equal.
 KERNEL(pair, (256), (const Geometry g, const float *__restrict__ a, const float *__restrict__ b, float *__restrict__ out),
 	(g, a, b, out))
 {
@@ -370,6 +371,8 @@ KERNEL(pair, (256), (const Geometry g, const float *__restrict__ a, const float 
 	const float x = a[i];
 	if (g.scheme == PAIR_MUL)
 		out[i] = __fmul_rn(x, y);
+	else if (g.scheme == PAIR_MASK)
+		out[i] = y != 0.0f ? x : 0.0f; // also where y is a NaN
 	else
 		out[i] = (g.scheme == PAIR_MIN ? x < y : x > y) || x != x ? x : y;
 }

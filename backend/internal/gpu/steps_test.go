@@ -43,6 +43,10 @@ func (p *plainStep) run(e Elementwise, images int) {
 			switch kind := plan.PairKind(g.Scheme); {
 			case kind == plan.PairMul:
 				y *= x
+			case kind == plan.PairMask && y != 0:
+				y = x
+			case kind == plan.PairMask:
+				y = 0
 			case x != x, kind == plan.PairMin && x < y, kind == plan.PairMax && x > y:
 				y = x
 			}

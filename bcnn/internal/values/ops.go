@@ -49,6 +49,8 @@ func of(op bcnn.Op, shape bcnn.Shape, in []Set) Set {
 		return pairs(in, math.Min)
 	case bcnn.Max:
 		return pairs(in, math.Max)
+	case bcnn.Mask:
+		return in[0].or(single(0))
 	case bcnn.Concat:
 		return union(in)
 	case bcnn.Channels:

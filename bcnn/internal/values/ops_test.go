@@ -110,7 +110,7 @@ func TestOperations(t *testing.T) {
 			}
 		}
 		for _, u := range sources() {
-			for _, op := range []bcnn.Op{bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Concat{}, bcnn.MatMul{}} {
+			for _, op := range []bcnn.Op{bcnn.Add{}, bcnn.Mul{}, bcnn.Min{}, bcnn.Max{}, bcnn.Mask{}, bcnn.Concat{}, bcnn.MatMul{}} {
 				require.True(t, requireContained(t, s.name+" and "+u.name, []source{s, u}, op))
 			}
 			require.True(t, requireContained(t, "rows of "+s.name+" and "+u.name, []source{s.turned(), u.turned()}, bcnn.MatMul{}))

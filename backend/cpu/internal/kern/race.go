@@ -235,6 +235,12 @@ func annotateElementwise(s, set *Set) {
 		reads(b[:len(dst)])
 		set.Max(dst, a, b)
 	}
+	s.Mask = func(dst, a, b []float32) {
+		writes(dst)
+		reads(a[:len(dst)])
+		reads(b[:len(dst)])
+		set.Mask(dst, a, b)
+	}
 	each := func(kernel func(dst, a, b []float32, n int)) func(dst, a, b []float32, n int) {
 		return func(dst, a, b []float32, n int) {
 			writes(dst[:len(b)*n])
@@ -243,7 +249,8 @@ func annotateElementwise(s, set *Set) {
 			kernel(dst, a, b, n)
 		}
 	}
-	s.MulEach, s.MinEach, s.MaxEach = each(set.MulEach), each(set.MinEach), each(set.MaxEach)
+	s.MulEach, s.MinEach = each(set.MulEach), each(set.MinEach)
+	s.MaxEach, s.MaskEach = each(set.MaxEach), each(set.MaskEach)
 	rows := func(kernel func(dst, a, b []float32)) func(dst, a, b []float32) {
 		if kernel == nil {
 			return nil
@@ -255,7 +262,8 @@ func annotateElementwise(s, set *Set) {
 			kernel(dst, a, b)
 		}
 	}
-	s.MulRows, s.MinRows, s.MaxRows = rows(set.MulRows), rows(set.MinRows), rows(set.MaxRows)
+	s.MulRows, s.MinRows = rows(set.MulRows), rows(set.MinRows)
+	s.MaxRows, s.MaskRows = rows(set.MaxRows), rows(set.MaskRows)
 	s.Largest = func(dst, src []float32, n int) {
 		writes(dst)
 		reads(src[:n*len(dst)])

@@ -20,6 +20,8 @@ func pair(c *schedule.Context, kind plan.PairKind, shape bcnn.Shape) tiles.Step 
 		name, all, each, rows = "minimum", c.Set.Min, c.Set.MinEach, c.Set.MinRows
 	case plan.PairMax:
 		name, all, each, rows = "maximum", c.Set.Max, c.Set.MaxEach, c.Set.MaxRows
+	case plan.PairMask:
+		name, all, each, rows = "mask", c.Set.Mask, c.Set.MaskEach, c.Set.MaskRows
 	}
 	do := func(_ *tiles.Scratch, image, from, to int) {
 		out := dst.F32[(image*pixels+from)*channels : (image*pixels+to)*channels]

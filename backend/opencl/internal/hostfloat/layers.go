@@ -68,6 +68,10 @@ func pair(kind plan.PairKind, out, in, others *bcnn.Tensor) {
 			if out.F32[i] = w; v > w || v != v {
 				out.F32[i] = v
 			}
+		case plan.PairMask:
+			if out.F32[i] = 0; w != 0 {
+				out.F32[i] = v
+			}
 		}
 	}
 }

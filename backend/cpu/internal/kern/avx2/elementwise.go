@@ -93,6 +93,12 @@ func maximum(dst, a, b []float32) {
 	}
 }
 
+func mask(dst, a, b []float32) {
+	if len(dst) > 0 {
+		maskAVX2(&dst[0], &a[0], &b[0], len(dst))
+	}
+}
+
 func mulEach(dst, a, b []float32, n int) {
 	if n < 8 {
 		generic.MulEach(dst, a, b, n)
@@ -114,6 +120,14 @@ func maxEach(dst, a, b []float32, n int) {
 		generic.MaxEach(dst, a, b, n)
 	} else if len(b) > 0 {
 		maxEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
+func maskEach(dst, a, b []float32, n int) {
+	if n < 8 {
+		generic.MaskEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		maskEachAVX2(&dst[0], &a[0], &b[0], n, len(b))
 	}
 }
 

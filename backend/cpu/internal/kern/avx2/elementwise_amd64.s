@@ -1099,6 +1099,116 @@ oneend:
 	VZEROUPPER
 	RET
 
+// func maskAVX2(dst *float32, a *float32, b *float32, n int)
+// Requires: AVX
+TEXT ·maskAVX2(SB), NOSPLIT, $0-32
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+
+whole:
+	CMPQ    BX, $0x08
+	JLT     rest
+	VMOVUPS (CX), Y0
+	VMOVUPS (DX), Y1
+	VXORPS  Y2, Y2, Y2
+	VCMPPS  $0x04, Y2, Y1, Y1
+	VANDPS  Y0, Y1, Y1
+	VMOVUPS Y1, (AX)
+	ADDQ    $0x20, AX
+	ADDQ    $0x20, CX
+	ADDQ    $0x20, DX
+	SUBQ    $0x08, BX
+	JMP     whole
+
+rest:
+	TESTQ      BX, BX
+	JEQ        done
+	LEAQ       laneMasks<>+32(SB), SI
+	SHLQ       $0x02, BX
+	SUBQ       BX, SI
+	VMOVUPS    (SI), Y0
+	VMASKMOVPS (CX), Y0, Y1
+	VMASKMOVPS (DX), Y0, Y2
+	VXORPS     Y3, Y3, Y3
+	VCMPPS     $0x04, Y3, Y2, Y2
+	VANDPS     Y1, Y2, Y2
+	VMASKMOVPS Y2, Y0, (AX)
+
+done:
+	VZEROUPPER
+	RET
+
+// func maskEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+// Requires: AVX
+TEXT ·maskEachAVX2(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), AX
+	MOVQ a+8(FP), CX
+	MOVQ b+16(FP), DX
+	MOVQ n+24(FP), BX
+	MOVQ rows+32(FP), SI
+
+row:
+	VBROADCASTSS (DX), Y0
+	VMOVUPS      -32(CX)(BX*4), Y1
+	VXORPS       Y2, Y2, Y2
+	VCMPPS       $0x04, Y2, Y0, Y2
+	VANDPS       Y1, Y2, Y2
+	MOVQ         BX, DI
+
+four:
+	CMPQ    DI, $0x20
+	JLT     fourend
+	VMOVUPS (CX), Y1
+	VXORPS  Y3, Y3, Y3
+	VCMPPS  $0x04, Y3, Y0, Y3
+	VANDPS  Y1, Y3, Y3
+	VMOVUPS Y3, (AX)
+	VMOVUPS 32(CX), Y1
+	VXORPS  Y3, Y3, Y3
+	VCMPPS  $0x04, Y3, Y0, Y3
+	VANDPS  Y1, Y3, Y3
+	VMOVUPS Y3, 32(AX)
+	VMOVUPS 64(CX), Y1
+	VXORPS  Y3, Y3, Y3
+	VCMPPS  $0x04, Y3, Y0, Y3
+	VANDPS  Y1, Y3, Y3
+	VMOVUPS Y3, 64(AX)
+	VMOVUPS 96(CX), Y1
+	VXORPS  Y3, Y3, Y3
+	VCMPPS  $0x04, Y3, Y0, Y3
+	VANDPS  Y1, Y3, Y3
+	VMOVUPS Y3, 96(AX)
+	ADDQ    $+128, CX
+	ADDQ    $+128, AX
+	SUBQ    $0x20, DI
+	JMP     four
+
+fourend:
+one:
+	CMPQ    DI, $0x08
+	JLT     oneend
+	VMOVUPS (CX), Y1
+	VXORPS  Y3, Y3, Y3
+	VCMPPS  $0x04, Y3, Y0, Y3
+	VANDPS  Y1, Y3, Y3
+	VMOVUPS Y3, (AX)
+	ADDQ    $+32, CX
+	ADDQ    $+32, AX
+	SUBQ    $0x08, DI
+	JMP     one
+
+oneend:
+	LEAQ    (CX)(DI*4), CX
+	LEAQ    (AX)(DI*4), AX
+	VMOVUPS Y2, -32(AX)
+	ADDQ    $0x04, DX
+	DECQ    SI
+	JNE     row
+	VZEROUPPER
+	RET
+
 DATA channels<>+0(SB)/8, $0x0000000000000000
 DATA channels<>+8(SB)/8, $0x0000000000000000
 DATA channels<>+16(SB)/8, $0x0000000000000000

@@ -67,8 +67,9 @@ func Set() kern.Set {
 	s.Mul = mul
 	s.Min = minimum
 	s.Max = maximum
+	s.Mask = mask
 	s.Largest = largest
-	s.MulEach, s.MinEach, s.MaxEach = mulEach, minEach, maxEach
+	s.MulEach, s.MinEach, s.MaxEach, s.MaskEach = mulEach, minEach, maxEach, maskEach
 	s.OrPool = orPool
 	s.MaxPool = maxPool
 	s.MaxPoolBytes = maxPoolBytes

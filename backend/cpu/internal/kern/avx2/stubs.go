@@ -991,6 +991,18 @@ func maxAVX2(dst *float32, a *float32, b *float32, n int)
 //go:noescape
 func maxEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
 
+// maskAVX2 sets dst[i] to a[i] where b[i] is not 0, else to +0,
+// for i < n, n > 0.
+//
+//go:noescape
+func maskAVX2(dst *float32, a *float32, b *float32, n int)
+
+// maskEachAVX2 sets dst[r·n + i] to a[r·n + i] where b[r] is not 0, else to +0,
+// for i < n and r < rows, n ≥ 8, rows > 0. dst may be a.
+//
+//go:noescape
+func maskEachAVX2(dst *float32, a *float32, b *float32, n int, rows int)
+
 // largestAVX2 sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
 // n ≥ 4, for 16·groups pixels, groups > 0. A NaN counts as −∞.
 //

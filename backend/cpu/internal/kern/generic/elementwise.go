@@ -165,6 +165,18 @@ func Max(dst, a, b []float32) {
 	}
 }
 
+// Mask is that of kern.Set.
+func Mask(dst, a, b []float32) {
+	a, b = a[:len(dst)], b[:len(dst)]
+	for i, y := range b {
+		x := a[i]
+		if y == 0 {
+			x = 0
+		}
+		dst[i] = x
+	}
+}
+
 // Mul is that of kern.Set.
 func Mul(dst, a, b []float32) {
 	a, b = a[:len(dst)], b[:len(dst)]
@@ -191,6 +203,17 @@ func MinEach(dst, a, b []float32, n int) {
 			if row[i] = y; x < y || x != x {
 				row[i] = x
 			}
+		}
+	}
+}
+
+// MaskEach is that of kern.Set.
+func MaskEach(dst, a, b []float32, n int) {
+	for r, y := range b {
+		if row := dst[r*n:][:n]; y == 0 {
+			clear(row)
+		} else {
+			copy(row, a[r*n:])
 		}
 	}
 }

@@ -41,6 +41,8 @@ func Set() kern.Set {
 		MulEach:        MulEach,
 		MinEach:        MinEach,
 		MaxEach:        MaxEach,
+		Mask:           Mask,
+		MaskEach:       MaskEach,
 		OrPool:         OrPool,
 		MaxPool:        MaxPool[float32],
 		MaxPoolBytes:   MaxPool[uint8],

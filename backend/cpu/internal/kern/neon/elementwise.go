@@ -141,6 +141,14 @@ func maxEach(dst, a, b []float32, n int) {
 	}
 }
 
+func maskEach(dst, a, b []float32, n int) {
+	if n < 4 {
+		generic.MaskEach(dst, a, b, n)
+	} else if len(b) > 0 {
+		maskEachNEON(&dst[0], &a[0], &b[0], n, len(b))
+	}
+}
+
 func mulRows(dst, a, b []float32) {
 	n := len(b)
 	if n >= 4 && len(dst) > 0 {
@@ -174,6 +182,17 @@ func maxRows(dst, a, b []float32) {
 	}
 }
 
+func maskRows(dst, a, b []float32) {
+	n := len(b)
+	if n >= 4 && len(dst) > 0 {
+		maskRowsNEON(&dst[0], &a[0], &b[0], n, len(dst)/n)
+		return
+	}
+	for ; len(dst) > 0; dst, a = dst[n:], a[n:] {
+		generic.Mask(dst[:n], a, b)
+	}
+}
+
 func largest(dst, src []float32, n int) {
 	last := len(dst) - 2
 	if n < 4 || last < 0 {
@@ -200,6 +219,14 @@ func maximum(dst, a, b []float32) {
 		maxNEON(&dst[0], &a[0], &b[0], whole/4)
 	}
 	generic.Max(dst[whole:], a[whole:], b[whole:])
+}
+
+func mask(dst, a, b []float32) {
+	whole := len(dst) &^ 3
+	if whole > 0 {
+		maskNEON(&dst[0], &a[0], &b[0], whole/4)
+	}
+	generic.Mask(dst[whole:], a[whole:], b[whole:])
 }
 
 func divide(x []float32, n, y float32) {

@@ -1293,6 +1293,149 @@ done:
 	BNE row
 	RET
 
+// func maskNEON(dst, a, b *float32, vectors int)
+TEXT ·maskNEON(SB), NOSPLIT, $0-32
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD vectors+24(FP), R3
+	SUBS $4, R3
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R2), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4ea0d890 // fcmeq v16.4s, v4.4s, #0.0
+	WORD $0x4ea0d8b1 // fcmeq v17.4s, v5.4s, #0.0
+	WORD $0x4ea0d8d2 // fcmeq v18.4s, v6.4s, #0.0
+	WORD $0x4ea0d8f3 // fcmeq v19.4s, v7.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	WORD $0x4e711c31 // bic v17.16b, v1.16b, v17.16b
+	WORD $0x4e721c52 // bic v18.16b, v2.16b, v18.16b
+	WORD $0x4e731c73 // bic v19.16b, v3.16b, v19.16b
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R3
+	BHS fours
+few:
+	ADDS $4, R3
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R2), [V4.S4]
+	WORD $0x4ea0d890 // fcmeq v16.4s, v4.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	VST1.P [V16.S4], 16(R0)
+	SUBS $1, R3
+	BNE one
+done:
+	RET
+
+// func maskEachNEON(dst, a, b *float32, n, rows int)
+TEXT ·maskEachNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+row:
+	VLD1R.P 4(R2), [V8.S4]
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x4ea0d910 // fcmeq v16.4s, v8.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	VMOV V16.B16, V9.B16
+	LSR $2, R3, R5
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	WORD $0x4ea0d910 // fcmeq v16.4s, v8.4s, #0.0
+	WORD $0x4ea0d911 // fcmeq v17.4s, v8.4s, #0.0
+	WORD $0x4ea0d912 // fcmeq v18.4s, v8.4s, #0.0
+	WORD $0x4ea0d913 // fcmeq v19.4s, v8.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	WORD $0x4e711c31 // bic v17.16b, v1.16b, v17.16b
+	WORD $0x4e721c52 // bic v18.16b, v2.16b, v18.16b
+	WORD $0x4e731c73 // bic v19.16b, v3.16b, v19.16b
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	WORD $0x4ea0d910 // fcmeq v16.4s, v8.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	VST1.P [V16.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
+// func maskRowsNEON(dst, a, b *float32, n, rows int)
+TEXT ·maskRowsNEON(SB), NOSPLIT, $0-40
+	MOVD dst+0(FP), R0
+	MOVD a+8(FP), R1
+	MOVD b+16(FP), R2
+	MOVD n+24(FP), R3
+	MOVD rows+32(FP), R4
+	ADD R3<<2, R2, R6
+	SUB $16, R6
+	VLD1 (R6), [V8.S4]
+row:
+	ADD R3<<2, R1, R5
+	SUB $16, R5
+	VLD1 (R5), [V0.S4]
+	WORD $0x4ea0d910 // fcmeq v16.4s, v8.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	VMOV V16.B16, V9.B16
+	LSR $2, R3, R5
+	MOVD R2, R6
+	SUBS $4, R5
+	BLO few
+fours:
+	VLD1.P 64(R1), [V0.S4, V1.S4, V2.S4, V3.S4]
+	VLD1.P 64(R6), [V4.S4, V5.S4, V6.S4, V7.S4]
+	WORD $0x4ea0d890 // fcmeq v16.4s, v4.4s, #0.0
+	WORD $0x4ea0d8b1 // fcmeq v17.4s, v5.4s, #0.0
+	WORD $0x4ea0d8d2 // fcmeq v18.4s, v6.4s, #0.0
+	WORD $0x4ea0d8f3 // fcmeq v19.4s, v7.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	WORD $0x4e711c31 // bic v17.16b, v1.16b, v17.16b
+	WORD $0x4e721c52 // bic v18.16b, v2.16b, v18.16b
+	WORD $0x4e731c73 // bic v19.16b, v3.16b, v19.16b
+	VST1.P [V16.S4, V17.S4, V18.S4, V19.S4], 64(R0)
+	SUBS $4, R5
+	BHS fours
+few:
+	ADDS $4, R5
+	BEQ done
+one:
+	VLD1.P 16(R1), [V0.S4]
+	VLD1.P 16(R6), [V4.S4]
+	WORD $0x4ea0d890 // fcmeq v16.4s, v4.4s, #0.0
+	WORD $0x4e701c10 // bic v16.16b, v0.16b, v16.16b
+	VST1.P [V16.S4], 16(R0)
+	SUBS $1, R5
+	BNE one
+done:
+	AND $3, R3, R5
+	ADD R5<<2, R1
+	ADD R5<<2, R0
+	SUB $16, R0, R5
+	VST1 [V9.S4], (R5)
+	SUBS $1, R4
+	BNE row
+	RET
+
 // func largestNEON(dst, src *float32, n, pairs int)
 TEXT ·largestNEON(SB), NOSPLIT, $0-32
 	MOVD dst+0(FP), R0

@@ -49,9 +49,10 @@ func Set(cores Cores) kern.Set {
 	s.Mul = mul
 	s.Min = minimum
 	s.Max = maximum
+	s.Mask = mask
 	s.Largest = largest
-	s.MulEach, s.MinEach, s.MaxEach = mulEach, minEach, maxEach
-	s.MulRows, s.MinRows, s.MaxRows = mulRows, minRows, maxRows
+	s.MulEach, s.MinEach, s.MaxEach, s.MaskEach = mulEach, minEach, maxEach, maskEach
+	s.MulRows, s.MinRows, s.MaxRows, s.MaskRows = mulRows, minRows, maxRows, maskRows
 	s.MeanSigns = meanSigns
 	s.OrPool = orPool
 	s.MaxPool = maxPool

@@ -1119,6 +1119,24 @@ func maxEachNEON(dst, a, b *float32, n, rows int)
 //go:noescape
 func maxRowsNEON(dst, a, b *float32, n, rows int)
 
+// maskNEON sets dst[i] to a[i] where b[i] is not 0, else to +0,
+// for i < 4·vectors, vectors > 0.
+//
+//go:noescape
+func maskNEON(dst, a, b *float32, vectors int)
+
+// maskEachNEON sets dst[r·n + i] to a[r·n + i] where b[r] is not 0, else to +0,
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func maskEachNEON(dst, a, b *float32, n, rows int)
+
+// maskRowsNEON sets dst[r·n + i] to a[r·n + i] where b[i] is not 0, else to +0,
+// for i < n and r < rows, n ≥ 4, rows > 0. dst may be a.
+//
+//go:noescape
+func maskRowsNEON(dst, a, b *float32, n, rows int)
+
 // largestNEON sets dst[p] to the place of the first of the largest of the n values of pixel p of src,
 // n ≥ 4, for 2·pairs pixels, pairs > 0. A NaN counts as −∞.
 //

@@ -358,7 +358,8 @@ func TestPick(t *testing.T) {
 	})
 }
 
-// TestMinMax has numbers, zeros of both signs, infinities and NaNs beside each other.
+// TestMinMax compares minima, maxima and masks of numbers, zeros of both signs, infinities and
+// NaNs beside each other.
 func TestMinMax(t *testing.T) {
 	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		for _, n := range sizes {
@@ -372,7 +373,7 @@ func TestMinMax(t *testing.T) {
 						b[i] = -a[i]
 					}
 				}
-				less, more := make([]float32, n), make([]float32, n)
+				less, more, masked := make([]float32, n), make([]float32, n), make([]float32, n)
 				for i, x := range a {
 					less[i], more[i] = b[i], b[i]
 					if x < b[i] || x != x {
@@ -381,11 +382,14 @@ func TestMinMax(t *testing.T) {
 					if x > b[i] || x != x {
 						more[i] = x
 					}
+					if b[i] != 0 {
+						masked[i] = x
+					}
 				}
 				for _, c := range []struct {
 					f    func(dst, a, b []float32)
 					want []float32
-				}{{s.Min, less}, {s.Max, more}} {
+				}{{s.Min, less}, {s.Max, more}, {s.Mask, masked}} {
 					dst, check := guarded[float32](t, n)
 					c.f(dst, a, b)
 					check()
@@ -440,6 +444,12 @@ func TestRows(t *testing.T) {
 							}
 							return y
 						}},
+						{s.MaskRows, func(x, y float32) float32 {
+							if y != 0 {
+								return x
+							}
+							return 0
+						}},
 					} {
 						dst, check := guarded[float32](t, rows*n)
 						c.rows(dst, a, b)
@@ -490,6 +500,12 @@ func TestEach(t *testing.T) {
 								return x
 							}
 							return y
+						}},
+						{s.MaskEach, func(x, y float32) float32 {
+							if y != 0 {
+								return x
+							}
+							return 0
 						}},
 					} {
 						dst, check := guarded[float32](t, rows*n)

@@ -195,6 +195,10 @@ var racySetCalls = []racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()
 		return func() { s.Max(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
+	{"Mask", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()
+		return func() { s.Mask(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
 	{"MulEach", func(s *kern.Set) (func(), []probe) {
 		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
 		n := len(dst) / len(b)
@@ -211,6 +215,12 @@ var racySetCalls = []racyCall{
 		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
 		n := len(dst) / len(b)
 		return func() { s.MaxEach(dst, a, b, n) }, slices.Concat(
+			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
+	}},
+	{"MaskEach", func(s *kern.Set) (func(), []probe) {
+		dst, a, b := row[float32](), row[float32](), row[float32]()[:3]
+		n := len(dst) / len(b)
+		return func() { s.MaskEach(dst, a, b, n) }, slices.Concat(
 			probes(written, "dst", dst[:n*len(b)]), probes(read, "a", a[:n*len(b)]), probes(read, "b", b))
 	}},
 	{"MulRows", func(s *kern.Set) (func(), []probe) {
@@ -236,6 +246,14 @@ var racySetCalls = []racyCall{
 		b := row[float32]()[:7]
 		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
 		return func() { s.MaxRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
+	}},
+	{"MaskRows", func(s *kern.Set) (func(), []probe) {
+		if s.MaskRows == nil {
+			return nil, nil
+		}
+		b := row[float32]()[:7]
+		dst, a := make([]float32, 3*len(b)), make([]float32, 3*len(b))
+		return func() { s.MaskRows(dst, a, b) }, slices.Concat(probes(written, "dst", dst), probes(read, "a", a), probes(read, "b", b))
 	}},
 	{"Largest", func(s *kern.Set) (func(), []probe) {
 		dst, src := row[float32]()[:9], row[float32]()

@@ -6,7 +6,7 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// pairs writes products, minima and maxima, of rows and of rows with a value each.
+// pairs writes products, minima, maxima and masks, of rows and of rows with a value each.
 func pairs() {
 	// The smaller or the larger of two values, by an instruction that gives the second one
 	// where either is a NaN or both are 0.
@@ -28,6 +28,13 @@ func pairs() {
 			"sets dst[r·n + i] to a[r·n + i] where that is less than b[r] or a NaN, else to b[r],", extreme(VMINPS)},
 		{"max", "sets dst[i] to a[i] where a[i] > b[i] or a[i] is a NaN, else to b[i],",
 			"sets dst[r·n + i] to a[r·n + i] where that is greater than b[r] or a NaN, else to b[r],", extreme(VMAXPS)},
+		{"mask", "sets dst[i] to a[i] where b[i] is not 0, else to +0,",
+			"sets dst[r·n + i] to a[r·n + i] where b[r] is not 0, else to +0,", func(x, y, to reg.VecVirtual) {
+				zero := YMM()
+				VXORPS(zero, zero, zero)
+				VCMPPS(U8(4), zero, y, to) // not equal, or a NaN
+				VANDPS(x, to, to)
+			}},
 	} {
 		TEXT(kind.name+"AVX2", NOSPLIT, "func(dst, a, b *float32, n int)")
 		Doc(kind.name+"AVX2 "+kind.doc, "for i < n, n > 0.")

@@ -145,6 +145,16 @@ func (a *asm) fcmeq(n, m, d int) {
 	a.word(0x4e20e400|uint32(m<<16|n<<5|d), "fcmeq v%d.4s, v%d.4s, v%d.4s", d, n, m)
 }
 
+// fcmeqZero sets lanes of d to all ones where n is +0 or −0.
+func (a *asm) fcmeqZero(n, d int) {
+	a.word(0x4ea0d800|uint32(n<<5|d), "fcmeq v%d.4s, v%d.4s, #0.0", d, n)
+}
+
+// bic sets d to the bits of n that are not in m.
+func (a *asm) bic(n, m, d int) {
+	a.word(0x4e601c00|uint32(m<<16|n<<5|d), "bic v%d.16b, v%d.16b, v%d.16b", d, n, m)
+}
+
 // fadd adds float32 lanes.
 func (a *asm) fadd(n, m, d int) {
 	a.word(0x4e20d400|uint32(m<<16|n<<5|d), "fadd v%d.4s, v%d.4s, v%d.4s", d, n, m)

@@ -1,6 +1,6 @@
 package main
 
-// pairs writes products, minima and maxima, of rows, of rows with a value each and of rows with
+// pairs writes products, minima, maxima and masks, of rows, of rows with a value each and of rows with
 // the same values.
 func (a *asm) pairs() {
 	// Of n vectors from 0 on and their seconds; the results are from out on.
@@ -9,6 +9,15 @@ func (a *asm) pairs() {
 	mul := func(n int, second func(i int) int) int {
 		for i := range n {
 			a.fmul(first+i, second(i), 16+i)
+		}
+		return 16
+	}
+	mask := func(n int, second func(i int) int) int {
+		for i := range n {
+			a.fcmeqZero(second(i), 16+i)
+		}
+		for i := range n {
+			a.bic(first+i, 16+i, 16+i)
 		}
 		return 16
 	}
@@ -44,6 +53,9 @@ func (a *asm) pairs() {
 			"sets dst[r·n + i] to a[r·n + i] where that is greater than b[r] or a NaN, else to b[r],",
 			"sets dst[r·n + i] to a[r·n + i] where that is greater than b[i] or a NaN, else to b[i],",
 			extreme(func(x, y, to int) { a.fcmgt(x, y, to) })},
+		{"mask", "sets dst[i] to a[i] where b[i] is not 0, else to +0,",
+			"sets dst[r·n + i] to a[r·n + i] where b[r] is not 0, else to +0,",
+			"sets dst[r·n + i] to a[r·n + i] where b[i] is not 0, else to +0,", mask},
 	} {
 		theirs := func(i int) int { return second + i }
 		name := kind.name + "NEON"
