@@ -201,7 +201,7 @@ func TestChannelLayers(t *testing.T) {
 		{"clip, pool, sign", []testNode{op("Clip", "a minus plus", "b"), op("MaxPool", "b", "c", "kernel_shape", []int{2, 2}), op("GreaterOrEqual", "c zero", "d"), op("Where", "d plus minus", "e"), op("Conv", "e w4", "y")},
 			map[string]int{"maxpool": 1, "sign": 1, "conv2d": 1}, map[string]int{"maxpool": 1, "conv2d": 1}},
 		{"clip, sign, and on", []testNode{op("Clip", "a minus plus", "b"), op("GreaterOrEqual", "b zero", "d"), op("Where", "d plus minus", "e"), op("Add", "e b", "y")}, map[string]int{"clip": 1, "sign": 1, "add": 1}, map[string]int{"add": 1}},
-		{"clip below a threshold", []testNode{op("Clip", "a minus zero", "b"), op("GreaterOrEqual", "b half", "d"), op("Where", "d plus minus", "e"), op("Conv", "e w4", "y")}, map[string]int{"affine": 1, "sign": 1, "conv2d": 1}, nil},
+		{"clip below a threshold", []testNode{op("Clip", "a minus zero", "b"), op("GreaterOrEqual", "b half", "d"), op("Where", "d plus minus", "e"), op("Conv", "e w4", "y")}, map[string]int{"channels": 1, "affine": 1, "sign": 1, "conv2d": 1}, map[string]int{"affine": 1, "sign": 1, "conv2d": 1}},
 		{"concat", []testNode{op("Relu", "a", "b"), op("Concat", "a b", "y", "axis", 1)}, map[string]int{"relu": 1, "concat": 1}, nil},
 		{"the same twice", []testNode{op("Concat", "a a", "b", "axis", -3), op("Conv", "b w8", "y")}, map[string]int{"concat": 1, "conv2d": 1}, nil},
 		{"concat of one", []testNode{op("Concat", "a", "b", "axis", 1), op("Relu", "b", "y")}, map[string]int{"relu": 1}, nil},

@@ -68,7 +68,7 @@ func TestFunctionsWrittenOut(t *testing.T) {
 		{"thermometer", []testNode{op("Mul", "x two", "a"), op("Round", "a", "b"), op("LessOrEqual", "b seven", "c"), op("Cast", "c", "d", "to", 1), op("Less", "b one", "e"), op("Cast", "e", "f", "to", 1), op("Add", "d f", "y")}, map[string]int{"quantize": 1, "sign": 0}},
 		{"a limit between integers", []testNode{op("Floor", "x", "b"), op("Clip", "b half seven", "y")}, map[string]int{"clip": 0}},
 		{"rounded twice", []testNode{op("Round", "x", "b"), op("Mul", "b half", "c"), op("Round", "c", "d"), op("Clip", "d minus one", "y")}, map[string]int{"quantize": 1}},
-		{"a gap", []testNode{op("Less", "x half", "c"), op("Where", "c zero x", "d"), op("Greater", "x one", "e"), op("Where", "e two d", "y")}, map[string]int{"mul": 1, "clip": 0}},
+		{"a gap", []testNode{op("Less", "x half", "c"), op("Where", "c zero x", "d"), op("Greater", "x one", "e"), op("Where", "e two d", "y")}, map[string]int{"mask": 1, "clip": 0}},
 		{"nothing of the value", []testNode{op("Less", "x zero", "c"), op("Where", "c one x", "d"), op("GreaterOrEqual", "x zero", "e"), op("Where", "e two d", "y")}, map[string]int{"mul": 0, "sign": 1}},
 	} {
 		t.Run(c.name, func(t *testing.T) {

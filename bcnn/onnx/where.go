@@ -2,15 +2,17 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
 // whereNode imports Where: as a function of one value if all operands are that, as a softplus or an
-// ELU that is written out, and otherwise as the sum of two products of which one is 0.
+// ELU that is written out, and otherwise as the sum of two masked values of which one is 0.
 func (im *importer) whereNode(n *pb.Node) build.Operand {
 	operands := im.operands(n, 3)
 	checkRanks(operands...)
@@ -71,40 +73,107 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 	return im.emit(n, "", bcnn.PReLU{Slope: []float32{float32(alpha)}}, v), true
 }
 
-// choose returns c·a + (1 − c)·b for a condition c of 0 and 1. Products and sum are exact, since
-// one product is 0. That needs finite operands: it fails if one may be infinite.
+// choose returns the sum of a where a condition holds, and of b where it does not. One of both is 0, so
+// that the sum is exact, but that −0 becomes +0. Values pass a mask, not a product: 0 times infinity
+// is NaN.
 func (im *importer) choose(n *pb.Node, operands []build.Operand) build.Operand {
+	c := im.cast(n, operands[0], pb.Float)
+	if c.Value != nil {
+		c.Value = im.build.Settle(c.Value)
+	}
 	var sum build.Operand
 	none := true
 	for i, o := range operands[1:] {
 		if o.Type() != pb.Float {
 			try.Failf("a choice between values of %v is not supported, only of FLOAT", o.Type())
 		}
+		if i == 1 {
+			c = im.otherwise(n, c)
+		}
 		if o.Constant != nil && o.Constant.Len() == 1 && o.Constant.At(0) == 0 {
 			continue
 		}
-		if o.Constant != nil {
-			try.Check(im.budget.Loop(o.Constant.Len(), func(lo, hi int) {
-				for k := lo; k < hi; k++ {
-					if x := o.Constant.At(k); math.IsInf(x, 0) || math.IsNaN(x) {
-						try.Failf("an operand holds %v: replace it by a finite number, such as -1e9 in a mask", x)
-					}
-				}
-			}))
-		} else if im.build.Overflows(o.Value) {
-			try.Failf("an operand may overflow, since it is the exponential of an unbounded input: put a Clip in front of the exponential")
-		}
-		c := operands[0]
-		if i == 1 {
-			c, _ = im.build.Pointwise(n, []build.Operand{c}, im.eval.Unary("Not"))
-		}
-		c = im.cast(n, c, pb.Float)
-		c = im.compute(n, "Mul", c, o)
+		part := im.kept(n, o, c)
 		if none {
-			sum, none = c, false
+			sum, none = part, false
 			continue
 		}
-		sum = im.compute(n, "Add", sum, c)
+		sum = im.plus(n, sum, part)
 	}
 	return sum
+}
+
+// otherwise returns 1 − c of a condition of 0 and 1. A second comparison would not do: of NaN both
+// would be 0.
+func (im *importer) otherwise(n *pb.Node, c build.Operand) build.Operand {
+	if c.Constant != nil {
+		return build.Operand{Constant: im.computed(eval.Scalar(pb.Float, 1), []string{"Sub"}, c.Constant)}
+	}
+	return im.emit(n, "/else", bcnn.Affine{Scale: []float32{-1}, Bias: []float32{1}}, c.Value)
+}
+
+// kept returns an operand where a condition c is 1, and 0 where it is 0.
+func (im *importer) kept(n *pb.Node, o, c build.Operand) build.Operand {
+	switch {
+	case o.Constant != nil && c.Constant != nil:
+		holds := im.cast(n, c, pb.Bool).Constant
+		return build.Operand{Constant: im.eval.Where([]*eval.Tensor{holds, o.Constant, eval.Scalar(pb.Float, 0)})}
+	case c.Constant != nil:
+		return build.Operand{Value: im.keptBy(n, o.Value, c.Constant)}
+	case o.Constant == nil:
+		return build.Operand{Value: im.build.Mask(n, o.Value, c.Value)}
+	}
+	im.checkNumbers(o.Constant)
+	if half, ok := im.build.Halved(o.Constant); ok {
+		v := im.build.Settle(im.compute(n, "Mul", c, build.Operand{Constant: half}).Value)
+		return build.Operand{Value: im.build.Twice(n, v)}
+	}
+	return im.compute(n, "Mul", c, o)
+}
+
+// keptBy returns a value where a constant condition is 1, and 0 elsewhere.
+func (im *importer) keptBy(n *pb.Node, v *build.Value, c *eval.Tensor) *build.Value {
+	checkRanks(build.Operand{Value: v}, build.Operand{Constant: c})
+	v = im.repeatAlong(n, im.build.Settle(v), c)
+	v, list, ok := im.build.PerChannel(v, c, n)
+	if !ok {
+		return im.build.Mask(n, v, im.build.Constant(n, c, v, -1))
+	}
+	if !slices.Contains(list, 0) {
+		return v.With(n)
+	}
+	try.Check(im.budget.Charge(4 * int64(v.Shape.C)))
+	index := make([]int32, v.Shape.C)
+	for i := range index {
+		if index[i] = int32(i); list[i%len(list)] == 0 {
+			index[i] = -1
+		}
+	}
+	return im.build.Emit(n, "/kept", bcnn.Channels{Index: index}, v.Shape, v)
+}
+
+// plus returns the sum of two operands, of which a constant may hold infinities.
+func (im *importer) plus(n *pb.Node, a, b build.Operand) build.Operand {
+	if a.Constant != nil {
+		a, b = b, a
+	}
+	if b.Constant != nil {
+		im.checkNumbers(b.Constant)
+		if _, infinite := im.build.Halved(b.Constant); infinite {
+			a.Value = im.repeatAlong(n, im.build.Settle(a.Value), b.Constant)
+			b = build.Operand{Value: im.build.Constant(n, b.Constant, a.Value, -1)}
+		}
+	}
+	return im.compute(n, "Add", a, b)
+}
+
+// checkNumbers fails where a constant holds NaN, which no layer gives.
+func (im *importer) checkNumbers(t *eval.Tensor) {
+	try.Check(im.budget.Loop(t.Len(), func(lo, hi int) {
+		for k := lo; k < hi; k++ {
+			if x := t.At(k); math.IsNaN(x) {
+				try.Failf("an operand holds NaN: want numbers or infinities")
+			}
+		}
+	}))
 }

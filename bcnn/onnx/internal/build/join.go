@@ -277,7 +277,7 @@ func (b *Builder) Align(n *pb.Node, x, y *Value) (*Value, *Value) {
 	return x, y
 }
 
-var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum"}
+var pairNames = map[string]string{"mul": "product", "min": "minimum", "max": "maximum", "mask": "choice"}
 
 // pairOps combine truth values that are ±1. The product is −Xor: see Logical.
 var pairOps = map[string]bcnn.Op{"And": bcnn.Min{}, "Or": bcnn.Max{}, "Xor": bcnn.Mul{}}
@@ -287,6 +287,20 @@ func truth(yes bool) float64 {
 		return 1
 	}
 	return 0
+}
+
+// Mask keeps the values of x where those of m are not 0. Either may be the one that is repeated.
+func (b *Builder) Mask(n *pb.Node, x, m *Value) *Value {
+	x, m = b.Align(n, x, m)
+	if x.Shape.Values() < m.Shape.Values() { // the layer repeats its second input only
+		repeated, err := try.Do(func() *Value { return b.Repeat(n, x, m) })
+		if err != nil {
+			try.Failf("the choice of tensors of %v by a condition of %v (height×width×channels) is not supported: "+
+				"the tensors must have the dimensions of the condition, or 1 for some of them", x.Shape, m.Shape)
+		}
+		x = repeated
+	}
+	return b.Pair(n, bcnn.Mask{}, x, m)
 }
 
 // Pair combines two values by a layer that repeats its second input along dimensions of 1. Either

@@ -369,7 +369,7 @@ func (b *Builder) lineLayer(v *Value) *Value {
 	s.checkBounded()
 	low, levels := s.lo+s.shift, int(s.hi-s.lo)+1
 	if levels < 2 { // a constant
-		return b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}, Bias: []float32{s.number(s.lo)}}, base.Shape, base)
+		return b.always(v.Node, base, s.number(s.lo))
 	}
 	q := bcnn.Quantize{Low: int(low), Levels: levels}
 	for c := range s.channels() {

@@ -23,7 +23,7 @@ type pieces struct {
 
 // piecesLayer emits the layers of any function of several pieces: a sign if it has two values,
 // levels if it only rises or only falls, in multiples of one step, and otherwise a sum of its
-// values, each times 1 or 0.
+// values, of which all but one are 0.
 func (b *Builder) piecesLayer(v *Value) *Value {
 	p := b.piecesOf(b.levelsOf(v.Func, v.Type))
 	if slices.ContainsFunc(p.lists, func(l []float32) bool { return l == nil }) {
@@ -264,7 +264,8 @@ func (b *Builder) levelled(v *Value, p *pieces) *Value {
 	return b.scaled(v.Node, b.Emit(v.Node, "", q, in.Shape, in), scale, shift)
 }
 
-// chosen emits the sum of all values, each times 1 or 0. It is exact.
+// chosen emits the sum of all values, constants times 1 or 0 and others behind masks. It is exact, but
+// that −0 becomes +0.
 func (b *Builder) chosen(v *Value, p *pieces) *Value {
 	signs := make([]*Value, len(p.thresholds))
 	for k := range signs {
@@ -290,7 +291,7 @@ func (b *Builder) chosen(v *Value, p *pieces) *Value {
 		if list != nil {
 			piece = b.Emit(v.Node, "/value", bcnn.Affine{Scale: list}, p.in.Shape, piece)
 		} else {
-			piece = b.Pair(v.Node, bcnn.Mul{}, piece, b.valueOf(v, p, k))
+			piece = b.Mask(v.Node, b.valueOf(v, p, k), piece)
 		}
 		if sum == nil {
 			sum = piece
@@ -299,7 +300,7 @@ func (b *Builder) chosen(v *Value, p *pieces) *Value {
 		}
 	}
 	if sum == nil { // all values are 0
-		sum = b.Emit(v.Node, "", bcnn.Affine{Scale: []float32{0}}, p.in.Shape, p.in)
+		sum = b.always(v.Node, p.in, 0)
 	}
 	return sum
 }
@@ -310,9 +311,5 @@ func (b *Builder) valueOf(v *Value, p *pieces, k int) *Value {
 	if l == nil {
 		return b.Constant(v.Node, b.inFloat(p.values[k].constant), p.in, -1)
 	}
-	x := b.pending(v.Node, pb.Float, (&Func{base: p.in}).with(l))
-	if b.Overflows(x) { // 0 times infinity is no number
-		try.Failf("an operand may overflow, since it is the exponential of an unbounded input: put a Clip in front of the exponential")
-	}
-	return b.Settle(x)
+	return b.Settle(b.pending(v.Node, pb.Float, (&Func{base: p.in}).with(l)))
 }

@@ -152,9 +152,12 @@ func (b *Builder) inMemory(t *eval.Tensor, seen view.View, shape bcnn.Shape, val
 	return list, zeros
 }
 
-// Constant returns a constant as a value with the height, width and view of like. It has the
+// Constant returns a constant, which may hold infinities, as a value with the height, width and view of like. It has the
 // channels of like or, if dim ≥ 0, as many as the constant has positions along dimension dim.
 func (b *Builder) Constant(n *pb.Node, t *eval.Tensor, like *Value, dim int) *Value {
+	if half, ok := b.Halved(t); ok {
+		return b.Twice(n, b.Constant(n, half, like, dim))
+	}
 	shape, seen := like.Shape, slices.Clone(like.View)
 	lead := len(seen) - len(t.Dims)
 	if lead < 0 || t.Type != pb.Float {

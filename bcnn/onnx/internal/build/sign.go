@@ -100,6 +100,7 @@ func (b *Builder) stepped(v *Value) *Value {
 
 // input emits the input of the sign, direction·x + offset, or returns in if that is the same.
 func (b *Builder) input(g binary, v, in *Value) *Value {
+	in = b.without(v.Node, in, g.direction)
 	for c := range g.direction {
 		if g.direction[c] != 1 || g.offset[c] != 0 {
 			return b.Emit(v.Node, "/threshold", bcnn.Affine{Scale: g.direction, Bias: g.offset}, in.Shape, in)

@@ -11,10 +11,15 @@ import (
 // Where evaluates the operator Where on a condition and its two choices. ok is false unless they
 // are constants and functions of one value.
 func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
+	c, x, y := operands[0], operands[1], operands[2]
+	for _, o := range operands[1:] {
+		if c.Value != nil && o.Constant != nil && o.Constant.Type.Real() && !b.finite(o.Constant) { // which no scale of a sign is
+			return r, false
+		}
+	}
 	if r, ok = b.Pointwise(n, operands, b.eval.Where); ok {
 		return r, true
 	}
-	c, x, y := operands[0], operands[1], operands[2]
 	if c.Value == nil || !c.Value.IsStep() || c.Type() != pb.Bool || x.Type() != y.Type() || !x.Type().Real() {
 		return r, false
 	}
@@ -36,7 +41,7 @@ func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
 			chosen = args[1]
 		}
 		if chosen.constant != nil {
-			if !b.finite(chosen.constant) { // which 0 times it is not
+			if !b.finite(chosen.constant) { // which no scale of a condition is
 				return piece{}, false
 			}
 			chosen.constant = b.Narrowed(base, chosen.constant)
