@@ -6,10 +6,8 @@ import numpy as np
 import noise
 
 # Operators that give numbers for NaN: thresholds.
-NO_NAN = {"Sign", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Cast", "Where",
+NO_NAN = {"Sign", "Less", "LessOrEqual", "Greater", "GreaterOrEqual", "Equal", "Cast",
           "QuantizeLinear", "ThresholdedRelu", "Shrink"}
-# Choices that a network makes by a product with 0 or 1: an infinity that is not taken makes NaN.
-FINITE = {"Where"}
 # What becomes one factor and one summand with what stands around it: it may overflow elsewhere.
 FOLDED = {"Add", "Sub", "Mul", "Div", "Neg", "LeakyRelu", "PRelu", "BatchNormalization"}
 MOVES = {"Reshape", "Transpose", "Slice", "Gather", "Split", "Concat", "Identity", "Squeeze", "Unsqueeze", "Flatten"}
@@ -53,9 +51,6 @@ class Looker:
         if op in NO_NAN:
             for v in given:
                 self.mark(np.isnan(v))
-        if op in FINITE:
-            for v in given:
-                self.mark(np.isinf(v))
         if op == "Clip" and len(given) < 3:  # of which ONNX Runtime makes the largest number
             self.mark(np.isinf(given[0]))
         if op in ("Reciprocal", "Div", "Pow"):

@@ -64,7 +64,7 @@ def chosen(g, x):
     if g.chance(0.5):
         return pointwise.truth(g, b)
     other = g.rng.choice([v for v in g.values if v.dtype == FLOAT and v.shape == b.shape])
-    pair = [other, g.const(np.float32(g.choice(0.0, 1.0, -2.0)))]
+    pair = [other, g.const(np.float32(g.choice(0.0, 1.0, -2.0, -np.inf)))]
     g.rng.shuffle(pair)
     return node(g, "Where", [b] + pair, b.shape)
 
