@@ -304,7 +304,7 @@ func TestLargeSteps(t *testing.T) {
 		}
 		p.step("bits", &plan.Channels{Index: index}, bcnn.Bits, both)
 		both.C = 210
-		p.step("join", &plan.Concat{}, bcnn.Bits, both, 8, 9)
+		p.step("join", &plan.Concat{}, bcnn.Bits, both, 9, 10)
 		p.step("half", &plan.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}}, bcnn.Float32, bcnn.Shape{H: 32, W: 30, C: 210})
 		return p
 	}
