@@ -20,6 +20,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
+	findDriver()
 	if name := os.Getenv(envChild); name != "" {
 		if err := children[name](); err != nil {
 			fmt.Println(err)
@@ -41,6 +42,7 @@ func TestMain(m *testing.M) {
 // testDevice returns the first device, in a copy of its own.
 func testDevice(t testing.TB) *device {
 	t.Helper()
+	testenv.DependsOnDrivers()
 	devices, err := enumerate()
 	if len(devices) == 0 {
 		testenv.Absent(t, "cuda", err)

@@ -48,6 +48,7 @@ func TestMain(m *testing.M) {
 // testDevice returns the first device, in a copy of its own.
 func testDevice(t testing.TB) *device {
 	t.Helper()
+	testenv.DependsOnDrivers()
 	devices, err := enumerate()
 	if len(devices) == 0 {
 		testenv.Absent(t, "opencl", err)

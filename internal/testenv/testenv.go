@@ -154,3 +154,15 @@ func Symlink(t testing.TB, target, link string) {
 		t.Fatal(err)
 	}
 }
+
+// EnvDrivers is the environment variable that tells drivers of devices apart. The go command knows
+// nothing of them: it takes the result of an earlier run unless what the test reads has changed.
+const EnvDrivers = "BCNN_TEST_DRIVERS"
+
+// EnvCUDADriver is the environment variable that names the folder of a CUDA driver, such as the
+// emulated one, for the tests of the backend. Others do without, since a device that is emulated is
+// slow.
+const EnvCUDADriver = "BCNN_TEST_CUDA_DRIVER"
+
+// DependsOnDrivers is called by tests that use a driver.
+func DependsOnDrivers() { _ = os.Getenv(EnvDrivers) }
