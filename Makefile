@@ -19,7 +19,7 @@ TAGFLAGS := $(if $(TAGS),-tags $(TAGS))
 # Without the tables of debuggers, which are a fifth of the file.
 LDFLAGS ?= -ldflags="-s -w"
 
-.PHONY: build build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install image demo test check check-deploy lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
+.PHONY: build ci stage build-arm64 build-windows windows-check check-python check-serve check-page web arm-check arm-check-build wheel lib install image demo test check check-deploy lint release release-check fuzz fuzz-import mutate bench bench-peers bench-engines opencl-check opencl-faults ptx ptx-check ptx-assemble emulated cuda-ptx cuda-check gpu-check gpu-check-build clean help
 .DEFAULT_GOAL := build
 
 build: ## build bin/bcnn (the default)
@@ -28,11 +28,22 @@ build: ## build bin/bcnn (the default)
 demo: build ## classify the bundled images on every device found, with times
 	bin/bcnn demo
 
-test: ## test before a commit: all packages, backends on a small table (installs what is missing)
-	./scripts/test
+test: ## test before a commit: all packages, backends on chosen cases (installs what is missing)
+	./scripts/stages/test
 
-check: ## everything: all tests, arm64, race detector, linters, GPU kernels under checking tools
-	./scripts/check
+stage: ## one stage of ci or check: NAME=race
+	./scripts/stage $(NAME)
+
+# What runs at each commit, and what else make check has.
+COMMIT := demo test sets parity race generated formats ship
+MORE := tools full table processors arm sanitize assemble fuzz windows python clients release
+
+ci: ## what .ci/run runs at each commit
+	./scripts/stage $(COMMIT)
+	@./scripts/stage --old 150 $(MORE)
+
+check: ## everything: each stage of ci, and all that takes hours; what passes is put on record in scripts/stages.tsv
+	./scripts/stage --record $(COMMIT) $(MORE)
 
 check-serve: ## ask bcnn serve by tritonclient and KServe's client (installs 700 MB from PyPI)
 	./scripts/check-serve
