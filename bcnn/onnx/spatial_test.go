@@ -134,6 +134,7 @@ func TestSpatialLayers(t *testing.T) {
 		{"transposed, dilated", []testNode{op("ConvTranspose", "a t3", "y", "strides", []int{2, 3}, "dilations", []int{3, 2}, "output_padding", []int{1, 0})}, map[string]int{"conv2d": 1, "pixels": 1}},
 		{"transposed in groups", []testNode{op("ConvTranspose", "a g3", "y", "strides", []int{2, 1}, "group", 2)}, map[string]int{"conv2d": 1, "channels": 1, "pixels": 1}},
 		{"transposed to a size", []testNode{op("ConvTranspose", "a t3", "y", "strides", []int{2, 2}, "output_shape", []int{11, 12})}, map[string]int{"conv2d": 1, "pixels": 1}},
+		{"transposed to a size, valid", []testNode{op("ConvTranspose", "a t3", "y", "strides", []int{2, 2}, "output_shape", []int{11, 12}, "auto_pad", "VALID")}, map[string]int{"conv2d": 1, "pixels": 1}},
 		{"transposed, same", []testNode{op("ConvTranspose", "a t4", "y", "strides", []int{2, 2}, "auto_pad", "SAME_UPPER")}, map[string]int{"conv2d": 1, "pixels": 1}},
 		{"transposed, the same lower", []testNode{op("ConvTranspose", "a t2", "y", "strides", []int{1, 2}, "auto_pad", "SAME_LOWER")}, map[string]int{"conv2d": 1, "pixels": 1}},
 		{"largest channel", []testNode{op("ArgMax", "a", "b", "axis", 1), op("Cast", "b", "y", "to", 1)}, map[string]int{"topk": 1}},

@@ -39,9 +39,9 @@ func transposedWindow(n *pb.Node, kernel []int, in [2]int) (strides, dilations, 
 		}
 		cut[i], wanted[i] = pads[i], whole-pads[i]-pads[2+i]
 		switch {
-		case auto == "VALID":
+		case auto == "VALID" && sizes == nil: // a size overrides it
 			cut[i], wanted[i] = 0, whole
-		case auto == "SAME_UPPER" || auto == "SAME_LOWER" || sizes != nil:
+		case auto == "SAME_UPPER" || auto == "SAME_LOWER" || sizes != nil && (auto == "VALID" || auto == "NOTSET" || auto == ""):
 			if wanted[i] = size * strides[i]; sizes != nil {
 				wanted[i] = sizes[i]
 			}
