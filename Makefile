@@ -35,7 +35,7 @@ stage: ## one stage of ci or check: NAME=race
 	./scripts/stage $(NAME)
 
 # What runs at each commit, and what else make check has.
-COMMIT := demo test sets parity race generated formats ship
+COMMIT := demo test long sets parity race generated formats ship
 MORE := tools full table processors arm sanitize assemble fuzz windows python clients release
 
 ci: ## what .ci/run runs at each commit
