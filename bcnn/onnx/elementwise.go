@@ -109,9 +109,7 @@ func (im *importer) unaryNode(n *pb.Node) build.Operand {
 }
 
 func (im *importer) castNode(n *pb.Node) build.Operand {
-	r := im.operand(n, 0)
-	n.Int("to", 0) // is read, see castTarget
-	return im.castTo(n, r)
+	return im.castTo(n, im.operand(n, 0))
 }
 
 // castTo is cast for a node, which rounds values to FLOAT16 and BFLOAT16 unless they are of that type.
