@@ -2,6 +2,7 @@ package main
 
 import (
 	"bufio"
+	"cmp"
 	"context"
 	"fmt"
 	"os"
@@ -13,9 +14,10 @@ import (
 	"time"
 )
 
-// test is a test function of the package, with the time that it takes and the lines that it
+// test is a test function of one of the packages, with the time that it takes and the lines that it
 // runs, by the name of the file: false where it could and does not.
 type test struct {
+	in    int // which package
 	name  string
 	time  time.Duration
 	lines map[string]map[int]bool
@@ -31,13 +33,35 @@ func (t *test) covers(s site) bool {
 	return s.outside || lines[line] || s.decided > 0 && lines[s.decided]
 }
 
-// testsOf runs each test of a package alone, with coverage.
-func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
+// allTests runs each test of the packages alone, with coverage of the mutated one; the quickest
+// come first.
+func (m *mutator) allTests(ctx context.Context) ([]*test, error) {
+	var all []*test
+	for i := range m.packages {
+		tests, err := m.testsOf(ctx, i)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, tests...)
+	}
+	slices.SortStableFunc(all, func(a, b *test) int { return cmp.Compare(a.time, b.time) })
+	return all, nil
+}
+
+func (m *mutator) testsOf(ctx context.Context, i int) ([]*test, error) {
+	mutated, err := m.command(ctx, "go", "list", ".").Output()
+	if err != nil {
+		return nil, err
+	}
 	binary := filepath.Join(m.work, "covered.test")
-	if out, err := m.command(ctx, "go", "test", "-c", "-cover", "-tags", m.tags, "-o", binary, ".").CombinedOutput(); err != nil {
+	build := m.command(ctx, "go", "test", "-c", "-cover", "-coverpkg", strings.TrimSpace(string(mutated)), "-tags", m.tags, "-o", binary, ".")
+	build.Dir = m.packages[i]
+	if out, err := build.CombinedOutput(); err != nil {
 		return nil, fmt.Errorf("%s\n%w", out, err)
 	}
-	out, err := m.command(ctx, binary, "-test.list", "^Test").Output()
+	list := m.command(ctx, binary, "-test.list", "^Test")
+	list.Dir = m.packages[i]
+	out, err := list.Output()
 	if err != nil {
 		return nil, err
 	}
@@ -47,12 +71,14 @@ func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
 			continue
 		}
 		profile := filepath.Join(m.work, "profile")
+		c := m.command(ctx, binary, "-test.run", "^"+name+"$", "-test.short", "-test.coverprofile", profile)
+		c.Dir = m.packages[i]
 		start := time.Now()
-		out, err := m.command(ctx, binary, "-test.run", "^"+name+"$", "-test.short", "-test.coverprofile", profile).CombinedOutput()
+		out, err := c.CombinedOutput()
 		if err != nil {
 			return nil, fmt.Errorf("%s fails without a mutation:\n%s", name, out)
 		}
-		t := &test{name: name, time: time.Since(start)}
+		t := &test{in: i, name: name, time: time.Since(start)}
 		if t.lines, err = linesOf(profile); err != nil {
 			return nil, err
 		}
@@ -60,7 +86,6 @@ func (m *mutator) testsOf(ctx context.Context) ([]*test, error) {
 			all = append(all, t)
 		}
 	}
-	slices.SortFunc(all, func(a, b *test) int { return int(a.time - b.time) })
 	return all, nil
 }
 

@@ -2,6 +2,7 @@
 // at a time (a comparison, an operator, a number) and sees whether a test fails; see README.md.
 //
 //	go build -C tools -o ../build/mutate ./mutate && build/mutate -n 300 -seed 1 ./bcnn/tflite
+//	build/mutate -n 33 -tests .,./backend/cpu ./backend/cpu/internal/conv
 //
 // The tree is not changed: the go command takes another file by its -overlay. A mutant that
 // does not compile is not counted. The exit status is 1 where fewer are killed than -least.
@@ -37,6 +38,7 @@ func main() {
 	flag.IntVar(&m.jobs, "jobs", runtime.NumCPU(), "mutants at the same time")
 	flag.StringVar(&m.tags, "tags", "", "build tags")
 	flag.DurationVar(&m.longest, "longest", time.Hour, "leave out tests that take longer, so that at least as many are killed as it says")
+	tested := flag.String("tests", ".", "folders of the packages whose tests look for the mutants, by commas: . is that of the mutants")
 	least := flag.Float64("least", 0, "percentage that must be killed")
 	flag.StringVar(&m.again, "again", "", "output of an earlier run, of which only the mutants are tried that survived")
 	flag.StringVar(&m.reasons, "reasons", "tools/mutate/reasons.tsv", "list of mutants that may survive")
@@ -45,7 +47,7 @@ func main() {
 		fmt.Fprintln(os.Stderr, "mutate: want the folder of a package")
 		os.Exit(2)
 	}
-	m.dir = flag.Arg(0)
+	m.dir, m.packages = flag.Arg(0), strings.Split(*tested, ",")
 	killed, err := m.run(ctx)
 	if err == nil && killed < *least {
 		err = fmt.Errorf("%.1f %% killed, want at least %g %%", killed, *least)
@@ -64,6 +66,7 @@ type mutator struct {
 	seed                      uint64
 	out                       io.Writer
 	work, root                string
+	packages                  []string // whose tests run
 	tests                     []*test
 	many                      *together
 }
@@ -97,6 +100,13 @@ func (m *mutator) run(ctx context.Context) (float64, error) {
 	if m.dir, err = filepath.Abs(m.dir); err != nil {
 		return 0, err
 	}
+	for i, p := range m.packages {
+		if p == "." {
+			m.packages[i] = m.dir
+		} else if m.packages[i], err = filepath.Abs(p); err != nil {
+			return 0, err
+		}
+	}
 	sites, err := sitesIn(m.dir)
 	if err != nil {
 		return 0, err
@@ -113,7 +123,7 @@ func (m *mutator) run(ctx context.Context) (float64, error) {
 		return 0, err
 	}
 	defer os.RemoveAll(m.work)
-	if m.tests, err = m.testsOf(ctx); err != nil {
+	if m.tests, err = m.allTests(ctx); err != nil {
 		return 0, err
 	}
 	m.draw(sites)
@@ -215,70 +225,93 @@ const quick = 2 * time.Second
 
 // try tests a mutant.
 func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
-	var stages [2][]string
-	var times [2]time.Duration
+	var quickly, slowly []*test
+	var spent time.Duration
 	for _, t := range m.tests {
-		if t.covers(s) {
-			stage := 0
-			if times[0]+t.time > quick && len(stages[0]) > 0 {
-				stage = 1
-			}
-			stages[stage] = append(stages[stage], t.name)
-			times[stage] += t.time
-		}
-	}
-	binary, ok, err := m.compiled(ctx, work, s)
-	if err != nil {
-		return 0, err
-	}
-	if !ok {
-		return broken, nil
-	}
-	if len(stages[0]) == 0 {
-		return uncovered, nil
-	}
-	for i, names := range stages {
-		if len(names) == 0 {
+		if !t.covers(s) {
 			continue
 		}
-		slices.Sort(names)
-		limit := 10*times[i] + 10*time.Second                         // of a loop that does not end
-		ended, stop := context.WithTimeout(ctx, limit+10*time.Second) // for one that the runtime cannot interrupt either
-		c := m.limited(ended, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
-		c.Env = append(os.Environ(), fmt.Sprintf("%s=%d", variable, m.many.number[s]))
-		err := c.Run()
-		stop()
-		if ctx.Err() != nil {
-			return 0, ctx.Err()
+		if spent += t.time; spent <= quick || len(quickly) == 0 {
+			quickly = append(quickly, t)
+		} else {
+			slowly = append(slowly, t)
 		}
-		var failed *exec.ExitError
-		if errors.As(err, &failed) {
-			return killed, nil
-		}
-		if err != nil {
-			return 0, err
+	}
+	if m.many.broken[s] {
+		return broken, nil
+	}
+	alone := m.many.number[s] == 0
+	if alone && !m.compile(ctx, work, s) {
+		return broken, ctx.Err()
+	}
+	if len(quickly) == 0 {
+		return uncovered, nil
+	}
+	for _, stage := range [][]*test{quickly, slowly} {
+		for i := range m.packages {
+			binary := m.many.binaries[i]
+			if alone {
+				binary = binaryOf(work, i)
+			}
+			if f, err := m.runs(ctx, i, binary, m.many.number[s], stage); f == killed || err != nil {
+				return f, err
+			}
 		}
 	}
 	return survived, nil
 }
 
-// compiled returns the test binary that has a mutant, if that compiles.
-func (m *mutator) compiled(ctx context.Context, work string, s site) (binary string, ok bool, err error) {
-	if m.many.broken[s] || m.many.number[s] > 0 {
-		return m.many.binary, !m.many.broken[s], nil
+// runs tells what the tests of a package among some do with a mutant.
+func (m *mutator) runs(ctx context.Context, i int, binary string, number int, tests []*test) (fate, error) {
+	var names []string
+	var spent time.Duration
+	for _, t := range tests {
+		if t.in == i {
+			names, spent = append(names, t.name), spent+t.time
+		}
 	}
+	if len(names) == 0 {
+		return survived, nil
+	}
+	slices.Sort(names)
+	limit := 10*spent + 10*time.Second                            // of a loop that does not end
+	ended, stop := context.WithTimeout(ctx, limit+10*time.Second) // for one that the runtime cannot interrupt either
+	defer stop()
+	c := m.limited(ended, binary, "-test.failfast", "-test.short", "-test.timeout", limit.String(), "-test.run", "^("+strings.Join(names, "|")+")$")
+	c.Dir, c.Env = m.packages[i], append(os.Environ(), fmt.Sprintf("%s=%d", variable, number))
+	err := c.Run()
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
+	var failed *exec.ExitError
+	if errors.As(err, &failed) {
+		return killed, nil
+	}
+	return survived, err
+}
+
+// compile makes test binaries that have a mutant, and reports whether it compiles.
+func (m *mutator) compile(ctx context.Context, work string, s site) bool {
 	src, err := s.mutated()
 	if err != nil {
-		return "", false, err
+		return false
 	}
-	changed, overlay, binary := work+".go", work+".json", work+".test"
+	changed, overlay := work+".go", work+".json"
 	list, err := json.Marshal(map[string]any{"Replace": map[string]string{s.file: changed}})
 	if err = errors.Join(err, os.WriteFile(changed, src, 0o644), os.WriteFile(overlay, list, 0o644)); err != nil {
-		return "", false, err
+		return false
 	}
-	err = m.command(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", binary, ".").Run()
-	return binary, err == nil, ctx.Err()
+	for i, p := range m.packages {
+		c := m.command(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", binaryOf(work, i), ".")
+		if c.Dir = p; c.Run() != nil {
+			return false
+		}
+	}
+	return true
 }
+
+// binaryOf names the test binary of a package.
+func binaryOf(work string, i int) string { return fmt.Sprintf("%s-%d.test", work, i) }
 
 // limited is a command that has no more than 8 GiB of address space, as a mutant may ask for
 // more and more.

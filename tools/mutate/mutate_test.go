@@ -66,7 +66,7 @@ func TestMutate(t *testing.T) {
 	reason := "p.go\tif x < 0 {\t0\t0\t1\tno test has 0"
 	require.NoError(t, os.WriteFile(list, []byte(reason+"\n"), 0o644))
 	var out bytes.Buffer
-	m := &mutator{dir: ".", count: 100, jobs: 2, seed: 1, reasons: list, out: &out}
+	m := &mutator{dir: ".", packages: []string{"."}, count: 100, jobs: 2, seed: 1, reasons: list, out: &out}
 	percent, err := m.run(t.Context())
 	require.NoError(t, err, out.String())
 	var got []string
@@ -96,6 +96,34 @@ func TestMutate(t *testing.T) {
 	_, err = m.run(t.Context())
 	require.NoError(t, err)
 	require.Contains(t, out.String(), "7 mutants: 0 killed, 7 survived")
+}
+
+// Tests of another package look for mutants as well.
+func TestTestsOfAnotherPackage(t *testing.T) {
+	dir := module(t)
+	t.Chdir(dir)
+	other := filepath.Join(dir, "other")
+	require.NoError(t, os.Mkdir(other, 0o777))
+	require.NoError(t, os.WriteFile(filepath.Join(other, "other_test.go"), []byte(`package other
+
+import (
+	"p"
+	"testing"
+)
+
+func TestNever(t *testing.T) {
+	if !p.Never(3) || p.Never(4) {
+		t.Fatal()
+	}
+}
+`), 0o644))
+	for packages, want := range map[string]string{".": "4 killed, 8 survived", "other": "2 killed, 10 survived", ".,other": "6 killed, 6 survived"} {
+		var out bytes.Buffer
+		m := &mutator{dir: ".", packages: strings.Split(packages, ","), count: 100, jobs: 2, seed: 1, reasons: os.DevNull, out: &out}
+		_, err := m.run(t.Context())
+		require.NoError(t, err, out.String())
+		require.Contains(t, out.String(), "12 mutants: "+want, packages)
+	}
 }
 
 func TestSites(t *testing.T) {
@@ -190,7 +218,7 @@ func TestSmall(t *testing.T) {
 		require.NoError(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644))
 	}
 	var out bytes.Buffer
-	m := &mutator{dir: ".", count: 100, jobs: 2, seed: 1, reasons: os.DevNull, out: &out}
+	m := &mutator{dir: ".", packages: []string{"."}, count: 100, jobs: 2, seed: 1, reasons: os.DevNull, out: &out}
 	_, err := m.run(t.Context())
 	require.NoError(t, err, out.String())
 	require.Contains(t, out.String(), "7 mutants: 7 killed", "3, true, += and +=, >, 3 and 4")

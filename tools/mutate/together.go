@@ -17,13 +17,13 @@ import (
 	"strings"
 )
 
-// together is a test binary of many mutants. A package takes seconds to compile, and most of
+// together are test binaries of many mutants. A package takes seconds to compile, and most of
 // its tests less: so each mutant is a copy of its function, which the function calls where
 // the environment has the mutant's number.
 type together struct {
-	binary string
-	number map[site]int  // of the mutants in it, from 1 on
-	broken map[site]bool // those that do not compile
+	binaries []string      // by the package whose tests they are
+	number   map[site]int  // of the mutants in it, from 1 on
+	broken   map[site]bool // those that do not compile
 }
 
 // variable is that of the environment.
@@ -31,7 +31,10 @@ const variable = "MUTANT"
 
 // of compiles mutants together, but for those outside of functions.
 func (m *mutator) of(ctx context.Context, sites []site) (*together, error) {
-	t := &together{binary: filepath.Join(m.work, "together.test"), number: map[site]int{}, broken: map[site]bool{}}
+	t := &together{number: map[site]int{}, broken: map[site]bool{}}
+	for i := range m.packages {
+		t.binaries = append(t.binaries, binaryOf(filepath.Join(m.work, "together"), i))
+	}
 	for i, s := range sites {
 		t.number[s] = i + 1
 	}
@@ -40,7 +43,14 @@ func (m *mutator) of(ctx context.Context, sites []site) (*together, error) {
 		if err != nil {
 			return nil, err
 		}
-		out, err := m.command(ctx, "go", "test", "-c", "-gcflags=-e", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", t.binary, ".").CombinedOutput()
+		var out []byte
+		for i, p := range m.packages {
+			c := m.command(ctx, "go", "test", "-c", "-gcflags=-e", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", t.binaries[i], ".")
+			c.Dir = p
+			if out, err = c.CombinedOutput(); err != nil {
+				break
+			}
+		}
 		if err == nil || ctx.Err() != nil {
 			return t, ctx.Err()
 		}
