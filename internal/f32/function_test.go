@@ -192,7 +192,9 @@ func requireSame(t *testing.T, want, got, x float32) {
 	if want != want && got != got {
 		return
 	}
-	require.Equal(t, math.Float32bits(want), math.Float32bits(got), "%v instead of %v of %v", got, want, x)
+	if math.Float32bits(want) != math.Float32bits(got) { // millions of calls: require would take most of the time
+		require.Fail(t, "another value", "%v instead of %v of %v", got, want, x)
+	}
 }
 
 // The tables are the same on every machine.
