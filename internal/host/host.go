@@ -17,43 +17,58 @@ import (
 
 // Threads returns the number of CPUs that the process may use at the same time:
 // those of its affinity mask, as the Go runtime found it, no more than
-// GOMAXPROCS, and no more than the CPU quota of its control groups.
-func Threads() int { return threads(root()) }
+// GOMAXPROCS, and no more than the CPU quota of its control groups, which is at
+// most 0.1 s old.
+func Threads() int { return threads(quota.get()) }
 
 // Memory returns the bytes of memory that the process may use: the least of the
 // memory of the machine, the limit of its control groups, and what its limit of
 // address space (RLIMIT_AS, ulimit -v) leaves beside what it has already. 0
-// means unknown.
-func Memory() int64 {
-	total, _ := systemMemory()
-	return bytes(min(memory(root()), total))
-}
+// means unknown. The answer is at most 0.1 s old.
+func Memory() int64 { return bytes(most.get()) }
 
 // Available returns the bytes of memory that are free for the process now: the
 // least of what the machine can give without swapping, what the limits of its
 // control groups leave, and its limit of address space. What the system can take
 // back, such as files that it keeps in memory, counts as free. 0 means unknown. The
-// answer is at most 0.1 s old, as to find it takes a dozen files.
-func Available() int64 {
-	latest.Lock()
-	defer latest.Unlock()
-	if now := time.Now(); latest.at.IsZero() || now.Sub(latest.at) > time.Second/10 {
-		_, free := systemMemory()
-		latest.at, latest.available = now, bytes(min(available(root()), free))
-	}
-	return latest.available
-}
+// answer is at most 0.1 s old.
+func Available() int64 { return bytes(free.get()) }
 
-var latest struct {
+// lately is an answer that takes a dozen files, and is found again when it is 0.1 s old: to open
+// a small network takes no longer than that.
+type lately struct {
 	sync.Mutex
-	at        time.Time
-	available int64
+	find   func() float64
+	at     time.Time
+	answer float64
 }
 
-func threads(root fs.FS) int {
+func (l *lately) get() float64 {
+	l.Lock()
+	defer l.Unlock()
+	if now := time.Now(); l.at.IsZero() || now.Sub(l.at) > time.Second/10 {
+		l.at, l.answer = now, l.find()
+	}
+	return l.answer
+}
+
+var (
+	quota = lately{find: func() float64 { return cpuQuota(root()) }}
+	most  = lately{find: func() float64 {
+		total, _ := systemMemory()
+		return min(memory(root()), total)
+	}}
+	free = lately{find: func() float64 {
+		_, left := systemMemory()
+		return min(available(root()), left)
+	}}
+)
+
+// threads is Threads where control groups have a quota of CPUs.
+func threads(quota float64) int {
 	n := min(runtime.NumCPU(), runtime.GOMAXPROCS(0))
 	// Rounded down: workers that share a fraction of a CPU wait for each other.
-	if quota := cpuQuota(root); quota < float64(n) {
+	if quota < float64(n) {
 		n = int(quota)
 	}
 	return max(n, 1)

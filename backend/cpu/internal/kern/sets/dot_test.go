@@ -5,8 +5,6 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"github.com/stretchr/testify/require"
-
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/internal/num"
@@ -74,7 +72,7 @@ func testDotBits(t *testing.T, s *kern.Set, rng *rand.Rand, k, outputs int) {
 					for i, w := range weights[(r[0]+o)*words:][:words] {
 						want -= 2 * int32(mathbits.OnesCount64(element(src, &at, p, i)^w))
 					}
-					require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
+					requireEqual(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
 				}
 			}
 		}
@@ -119,7 +117,7 @@ func TestDotBytes(t *testing.T) {
 										x := int32(element(src, &at, p, i)) - int32(zero)
 										want += x * int32(bits.At(weights[(r[0]+o)*bits.Words(k):], i))
 									}
-									require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
+									requireEqual(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
 								}
 							}
 						}
@@ -161,7 +159,7 @@ func testDotWords[W int8 | int16](t *testing.T, s *kern.Set, rng *rand.Rand, pac
 					for i := range k {
 						want += (int32(element(src, &at, p, i)) - int32(zero)) * int32(weights[(r[0]+o)*k+i])
 					}
-					require.Equal(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
+					requireEqual(t, want, dst[p*stride+o], "%+v pixel %d output %d", at, p, r[0]+o)
 				}
 			}
 		}

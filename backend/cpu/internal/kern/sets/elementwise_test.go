@@ -562,7 +562,7 @@ func TestLargest(t *testing.T) {
 								best, most = c, v
 							}
 						}
-						require.Equal(t, float32(best), dst[p], "%d channels, pixel %d of %d: %v", n, p, pixels, src[p*n:][:n])
+						requireEqual(t, float32(best), dst[p], "%d channels, pixel %d of %d: %v", n, p, pixels, src[p*n:][:n])
 					}
 				}
 			}

@@ -21,7 +21,7 @@ func TestThresholdBytes(t *testing.T) {
 				check()
 				for i := range 64 * len(dst) {
 					want := i < n && src[i] >= bounds[i%period]
-					require.Equal(t, want, dst[i/64]>>(i%64)&1 == 1, "byte %d of %d", i, n)
+					requireEqual(t, want, dst[i/64]>>(i%64)&1 == 1, "byte %d of %d", i, n)
 				}
 			}
 		}
@@ -43,7 +43,7 @@ func TestSpread(t *testing.T) {
 						at := p*n + i
 						want |= src[at/64] >> (at % 64) & 1 << i
 					}
-					require.Equal(t, want^flip, dst[p], "pixel %d of %d, %d bits", p, pixels, n)
+					requireEqual(t, want^flip, dst[p], "pixel %d of %d, %d bits", p, pixels, n)
 				}
 			}
 		}
@@ -59,7 +59,7 @@ func TestLumaLBPMinMax(t *testing.T) {
 				s.Luma(grey, rgb)
 				check()
 				for p, v := range grey {
-					require.Equal(t, bcnn.Luma(rgb[3*p], rgb[3*p+1], rgb[3*p+2]), v)
+					requireEqual(t, bcnn.Luma(rgb[3*p], rgb[3*p+1], rgb[3*p+2]), v)
 				}
 
 				above, row, below := randomBytes(rng, n+2), randomBytes(rng, n+2), randomBytes(rng, n+2)
@@ -73,7 +73,7 @@ func TestLumaLBPMinMax(t *testing.T) {
 							want |= 1 << i
 						}
 					}
-					require.Equal(t, want, v)
+					requireEqual(t, want, v)
 				}
 
 				if n > 0 {

@@ -27,7 +27,7 @@ func TestLookUp(t *testing.T) {
 				check()
 				for i, v := range dst {
 					want := values[i%tables*kern.TableBytes+int(src[i])]
-					require.Equal(t, math.Float32bits(want), math.Float32bits(v), "value %d of %d, %d tables", i, n, tables)
+					requireEqual(t, math.Float32bits(want), math.Float32bits(v), "value %d of %d, %d tables", i, n, tables)
 				}
 			}
 		}

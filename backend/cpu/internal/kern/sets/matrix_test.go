@@ -71,7 +71,7 @@ func TestLines(t *testing.T) {
 				if at.Mask>>i&1 == 0 {
 					want = 0
 				}
-				require.Equal(t, want, got, "%+v: row %d, pixel %d, byte %d", at, r, p, i)
+				requireEqual(t, want, got, "%+v: row %d, pixel %d, byte %d", at, r, p, i)
 			}
 		}
 	})
@@ -100,7 +100,7 @@ func TestLinesOfRuns(t *testing.T) {
 				if run := i / n; run < len(at.Runs) {
 					want = src[r*at.Row+p*at.Step+run*row+i%n]
 				}
-				require.Equal(t, want, got, "%+v: row %d, pixel %d, byte %d", at, r, p, i)
+				requireEqual(t, want, got, "%+v: row %d, pixel %d, byte %d", at, r, p, i)
 			}
 		}
 	})
@@ -277,7 +277,7 @@ func TestMatrix(t *testing.T) {
 			f.Bits(j, part)
 			c.each(func(p, k, o int, sum, entry int32) {
 				want := (sum >= entry) != (flip[k/8]>>(k%8)&1 == 1)
-				require.Equal(t, want, packed[p*step+k/8]>>(k%8)&1 == 1, "%s: pixel %d, output %d: sum %d, threshold %d", what, p, o, sum, entry)
+				requireEqual(t, want, packed[p*step+k/8]>>(k%8)&1 == 1, "%s: pixel %d, output %d: sum %d, threshold %d", what, p, o, sum, entry)
 			})
 			for p := range pixels - 1 {
 				require.Equal(t, untouched[p*step+2*c.panels:(p+1)*step], packed[p*step+2*c.panels:(p+1)*step], what)
@@ -301,7 +301,7 @@ func TestMatrix(t *testing.T) {
 			}
 			got := unsafe.Slice((*int32)(unsafe.Pointer(&sums[0])), pixels*width)
 			c.each(func(p, k, o int, sum, entry int32) {
-				require.Equal(t, sum<<doubled+entry, got[p*width+k], "%s: pixel %d, output %d", what, p, o)
+				requireEqual(t, sum<<doubled+entry, got[p*width+k], "%s: pixel %d, output %d", what, p, o)
 			})
 			c.testFloats(t, s, f, rng, doubled, what)
 		}
@@ -371,7 +371,7 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 	j.Shift = doubled
 	f.Levels(j, part, &end, l, &then, added)
 	c.each(func(p, k, o int, _, _ int32) {
-		require.Equal(t, uint8(l.Number(want[p*width+k], k)), numbers[p*width+k], "%s: pixel %d, output %d: level of %g", what, p, o, want[p*width+k])
+		requireEqual(t, uint8(l.Number(want[p*width+k], k)), numbers[p*width+k], "%s: pixel %d, output %d: level of %g", what, p, o, want[p*width+k])
 	})
 }
 

@@ -136,7 +136,7 @@ func TestMeanSigns(t *testing.T) {
 						}
 						q := float32(sum) * y
 						want := f32.FMA(f32.FMA(-divisor, q, float32(sum)), y, q)
-						require.Equal(t, math.Float32bits(want), math.Float32bits(dst[x*n+c]), "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
+						requireEqual(t, math.Float32bits(want), math.Float32bits(dst[x*n+c]), "%d channels, %d taps, pixel %d, channel %d", n, taps, x, c)
 					}
 				}
 			}

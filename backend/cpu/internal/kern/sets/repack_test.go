@@ -24,7 +24,7 @@ func TestNarrowAndJoin(t *testing.T) {
 			dst := make([]uint32, n+2)
 			s.Narrow(dst[1:n+1], src)
 			for i, v := range src {
-				require.Equal(t, uint32(v), dst[i+1])
+				requireEqual(t, uint32(v), dst[i+1])
 			}
 			require.Zero(t, dst[0])
 			require.Zero(t, dst[n+1])
@@ -43,7 +43,7 @@ func TestNarrowAndJoin(t *testing.T) {
 					for k := range taps {
 						want |= from[i+k*step] << (k * shift)
 					}
-					require.Equal(t, want, dst[i+1], "%d taps, step %d, shift %d", taps, step, shift)
+					requireEqual(t, want, dst[i+1], "%d taps, step %d, shift %d", taps, step, shift)
 				}
 				require.Zero(t, dst[0])
 				require.Zero(t, dst[n+1])

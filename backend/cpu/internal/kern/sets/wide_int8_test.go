@@ -86,7 +86,7 @@ func testWords[W int8 | int16](t *testing.T, w *kern.WideFilter, weights []W, rn
 						want += int32(v) * int32(src[int(at[p])+r*rowStep+i])
 					}
 				}
-				require.Equal(t, want, all[p*kern.BlockOutputs+o], "%+v: bytes to %d, pixel %d output %d", c, most, p, o)
+				requireEqual(t, want, all[p*kern.BlockOutputs+o], "%+v: bytes to %d, pixel %d output %d", c, most, p, o)
 			}
 		}
 		checkFloats(t, rng, w, job, block, rowStep, c.pixels, min(c.outputs-block*kern.BlockOutputs, kern.BlockOutputs), all)

@@ -168,7 +168,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 				if c.bytes {
 					want = sum >= threshold
 				}
-				require.Equal(t, want, got>>o&1 == 1, "%+v: pixel %d output %d: sum %d, threshold %d", c, p, o, sum, threshold)
+				requireEqual(t, want, got>>o&1 == 1, "%+v: pixel %d output %d: sum %d, threshold %d", c, p, o, sum, threshold)
 			}
 			for i := p*step + 8; i < min((p+1)*step, len(dst)); i++ {
 				require.EqualValues(t, 0xa5, dst[i], "%+v: between pixels", c)
@@ -198,7 +198,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 						sum, threshold := count(p, block*kern.BlockOutputs+o), int(table[int(of[p])/4+block*kern.BlockOutputs+o])
 						want = want || sum <= threshold && !c.bytes || sum >= threshold && c.bytes
 					}
-					require.Equal(t, want, got>>o&1 == 1, "%+v: word %d output %d", c, i, o)
+					requireEqual(t, want, got>>o&1 == 1, "%+v: word %d output %d", c, i, o)
 				}
 			}
 		}
@@ -225,7 +225,7 @@ func testWide(t *testing.T, wide *kern.Wide, rng *rand.Rand, c wideCase) {
 				} else {
 					want -= 2 * sum
 				}
-				require.Equal(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*kern.BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
+				requireEqual(t, want, int32(binary.LittleEndian.Uint32(sums[4*(p*kern.BlockOutputs+o):])), "%+v: pixel %d output %d", c, p, o)
 			}
 		}
 	}
@@ -294,7 +294,7 @@ func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.Con
 				if added != nil {
 					v += added[i]
 				}
-				require.Equal(t, v, math.Float32frombits(binary.LittleEndian.Uint32(dst[4*i:])), "%+v: value %d", end, i)
+				requireSame(t, v, math.Float32frombits(binary.LittleEndian.Uint32(dst[4*i:])), end, i)
 			}
 			added = nil
 		}
@@ -362,7 +362,7 @@ func testPlanes(t *testing.T, wide *kern.Wide, w *kern.WideFilter, rng *rand.Ran
 				for o := range n {
 					of, sum := table[int(class[p*in])/4+o:], int32(sum(p, o))
 					if out == 0 {
-						require.Equal(t, of[0]-2*sum, int32(binary.LittleEndian.Uint32(dst[p*size+4*o:])), "%+v: %d planes, pixel %d output %d", c, in, p, o)
+						requireEqual(t, of[0]-2*sum, int32(binary.LittleEndian.Uint32(dst[p*size+4*o:])), "%+v: %d planes, pixel %d output %d", c, in, p, o)
 						continue
 					}
 					// The thresholds are in no order here, which changes what numbers are.
@@ -376,7 +376,7 @@ func testPlanes(t *testing.T, wide *kern.Wide, w *kern.WideFilter, rng *rand.Ran
 					}
 					for j := range out {
 						got := binary.LittleEndian.Uint64(dst[(j*pixels+p)*size:]) ^ job.Flip
-						require.Equal(t, want[j], got>>o&1 == 1, "%+v: %d to %d planes, pixel %d output %d", c, in, out, p, o)
+						requireEqual(t, want[j], got>>o&1 == 1, "%+v: %d to %d planes, pixel %d output %d", c, in, out, p, o)
 					}
 				}
 			}

@@ -101,8 +101,8 @@ func (c winogradCase) test(t *testing.T, s *kern.Set, rng *rand.Rand) {
 					}
 					at := y*(2*c.squares*kern.BlockOutputs+gap) + x*kern.BlockOutputs + o
 					got := *(*float32)(unsafe.Pointer(&floats[4*at]))
-					require.Equal(t, math.Float32bits(float32(want)), math.Float32bits(got), "row %d, pixel %d, output %d: %d, got %v", y, x, o, want, got)
-					require.Equal(t, levels.Number(float32(want), o), int(numbers[at]), "level of row %d, pixel %d, output %d", y, x, o)
+					requireEqual(t, math.Float32bits(float32(want)), math.Float32bits(got), "row %d, pixel %d, output %d: %d, got %v", y, x, o, want, got)
+					requireEqual(t, levels.Number(float32(want), o), int(numbers[at]), "level of row %d, pixel %d, output %d", y, x, o)
 				}
 			}
 		}
