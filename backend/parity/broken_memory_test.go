@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // inMemory makes a hook that executes a plan in one block of memory, which tensors share as uses
@@ -103,6 +104,7 @@ func usesBut(keep func(p *plan.Plan, u plan.Use, writes bool, readers int) bool)
 // TestInMemory: with memory as it must be the hook passes, so that the fault is what the suite
 // finds.
 func TestInMemory(t *testing.T) {
+	testenv.Long(t)
 	honest := fake{run: inMemory((*plan.Plan).Uses)}.device()
 	for _, c := range Cases() {
 		if strings.HasPrefix(c.Name, "ends/") || strings.HasPrefix(c.Name, "graph/") || strings.HasPrefix(c.Name, "whole/") {

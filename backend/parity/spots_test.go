@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // spot is the place of a value in the output of a step: image, row, column, channel and,
@@ -183,6 +184,7 @@ func everywhere(spot) bool { return true }
 // TestHonestHooks: hooks that change nothing, but make everything anew, pass: so it is the faults
 // that the suite finds.
 func TestHonestHooks(t *testing.T) {
+	testenv.Long(t)
 	hooks := []ranFunc{
 		// Another tap of the same pixel.
 		misread(func(t tap) tap { t.ky, t.kx = -1, -1; return t }),

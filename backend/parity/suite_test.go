@@ -15,13 +15,14 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/models"
 )
 
 func TestTheHonestDevicePasses(t *testing.T) {
 	cases := Cases()
-	if testing.Short() {
-		cases = Core()
+	if testing.Short() { // networks are found right on every device
+		cases = slices.DeleteFunc(Core(), isNetwork)
 	}
 	failures, err := Check(t.Context(), fake{}.device(), backend.Options{}, cases, nil)
 	require.NoError(t, err)
@@ -318,6 +319,7 @@ func TestReferenceNeedsMemory(t *testing.T) {
 
 // What is live when a device runs is no more than what has been asked for.
 func TestMemoryIsEnough(t *testing.T) {
+	testenv.Long(t)
 	size := bcnn.Shape{H: 512, W: 512, C: 3}
 	plain := bcnn.Window{KH: 1, KW: 1}
 	padded := bcnn.Window{KH: 1, KW: 1, Pad: bcnn.Padding{Top: 255, Left: 255, Bottom: 256, Right: 256}}
