@@ -11,25 +11,32 @@ import (
 type batchConfig struct {
 	execute func(ctx context.Context, out, in []Tensor) (deviceRun, error)
 	max     int           // images of a batch
-	delay   time.Duration // that the first image of a batch waits for others
+	delay   time.Duration // that a batch waits for others
 	workers int           // batches at the same time
+	alarm   func() alarm
 	tensors func() (out, in []Tensor)
 }
 
-// batcher puts the images of callers at the same time into one batch. Callers queue;
-// workers take turns in waiting until the queue has a full batch or its first caller
-// has waited long enough, copy what is in it, run, and copy the results back.
+// batcher puts the images of callers at the same time into one batch. Callers queue; workers take
+// turns in waiting until the queue has a full batch, or all callers who are expected, or has waited
+// long enough; copy what is in it, run, and copy the results back.
+//
+// Expected are as many as were there at the same time since the last batch was taken: callers who
+// come one after the other wait for nobody, and those who come again and again wait until the others
+// have come again, too.
 type batcher struct {
 	batchConfig
 	running sync.WaitGroup // workers
-	// collecting has an element while a worker waits for callers, and with the timer.
+	// collecting has an element while a worker waits for callers, and with the clock.
 	collecting chan struct{}
-	timer      *time.Timer
-	arrived    chan struct{} // has an element when the queue has grown, or is closed
+	clock      alarm
+	arrived    chan struct{} // has an element when the queue or what is expected has changed, or is closed
 
 	mu     sync.Mutex
 	queue  []*request
 	images int // in the queue
+	taken  int // requests in batches that run
+	most   int // requests in the queue and in batches, at the same time, since the last batch was taken
 	closed bool
 
 	requests sync.Pool
@@ -50,10 +57,9 @@ type request struct {
 
 func newBatcher(config batchConfig) *batcher {
 	b := &batcher{
-		batchConfig: config, timer: time.NewTimer(config.delay),
+		batchConfig: config, clock: config.alarm(),
 		collecting: make(chan struct{}, 1), arrived: make(chan struct{}, 1),
 	}
-	b.timer.Stop()
 	b.requests.New = func() any { return &request{result: make(chan error, 1)} }
 	for range config.workers {
 		out, in := config.tensors()
@@ -76,6 +82,7 @@ func (b *batcher) run(ctx context.Context, out, in []Tensor) (deviceRun, error) 
 	}
 	b.queue = append(b.queue, r)
 	b.images += in[0].N
+	b.most = max(b.most, b.taken+len(b.queue))
 	b.mu.Unlock()
 	b.notify()
 	select {
@@ -139,6 +146,7 @@ func (b *batcher) close() {
 	b.mu.Unlock()
 	b.notify()
 	b.running.Wait()
+	b.clock.close()
 }
 
 // batchWorker runs one batch after the other.
@@ -162,8 +170,9 @@ func (w *batchWorker) collect() bool {
 	b := w.batcher
 	b.collecting <- struct{}{}
 	defer func() { <-b.collecting }()
+	free := time.Now() // whom the last batch has answered could not come before
 	for {
-		wait, closed := w.take()
+		wait, closed := w.take(free)
 		switch {
 		case closed:
 			return false
@@ -173,18 +182,18 @@ func (w *batchWorker) collect() bool {
 			<-b.arrived
 			continue
 		}
-		b.timer.Reset(wait)
+		b.clock.set(wait)
 		select {
 		case <-b.arrived:
-			b.timer.Stop()
-		case <-b.timer.C:
+			b.clock.stop()
+		case <-b.clock.rings:
 		}
 	}
 }
 
-// take takes a batch off the queue if it is time, or says how long the first one there
-// still has to wait; 0 if there is none.
-func (w *batchWorker) take() (wait time.Duration, closed bool) {
+// take takes a batch off the queue if it is time, or says how long it may still wait for others; 0 if
+// nobody is there. It waits from a time on at the earliest, or since somebody is there.
+func (w *batchWorker) take(from time.Time) (wait time.Duration, closed bool) {
 	b := w.batcher
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -192,8 +201,11 @@ func (w *batchWorker) take() (wait time.Duration, closed bool) {
 	if b.closed || len(b.queue) == 0 {
 		return 0, b.closed
 	}
-	if b.images < b.max {
-		if wait := b.delay - time.Since(b.queue[0].since); wait > 0 {
+	if b.images < b.max && b.taken+len(b.queue) < b.most {
+		if b.queue[0].since.After(from) {
+			from = b.queue[0].since
+		}
+		if wait := b.delay - time.Since(from); wait > 0 {
 			return wait, false
 		}
 	}
@@ -208,6 +220,8 @@ func (w *batchWorker) take() (wait time.Duration, closed bool) {
 	}
 	b.queue = slices.Delete(b.queue, 0, len(w.batch))
 	b.images -= images
+	b.taken += len(w.batch)
+	b.most = b.taken + len(b.queue)
 	return 0, false
 }
 
@@ -225,6 +239,9 @@ func (w *batchWorker) run() {
 		// Callers come and go: a batch that has begun is not given up.
 		seen, err = b.execute(context.Background(), w.outPart, w.inPart)
 	}
+	b.mu.Lock()
+	b.taken -= len(w.batch)
+	b.mu.Unlock()
 	at := 0
 	for _, r := range w.batch {
 		k := r.n

@@ -53,9 +53,16 @@ func (d *device) sizes() []int {
 
 func (d *device) start(most, workers int) *batcher {
 	return newBatcher(batchConfig{
-		execute: d.run, max: most, delay: testDelay, workers: workers,
+		execute: d.run, max: most, delay: testDelay, workers: workers, alarm: timerAlarm,
 		tensors: func() (out, in []Tensor) { return tensors([]IO{floatOut}, most), tensors([]IO{byteIn}, most) },
 	})
+}
+
+// expect has a batcher expect as many callers as if they had been there since the last batch.
+func (b *batcher) expect(callers int) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.most = callers
 }
 
 // call is a call of batcher.run with n images, numbered from first on.
@@ -94,11 +101,26 @@ func (c *call) succeed(t *testing.T) {
 	}
 }
 
+func TestLoneCallersDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{}
+		b := d.start(4, 1)
+		start := time.Now()
+		for i := range 3 {
+			begin(t, b, i, 1).succeed(t)
+		}
+		require.Zero(t, time.Since(start))
+		require.Equal(t, []int{1, 1, 1}, d.sizes())
+		b.close()
+	})
+}
+
 func TestBatchAfterDelay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &device{}
 		b := d.start(4, 1)
 		start := time.Now()
+		b.expect(3)
 		first := begin(t, b, 1, 1)
 		time.Sleep(testDelay / 2)
 		second := begin(t, b, 2, 2)
@@ -107,10 +129,42 @@ func TestBatchAfterDelay(t *testing.T) {
 		second.succeed(t)
 		require.Equal(t, testDelay, time.Since(start)) // of the first one
 		require.Equal(t, []int{3}, d.sizes())
-		// The next one waits as long.
+		// Two are expected now: one waits as long, the next one for nobody.
 		begin(t, b, 7, 1).succeed(t)
 		require.Equal(t, 2*testDelay, time.Since(start))
-		require.Equal(t, []int{3, 1}, d.sizes())
+		begin(t, b, 8, 1).succeed(t)
+		require.Equal(t, 2*testDelay, time.Since(start))
+		require.Equal(t, []int{3, 1, 1}, d.sizes())
+		b.close()
+	})
+}
+
+// Callers who come again and again are one batch each time, without a delay, whichever of them was
+// first.
+func TestCallersWhoComeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := &device{hold: make(chan struct{})}
+		b := d.start(8, 1)
+		start := time.Now()
+		calls := []*call{begin(t, b, 1, 1), begin(t, b, 2, 1), begin(t, b, 3, 1)}
+		d.hold <- struct{}{} // the first one, alone
+		calls[0].succeed(t)
+		synctest.Wait()
+		require.Equal(t, []int{1}, d.sizes()) // the others wait for it
+		calls[0] = begin(t, b, 4, 1)
+		for range 3 {
+			d.hold <- struct{}{}
+			for i, c := range calls {
+				c.succeed(t)
+				calls[i] = begin(t, b, i, 1)
+			}
+		}
+		require.Equal(t, []int{1, 3, 3, 3, 3}, d.sizes())
+		require.Zero(t, time.Since(start))
+		close(d.hold)
+		for _, c := range calls {
+			c.succeed(t)
+		}
 		b.close()
 	})
 }
@@ -120,16 +174,18 @@ func TestFullBatchDoesNotWait(t *testing.T) {
 		d := &device{}
 		b := d.start(4, 1)
 		start := time.Now()
+		b.expect(9)
 		a, c := begin(t, b, 1, 3), begin(t, b, 10, 1)
 		a.succeed(t)
 		c.succeed(t)
 		require.Zero(t, time.Since(start))
 		require.Equal(t, []int{4}, d.sizes())
 		// What does not fit stays for the next one.
+		b.expect(9)
 		a, c = begin(t, b, 1, 3), begin(t, b, 10, 2)
 		a.succeed(t)
 		require.Zero(t, time.Since(start))
-		require.False(t, c.ended())
+		require.False(t, c.ended()) // it waits for the other one
 		c.succeed(t)
 		require.Equal(t, testDelay, time.Since(start))
 		require.Equal(t, []int{4, 3, 2}, d.sizes())
@@ -137,13 +193,15 @@ func TestFullBatchDoesNotWait(t *testing.T) {
 	})
 }
 
-// Those who come while all workers are busy are one batch, without another delay.
+// Those who come while all workers are busy are one batch, as soon as the delay is over in which those
+// whom the workers have answered may come again.
 func TestQueueBehindBusyWorkers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &device{hold: make(chan struct{})}
 		b := d.start(2, 2)
 		var running []*call
 		for i := range 4 {
+			b.expect(9)
 			running = append(running, begin(t, b, i, 1))
 		}
 		require.Equal(t, []int{2, 2}, d.sizes()) // at the same time
@@ -157,7 +215,7 @@ func TestQueueBehindBusyWorkers(t *testing.T) {
 			c.succeed(t)
 		}
 		waiting.succeed(t)
-		require.Equal(t, before, time.Now())
+		require.Equal(t, testDelay, time.Since(before))
 		require.Equal(t, []int{2, 2, 1}, d.sizes())
 		b.close()
 	})
@@ -167,6 +225,7 @@ func TestCallerLeavesTheQueue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &device{}
 		b := d.start(4, 1)
+		b.expect(3)
 		leaving, staying := begin(t, b, 1, 2), begin(t, b, 5, 1)
 		leaving.cancel()
 		synctest.Wait()
@@ -175,6 +234,7 @@ func TestCallerLeavesTheQueue(t *testing.T) {
 		require.Equal(t, []int{1}, d.sizes())
 		require.Equal(t, []float32{-1, -1}, leaving.out[0].F32)
 		// Nobody left is no batch.
+		b.expect(2)
 		leaving = begin(t, b, 1, 2)
 		leaving.cancel()
 		time.Sleep(2 * testDelay)
@@ -191,6 +251,7 @@ func TestCallerLeavesABatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &device{hold: make(chan struct{})}
 		b := d.start(4, 1)
+		b.expect(3)
 		leaving, staying := begin(t, b, 1, 3), begin(t, b, 5, 1)
 		require.Equal(t, []int{4}, d.sizes())
 		leaving.cancel()
@@ -210,6 +271,7 @@ func TestErrorGoesToEach(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &device{err: errors.New("burnt")}
 		b := d.start(2, 1)
+		b.expect(2)
 		for _, c := range []*call{begin(t, b, 1, 1), begin(t, b, 5, 1)} {
 			require.Equal(t, d.err, <-c.result)
 			require.Equal(t, []float32{-1}, c.out[0].F32)
@@ -223,7 +285,9 @@ func TestCloseWithCallers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		d := &device{hold: make(chan struct{})}
 		b := d.start(2, 3)
-		running, waiting := begin(t, b, 1, 2), begin(t, b, 5, 1)
+		running := begin(t, b, 1, 2)
+		b.expect(3)
+		waiting := begin(t, b, 5, 1)
 		closed := make(chan struct{})
 		go func() {
 			b.close()

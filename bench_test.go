@@ -3,6 +3,7 @@ package bitcnn
 import (
 	"fmt"
 	"runtime"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -156,5 +157,42 @@ func BenchmarkBatches(b *testing.B) {
 		b.Run(c.name, func(b *testing.B) {
 			compare(b, 64, c.images, &turn{name: "single", session: single}, &turn{name: "batches", session: batches})
 		})
+	}
+}
+
+// BenchmarkBatchDelay is how long callers of one image each wait for their answers, who ask again
+// as soon as they have one, or after a pause: alone, nobody waits for others.
+func BenchmarkBatchDelay(b *testing.B) {
+	for _, name := range []string{"digits", "vehiclenet"} {
+		model := bundled(b, name)
+		for _, callers := range []int{1, 2, 8} {
+			for _, delay := range []time.Duration{0, 50 * time.Microsecond, 200 * time.Microsecond} {
+				for _, pause := range []time.Duration{0, 5 * time.Millisecond} {
+					b.Run(fmt.Sprintf("%s/callers=%d/delay=%v/pause=%v", name, callers, delay, pause), func(b *testing.B) {
+						s := open(b, model, Options{Device: "cpu", MaxBatch: 32, BatchDelay: delay})
+						took := make([][]time.Duration, callers)
+						var wg sync.WaitGroup
+						for c := range took {
+							in, out := tensors(s.Inputs(), 1), tensors(s.Outputs(), 1)
+							wg.Go(func() {
+								for range 300 {
+									time.Sleep(pause)
+									began := time.Now()
+									if err := s.Run(b.Context(), out, in); err != nil {
+										b.Error(err)
+									}
+									took[c] = append(took[c], time.Since(began))
+								}
+							})
+						}
+						wg.Wait()
+						all := slices.Sorted(slices.Values(slices.Concat(took...)))
+						b.ReportMetric(0, "ns/op")
+						b.ReportMetric(float64(all[len(all)/2])/1e3, "median-µs")
+						b.ReportMetric(float64(all[len(all)*99/100])/1e3, "p99-µs")
+					})
+				}
+			}
+		}
 	}
 }

@@ -31,7 +31,7 @@ func observedSession(d *device, o *observations, most int) *Session {
 		inputs: []IO{byteIn}, outputs: []IO{floatOut}, maxBatch: most, observe: o.add,
 	}
 	s.batcher = newBatcher(batchConfig{
-		max: most, delay: testDelay, workers: 1,
+		max: most, delay: testDelay, workers: 1, alarm: timerAlarm,
 		tensors: func() (out, in []Tensor) { return tensors([]IO{floatOut}, most), tensors([]IO{byteIn}, most) },
 		execute: func(ctx context.Context, out, in []Tensor) (deviceRun, error) {
 			began := clock.Now()
@@ -59,6 +59,7 @@ func TestObservationsOfABatch(t *testing.T) {
 			return s.Run(ctx, tensors(s.outputs, n), tensors(s.inputs, n))
 		}
 		var wg sync.WaitGroup
+		s.batcher.expect(3)
 		wg.Go(func() { require.NoError(t, run(t.Context(), 3)) })
 		time.Sleep(testDelay / 4)
 		wg.Go(func() { require.NoError(t, run(t.Context(), 2)) })
@@ -71,6 +72,7 @@ func TestObservationsOfABatch(t *testing.T) {
 		o.list = nil
 		ctx, cancel := context.WithTimeout(t.Context(), testDelay/2)
 		defer cancel()
+		s.batcher.expect(3)
 		require.ErrorIs(t, run(ctx, 1), context.DeadlineExceeded)
 		require.ErrorIs(t, run(t.Context(), 9), ErrShape)
 		require.Equal(t, []Observation{{Images: 1, Waiting: testDelay / 2, Err: context.DeadlineExceeded}}, o.list,

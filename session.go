@@ -35,8 +35,10 @@ type Options struct {
 	// all that the process may use.
 	Threads int
 	// BatchDelay, if it is not 0, makes batches of Runs at the same time that bring
-	// fewer than MaxBatch images each: the first one waits so long for others. That
-	// gains where a batch takes less time than its images one by one, as on GPUs.
+	// fewer than MaxBatch images each. A Run waits for others as long as fewer are there
+	// than were at the same time of late, and no longer than the delay; where Runs come
+	// one after the other, none waits. That gains where a batch takes less time than its
+	// images one by one, as on GPUs.
 	BatchDelay time.Duration
 	// ISA and Kernels force an instruction set of the processor and the kernels of a
 	// GPU, for tests and measurements: see Device.ISAs and Device.Kernels. "" means
@@ -152,7 +154,7 @@ func newSession(ctx context.Context, engines *engines, opts Options) (*Session, 
 	}
 	if opts.BatchDelay > 0 {
 		s.batcher = newBatcher(batchConfig{
-			execute: engines.run, max: s.maxBatch, delay: opts.BatchDelay, workers: cap(engines.slots),
+			execute: engines.run, max: s.maxBatch, delay: opts.BatchDelay, workers: cap(engines.slots), alarm: newAlarm,
 			tensors: func() (out, in []Tensor) { return tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch) },
 		})
 	}

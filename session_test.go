@@ -278,6 +278,9 @@ func TestClose(t *testing.T) {
 		in, out := []Tensor{q.in}, tensors(s.outputs, 1)
 
 		// One call runs, another waits: for its turn, or in the queue.
+		if s.batcher != nil {
+			s.batcher.expect(2)
+		}
 		running, err := s.engines.acquire(t.Context())
 		require.NoError(t, err)
 		s.engines.slots <- struct{}{}

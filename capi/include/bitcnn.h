@@ -221,7 +221,7 @@ typedef struct bitcnn_options {
 	int64_t max_batch;      /* images in a run at the most; 0 means 1 */
 	int32_t parallel;       /* runs at the same time at the most; further ones wait */
 	int32_t threads;        /* of the processor, for all runs together; 0 means all */
-	int64_t batch_delay_ns; /* makes batches of runs at the same time, if not 0 */
+	int64_t batch_delay_ns; /* makes batches of runs at the same time, which wait for others no longer, if not 0 */
 	int64_t arena_bytes;    /* limit of the memory for tensors */
 } bitcnn_options;
 

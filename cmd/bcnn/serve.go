@@ -76,7 +76,7 @@ docs/serving.md tells the rest.`,
 	intVar(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
 		"images of a request, and of a run of the device, at the most")
 	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
-		"how long a request waits for others to make a batch with, such as 200us; for GPUs")
+		"how long a request waits at the most for others to make a batch with, such as 200us; for GPUs")
 	intVar(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
 	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
 	intVar(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,

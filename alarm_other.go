@@ -1,0 +1,5 @@
+//go:build !linux
+
+package bitcnn
+
+func newAlarm() alarm { return timerAlarm() }
