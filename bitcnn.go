@@ -24,8 +24,11 @@ import (
 type (
 	// Model is a network with its weights.
 	Model = bcnn.Network
-	// Tensor is a batch of N images in NHWC layout, in memory of the caller's.
+	// Tensor is a batch of N images in NHWC layout, in memory of the caller's: fields DType,
+	// N, Shape, and U8 or F32 with the values. NewTensor and TensorOf make one.
 	Tensor = bcnn.Tensor
+	// Layout is the order of values in memory, NHWC or NCHW.
+	Layout = bcnn.Layout
 	// Shape is the shape of one image of a tensor: height, width, channels. A vector
 	// of n values is {1, 1, n}.
 	Shape = bcnn.Shape
@@ -47,6 +50,12 @@ type (
 const (
 	Uint8   = bcnn.Uint8
 	Float32 = bcnn.Float32
+
+	// NHWC is the layout of all tensors: image by image, row by row, pixel by pixel, the
+	// channels of a pixel side by side.
+	NHWC = bcnn.NHWC
+	// NCHW is the layout of PyTorch: image by image, channel by channel, row by row.
+	NCHW = bcnn.NCHW
 )
 
 // Errors that a caller may want to tell apart, by errors.Is. That of a step or an
@@ -62,3 +71,10 @@ var (
 
 // NewTensor allocates a tensor of n images, all zero.
 func NewTensor(d DType, n int, s Shape) Tensor { return bcnn.NewTensor(d, n, s) }
+
+// TensorOf makes a tensor of n images of a shape (height, width, channels) of values in a layout.
+// What a PyTorch program has is NCHW. In NHWC the tensor shares the memory of values, else it is
+// a copy. Tensor.Floats gives results in either layout.
+func TensorOf[E uint8 | float32](n int, s Shape, l Layout, values []E) (Tensor, error) {
+	return bcnn.TensorOf(n, s, l, values)
+}

@@ -48,6 +48,36 @@ func Example() {
 	// 7 4.6866384
 }
 
+// What another program has, such as PyTorch, may have the order of the model's file, NCHW for
+// instance. TensorOf and Floats put it into the order of tensors, and back.
+func ExampleTensorOf() {
+	ctx := context.Background()
+	model, err := bitcnn.Bundled("digits")
+	if err != nil {
+		log.Fatal(err)
+	}
+	s, err := bitcnn.Open(ctx, model, bitcnn.Options{Device: "cpu"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	defer s.Close()
+	in, out := s.Inputs()[0], s.Outputs()[0]
+	x, err := bitcnn.TensorOf(1, in.Shape, in.FileLayout, make([]uint8, 28*28))
+	if err != nil {
+		log.Fatal(err)
+	}
+	outputs, err := s.Predict(ctx, x)
+	if err != nil {
+		log.Fatal(err)
+	}
+	values, err := outputs[0].Floats(out.FileLayout)
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(x, in.FileDims, len(values))
+	// Output: uint8 1×28×28×1: 0, 0, 0, 0, 0, 0, 0, 0, … [28 28 1] 10
+}
+
 // Run computes into the caller's memory and allocates none. Any goroutine may call it.
 func ExampleSession_Run() {
 	ctx := context.Background()

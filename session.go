@@ -9,7 +9,9 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
+	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
@@ -71,16 +73,18 @@ type Observation struct {
 // maxParallel bounds Options.Parallel: more gain nothing.
 const maxParallel = 1024
 
-// NHWC is the layout of all tensors: image by image, row by row, pixel by pixel, the
-// channels of a pixel side by side.
-const NHWC = "NHWC"
-
 // IO describes an input or an output of a model.
 type IO struct {
 	Name   string
 	DType  DType
 	Shape  Shape  // of one image
-	Layout string // NHWC
+	Layout Layout // of the tensors that Run takes: NHWC
+	// FileLayout is the layout of the arrays of the file that the model was imported from, as
+	// other programs have them, and FileDims are their dimensions behind the batch: TensorOf
+	// takes values as they are there. Where there was no such file, or it packs several values
+	// into an element, they are NHWC and those of Shape.
+	FileLayout Layout
+	FileDims   []int
 	// Resize, of an input that is an image, is the length in pixels that the shorter
 	// side of a photo is resized to before the centre is cropped to Shape; 0 means that
 	// the crop just fits.
@@ -117,7 +121,11 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	case opts.BatchDelay > 0 && opts.MaxBatch < 2:
 		return nil, errors.New("BatchDelay makes batches, but MaxBatch allows one image only")
 	}
-	model, _, err := simplify.Network(ctx, model, simplify.Options{Limits: opts.Limits})
+	ports, err := arrays.PortsOf(model)
+	if err != nil {
+		return nil, err
+	}
+	model, _, err = simplify.Network(ctx, model, simplify.Options{Limits: opts.Limits})
 	if err != nil {
 		return nil, err
 	}
@@ -129,10 +137,10 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSession(ctx, engines, opts)
+	return newSession(ctx, engines, ports, opts)
 }
 
-func newSession(ctx context.Context, engines *engines, opts Options) (*Session, error) {
+func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts Options) (*Session, error) {
 	plan := engines.plan
 	s := &Session{
 		device:   engines.device.Info(),
@@ -142,11 +150,10 @@ func newSession(ctx context.Context, engines *engines, opts Options) (*Session, 
 		observe:  opts.Observe,
 	}
 	for i, t := range plan.InputTensors() {
-		s.inputs = append(s.inputs, IO{t.Name, t.DType, t.Shape, NHWC, plan.Inputs[i].Resize})
+		s.inputs = append(s.inputs, newIO(t, plan.Inputs[i].Resize, ports.Inputs[i]))
 	}
-	for _, i := range plan.Outputs {
-		t := plan.Tensors[i]
-		s.outputs = append(s.outputs, IO{t.Name, t.DType, t.Shape, NHWC, 0})
+	for k, i := range plan.Outputs {
+		s.outputs = append(s.outputs, newIO(plan.Tensors[i], 0, ports.Outputs[k]))
 	}
 	if _, err := engines.run(ctx, tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch)); err != nil {
 		engines.close()
@@ -159,6 +166,24 @@ func newSession(ctx context.Context, engines *engines, opts Options) (*Session, 
 		})
 	}
 	return s, nil
+}
+
+func newIO(t plan.Tensor, resize int, port arrays.Port) IO {
+	io := IO{
+		Name: t.Name, DType: t.DType, Shape: t.Shape, Layout: NHWC, Resize: resize,
+		FileLayout: NHWC, FileDims: []int{t.Shape.H, t.Shape.W, t.Shape.C},
+	}
+	values := 1
+	for _, d := range port.Dims {
+		values *= d
+	}
+	if values == t.Shape.Values() {
+		io.FileDims = port.Dims
+		if port.ChannelsFirst {
+			io.FileLayout = NCHW
+		}
+	}
+	return io
 }
 
 // tensors allocates n images of each.

@@ -2,6 +2,7 @@ package bcnn
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn/bits"
 )
@@ -62,8 +63,9 @@ func (s Shape) Bytes(d DType) int64 {
 	return int64(s.Elements(d)) * size
 }
 
-// Tensor is a batch of N images in the canonical NHWC layout. Exactly the
-// slice that DType names is set; its length is N·Shape.Elements(DType).
+// Tensor is a batch of N images in the layout NHWC: value c of pixel (y, x) of image n is
+// number ((n·H + y)·W + x)·C + c. Exactly the slice that DType names is set; its length is
+// N·Shape.Elements(DType). TensorOf takes values in another layout.
 type Tensor struct {
 	DType DType
 	N     int
@@ -106,7 +108,11 @@ func (t Tensor) Images(from, n int) Tensor {
 // slice of the right length.
 func (t Tensor) Check(d DType, s Shape) error {
 	if t.DType != d || t.Shape != s {
-		return fmt.Errorf("tensor is %v %v, want %v %v", t.DType, t.Shape, d, s)
+		hint := ""
+		if t.Shape != s && t.Shape == (Shape{s.C, s.H, s.W}) {
+			hint = "; that is the order of NCHW: a Shape is height, width and channels, and TensorOf takes values in this layout"
+		}
+		return fmt.Errorf("tensor is %v %v, want %v %v%s", t.DType, t.Shape, d, s, hint)
 	}
 	if t.N < 1 {
 		return fmt.Errorf("batch size %d, want at least 1", t.N)
@@ -124,4 +130,30 @@ func (t Tensor) Check(d DType, s Shape) error {
 		return fmt.Errorf("tensor of %d×%v %v has %d elements, want %d", t.N, s, d, have, want)
 	}
 	return nil
+}
+
+// String tells type and size, and the first values.
+func (t Tensor) String() string {
+	head := fmt.Sprintf("%v %d×%v", t.DType, t.N, t.Shape)
+	switch {
+	case len(t.U8) > 0:
+		return head + few(t.U8, "%d")
+	case len(t.Words) > 0:
+		return head + few(t.Words, "%#x")
+	case len(t.F32) > 0:
+		return head + few(t.F32, "%g")
+	}
+	return head
+}
+
+func few[E any](values []E, format string) string {
+	var b strings.Builder
+	for i, v := range values[:min(len(values), 8)] {
+		b.WriteString([]string{": ", ", "}[min(i, 1)])
+		fmt.Fprintf(&b, format, v)
+	}
+	if len(values) > 8 {
+		b.WriteString(", …")
+	}
+	return b.String()
 }

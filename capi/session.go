@@ -24,8 +24,7 @@ import (
 type session struct {
 	*bitcnn.Session
 	inputs, outputs []bitcnn.IO // with the names of ports
-	ports           *arrays.Ports
-	calls           sync.Pool // *call
+	calls           sync.Pool   // *call
 }
 
 // call are the tensors of a run.
@@ -59,7 +58,7 @@ func bitcnnGoOpen(model C.bitcnn_model, o *C.bitcnn_options, number *C.bitcnn_se
 		if err != nil {
 			return errors.Join(err, opened.Close())
 		}
-		s := &session{Session: opened, inputs: opened.Inputs(), outputs: opened.Outputs(), ports: ports}
+		s := &session{Session: opened, inputs: opened.Inputs(), outputs: opened.Outputs()}
 		for i, p := range ports.Inputs {
 			s.inputs[i].Name = p.Name
 		}
@@ -140,21 +139,17 @@ func putDevice(to *C.bitcnn_device, d bitcnn.Device) {
 	to.max_batch, to.memory = C.int64_t(d.MaxBatch), C.int64_t(d.Memory)
 }
 
-func (s *session) io(output C.int, index C.size_t) (io bitcnn.IO, port arrays.Port, err error) {
-	list, ports, what := s.inputs, s.ports.Inputs, "input"
+func (s *session) io(output C.int, index C.size_t) (bitcnn.IO, error) {
 	if output != 0 {
-		list, ports, what = s.outputs, s.ports.Outputs, "output"
+		return at(s.outputs, index, "output")
 	}
-	if io, err = at(list, index, what); err == nil {
-		port = ports[index]
-	}
-	return io, port, err
+	return at(s.inputs, index, "input")
 }
 
 //export bitcnnGoIO
 func bitcnnGoIO(number C.bitcnn_session, output C.int, index C.size_t, to *C.bitcnn_io, message **C.char) C.int {
 	return with(number, message, func(s *session) error {
-		io, port, err := s.io(output, index)
+		io, err := s.io(output, index)
 		if err != nil {
 			return err
 		}
@@ -162,15 +157,11 @@ func bitcnnGoIO(number C.bitcnn_session, output C.int, index C.size_t, to *C.bit
 		to.height, to.width, to.channels = C.int32_t(io.Shape.H), C.int32_t(io.Shape.W), C.int32_t(io.Shape.C)
 		to.resize, to.bytes = C.int32_t(io.Resize), C.size_t(io.Shape.Bytes(io.DType))
 		to.source_layout = C.BITCNN_NHWC
-		dims, values := port.Dims, 1
-		for _, d := range dims {
-			values *= d
-		}
+		dims := io.FileDims
 		switch {
-		case values != io.Shape.Values() || len(dims) > len(to.source_dims):
-			// An element holds several values there, or there is no room to say it.
+		case len(dims) > len(to.source_dims): // there is no room to say it
 			dims = []int{io.Shape.H, io.Shape.W, io.Shape.C}
-		case port.ChannelsFirst:
+		case io.FileLayout == bitcnn.NCHW:
 			to.source_layout = C.BITCNN_NCHW
 		}
 		to.source_rank = C.int32_t(len(dims))
@@ -184,7 +175,7 @@ func bitcnnGoIO(number C.bitcnn_session, output C.int, index C.size_t, to *C.bit
 //export bitcnnGoIOName
 func bitcnnGoIOName(number C.bitcnn_session, output C.int, index C.size_t, to *C.char, size C.size_t, length *C.size_t, message **C.char) C.int {
 	return with(number, message, func(s *session) error {
-		io, _, err := s.io(output, index)
+		io, err := s.io(output, index)
 		if err != nil {
 			return err
 		}

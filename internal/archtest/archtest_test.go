@@ -97,7 +97,7 @@ var allowed = map[string][]string{
 	"backend/backendtest": {"backend/parity", "compare", "backend", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},
 	"vehiclenet":          {"bcnn", "bits", "reader", "internal"},
 	"models":              {"vehiclenet", "bcnn", "reader"},
-	"front":               {"models", "backend", "backend/all", "simplify", "lower", "plan", "bcnn", "reader", "internal"},
+	"front":               {"arrays", "models", "backend", "backend/all", "simplify", "lower", "plan", "bcnn", "reader", "internal"},
 	"vision":              {"vision", "front", "bcnn", "internal"},
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
 	"arrays":              {"bcnn", "bits", "internal"},
