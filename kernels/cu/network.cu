@@ -230,10 +230,8 @@ struct BytesPhase {
 		uint4 w[STEPS][2];
 		int loaded = -1; // block of which the weights are
 		int4 limit = {};
-#if defined(CUDA_EMULATED) // which tells of reads of what was never written
-		for (int k = lane; k < PATCH_WORDS; k += LANES)
+		for (int k = lane; k < PATCH_WORDS; k += LANES) // the words behind the patch are read, too
 			patch[k] = 0;
-#endif
 		for (int i = tiles.first(); i < tiles.count(); i += tiles.step()) {
 			int block, y, x;
 			tiles.place(i, block, y, x);
