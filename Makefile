@@ -130,7 +130,7 @@ emulated: ## build a CUDA driver that emulates a device (g++): LD_LIBRARY_PATH=b
 cuda-ptx: ## run the committed PTX of every architecture, with all kernels, on an emulated device
 	./scripts/cuda-ptx all
 
-cuda-check: ## run CUDA kernels under AddressSanitizer and a race detector, and find injected faults
+cuda-check: ## look for races and wrong accesses of CUDA kernels, and find injected faults (clang-16)
 	./scripts/cuda-check
 
 windows-check: ## run what is built for Windows under Wine (Debian: wine64 and MinGW-w64)

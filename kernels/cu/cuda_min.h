@@ -2,17 +2,12 @@
 //
 //   clang -x cuda    declares the built-in variables and functions (scripts/ptx)
 //   nvcc             brings them itself; only our own functions are added
-//   CUDA_EMULATED    the kernels as C++ on a processor (emulation/device.h)
 //
 // Names that CUDA has mean what CUDA's programming guide says. Our own are dp4a_us,
 // mma_*, ldmatrix_x4, cp_async*, wgmma_*, matrix_*, fence_proxy_async,
 // warpgroup_barrier, griddepcontrol_*, unknown_pointer, grid_sync and DYNAMIC_SHARED.
 #ifndef BITCNN_CUDA_MIN_H
 #define BITCNN_CUDA_MIN_H
-
-#if defined(CUDA_EMULATED)
-#include "emulation/device.h"
-#else
 
 #define DEVICE static __device__ __forceinline__
 
@@ -240,10 +235,9 @@ DEVICE int dp4a_us(unsigned a, int b, int c)
 // t = lane % 4, a lane holds (PTX ISA, Matrix Fragments for mma):
 //   m8n8k128:  a: row g, bits 32t…; b: column g, bits 32t…;
 //              d[i]: row g, column 2t+i
-//   m16n8k128: a[i]: row g+8i, bits 32t…; b as above;
-//              d[i]: row g+8(i/2), column 2t+i%2
 //   m16n8k256: a[i]: row g+8(i%2), bits 32t+128(i/2)…; b[i]: column g, bits
-//              32t+128i…; d as for m16n8k128
+//              32t+128i…;
+//              d[i]: row g+8(i/2), column 2t+i%2
 // mma_s8u8_* multiply signed bytes by unsigned ones in the same places, four to a word,
 // and mma_u8s8_* unsigned by signed ones.
 // All lanes of the warp must take part. Hopper has no xor of its own: there
@@ -266,11 +260,6 @@ DEVICE void mma_u8s8_m8n8k16(int32_t (&d)[2], uint32_t a, uint32_t b)
 }
 #endif
 #if __CUDA_ARCH__ >= 800
-DEVICE void mma_and_m16n8k128(int32_t (&d)[4], const uint32_t (&a)[2], uint32_t b)
-{
-	asm volatile("mma.sync.aligned.m16n8k128.row.col.s32.b1.b1.s32.and.popc {%0,%1,%2,%3}, {%4,%5}, {%6}, {%0,%1,%2,%3};"
-		: "+r"(d[0]), "+r"(d[1]), "+r"(d[2]), "+r"(d[3]) : "r"(a[0]), "r"(a[1]), "r"(b));
-}
 DEVICE void mma_and_m16n8k256(int32_t (&d)[4], const uint32_t (&a)[4], const uint32_t (&b)[2])
 {
 	asm volatile("mma.sync.aligned.m16n8k256.row.col.s32.b1.b1.s32.and.popc "
@@ -463,5 +452,4 @@ DEVICE void grid_sync(unsigned *barrier)
 	__syncthreads();
 }
 
-#endif // not emulated
 #endif

@@ -22,21 +22,16 @@
 
 // Functions of three words, bit by bit, one instruction each. Compilers find that only if
 // they are told to: from operators they make three.
-#if defined(CUDA_EMULATED)
-#define BITWISE(name, table, value) \
-	DEVICE uint32_t name(uint32_t a, uint32_t b, uint32_t c) { return value; }
-#else
-#define BITWISE(name, table, value) \
+#define BITWISE(name, table) \
 	DEVICE uint32_t name(uint32_t a, uint32_t b, uint32_t c) \
 	{ \
 		uint32_t d; \
 		asm("lop3.b32 %0, %1, %2, %3, " #table ";" : "=r"(d) : "r"(a), "r"(b), "r"(c)); \
 		return d; \
 	}
-#endif
-BITWISE(odd, 0x96, a ^ b ^ c)
-BITWISE(most, 0xe8, (a & b) | (c & (a | b)))
-BITWISE(carry_of, 0x74, (b & ~c) | (a & ~b)) // of three parities one after the other
+BITWISE(odd, 0x96)      // a ^ b ^ c
+BITWISE(most, 0xe8)     // (a & b) | (c & (a | b))
+BITWISE(carry_of, 0x74) // (b & ~c) | (a & ~b), of three parities one after the other
 #undef BITWISE
 
 struct Ones {

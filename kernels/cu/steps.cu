@@ -26,7 +26,7 @@ struct Argument {
 
 	template <typename T> __device__ __forceinline__ operator T *() const
 	{
-#if defined(__clang__) && !defined(CUDA_EMULATED)
+#if defined(__clang__)
 		return (T *)(__attribute__((address_space(1))) T *)(size_t)p;
 #else
 		return (T *)p;

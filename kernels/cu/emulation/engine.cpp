@@ -97,8 +97,7 @@ void report_stuck(const Block &b)
 	for (const Thread &t : b.threads) {
 		std::string p = "ended";
 		if (t.state != Thread::exited) {
-			const char *what = t.state == Thread::at_barrier ? "at __syncthreads" :
-				t.state == Thread::at_grid_barrier ? "at grid_sync" :
+			const char *what = t.state == Thread::at_barrier ? "at bar.sync" :
 				t.state == Thread::at_warpgroup_barrier ? "at a barrier of the warpgroup" : "at a warp operation";
 			const char *file = strrchr(t.file, '/');
 			p = std::string(what) + " (" + (file ? file + 1 : t.file) + ":" + std::to_string(t.line) + ")";
@@ -111,7 +110,7 @@ void report_stuck(const Block &b)
 	report("divergent barrier: of %zu threads %s", b.threads.size(), list.c_str());
 }
 
-// Whether all threads wait in the same line of the source.
+// Whether all threads wait in the same line.
 bool together(const Block &b)
 {
 	const Thread &first = b.threads[0];
@@ -119,12 +118,14 @@ bool together(const Block &b)
 		[&](const Thread &t) { return t.line == first.line && t.file == first.file; });
 }
 
+size_t shared_bytes(const Launch &l) { return l.kernel->own_shared + l.dynamic_shared; }
+
 void start(Block &b, const Launch &l, uint64_t linear)
 {
 	const unsigned n = l.block.count();
 	b.linear = linear;
 	b.index = dim3(linear % l.grid.x, linear / l.grid.x % l.grid.y, linear / l.grid.x / l.grid.y);
-	b.waiting = b.waiting_for_grid = b.waiting_for_previous = b.exited = 0;
+	b.waiting = b.waiting_for_previous = b.exited = 0;
 	if (b.threads.size() != n) {
 		b.threads.resize(n);
 		b.warps.resize((n + 31) / 32);
@@ -155,14 +156,14 @@ void start(Block &b, const Launch &l, uint64_t linear)
 		t.unfenced.clear();
 	}
 	b.at_warpgroup_barrier.assign((n + 127) / 128, 0);
-	b.unfenced.assign((l.kernel->own_shared + l.dynamic_shared + 15) / 16, 0);
+	b.unfenced.assign((shared_bytes(l) + 15) / 16, 0);
 	std::iota(b.order.begin(), b.order.end(), 0u);
 	if (order == reverse)
 		std::reverse(b.order.begin(), b.order.end());
 	races::start(b);
 }
 
-// Runs the block until it ends, all its threads wait for the grid, some for the launch
+// Runs the block until it ends, some of its threads wait for the launch
 // before while the others cannot go on, or one has polled and the others cannot go on
 // without it.
 void run(Block &b)
@@ -196,9 +197,7 @@ void run(Block &b)
 			for (Thread &t : b.threads)
 				t.state = Thread::ready;
 			races::block_barrier(b);
-		} else if (b.waiting_for_grid == n && together(b)) {
-			return;
-		} else if (!progress || b.waiting == n || b.waiting_for_grid == n) {
+		} else if (!progress || b.waiting == n) {
 			report_stuck(b);
 			fault = Fault::failed;
 		}
@@ -206,18 +205,7 @@ void run(Block &b)
 }
 
 // Shared memory holds garbage when a block starts.
-__attribute__((no_sanitize("address"))) void fill(char *p, size_t n, unsigned char v)
-{
-	for (volatile char *q = p; n > 0; n--)
-		*q++ = (char)v;
-}
-
-__attribute__((no_sanitize("address"))) void copy(char *to, const char *from, size_t n)
-{
-	volatile char *t = to;
-	for (const volatile char *f = from; n > 0; n--)
-		*t++ = *f++;
-}
+void fill(Block &b, const Launch &l) { memset(b.shared, 0xa5, shared_bytes(l)); }
 
 void set_order()
 {
@@ -264,10 +252,6 @@ void idle(unsigned &rounds, const Block &b)
 	fault = Fault::failed;
 }
 
-size_t static_bytes(const Launch &l) { return l.kernel->shared_end - l.kernel->shared_begin; }
-size_t dynamic_bytes(const Launch &l) { return l.kernel->own_shared + l.dynamic_shared; }
-
-// Runs a block that has the static shared memory of its file.
 void run_to_end(Block &b)
 {
 	for (unsigned rounds = 0; b.exited < b.threads.size();) {
@@ -285,7 +269,7 @@ void run_to_end(Block &b)
 struct Early {
 	std::vector<uint64_t> order; // of all blocks: these are the first
 	std::vector<Block> blocks;
-	std::vector<std::unique_ptr<Dynamic>> dynamics;
+	std::vector<std::unique_ptr<Shared>> memories;
 	unsigned stacks_of = generation;
 	~Early()
 	{
@@ -316,13 +300,10 @@ namespace {
 	for (size_t i = 0; i < e->blocks.size() && fault == Fault::none; i++) {
 		Block &b = e->blocks[i];
 		start(b, l, e->order[i]);
-		e->dynamics.push_back(std::make_unique<Dynamic>(dynamic_bytes(l)));
-		b.dynamic = e->dynamics.back()->begin;
-		fill(l.kernel->shared_begin, static_bytes(l), 0xa5);
-		fill(b.dynamic, dynamic_bytes(l), 0xa5);
+		e->memories.push_back(std::make_unique<Shared>(shared_bytes(l)));
+		b.shared = e->memories.back()->begin;
+		fill(b, l);
 		run(b);
-		b.shared.resize(static_bytes(l));
-		copy(reinterpret_cast<char *>(b.shared.data()), l.kernel->shared_begin, static_bytes(l));
 	}
 	ahead = false;
 }
@@ -334,7 +315,6 @@ void run_blocks(Launch &l)
 	l.early = nullptr;
 	for (size_t i = 0; early && i < early->blocks.size(); i++) {
 		Block &begun = early->blocks[i];
-		copy(l.kernel->shared_begin, reinterpret_cast<char *>(begun.shared.data()), static_bytes(l));
 		for (Thread &t : begun.threads)
 			if (t.state == Thread::at_previous)
 				t.state = Thread::ready;
@@ -343,69 +323,44 @@ void run_blocks(Launch &l)
 		if (fault != Fault::none)
 			return;
 	}
-	Dynamic dynamic(dynamic_bytes(l));
-	b.dynamic = dynamic.begin;
+	const Shared memory(shared_bytes(l));
+	b.shared = memory.begin;
 	const std::vector<uint64_t> order = early ? early->order : block_order(l.grid.count());
 	for (size_t i = early ? early->blocks.size() : 0; i < order.size(); i++) {
 		start(b, l, order[i]);
-		fill(l.kernel->shared_begin, static_bytes(l), 0xa5);
-		fill(dynamic.begin, dynamic_bytes(l), 0xa5);
+		fill(b, l);
 		run_to_end(b);
 		if (fault != Fault::none)
 			return;
 	}
 }
 
-// All blocks of a cooperative launch are there at once; their static shared memory
-// takes turns in the one place that it has.
+// All blocks of a cooperative launch are there at once.
 void run_cooperative(const Launch &l)
 {
 	std::vector<Block> blocks(l.grid.count());
-	std::vector<Dynamic *> dynamics;
-	const size_t shared = l.kernel->shared_end - l.kernel->shared_begin, dynamic = l.kernel->own_shared + l.dynamic_shared;
+	std::vector<std::unique_ptr<Shared>> memories;
 	for (uint64_t i = 0; i < blocks.size(); i++) {
 		start(blocks[i], l, i);
-		blocks[i].shared.assign(shared, 0xa5);
-		dynamics.push_back(new Dynamic(dynamic));
-		blocks[i].dynamic = dynamics.back()->begin;
-		fill(blocks[i].dynamic, dynamic, 0xa5);
+		memories.push_back(std::make_unique<Shared>(shared_bytes(l)));
+		blocks[i].shared = memories.back()->begin;
+		fill(blocks[i], l);
 	}
 	const auto has_ended = [](const Block &b) { return b.exited == b.threads.size(); };
-	const auto waits = [](const Block &b) { return b.waiting_for_grid == b.threads.size(); };
 	unsigned rounds = 0;
-	for (bool done = false; !done && fault == Fault::none;) {
+	while (fault == Fault::none) {
 		for (uint64_t i : block_order(blocks.size())) {
-			Block &b = blocks[i];
-			if (has_ended(b) || waits(b))
-				continue;
-			copy(l.kernel->shared_begin, reinterpret_cast<char *>(b.shared.data()), shared);
-			run(b);
+			if (!has_ended(blocks[i]))
+				run(blocks[i]);
 			if (fault != Fault::none)
 				break;
-			copy(reinterpret_cast<char *>(b.shared.data()), l.kernel->shared_begin, shared);
 		}
-		const size_t ended = std::count_if(blocks.begin(), blocks.end(), has_ended);
-		const size_t waiting = std::count_if(blocks.begin(), blocks.end(), waits);
-		done = ended == blocks.size();
-		if (fault != Fault::none || done)
-			continue;
-		if (ended + waiting < blocks.size()) {
-			idle(rounds, *std::find_if(blocks.begin(), blocks.end(), [&](const Block &b) { return !has_ended(b) && !waits(b); }));
-		} else if (ended > 0) {
-			report("divergent barrier: %zu of %zu blocks ended while others wait at grid_sync", ended, blocks.size());
-			fault = Fault::failed;
-		} else {
-			for (Block &b : blocks) {
-				b.waiting_for_grid = 0;
-				for (Thread &t : b.threads)
-					t.state = Thread::ready;
-				races::block_barrier(b);
-			}
-			races::grid_barrier();
-		}
+		const auto waits = std::find_if_not(blocks.begin(), blocks.end(), has_ended);
+		if (waits == blocks.end())
+			break;
+		if (fault == Fault::none)
+			idle(rounds, *waits);
 	}
-	for (Dynamic *d : dynamics)
-		delete d;
 	for (Block &b : blocks)
 		for (Warp &w : b.warps)
 			for (Exchange *e : w.spare)
@@ -434,7 +389,7 @@ Fault launch(Launch &l, [[maybe_unused]] Launch *next)
 	fault = Fault::none;
 	polled = moved = false;
 	begin_kernel();
-#if !defined(EMULATION_RACES) // whose clocks are those of one launch
+#if !defined(EMULATION_CHECKED) // whose clocks are those of one launch
 	if (next) {
 		enter(*next);
 		begin(*next);

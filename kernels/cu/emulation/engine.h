@@ -1,5 +1,5 @@
-// The machine that runs the kernels on a processor: what the device language of
-// device.h stands on, and what the driver calls to launch.
+// The machine that runs the kernels on a processor: what the instructions of
+// ptx_machine.h stand on, and what the driver calls to launch.
 //
 // A thread of a block is a fiber. One runs at a time, until it waits for others or
 // ends, so everything here is free of locks; the driver lets one launch run at once.
@@ -10,7 +10,6 @@
 #include <cstdint>
 #include <initializer_list>
 #include <string>
-#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -51,6 +50,7 @@ struct Copy {
 	void *to;
 	const void *from;
 	unsigned bytes, read, group;
+	int line;
 };
 
 // A product of wgmma that was started, or several into the same registers: their results
@@ -72,7 +72,7 @@ struct Block;
 struct Thread {
 	dim3 index;
 	unsigned linear, lane;
-	enum State { fresh, ready, at_barrier, at_grid_barrier, at_warpgroup_barrier, at_previous, in_exchange, exited } state;
+	enum State { fresh, ready, at_barrier, at_warpgroup_barrier, at_previous, in_exchange, exited } state;
 	bool waited; // for the launch before
 	Block *block;
 	Warp *warp;
@@ -94,20 +94,20 @@ struct Block {
 	std::vector<Thread> threads;
 	std::vector<Warp> warps;
 	std::vector<unsigned> order;
-	unsigned waiting, waiting_for_grid, waiting_for_previous, exited;
+	unsigned waiting, waiting_for_previous, exited;
 	std::vector<unsigned> at_warpgroup_barrier; // threads, by warpgroup
-	std::vector<uint16_t> unfenced; // who, plus 1, copied to 16 bytes of dynamic shared memory, since its fence_proxy_async
-	std::vector<unsigned char> shared; // its static shared memory while others run
-	char *dynamic;
+	std::vector<uint16_t> unfenced; // who, plus 1, copied to 16 bytes of shared memory, since its fence_proxy_async
+	char *shared; // memory: the arrays of the kernel, then the dynamic one
 };
 
-// Kernel is an entry point, for the architectures that its object file was compiled for.
+// Kernel is an entry of a PTX file, translated.
 struct Kernel {
 	const char *name;
 	void (*call)(void *const *parameters);
-	std::vector<size_t> sizes;     // of its parameters
-	char *shared_begin, *shared_end; // the static shared memory of its file
-	size_t own_shared = 0; // or, translated from PTX, the bytes of it before the dynamic ones
+	std::vector<size_t> sizes; // of its parameters
+	size_t own_shared;         // bytes of shared memory before the dynamic ones
+	const char *file;
+	std::vector<std::pair<size_t, size_t>> arrays; // in its own shared memory: where they begin and end
 };
 
 struct Early;
@@ -137,7 +137,6 @@ extern Thread *current;
 extern dim3 block_size, grid_size;
 
 void wait_for_block(const char *file, int line);
-void wait_for_grid(unsigned *barrier, const char *file, int line);
 // wait_for_warpgroup waits at a barrier of so many threads: that of a warpgroup has 128, and
 // its number plus 1, as barrier 0 is the block's.
 void wait_for_warpgroup(unsigned barrier, unsigned threads, const char *file, int line);
@@ -148,7 +147,7 @@ void wait_for_previous(const char *file, int line);
 Exchange *exchange(unsigned mask, const void *value, size_t size, const char *operation, const char *file, int line);
 void finish(Exchange *e);
 
-void start_copy(void *to, const void *from, unsigned bytes, unsigned read);
+void start_copy(void *to, const void *from, unsigned bytes, unsigned read, int line);
 void close_group();
 void wait_for_groups(unsigned newest);
 
@@ -169,22 +168,22 @@ bool same_products(const Block &b);
 // Where addresses of shared memory begin, so that one that was never set is none.
 const uint64_t shared_base = 1024;
 
-// The shared memory of the block: the dynamic one, after what the kernel has of its own.
-char *dynamic_shared();
+// The shared memory of the block that runs.
+char *shared_memory();
 size_t shared_size();
 
 // poll lets others run where the thread reads once more what one of them may write.
 void poll(const char *file, int line);
 
-// What the race detector wants to know and the compiler does not tell it.
-#if defined(EMULATION_RACES)
+// What is checked of accesses to shared and global memory, and of fences, where the driver is
+// built for it (races.cpp); the line is that of the PTX file.
+enum class Access { read, write, atomic, acquire };
+#if defined(EMULATION_CHECKED)
+void access(const void *p, size_t size, Access how, int line);
 void fence();
-void atomic_access(const void *p, size_t size);
-void plain_access(const void *p, size_t size, bool write);
 #else
+inline void access(const void *, size_t, Access, int) {}
 inline void fence() {}
-inline void atomic_access(const void *, size_t) {}
-inline void plain_access(const void *, size_t, bool) {}
 #endif
 
 // fail ends the launch from within a thread of it.
@@ -202,53 +201,12 @@ inline float fused(float a, float b, float c)
 #endif
 }
 
-// The kernels of the object files, by name and architecture (75 for sm_75).
-void add_kernel(int architecture, const char *source, Kernel kernel);
-const Kernel *find_kernel(int architecture, const std::string &name);
-// source_hash returns the SHA-256 of the file that NAME.cu was compiled from, or
-// nothing.
-std::string source_hash(const std::string &name);
-void add_source(const char *name, const char *hash);
-
-// add_translation adds a file of PTX, by its text, and its kernels as C++. Where there
-// are any, no other file can be loaded.
+// add_translation adds a file of PTX, by its text, and its kernels as C++. No other file can be
+// loaded.
 bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts);
-bool translated();
 // find_translation returns a kernel of PTX that is that of a file, of all its entries or
 // of some.
 const Kernel *find_translation(const char *ptx, const std::string &name);
 
-// Registration adds the kernel F.
-template <auto F> struct Registration;
-template <class... A, void (*F)(A...)> struct Registration<F> {
-	template <size_t... i> static void call_with(void *const *p, std::index_sequence<i...>)
-	{
-		F(*reinterpret_cast<const std::remove_cv_t<A> *>(p[i])...);
-	}
-	static void call(void *const *p) { call_with(p, std::index_sequence_for<A...>{}); }
-	Registration(const char *name, char *shared_begin, char *shared_end, std::initializer_list<int> architectures)
-	{
-		for (int a : architectures)
-			add_kernel(a, name, Kernel{name, call, {sizeof(A)...}, shared_begin, shared_end});
-	}
-};
-
 } // namespace emulation
-
-// The section of the static shared memory of a file, which the linker bounds, or sorts by
-// what stands behind "$" in the name.
-#if defined(_WIN32)
-#define SHARED_BOUNDS(name) \
-	namespace { \
-	__attribute__((section(#name "$a"), aligned(16), used)) char before_##name[16]; \
-	__attribute__((section(#name "$z"), aligned(16), used)) char behind_##name[16]; \
-	}
-#define SHARED_BEGIN(name) (before_##name + 16)
-#define SHARED_END(name) behind_##name
-#else
-#define SHARED_BOUNDS(name) \
-	extern "C" __attribute__((weak, visibility("hidden"))) char __start_##name[], __stop_##name[];
-#define SHARED_BEGIN(name) __start_##name
-#define SHARED_END(name) __stop_##name
-#endif
 #endif

@@ -14,10 +14,6 @@
 #include <unistd.h>
 #endif
 
-#if defined(EMULATION_ADDRESS)
-#include <sanitizer/asan_interface.h>
-#endif
-
 namespace emulation {
 
 namespace {
@@ -25,11 +21,7 @@ namespace {
 void *scheduler_stack;
 std::vector<char *> stacks, free_stacks;
 
-#if defined(EMULATION_ADDRESS)
-const size_t stack_size = 256 << 10; // red zones between variables
-#else
 const size_t stack_size = 64 << 10;
-#endif
 
 // switch_stack saves the registers that a call preserves, puts the stack pointer in
 // *save and goes on where `to` was saved.
@@ -200,9 +192,6 @@ void to_scheduler() { bitcnn_switch_stack(&current->stack_pointer, scheduler_sta
 void prepare(Thread &t, void (*entry)())
 {
 	t.stack = take_stack();
-#if defined(EMULATION_ADDRESS)
-	__asan_unpoison_memory_region(t.stack + page, stack_size - page); // frames of others
-#endif
 	// Stacks that begin at the same place of a page compete for the cache.
 	char *top = t.stack + stack_size - t.linear % 31 * 64 - 64;
 	t.stack_pointer = first_frame(t.stack, top, entry);
@@ -217,16 +206,10 @@ void switch_to(Thread &t)
 void release_stack(char *stack) { free_stacks.push_back(stack); }
 void release_all_stacks() { free_stacks = stacks; }
 
-Dynamic::Dynamic(size_t n)
+Shared::Shared(size_t n)
 {
 	if (n == 0)
 		return;
-#if defined(EMULATION_ADDRESS)
-	void *p = nullptr;
-	if (posix_memalign(&p, 16, n)) // red zones begin right behind it
-		abort();
-	begin = static_cast<char *>(p);
-#else
 	const size_t size = (n + 15) / 16 * 16;
 	mapped = (size + page - 1) / page * page + page;
 	map = map_pages(mapped);
@@ -235,25 +218,15 @@ Dynamic::Dynamic(size_t n)
 		abort();
 	}
 	begin = map + mapped - page - size;
-#endif
 }
 
-Dynamic::~Dynamic()
+Shared::~Shared()
 {
-#if defined(EMULATION_ADDRESS)
-	free(begin);
-#else
 	if (map)
 		unmap_pages(map, mapped);
-#endif
 }
 
 // A thread that touches what it must not: the launch fails, the process goes on.
-#if defined(EMULATION_ADDRESS)
-void catch_faults() {} // AddressSanitizer does
-void begin_kernel() {}
-void end_kernel() {}
-#else
 namespace {
 
 alignas(16) char landing_stack[32 << 10];
@@ -342,6 +315,5 @@ void begin_kernel()
 }
 
 void end_kernel() { in_kernel = false; }
-#endif
 
 } // namespace emulation

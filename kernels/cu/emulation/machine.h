@@ -8,7 +8,7 @@
 namespace emulation EMULATION {
 
 extern const Launch *running;
-extern Block *active; // the block whose shared memory is in place
+extern Block *active; // the block that runs
 extern bool ahead;    // of the launch before the one that runs, whose blocks begin
 extern bool polled;   // the thread that ran last asked for others to run
 extern Fault fault;   // of the launch that runs
@@ -32,13 +32,13 @@ void end_kernel();
 // complete lets those of a warp go on for whom all have come, ended ones left out.
 void complete(Warp &w);
 
-// The dynamic shared memory of a block ends where memory that cannot be touched begins.
-struct Dynamic {
+// The shared memory of a block ends where memory that cannot be touched begins.
+struct Shared {
 	char *begin = nullptr, *map = nullptr;
 	size_t mapped = 0;
-	explicit Dynamic(size_t n);
-	~Dynamic();
-	Dynamic(const Dynamic &) = delete;
+	explicit Shared(size_t n);
+	~Shared();
+	Shared(const Shared &) = delete;
 };
 
 } // namespace emulation

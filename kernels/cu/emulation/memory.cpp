@@ -23,7 +23,6 @@ uint64_t bytes;
 
 const unsigned char garbage = 0xa5, untouched = 0x5a;
 
-#if !defined(EMULATION_ADDRESS)
 const size_t round_up = 16; // what the widest load reads at once
 
 // The bytes around the allocation that share its pages.
@@ -38,7 +37,6 @@ template <class F> bool around(uint64_t p, const Allocation &a, F f)
 			return false;
 	return true;
 }
-#endif
 
 const std::pair<const uint64_t, Allocation> *find(uint64_t p)
 {
@@ -58,14 +56,6 @@ Result allocate(uint64_t *p, size_t n)
 	if (fault_due("alloc") || n > total_memory() || bytes + n > total_memory())
 		return out_of_memory;
 	Allocation a{n, nullptr, 0};
-#if defined(EMULATION_ADDRESS)
-	void *m = nullptr;
-	if (posix_memalign(&m, 256, n)) // red zones begin right behind it
-		return out_of_memory;
-	a.map = static_cast<char *>(m);
-	*p = reinterpret_cast<uint64_t>(a.map);
-	memset(a.map, garbage, n);
-#else
 	const size_t size = (n + round_up - 1) / round_up * round_up;
 	a.mapped = (size + page - 1) / page * page + page;
 	a.map = map_pages(a.mapped);
@@ -76,7 +66,6 @@ Result allocate(uint64_t *p, size_t n)
 	memset(begin, garbage, n);
 	around(*p, a, [](char *q) { *q = (char)untouched; return true; });
 	guard_page(a.map + a.mapped - page);
-#endif
 	races::allocated(*p, n);
 	allocations[*p] = a;
 	bytes += n;
@@ -90,15 +79,11 @@ Result release(uint64_t p)
 		return invalid_value;
 	const Allocation a = it->second;
 	Result r = success;
-#if defined(EMULATION_ADDRESS)
-	free(a.map);
-#else
 	if (!around(p, a, [](char *q) { return (unsigned char)*q == untouched; })) {
 		fprintf(stderr, "emulated driver: bytes around an allocation of %zu bytes were overwritten\n", a.size);
 		r = illegal_address;
 	}
 	unmap_pages(a.map, a.mapped);
-#endif
 	races::freed(p);
 	bytes -= a.size;
 	allocations.erase(it);
@@ -111,10 +96,6 @@ Result allocate_host(void **p, size_t n)
 		return invalid_value;
 	if (fault_due("alloc"))
 		return out_of_memory;
-#if defined(EMULATION_ADDRESS)
-	if (posix_memalign(p, 256, n))
-		return out_of_memory;
-#else
 	// A page that cannot be touched lies behind it: kernels may use it, too.
 	const size_t size = (n + round_up - 1) / round_up * round_up, mapped = (size + page - 1) / page * page + page;
 	char *m = map_pages(mapped);
@@ -122,7 +103,6 @@ Result allocate_host(void **p, size_t n)
 		return out_of_memory;
 	guard_page(m + mapped - page);
 	*p = m + mapped - page - size;
-#endif
 	memset(*p, garbage, n);
 	races::allocated(reinterpret_cast<uint64_t>(*p), n);
 	host[*p] = n;
@@ -135,12 +115,8 @@ Result release_host(void *p)
 	if (it == host.end())
 		return invalid_value;
 	races::freed(reinterpret_cast<uint64_t>(p));
-#if defined(EMULATION_ADDRESS)
-	free(p);
-#else
 	const auto first = reinterpret_cast<uintptr_t>(p) / page * page;
 	unmap_pages(reinterpret_cast<char *>(first), (it->second + reinterpret_cast<uintptr_t>(p) - first + page - 1) / page * page + page);
-#endif
 	host.erase(it);
 	return success;
 }

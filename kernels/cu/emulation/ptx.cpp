@@ -1,6 +1,6 @@
 // Reads of a PTX file what the driver must know: its target, its entries with the
 // sizes of their parameters, and their shared memory. Entries are executed by what was
-// translated of this very text, or by what their source was compiled to.
+// translated of this very text.
 #include "driver.h"
 
 #include <cstdarg>
@@ -88,23 +88,14 @@ Result load(const char *ptx, Module &m, std::string &message)
 		message = text("PTX for sm_%ld%s on a device of sm_%d", target, only_this, capability);
 		return no_binary_for_gpu;
 	}
-	char source[64], hash[65];
-	if (!translated() && sscanf(ptx, "// %63[^.].cu sm_%*[0-9a] sha256:%64s", source, hash) == 2) {
-		const std::string compiled = source_hash(source);
-		if (compiled != hash) {
-			message = text(compiled.empty() ? "the emulated driver has no %s.cu: run make emulated" :
-				"the emulated driver was built from another %s.cu: run make emulated", source);
-			return invalid_ptx;
-		}
-	}
 	const Limits limit = limits(capability);
 	for (const char *p = ptx; (p = strstr(p, ".entry "));) {
 		p += 7;
 		const std::string name(p, strcspn(p, "( \t\r\n"));
-		const Kernel *k = translated() ? find_translation(ptx, name) : find_kernel(target, name);
+		const Kernel *k = find_translation(ptx, name);
 		if (!k) {
-			message = text(translated() ? "the emulated driver was built from another text than that of kernel %s for sm_%ld: "
-				"run scripts/cuda-emulator again" : "the emulated driver has no kernel %s for sm_%ld", name.c_str(), target);
+			message = text("the emulated driver was built from another text than that of kernel %s for sm_%ld: "
+				"run scripts/cuda-emulator again", name.c_str(), target);
 			return invalid_ptx;
 		}
 		const char *body = strchr(p, '{');

@@ -9,9 +9,11 @@
 #define BITCNN_EMULATION_PTX_MACHINE_H
 
 #include <cfenv>
+#include <cstring>
 #include <limits>
+#include <type_traits>
 
-#include "device.h"
+#include "engine.h"
 
 namespace ptx {
 
@@ -32,7 +34,7 @@ struct Space {
 	uint64_t size, base;
 };
 
-static inline Space shared_space() { return {emulation::dynamic_shared(), emulation::shared_size(), shared_base}; }
+static inline Space shared_space() { return {emulation::shared_memory(), emulation::shared_size(), shared_base}; }
 static inline Space param_space(void *const *parameters, uint64_t size)
 {
 	return {size ? static_cast<char *>(parameters[0]) : nullptr, size, param_base};
@@ -49,13 +51,15 @@ __attribute__((noinline, cold, noreturn)) static void beyond(uint64_t a, unsigne
 }
 
 // The memory of n bytes at an address.
-template <unsigned n> static inline char *global(uint64_t a, AT)
+using emulation::Access;
+template <unsigned n, Access how> static inline char *global(uint64_t a, AT)
 {
 	if (__builtin_expect(a % n != 0, 0))
 		misaligned(a, n, file, line);
+	emulation::access(reinterpret_cast<char *>(a), n, how, line);
 	return reinterpret_cast<char *>(a);
 }
-template <unsigned n> static inline char *within(const Space &s, uint64_t a, AT)
+template <unsigned n> static inline char *place(const Space &s, uint64_t a, AT)
 {
 	if (__builtin_expect(a % n != 0, 0))
 		misaligned(a, n, file, line);
@@ -64,6 +68,13 @@ template <unsigned n> static inline char *within(const Space &s, uint64_t a, AT)
 		beyond(a, n, s, file, line);
 	return s.begin + offset;
 }
+template <unsigned n, Access how> static inline char *within(const Space &s, uint64_t a, AT)
+{
+	char *const p = place<n>(s, a, file, line);
+	if (s.base == shared_base)
+		emulation::access(p, n, how, line);
+	return p;
+}
 template <class V> static inline V load(const char *p)
 {
 	V v;
@@ -71,13 +82,6 @@ template <class V> static inline V load(const char *p)
 	return v;
 }
 template <class V> static inline void store(char *p, V v) { memcpy(p, &v, sizeof v); }
-
-// A load that others' stores are waited for with.
-template <class V> static inline V poll(const char *p, AT)
-{
-	emulation::poll(file, line);
-	return load<V>(p);
-}
 
 // Atomic operations return what was there.
 template <class V, class F> static inline V atomic(char *p, F f)
@@ -162,9 +166,37 @@ template <unsigned table> static inline uint32_t lop3(uint32_t a, uint32_t b, ui
 {
 	return (a & lop2<table / 16>(b, c)) | (~a & lop2<table % 16>(b, c));
 }
-static inline uint32_t dp4a_ss(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)__dp4a((int)a, (int)b, (int)c); }
-static inline uint32_t dp4a_uu(uint32_t a, uint32_t b, uint32_t c) { return __dp4a(a, b, c); }
-static inline uint32_t dp4a_us(uint32_t a, uint32_t b, uint32_t c) { return (uint32_t)::dp4a_us(a, (int)b, (int)c); }
+// c and the products of bytes of a, of type A, by those of b.
+template <class A, class B> static inline uint32_t dp4a(uint32_t a, uint32_t b, uint32_t c)
+{
+	for (int i = 0; i < 32; i += 8)
+		c += (uint32_t)((int)(A)(a >> i) * (int)(B)(b >> i));
+	return c;
+}
+static inline uint32_t dp4a_ss(uint32_t a, uint32_t b, uint32_t c) { return dp4a<int8_t, int8_t>(a, b, c); }
+static inline uint32_t dp4a_uu(uint32_t a, uint32_t b, uint32_t c) { return dp4a<uint8_t, uint8_t>(a, b, c); }
+static inline uint32_t dp4a_us(uint32_t a, uint32_t b, uint32_t c) { return dp4a<uint8_t, int8_t>(a, b, c); }
+static inline uint32_t clz(uint32_t v) { return v ? __builtin_clz(v) : 32; }
+static inline uint32_t brev(uint32_t v)
+{
+	uint32_t r = 0;
+	for (int i = 0; i < 32; i++)
+		r |= (v >> i & 1) << (31 - i);
+	return r;
+}
+static inline uint32_t prmt(uint32_t a, uint32_t b, uint32_t selector)
+{
+	const uint64_t both = (uint64_t)b << 32 | a;
+	uint32_t r = 0;
+	for (int i = 0; i < 4; i++) {
+		const uint32_t s = selector >> 4 * i & 15;
+		uint32_t byte = both >> 8 * (s & 7) & 255;
+		if (s & 8)
+			byte = byte & 128 ? 255 : 0;
+		r |= byte << 8 * i;
+	}
+	return r;
+}
 // Saturation to D.
 template <class D, class S> static inline D saturate(S v)
 {
@@ -175,6 +207,13 @@ template <class D, class S> static inline D saturate(S v)
 // Floats. What yields a NaN yields this one.
 const uint32_t nan = 0x7fffffff;
 
+template <class To, class From> static inline To same_bits(From v)
+{
+	To r;
+	static_assert(sizeof r == sizeof v);
+	memcpy(&r, &v, sizeof r);
+	return r;
+}
 static inline float f32(uint32_t v) { return same_bits<float>(v); }
 static inline uint32_t bits(float v) { return v != v ? nan : same_bits<uint32_t>(v); }
 
@@ -265,6 +304,12 @@ static inline emulation::Exchange *exchange(uint32_t mask, const void *v, size_t
 			mask, mask & ~e->arrived);
 	return e;
 }
+static inline uint32_t lane_value(const emulation::Exchange *e, unsigned lane)
+{
+	uint32_t v;
+	memcpy(&v, e->values[lane], sizeof v);
+	return v;
+}
 static inline void warp_sync(uint32_t mask, AT) { emulation::finish(exchange(mask, nullptr, 0, "bar.warp.sync", file, line)); }
 static inline uint32_t ballot(bool p, uint32_t mask, AT)
 {
@@ -307,20 +352,39 @@ template <class V, class F> static inline uint32_t redux(uint32_t v, uint32_t ma
 	return (uint32_t)r;
 }
 
+// Each lane shows a row; d[i] becomes word lane%4 of row lane/4 of matrix i, of 8 rows.
+static inline void exchange_rows(uint32_t (&d)[4], const char *row, AT)
+{
+	emulation::Exchange *e = exchange(~0u, row, 16, "ldmatrix", file, line);
+	for (int i = 0, lane = emulation::current->lane; i < 4; i++)
+		memcpy(&d[i], e->values[8 * i + lane / 4] + 4 * (lane % 4), 4);
+	emulation::finish(e);
+}
 static inline void ldmatrix(uint32_t (&d)[4], const Space &s, uint64_t a, AT)
 {
-	ldmatrix_x4(d, within<16>(s, a, file, line), file, line);
+	exchange_rows(d, within<16, Access::read>(s, a, file, line), file, line);
 }
+
+// Tensor cores (tensor.cpp). A lane has of a `words` words for each half of the rows, 0 to 7 and
+// 8 to 15, as many of b, which has 8 columns, and two results of a half; a product is that of two
+// words.
+struct Fragments {
+	uint32_t a[4], b[2];
+};
+enum Product { and_popc, xor_popc, s8_s8, s8_u8, u8_s8 };
+template <int results, int words> void mma(int32_t (&d)[results], const Fragments &mine, Product product, AT) EMULATION;
 
 // Copies of n bytes, of which the first `read` come from global memory and the others
 // are zeros, when they are waited for.
 template <unsigned n> static inline void cp_async(const Space &s, uint64_t to, uint64_t from, uint32_t read, AT)
 {
-	char *const t = within<n>(s, to, file, line);
-	const char *const f = global<n>(from, file, line);
+	char *const t = place<n>(s, to, file, line);
+	if (from % n != 0)
+		misaligned(from, n, file, line);
+	const char *const f = reinterpret_cast<char *>(from);
 	if (read > n)
 		fail(Fault::failed, "%s:%d: cp.async of %u bytes of %u", file, line, read, n);
-	emulation::start_copy(t, f, n, read);
+	emulation::start_copy(t, f, n, read, line);
 }
 
 } // namespace ptx

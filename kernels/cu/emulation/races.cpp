@@ -1,39 +1,31 @@
-// The race detector: every access of a thread to shared and global memory is compared
+// The checks of accesses: every access of a thread to shared and global memory is compared
 // with those of other threads to the same byte. Two accesses, one of them a write,
-// must be ordered by a barrier of the block, the warp or the grid, or by a fence and
+// must be ordered by a barrier of the block or of the warp, or by a fence and
 // an atomic operation that another block sees. What nobody has written must not be
-// read, and nothing outside of allocations be touched.
-//
-// The compiler calls the functions at the end, which are those of ThreadSanitizer's
-// run-time library, before every load and store of the kernels.
-#if defined(EMULATION_RACES)
+// read, and nothing outside of allocations and arrays be touched.
+#if defined(EMULATION_CHECKED)
 
 #include "races.h"
 
 #include <algorithm>
 #include <cstdio>
-#include <cstdlib>
-#include <cstring>
 #include <map>
 #include <memory>
 #include <unordered_map>
-
-#include <dlfcn.h>
 
 namespace emulation {
 namespace races {
 namespace {
 
-// An access: by which thread, and when. Block barriers count epochs, grid barriers
-// phases, those of a warpgroup its rounds, and every exchange in a warp counts the clocks
-// of its lanes.
+// An access: by which thread, and when. Block barriers count epochs, those of a warpgroup
+// its rounds, and every exchange in a warp counts the clocks of its lanes.
 struct Access {
 	uint64_t serial = 0; // of the launch; of the block, for shared memory
 	uint64_t block = 0;
-	uint32_t epoch = 0, phase = 0, round = 0, clock = 0;
+	uint32_t epoch = 0, round = 0, clock = 0;
 	uint16_t thread = 0;
 	bool atomic = false;
-	uintptr_t place = 0; // in the code
+	int line = 0; // of the PTX file
 };
 
 struct Cell {
@@ -92,7 +84,7 @@ struct BlockState {
 	std::vector<uint32_t> clocks; // [thread][lane of its warp]
 	Knowledge known;              // by all its threads
 	std::map<uint16_t, Knowledge> learned, fenced; // by a thread since the last barrier; at its last fence
-	Cells fixed, dynamic; // shared memory
+	Cells shared;
 	uint32_t &clock(unsigned thread, unsigned lane) { return clocks[thread * 32 + lane]; }
 };
 
@@ -103,7 +95,6 @@ struct Allocation {
 
 const Launch *running;
 uint64_t launches, serials;
-uint32_t phase;
 bool bad;
 int reports;
 std::unordered_map<const Block *, std::unique_ptr<BlockState>> states;
@@ -111,25 +102,6 @@ std::map<uintptr_t, Allocation> allocations;
 std::map<uintptr_t, Knowledge> released; // by atomic operations on an address
 
 BlockState &state(const Block &b) { return *states[&b]; }
-
-std::string place(uintptr_t code)
-{
-	Dl_info info;
-	if (!code || !dladdr(reinterpret_cast<void *>(code), &info))
-		return "?";
-	char command[600], line[300] = "";
-	const uintptr_t offset = code - 1 - reinterpret_cast<uintptr_t>(info.dli_fbase);
-	snprintf(command, sizeof command, "addr2line -s -e '%s' %#zx 2>/dev/null", info.dli_fname, (size_t)offset);
-	if (FILE *f = popen(command, "r")) {
-		if (!fgets(line, sizeof line, f))
-			line[0] = 0;
-		pclose(f);
-	}
-	line[strcspn(line, " \n")] = 0;
-	if (!line[0] || line[0] == '?')
-		snprintf(line, sizeof line, "offset %#zx", (size_t)offset);
-	return line;
-}
 
 struct Where {
 	const char *memory;
@@ -144,13 +116,13 @@ void report(const char *what, Where w, const Access &mine, const Access *other)
 	std::string with;
 	if (other) {
 		char text[200];
-		snprintf(text, sizeof text, " with thread %u of block %zu at %s", other->thread, (size_t)other->block,
-			place(other->place).c_str());
+		snprintf(text, sizeof text, " with thread %u of block %zu at line %d", other->thread, (size_t)other->block,
+			other->line);
 		with = text;
 	}
-	fprintf(stderr, "emulated driver: kernel %s: %s in %s memory, byte %zu, by thread %u of block %zu at %s%s\n",
-		running->kernel->name, what, w.memory, (size_t)w.offset, mine.thread, (size_t)mine.block, place(mine.place).c_str(),
-		with.c_str());
+	fprintf(stderr, "emulated driver: kernel %s: %s in %s memory, byte %zu, by thread %u of block %zu at line %d of %s%s\n",
+		running->kernel->name, what, w.memory, (size_t)w.offset, mine.thread, (size_t)mine.block, mine.line,
+		running->kernel->file, with.c_str());
 }
 
 bool covers(const Knowledge &k, const Access &a)
@@ -174,7 +146,7 @@ bool ordered(const Access &a, BlockState &s, const Thread &t)
 			return true;
 		return a.thread / 32 == t.linear / 32 && a.clock <= s.clock(t.linear, a.thread % 32);
 	}
-	if (a.phase < phase || (!s.known.empty() && covers(s.known, a)))
+	if (!s.known.empty() && covers(s.known, a))
 		return true;
 	if (s.learned.empty())
 		return false;
@@ -215,69 +187,62 @@ bool check(Cell &c, Where w, const Access &mine, bool write, BlockState &s, cons
 	return ok;
 }
 
-void access(const void *p, size_t n, bool write, bool atomic, uintptr_t place)
+// Whether bytes of shared memory are within an array of the kernel's own or the dynamic one.
+bool in_array(const Kernel &k, size_t offset, size_t n)
+{
+	if (offset >= k.own_shared)
+		return offset + n <= k.own_shared + running->dynamic_shared;
+	for (const auto &[begin, end] : k.arrays)
+		if (offset >= begin && offset + n <= end)
+			return true;
+	return false;
+}
+
+void seen(const void *p, size_t n, emulation::Access how, int line)
 {
 	if (!running || !current)
 		return;
 	const Thread &t = *current;
-	const auto address = reinterpret_cast<uintptr_t>(p);
-	BlockState *s = nullptr;
-	const auto make = [&](bool shared) {
-		s = &state(*t.block);
-		Access a;
-		a.serial = shared ? s->serial : launches;
-		a.block = t.block->linear;
-		a.epoch = s->epoch;
-		a.phase = phase;
-		a.round = s->rounds[t.linear / 128];
-		a.clock = s->clock(t.linear, t.lane);
-		a.thread = t.linear;
-		a.atomic = atomic;
-		a.place = place;
-		return a;
-	};
-	const auto shared = [&](uintptr_t begin, uintptr_t end, bool dynamic) {
-		if (address < begin || address >= end)
-			return false;
-		const Access a = make(true);
-		Cells &cells = dynamic ? s->dynamic : s->fixed;
-		if (cells.cells.empty())
-			cells.resize(end - begin);
-		cells.each(address - begin, std::min(n, end - address), [&](Cell &c, size_t offset) {
+	const Kernel &k = *running->kernel;
+	BlockState &s = state(*t.block);
+	const bool write = how == emulation::Access::write || how == emulation::Access::atomic;
+	const auto address = reinterpret_cast<uintptr_t>(p), begin = reinterpret_cast<uintptr_t>(t.block->shared);
+	const size_t shared = k.own_shared + running->dynamic_shared;
+	Access a;
+	a.block = t.block->linear;
+	a.epoch = s.epoch;
+	a.round = s.rounds[t.linear / 128];
+	a.clock = s.clock(t.linear, t.lane);
+	a.thread = t.linear;
+	a.atomic = how == emulation::Access::atomic || how == emulation::Access::acquire;
+	a.line = line;
+	if (shared && address >= begin && address < begin + shared) {
+		const size_t offset = address - begin;
+		if (!in_array(k, offset, n)) {
+			fail(Fault::illegal_address, "%s:%d: illegal address: %zu bytes at %zu of shared memory are in no array", k.file, line, n,
+				offset);
+		}
+		a.serial = s.serial;
+		if (s.shared.cells.empty())
+			s.shared.resize(shared);
+		s.shared.each(offset, n, [&](Cell &c, size_t at) {
 			if (c.write.serial != a.serial)
 				c.written = c.written && c.reads[0].serial == a.serial; // of a block before
-			return check(c, {"shared", offset}, a, write, *s, t);
+			return check(c, {"shared", at}, a, write, s, t);
 		});
-		return true;
-	};
-	const Kernel *k = running->kernel;
-	if (shared(reinterpret_cast<uintptr_t>(k->shared_begin), reinterpret_cast<uintptr_t>(k->shared_end), false))
-		return;
-	const auto dynamic = reinterpret_cast<uintptr_t>(t.block->dynamic);
-	if (shared(dynamic, dynamic + running->dynamic_shared, true))
-		return;
-	const uintptr_t page = 4096, end_of_dynamic = dynamic + running->dynamic_shared;
-	if (dynamic && address >= dynamic / page * page && address < (end_of_dynamic + page - 1) / page * page) {
-		report("an access outside of the dynamic part", {"shared", address - dynamic}, make(true), nullptr);
 		return;
 	}
 	auto it = allocations.upper_bound(address);
-	if (it != allocations.end() && address >= it->first / page * page) {
-		report("an access before an allocation", {"global", address - it->first}, make(false), nullptr);
-		return;
-	}
 	if (it == allocations.begin())
-		return;
+		fail(Fault::illegal_address, "%s:%d: illegal address %#zx is before all allocations", k.file, line, (size_t)address);
 	--it;
 	Allocation &allocation = it->second;
-	const uintptr_t offset = address - it->first, end = it->first + allocation.size;
-	if (offset + n > allocation.size) {
-		if (address < (end + page - 1) / page * page)
-			report("an access behind an allocation", {"global", offset}, make(false), nullptr);
-		return;
-	}
-	const Access a = make(false);
-	allocation.cells.each(offset, n, [&](Cell &c, size_t at) { return check(c, {"global", at}, a, write, *s, t); });
+	const uintptr_t offset = address - it->first;
+	if (offset + n > allocation.size)
+		fail(Fault::illegal_address, "%s:%d: illegal address: %zu bytes at %zu of an allocation of %zu", k.file, line, n,
+			(size_t)offset, allocation.size);
+	a.serial = launches;
+	allocation.cells.each(offset, n, [&](Cell &c, size_t at) { return check(c, {"global", at}, a, write, s, t); });
 }
 
 } // namespace
@@ -286,7 +251,6 @@ void start_launch(const Launch &l)
 {
 	running = &l;
 	launches++;
-	phase = 0;
 	bad = false;
 	reports = 0;
 	states.clear();
@@ -336,8 +300,6 @@ void warp_barrier(const Thread &first, unsigned lanes)
 
 void warpgroup_barrier(const Block &b, unsigned group) { state(b).rounds[group]++; }
 
-void grid_barrier() { phase++; }
-
 bool found()
 {
 	running = nullptr;
@@ -383,45 +345,19 @@ void fence()
 	own.clocks[t.linear] = s.clock(t.linear, t.lane)++;
 }
 
-void atomic_access(const void *p, size_t n)
+void access(const void *p, size_t n, Access how, int line)
 {
-	const auto code = reinterpret_cast<uintptr_t>(__builtin_return_address(0));
-	races::access(p, n, true, true, code);
-	if (!races::running)
+	races::seen(p, n, how, line);
+	if (!races::running || (how != Access::atomic && how != Access::acquire))
 		return;
 	const Thread &t = *current;
 	races::BlockState &s = races::state(*t.block);
 	races::Knowledge &k = races::released[reinterpret_cast<uintptr_t>(p)];
 	add(s.learned[t.linear], k);
 	const auto fenced = s.fenced.find(t.linear);
-	if (fenced != s.fenced.end())
+	if (how == Access::atomic && fenced != s.fenced.end())
 		add(k, fenced->second);
 }
 
-void plain_access(const void *p, size_t n, bool write)
-{
-	races::access(p, n, write, false, reinterpret_cast<uintptr_t>(__builtin_return_address(0)));
-}
-
 } // namespace emulation
-
-#define SEEN extern "C" EMULATION void
-#define CODE reinterpret_cast<uintptr_t>(__builtin_return_address(0))
-#define FUNCTIONS(size) \
-	SEEN __tsan_read##size(void *p) { emulation::races::access(p, size, false, false, CODE); } \
-	SEEN __tsan_write##size(void *p) { emulation::races::access(p, size, true, false, CODE); } \
-	SEEN __tsan_unaligned_read##size(void *p) { emulation::races::access(p, size, false, false, CODE); } \
-	SEEN __tsan_unaligned_write##size(void *p) { emulation::races::access(p, size, true, false, CODE); }
-FUNCTIONS(1)
-FUNCTIONS(2)
-FUNCTIONS(4)
-FUNCTIONS(8)
-FUNCTIONS(16)
-SEEN __tsan_read_range(void *p, unsigned long n) { emulation::races::access(p, n, false, false, CODE); }
-SEEN __tsan_write_range(void *p, unsigned long n) { emulation::races::access(p, n, true, false, CODE); }
-SEEN __tsan_vptr_update(void **, void *) {}
-SEEN __tsan_func_entry(void *) {}
-SEEN __tsan_func_exit() {}
-SEEN __tsan_init() {}
-
 #endif

@@ -1,5 +1,5 @@
-// The race detector's view of a launch; see races.cpp. Without EMULATION_RACES there
-// is none.
+// What checks accesses sees of a launch (races.cpp). Without EMULATION_CHECKED there is
+// nothing.
 #ifndef BITCNN_EMULATION_RACES_H
 #define BITCNN_EMULATION_RACES_H
 
@@ -7,13 +7,12 @@
 
 namespace emulation EMULATION {
 namespace races EMULATION {
-#if defined(EMULATION_RACES)
+#if defined(EMULATION_CHECKED)
 void start_launch(const Launch &l);
 void start(const Block &b);
 void block_barrier(const Block &b);
 void warp_barrier(const Thread &first, unsigned lanes);
 void warpgroup_barrier(const Block &b, unsigned group);
-void grid_barrier();
 // found reports whether this launch had a race or another wrong access.
 bool found();
 // The device's memory, so that accesses can be told from others and bounded.
@@ -26,7 +25,6 @@ inline void start(const Block &) {}
 inline void block_barrier(const Block &) {}
 inline void warp_barrier(const Thread &, unsigned) {}
 inline void warpgroup_barrier(const Block &, unsigned) {}
-inline void grid_barrier() {}
 inline bool found() { return false; }
 inline void allocated(uintptr_t, size_t) {}
 inline void freed(uintptr_t) {}

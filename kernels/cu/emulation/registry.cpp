@@ -6,16 +6,6 @@
 namespace emulation {
 
 namespace {
-std::map<std::pair<int, std::string>, Kernel> &kernels()
-{
-	static std::map<std::pair<int, std::string>, Kernel> k;
-	return k;
-}
-std::map<std::string, std::string> &sources()
-{
-	static std::map<std::string, std::string> s;
-	return s;
-}
 // By what stands before the entries of a file, and the text of an entry.
 std::map<std::pair<std::string, std::string>, Kernel> &translations()
 {
@@ -34,18 +24,6 @@ std::pair<std::string, std::string> text_of(const std::string &ptx, const std::s
 }
 } // namespace
 
-void add_kernel(int architecture, const char *name, Kernel kernel) { kernels()[{architecture, name}] = std::move(kernel); }
-const Kernel *find_kernel(int architecture, const std::string &name)
-{
-	const auto k = kernels().find({architecture, name});
-	return k == kernels().end() ? nullptr : &k->second;
-}
-void add_source(const char *name, const char *hash) { sources()[name] = hash; }
-std::string source_hash(const std::string &name)
-{
-	const auto s = sources().find(name);
-	return s == sources().end() ? "" : s->second;
-}
 bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>> parts)
 {
 	for (const auto &part : parts)
@@ -53,7 +31,6 @@ bool add_translation(const char *ptx, std::initializer_list<std::vector<Kernel>>
 			translations()[text_of(ptx, k.name)] = k;
 	return true;
 }
-bool translated() { return !translations().empty(); }
 const Kernel *find_translation(const char *ptx, const std::string &name)
 {
 	const auto t = translations().find(text_of(ptx, name));

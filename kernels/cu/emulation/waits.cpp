@@ -79,19 +79,6 @@ void wait_for_warpgroup(unsigned barrier, unsigned threads, const char *file, in
 	races::warpgroup_barrier(*active, group);
 }
 
-void wait_for_grid(unsigned *barrier, const char *file, int line)
-{
-	if (!running->cooperative)
-		fail(Fault::failed, "%s:%d: grid_sync in a launch that is not cooperative", file, line);
-	atomic_access(barrier, sizeof *barrier);
-	Thread &t = *current;
-	t.state = Thread::at_grid_barrier;
-	t.file = file;
-	t.line = line;
-	active->waiting_for_grid++;
-	to_scheduler();
-}
-
 void wait_for_previous(const char *file, int line)
 {
 	Thread &t = *current;
@@ -150,10 +137,10 @@ void finish(Exchange *e)
 		current->warp->spare.push_back(e);
 }
 
-void start_copy(void *to, const void *from, unsigned bytes, unsigned read)
+void start_copy(void *to, const void *from, unsigned bytes, unsigned read, int line)
 {
 	Thread &t = *current;
-	t.copies.push_back({to, from, bytes, read, t.groups});
+	t.copies.push_back({to, from, bytes, read, t.groups, line});
 }
 
 void close_group() { current->groups++; }
@@ -161,8 +148,8 @@ void close_group() { current->groups++; }
 // Products must not read what a copy left before the thread that made it has fenced it.
 static void note_copy(Thread &t, const Copy &c)
 {
-	const size_t at = (static_cast<char *>(c.to) - t.block->dynamic) / 16;
-	if (!t.block->dynamic || c.to < t.block->dynamic || at >= t.block->unfenced.size())
+	const size_t at = (static_cast<char *>(c.to) - t.block->shared) / 16;
+	if (!t.block->shared || c.to < t.block->shared || at >= t.block->unfenced.size())
 		return;
 	const auto mark = (uint16_t)(t.linear + 1);
 	if (t.block->unfenced[at] != mark)
@@ -176,9 +163,9 @@ void wait_for_groups(unsigned newest)
 	size_t kept = 0;
 	for (const Copy &c : t.copies) {
 		if (c.group < t.groups && t.groups - c.group > newest) {
-			plain_access(c.to, c.bytes, true);
+			access(c.to, c.bytes, Access::write, c.line);
 			if (c.read) {
-				plain_access(c.from, c.read, false);
+				access(c.from, c.read, Access::read, c.line);
 				memcpy(c.to, c.from, c.read);
 			}
 			memset(static_cast<char *>(c.to) + c.read, 0, c.bytes - c.read);
@@ -190,7 +177,7 @@ void wait_for_groups(unsigned newest)
 	t.copies.resize(kept);
 }
 
-char *dynamic_shared() { return active->dynamic; }
+char *shared_memory() { return active->shared; }
 size_t shared_size() { return running->kernel->own_shared + running->dynamic_shared; }
 
 void poll(const char *file, int line)

@@ -44,7 +44,7 @@ struct Matrix {
 		if (const unsigned who = current->block->unfenced[at / 16])
 			fail(Fault::failed, "%s:%d: a product reads what thread %u copied and did not make visible by fence.proxy.async", file, line,
 				who - 1);
-		memcpy(w, dynamic_shared() + at, sizeof w);
+		memcpy(w, shared_memory() + at, sizeof w);
 	}
 };
 
@@ -71,7 +71,7 @@ struct Rows {
 			uint32_t w[4];
 			m.words(w, row, half, file, line);
 			if (mine && seen)
-				plain_access(dynamic_shared() + m.begin + row / 8 * m.groups + row % 8 * 16 + half * m.halves - shared_base, 16, false);
+				access(shared_memory() + m.begin + row / 8 * m.groups + row % 8 * 16 + half * m.halves - shared_base, 16, Access::read, line);
 			for (uint32_t word : w) {
 				words.push_back(word);
 				sum = (sum ^ word) * 1099511628211ull;

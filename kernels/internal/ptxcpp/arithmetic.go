@@ -21,7 +21,7 @@ func addArithmetic() {
 	add("shf.{l,r}.{wrap,clamp}.b32", form{args: 4, cpp: funnel})
 	add("bfe.{u32,s32,u64,s64}", form{args: 4, cpp: bfe})
 	add("bfi.{b32,b64}", form{args: 5, cpp: bfi})
-	add("prmt.b32", form{args: 4, cpp: ternary("__byte_perm")})
+	add("prmt.b32", form{args: 4, cpp: ternary("ptx::prmt")})
 	add("dp4a.s32.s32", form{args: 4, target: 61, version: 50, cpp: ternary("ptx::dp4a_ss")})
 	add("dp4a.u32.u32", form{args: 4, target: 61, version: 50, cpp: ternary("ptx::dp4a_uu")})
 	add("dp4a.u32.s32", form{args: 4, target: 61, version: 50, cpp: ternary("ptx::dp4a_us")})
@@ -84,7 +84,7 @@ func unary(t *translator, m []string, a []operand) string {
 	x := t.source(a[1], s)
 	v := map[string]string{
 		"not": "~" + x, "neg": "(0 - (uint64_t)" + x + ")", "popc": "__builtin_popcount(" + x + ")",
-		"clz": "__clz((int)" + x + ")", "brev": "__brev(" + x + ")",
+		"clz": "ptx::clz(" + x + ")", "brev": "ptx::brev(" + x + ")",
 		"abs": fmt.Sprintf("((%s)%s < 0 ? 0 - (uint64_t)%s : %s)", s.cpp(), x, x, x),
 	}[m[0]]
 	if s.kind == 'p' {

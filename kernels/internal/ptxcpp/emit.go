@@ -44,11 +44,15 @@ func cppFile(file, function string, kernels []kernel) string {
 	}
 	fmt.Fprintf(&b, "} // namespace\nEMULATION std::vector<emulation::Kernel> %s()\n{\n\treturn {\n", function)
 	for _, k := range kernels {
-		var sizes []string
+		var sizes, arrays []string
 		for _, p := range k.params {
 			sizes = append(sizes, fmt.Sprint(p.size))
 		}
-		fmt.Fprintf(&b, "\t\t{%q, entry_%s, {%s}, nullptr, nullptr, %d},\n", k.name, k.name, strings.Join(sizes, ", "), k.ownShared())
+		for _, v := range k.shared {
+			arrays = append(arrays, fmt.Sprintf("{%d, %d}", v.offset, v.offset+v.size))
+		}
+		fmt.Fprintf(&b, "\t\t{%q, entry_%s, {%s}, %d, PTX, {%s}},\n", k.name, k.name, strings.Join(sizes, ", "), k.ownShared(),
+			strings.Join(arrays, ", "))
 	}
 	b.WriteString("\t};\n}\n")
 	return b.String()

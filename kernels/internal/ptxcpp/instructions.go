@@ -83,7 +83,8 @@ func init() {
 		t.constant(a[0], 0, 0) // others are not the block's
 		return fmt.Sprintf("emulation::wait_for_block(%s);", t.at())
 	}})
-	add("membar.{cta,gl,sys}", form{cpp: func(*translator, []string, []operand) string { return "emulation::fence();" }})
+	add("membar.cta", form{cpp: func(*translator, []string, []operand) string { return ";" }}) // orders nothing for other blocks
+	add("membar.{gl,sys}", form{cpp: func(*translator, []string, []operand) string { return "emulation::fence();" }})
 	add("griddepcontrol.wait", form{target: 90, version: 78, cpp: func(t *translator, _ []string, _ []operand) string {
 		return fmt.Sprintf("emulation::wait_for_previous(%s);", t.at())
 	}})
@@ -99,14 +100,14 @@ func init() {
 	add("ldmatrix.sync.aligned.m8n8.x4.shared.b16", form{args: 2, target: 75, version: 65, cpp: ldmatrix})
 	addWarpgroups()
 	for opcode, f := range map[string]form{
-		"m8n8k128.row.col.s32.b1.b1.s32.xor.popc":  {target: 75, version: 70, cpp: mma("mma_xor_m8n8k128", 2, 1, 1)},
-		"m16n8k256.row.col.s32.b1.b1.s32.and.popc": {target: 80, version: 71, cpp: mma("mma_and_m16n8k256", 4, 4, 2)},
-		"m16n8k256.row.col.s32.b1.b1.s32.xor.popc": {target: 80, version: 70, cpp: mma("mma_xor_m16n8k256", 4, 4, 2)},
-		"m16n8k32.row.col.s32.s8.s8.s32":           {target: 80, version: 70, cpp: mma("mma_s8_m16n8k32", 4, 4, 2)},
-		"m16n8k32.row.col.s32.s8.u8.s32":           {target: 80, version: 70, cpp: mma("mma_s8u8_m16n8k32", 4, 4, 2)},
-		"m8n8k16.row.col.s32.s8.u8.s32":            {target: 75, version: 65, cpp: mma("mma_s8u8_m8n8k16", 2, 1, 1)},
-		"m16n8k32.row.col.s32.u8.s8.s32":           {target: 80, version: 70, cpp: mma("mma_u8s8_m16n8k32", 4, 4, 2)},
-		"m8n8k16.row.col.s32.u8.s8.s32":            {target: 75, version: 65, cpp: mma("mma_u8s8_m8n8k16", 2, 1, 1)},
+		"m8n8k128.row.col.s32.b1.b1.s32.xor.popc":  {target: 75, version: 70, cpp: mma("xor_popc", 2, 1, 1)},
+		"m16n8k256.row.col.s32.b1.b1.s32.and.popc": {target: 80, version: 71, cpp: mma("and_popc", 4, 4, 2)},
+		"m16n8k256.row.col.s32.b1.b1.s32.xor.popc": {target: 80, version: 70, cpp: mma("xor_popc", 4, 4, 2)},
+		"m16n8k32.row.col.s32.s8.s8.s32":           {target: 80, version: 70, cpp: mma("s8_s8", 4, 4, 2)},
+		"m16n8k32.row.col.s32.s8.u8.s32":           {target: 80, version: 70, cpp: mma("s8_u8", 4, 4, 2)},
+		"m8n8k16.row.col.s32.s8.u8.s32":            {target: 75, version: 65, cpp: mma("s8_u8", 2, 1, 1)},
+		"m16n8k32.row.col.s32.u8.s8.s32":           {target: 80, version: 70, cpp: mma("u8_s8", 4, 4, 2)},
+		"m8n8k16.row.col.s32.u8.s8.s32":            {target: 75, version: 65, cpp: mma("u8_s8", 2, 1, 1)},
 	} {
 		f.args = 4
 		add("mma.sync.aligned."+opcode, f)
@@ -167,16 +168,17 @@ func ld(t *translator, m []string, a []operand) string {
 	space, elements := t.access(m, a[0])
 	var b strings.Builder
 	// A result may go to the register of the address, so that is read first.
-	fmt.Fprintf(&b, "{ const char *const p = %s;", t.memory(a[1], space, s.bits/8*len(elements)))
+	how, poll := "read", ""
+	if m[1] == "volatile" || m[1] == "acquire" { // others' stores are waited for with it
+		how, poll = "acquire", fmt.Sprintf("emulation::poll(%s); ", t.at())
+	}
+	fmt.Fprintf(&b, "{ %sconst char *const p = %s;", poll, t.memory(a[1], space, s.bits/8*len(elements), how))
 	for i, e := range elements {
 		r := t.registers[e.name]
 		if e.kind != name || !s.holdsWider(r) {
 			t.fail("the result is no register of its type")
 		}
 		read := fmt.Sprintf("ptx::load<%s>(p + %d)", s.cpp(), i*s.bits/8)
-		if m[1] == "volatile" || m[1] == "acquire" {
-			read = fmt.Sprintf("ptx::poll<%s>(p, %s)", s.cpp(), t.at())
-		}
 		fmt.Fprintf(&b, " %s = (uint%d_t)%s;", cppName(e.name), r.bits, read)
 	}
 	return b.String() + " }"
@@ -186,7 +188,7 @@ func st(t *translator, m []string, a []operand) string {
 	s := last(m)
 	space, elements := t.access(m, a[1])
 	var b strings.Builder
-	fmt.Fprintf(&b, "{ char *const p = %s;", t.memory(a[0], space, s.bits/8*len(elements)))
+	fmt.Fprintf(&b, "{ char *const p = %s;", t.memory(a[0], space, s.bits/8*len(elements), "write"))
 	for i, e := range elements {
 		var v string
 		if r, ok := t.registers[e.name]; ok && e.kind == name && s.holdsWider(r) {
@@ -216,8 +218,12 @@ func atom(t *translator, m []string, a []operand) string {
 	if operation == "cas" {
 		w = t.source(a[2], s)
 	}
-	return fmt.Sprintf("{ using V = %s; const V v = (V)%s, w = (V)%s; (void)w; %sptx::atomic<V>(%s, [=](V o) { return %s; }); }",
-		s.cpp(), t.source(a[1], s), w, result, t.memory(a[0], space, s.bits/8), f)
+	fence := ""
+	if m[1] == "acq_rel" {
+		fence = "emulation::fence(); "
+	}
+	return fmt.Sprintf("{ %susing V = %s; const V v = (V)%s, w = (V)%s; (void)w; %sptx::atomic<V>(%s, [=](V o) { return %s; }); }",
+		fence, s.cpp(), t.source(a[1], s), w, result, t.memory(a[0], space, s.bits/8, "atomic"), f)
 }
 
 func cpAsync(t *translator, m []string, a []operand) string {
@@ -301,23 +307,14 @@ func ldmatrix(t *translator, _ []string, a []operand) string {
 	return b.String() + " }"
 }
 
-// mma translates a tensor-core instruction to a function of device.h: d = x·y + c, of
-// which a lane holds so many words.
-func mma(function string, words, wordsX, wordsY int) func(*translator, []string, []operand) string {
+// mma translates a tensor-core instruction, d = x·y + c, of which a lane holds so many words; the
+// product is one of ptx_machine.h.
+func mma(product string, words, wordsX, wordsY int) func(*translator, []string, []operand) string {
 	return func(t *translator, _ []string, a []operand) string {
-		list := func(kind string, all []string) string {
-			if len(all) == 1 {
-				return all[0]
-			}
-			for i := range all {
-				all[i] = "(" + kind + ")" + all[i]
-			}
-			return "{" + strings.Join(all, ", ") + "}"
-		}
 		x, y := t.vector(a[1], wordsX), t.vector(a[2], wordsY)
 		var b strings.Builder
-		fmt.Fprintf(&b, "{ int32_t d[%d] = %s; %s(d, %s, %s, %s);", words, list("int32_t", t.vector(a[3], words)), function,
-			list("uint32_t", x), list("uint32_t", y), t.at())
+		fmt.Fprintf(&b, "{ int32_t d[] = {(int32_t)%s}; ptx::mma<%d, %d>(d, {{%s}, {%s}}, ptx::%s, %s);",
+			strings.Join(t.vector(a[3], words), ", (int32_t)"), words, wordsY, strings.Join(x, ", "), strings.Join(y, ", "), product, t.at())
 		for i, r := range t.vector(a[0], words) {
 			fmt.Fprintf(&b, " %s = (uint32_t)d[%d];", r, i)
 		}

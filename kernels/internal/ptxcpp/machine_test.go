@@ -27,7 +27,7 @@ func compile(t *testing.T, kernels string) machine {
 	return compileHead(t, head, kernels)
 }
 
-func compileHead(t *testing.T, head, kernels string) machine {
+func compileHead(t *testing.T, head, kernels string, flags ...string) machine {
 	t.Helper()
 	if runtime.GOOS != "linux" || runtime.GOARCH != "amd64" && runtime.GOARCH != "arm64" {
 		testenv.Absent(t, "cuda-emulator", errors.New("the emulated machine is for Linux on amd64 and arm64"))
@@ -54,11 +54,11 @@ func compileHead(t *testing.T, head, kernels string) machine {
 	}
 	sources, err := filepath.Glob(filepath.Join(dir, "*.cpp"))
 	require.NoError(t, err)
-	for _, name := range []string{"engine", "fibers", "waits", "warpgroup", "registry", "system", "selftest/ptx_run"} {
+	for _, name := range []string{"engine", "fibers", "waits", "warpgroup", "tensor", "races", "registry", "system", "selftest/ptx_run"} {
 		sources = append(sources, filepath.Join(cu, "emulation", name+".cpp"))
 	}
-	args := append([]string{"-std=c++17", "-O1", "-fno-exceptions", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
-		"-DCUDA_EMULATED", "-I" + cu, "-o", m.program}, sources...)
+	args := append(append([]string{"-std=c++17", "-O1", "-fno-exceptions", "-ffp-contract=off", "-fno-strict-aliasing", "-w",
+		"-I" + cu, "-o", m.program}, flags...), sources...)
 	text, err := exec.Command("g++", args...).CombinedOutput()
 	require.NoError(t, err, string(text))
 	return m

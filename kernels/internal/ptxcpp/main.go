@@ -50,7 +50,7 @@ func run(dir string, files []string) error {
 
 // atOnce is about how many instructions make a C++ file: small ones are compiled side
 // by side, and again one by one.
-const atOnce = 4000
+const atOnce = 16000
 
 // translate returns C++ files by their names, of PTX files by theirs.
 func translate(texts map[string]string) (map[string]string, error) {

@@ -100,9 +100,9 @@ func faults() []fault {
 	add("ldmatrix", "is not a multiple of 16", "	mov.u64 %rd4, own;", "	cvt.u32.u64 %r4, %rd4;",
 		"	ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%r5,%r6,%r7,%r8}, [%r4+8];")
 
-	add("beyond_dynamic", "4 bytes at 640 are outside of the 640 bytes", "	mov.u64 %rd4, dynamic;", "	ld.shared.u32 %r4, [%rd4+128];")
+	add("beyond_dynamic", "4 bytes at 704 are outside of the 704 bytes", "	mov.u64 %rd4, dynamic;", "	ld.shared.u32 %r4, [%rd4+128];")
 	add("end_of_dynamic", "", "	mov.u64 %rd4, dynamic;", "	ld.shared.u32 %r4, [%rd4+124];")
-	add("wide_at_end", "16 bytes at 640 are outside", "	mov.u64 %rd4, dynamic;", "	ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%rd4+128];")
+	add("wide_at_end", "16 bytes at 704 are outside", "	mov.u64 %rd4, dynamic;", "	ld.shared.v4.u32 {%r4, %r5, %r6, %r7}, [%rd4+128];")
 	add("before_own", "are outside", "	mov.u64 %rd4, own;", "	ld.shared.u32 %r4, [%rd4+-4];")
 	add("shared_by_zero", "are outside", "	mov.u64 %rd4, 0;", "	ld.shared.u32 %r4, [%rd4];")
 	add("pointer_as_shared", "are outside", "	ld.shared.u32 %r4, [%rd1];")
@@ -135,7 +135,7 @@ func faults() []fault {
 	}
 	all = append(all,
 		fault{"half_a_warp", "	vote.sync.ballot.b32 %r4, %p1, -1;", "without the lanes 0xffff0000", launch{threads: 48, output: 64}},
-		fault{"no_dynamic_memory", "	ld.shared.u32 %r4, [dynamic];", "4 bytes at 512 are outside of the 512 bytes", launch{output: 64}})
+		fault{"no_dynamic_memory", "	ld.shared.u32 %r4, [dynamic];", "4 bytes at 576 are outside of the 576 bytes", launch{output: 64}})
 	return all
 }
 

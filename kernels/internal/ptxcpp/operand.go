@@ -77,8 +77,9 @@ func (t *translator) fail(format string, args ...any) {
 	}
 }
 
-// at is where the instruction stands, the last arguments of what can fail.
-func (t *translator) at() string { return fmt.Sprintf("PTX, %d", t.in.line) }
+// at is where the instruction stands, the last arguments of what can fail. Lines count from that of
+// the entry: what is compiled of a kernel stays when others change.
+func (t *translator) at() string { return fmt.Sprintf("PTX, %d", t.in.line-t.line) }
 
 func cppName(name string) string { return strings.NewReplacer("%", "", "$", "_").Replace(name) }
 
@@ -170,7 +171,7 @@ func find(all []variable, name string) (variable, bool) {
 func (e *entry) ownShared() int {
 	size := 0
 	for _, v := range e.shared {
-		size = v.offset + v.size
+		size = v.offset + v.size + gap
 	}
 	return roundUp(size, 16)
 }
@@ -197,8 +198,9 @@ func base(space string) string {
 	return "ptx::param_base"
 }
 
-// memory is the place of n bytes at an address operand: a char * that is checked.
-func (t *translator) memory(o operand, space string, n int) string {
+// memory is the place of n bytes at an address operand: a char * that is checked for what is done
+// there, a value of emulation::Access.
+func (t *translator) memory(o operand, space string, n int, how string) string {
 	if o.kind != address {
 		t.fail("an operand is no address")
 	}
@@ -215,9 +217,9 @@ func (t *translator) memory(o operand, space string, n int) string {
 		a = t.pointer(o, space)
 	}
 	if space == "" || space == "global" {
-		return fmt.Sprintf("ptx::global<%d>(%s, %s)", n, a, t.at())
+		return fmt.Sprintf("ptx::global<%d, ptx::Access::%s>(%s, %s)", n, how, a, t.at())
 	}
-	return fmt.Sprintf("ptx::within<%d>(%s, %s, %s)", n, space, a, t.at())
+	return fmt.Sprintf("ptx::within<%d, ptx::Access::%s>(%s, %s, %s)", n, how, space, a, t.at())
 }
 
 // pointer is the address that a register and an offset make. An address of shared

@@ -26,6 +26,7 @@ type variable struct {
 // entry is a kernel.
 type entry struct {
 	name      string
+	line      int
 	params    []variable
 	shared    []variable
 	registers map[string]register
@@ -260,6 +261,7 @@ func parse(text string) (*module, error) {
 // entry reads a kernel from its name on.
 func (p *parser) entry(m *module) *entry {
 	e := &entry{registers: make(map[string]register), dynamic: m.dynamic}
+	e.line = p.line()
 	e.name = p.name("an entry", entryName)
 	p.expect("(")
 	offset := 0
@@ -296,6 +298,10 @@ func (p *parser) entry(m *module) *entry {
 	return e
 }
 
+// gap is how many bytes at least of no array lie behind each in shared memory, where an index that
+// is too large shows.
+const gap = 64
+
 func roundUp(n, multiple int) int { return (n + multiple - 1) / multiple * multiple }
 
 func (p *parser) statement(e *entry) {
@@ -308,7 +314,7 @@ func (p *parser) statement(e *entry) {
 		v := p.variable(plainName)
 		p.expect(";")
 		if n := len(e.shared); n > 0 {
-			v.offset = e.shared[n-1].offset + e.shared[n-1].size
+			v.offset = e.shared[n-1].offset + e.shared[n-1].size + gap
 		}
 		v.offset = roundUp(v.offset, v.align)
 		e.shared = append(e.shared, v)

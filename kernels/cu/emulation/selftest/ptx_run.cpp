@@ -4,7 +4,7 @@
 //
 // Its parameters are two pointers: to what standard input holds, and to OUTPUT bytes of
 // zeros, which are written to standard output at the end. Exits 1 where the launch failed.
-#include "../engine.h"
+#include "../races.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -15,11 +15,13 @@
 using namespace emulation;
 
 // Memory that ends where a page begins that cannot be touched would be the driver's;
-// this is aligned as that is.
+// this is aligned as that is, and known to what checks accesses.
 static char *buffer(const std::string &content)
 {
 	auto *p = static_cast<char *>(aligned_alloc(256, (content.size() + 256) / 256 * 256));
 	memcpy(p, content.data(), content.size());
+	races::allocated(reinterpret_cast<uintptr_t>(p), content.size());
+	races::written(reinterpret_cast<uintptr_t>(p), content.size());
 	return p;
 }
 
