@@ -2,40 +2,10 @@ package onnx
 
 import (
 	"fmt"
-	"math"
 	"strings"
-	"testing"
 
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/internal/drawn"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
-
-// The tables of functions, made once, are no part of what a network costs.
-func init() { f32.TabulateAll() }
-
-// FuzzCost builds graphs by structure, as a program of bytes says, and fails
-// where an import does what is not charged: see importCost. Steps are counted
-// when it runs on instrumented copies, as scripts/fuzz does.
-func FuzzCost(f *testing.F) {
-	for i := range 64 {
-		program := make([]byte, 0, 128)
-		for k := range 16 {
-			program = append(program, byte(7*i+k), byte(3*i+5*k), byte(i*k), byte(i+11*k))
-		}
-		f.Add(program)
-	}
-	n := 500
-	if testing.Short() {
-		n = 50
-	}
-	for seed := range n {
-		f.Add(drawn.Bytes(seed, 128))
-	}
-	f.Fuzz(func(t *testing.T, program []byte) {
-		importCost(t, grow(program), math.MaxInt)
-	})
-}
 
 // grower makes a model of a program.
 type grower struct {
@@ -347,5 +317,56 @@ func (g *grower) instruction(kind int, twice bool, constant, vector, value strin
 		case 7:
 			g.value = g.add([]string{"Shrink", "Softsign"}[g.choose(2)], value)
 		}
+	}
+}
+
+// fold adds a node that only constants are read by.
+func (g *grower) fold(constant, again, vector string) {
+	four := func() string {
+		return g.add("Reshape", constant+" "+g.init(ints("", 1, float64(g.dim()), float64(g.dim()), -1)))
+	}
+	switch g.choose(20) {
+	case 0:
+		g.vector = g.add("NonZero", constant)
+	case 1:
+		g.constant = g.add("Compress", constant+" "+g.add("Cast", vector, "to", int(pb.Bool)))
+	case 2:
+		g.constant = g.add("Compress", constant+" "+g.add("Cast", vector, "to", int(pb.Bool)), "axis", g.choose(2))
+	case 3:
+		g.constant = g.add("Unique", constant)
+	case 4:
+		g.constant = g.add("Unique", constant, "axis", g.choose(2), "sorted", 0)
+	case 5:
+		g.constant = g.add("GatherND", constant+" "+g.add("Unsqueeze", vector, "axes", []int{1}))
+	case 6:
+		g.constant = g.add("GatherND", constant+" "+g.add("Transpose", g.add("NonZero", again)), "batch_dims", g.choose(2))
+	case 7:
+		g.constant = g.add("Trilu", constant+" "+g.init(integer(g.dim()-64)), "upper", g.choose(2))
+	case 8:
+		g.constant = g.add("EyeLike", constant, "k", g.dim())
+	case 9:
+		g.constant = g.add("ReverseSequence", constant+" "+vector, "batch_axis", g.choose(2), "time_axis", g.choose(2))
+	case 10:
+		g.constant = g.add("Pad", constant+" "+g.init(ints("", float64(g.dim()-1), 0, 1, float64(g.dim()))), "mode", []string{"edge", "wrap", "constant", "reflect"}[g.choose(4)])
+	case 11:
+		g.constant = g.add("Einsum", constant+" "+again, "equation", []string{"ij,jk->ik", "ij,kl->", "i,j->ij", "ij,ij", "...i,...i", "ii,jj->ij"}[g.choose(6)])
+	case 12:
+		g.constant = g.add("Gemm", constant+" "+again, "transA", g.choose(2), "transB", g.choose(2), "alpha", 0.5)
+	case 13:
+		g.constant = g.add("Conv", four()+" w", "pads", []int{g.dim(), 1, 1, g.choose(3)}, "strides", []int{1 + g.choose(2), g.dim()}, "dilations", []int{1, g.dim()})
+	case 14:
+		g.constant = g.add([]string{"MaxPool", "AveragePool"}[g.choose(2)], four(), "kernel_shape", []int{g.dim(), 1 + g.choose(3)}, "pads", []int{g.choose(3), 1, 1, 1})
+	case 15:
+		g.constant = g.add([]string{"Softmax", "LogSoftmax", "Hardmax", "LpNormalization", "GlobalMaxPool"}[g.choose(5)], constant)
+	case 16:
+		g.constant = g.add([]string{"Elu", "Gelu", "Mish", "Shrink", "IsNaN", "Tan"}[g.choose(6)], constant)
+	case 17:
+		bits := g.add("Cast", vector, "to", int(pb.Uint8))
+		g.vector = g.add("Cast", g.add("BitShift", bits+" "+bits, "direction", "LEFT"), "to", int(pb.Int64))
+	case 18:
+		g.constant = g.add([]string{"DepthToSpace", "SpaceToDepth"}[g.choose(2)], four(), "blocksize", g.dim())
+	case 19:
+		sizes := g.init(ints("", float64(g.dim()), float64(g.dim())))
+		g.constant = g.add([]string{"CenterCropPad", "PRelu", "ScatterND"}[g.choose(3)], constant+" "+[]string{sizes, again}[g.choose(2)])
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"io"
-	"slices"
 	"strings"
 	"testing"
 
@@ -14,91 +13,52 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
-	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/costtest"
 )
 
-// importCost imports a model and checks that what it takes is charged. The context ends when it has
-// been looked at so often.
-func importCost(t *testing.T, h hostile, looks int) costtest.Cost {
-	t.Helper()
-	c := costtest.Measure(t, int64(len(h.model)+len(h.data)), looks, 16<<20, func(ctx context.Context) (int64, error) {
-		s := &source{open: func(string) (io.ReadCloser, int64, error) {
-			return io.NopCloser(bytes.NewReader(h.data)), int64(len(h.data)), nil
-		}}
-		require.NoError(t, s.begin(ctx, bcnn.Limits{}))
-		require.NoError(t, s.add(int64(len(h.model))))
-		im, err := s.translate(h.model, Options{SignOfZero: bcnn.ZeroIsPlus})
-		if err == nil {
-			require.NotEmpty(t, im.build.Net.Layers)
-			err = im.build.Net.Check()
-		}
-		require.NotErrorIs(t, err, try.ErrPanic)
-		return s.budget.Used(), err
-	})
-	const attempts = 3 // at most, see inputLayouts
-	require.LessOrEqual(t, c.Used, attempts*(base+perByte*c.Bytes))
-	return c
+// A hostile file: the model, and the file "data" beside it.
+type hostile struct {
+	model, data []byte
 }
 
-// TestCost imports every kind of model in three sizes: what is done is charged,
-// and what is charged does not grow faster than the file.
-func TestCost(t *testing.T) {
-	for _, k := range slices.Concat(kinds(), rewriteKinds(), foldKinds()) {
-		t.Run(k.name, func(t *testing.T) {
-			var c []costtest.Cost
-			for _, times := range costtest.Sizes() {
-				c = append(c, importCost(t, k.make(times*k.n), costtest.Ever))
-				t.Log(c[len(c)-1])
-			}
-			if testing.Short() {
-				return
-			}
-			last := c[2].Err
-			switch k.ends {
-			case "":
-				require.NoError(t, last)
-			case exceeds:
-				require.ErrorIs(t, last, budget.ErrExceeded)
-			default:
-				require.ErrorContains(t, last, k.ends)
-				require.NotErrorIs(t, last, budget.ErrExceeded)
-			}
-			if k.ends == exceeds {
-				return // the bound is all there is to hold
-			}
-			costtest.RequireLinear(t, c)
-		})
-	}
+const attempts = 3 // at most, see inputLayouts
+
+// loading is what is judged of the import of models.
+var loading = costtest.Format[hostile]{
+	Base: attempts * base, PerByte: attempts * perByte, Steps: 2.5, Soon: 16 << 20, Draw: grow, Read: importFiles, Kinds: kinds(),
 }
 
-// TestInterrupt ends the context at different places of every import that looks
-// at it more than once.
-func TestInterrupt(t *testing.T) {
-	times := 10
-	if testing.Short() {
-		times = 1
+func importFiles(t testing.TB, ctx context.Context, h hostile) (size, used int64, err error) {
+	s := &source{open: func(string) (io.ReadCloser, int64, error) {
+		return io.NopCloser(bytes.NewReader(h.data)), int64(len(h.data)), nil
+	}}
+	require.NoError(t, s.begin(ctx, bcnn.Limits{}))
+	require.NoError(t, s.add(int64(len(h.model))))
+	im, err := s.translate(h.model, Options{SignOfZero: bcnn.ZeroIsPlus})
+	if err == nil {
+		require.NotEmpty(t, im.build.Net.Layers)
+		err = im.build.Net.Check()
 	}
-	for _, k := range slices.Concat(kinds(), rewriteKinds(), foldKinds()) {
-		h := k.make(times * k.n)
-		c := importCost(t, h, costtest.Ever)
-		for _, looks := range []int{0, 1, c.Looks / 2, c.Looks - 1} {
-			if looks < c.Looks {
-				c := importCost(t, h, looks)
-				require.ErrorIs(t, c.Err, context.Canceled, "%s after %d looks", k.name, looks)
-				require.LessOrEqual(t, c.Looks, looks+1, "%s: the first error is final", k.name)
-			}
-		}
-	}
+	require.NotErrorIs(t, err, try.ErrPanic)
+	return int64(len(h.model) + len(h.data)), s.budget.Used(), err
 }
 
-// TestSteps counts the steps of TestCost.
-func TestSteps(t *testing.T) { costtest.Instrumented(t, "^TestCost$") }
+// TestCost imports every kind of model.
+func TestCost(t *testing.T) { loading.Test(t) }
+
+// TestInterrupt ends the context at different places of imports.
+func TestInterrupt(t *testing.T) { loading.Interrupt(t) }
+
+// TestUnits finds that a charge is lost.
+func TestUnits(t *testing.T) { loading.Units(t) }
+
+// FuzzCost builds graphs by structure, as a program of bytes says.
+func FuzzCost(f *testing.F) { loading.Fuzz(f, 500) }
 
 // spent is what the import of a model takes from the budget.
 func spent(t *testing.T, m testModel) int64 {
 	t.Helper()
-	c := importCost(t, hostile{model: m.encode()}, costtest.Ever)
+	c := loading.Judge(t, hostile{model: m.encode()})
 	require.NoError(t, c.Err)
 	return c.Used
 }

@@ -49,7 +49,7 @@
 //
 // Whoever adds an operator keeps to this: a loop whose length the file decides, and memory whose
 // size it decides, are charged to the budget first (budget.Loop does it for loops). TestCost and
-// FuzzCost find what is not.
+// FuzzCost find what is not, TestUnits that a charge is lost.
 //
 // # Rooms
 //

@@ -4,38 +4,9 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"testing"
 
 	"github.com/bitcnn/bitcnn/bcnn/tflite/internal/schema"
-	"github.com/bitcnn/bitcnn/internal/drawn"
-	"github.com/bitcnn/bitcnn/internal/f32"
 )
-
-// The tables of functions, made once, are no part of what a network costs.
-func init() { f32.TabulateAll() }
-
-// FuzzCost builds graphs by structure, as a program of bytes says, and fails where an
-// import does what is not charged: see importCost. Steps are counted when it runs on
-// instrumented copies, as scripts/fuzz does.
-func FuzzCost(f *testing.F) {
-	for i := range 64 {
-		program := make([]byte, 0, 128)
-		for k := range 32 {
-			program = append(program, byte(7*i+k), byte(3*i+5*k), byte(i*k), byte(i+11*k))
-		}
-		f.Add(program)
-	}
-	n := 500
-	if testing.Short() {
-		n = 50
-	}
-	for seed := range n {
-		f.Add(drawn.Bytes(seed, 128))
-	}
-	f.Fuzz(func(t *testing.T, program []byte) {
-		importCost(t, grow(program).encode())
-	})
-}
 
 // grower makes a graph of a program.
 type grower struct {
