@@ -3,10 +3,9 @@ package modelfile
 import (
 	"bytes"
 	"context"
-	"errors"
+	"encoding/binary"
 	"fmt"
-	"math/rand/v2"
-	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,34 +14,25 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/costtest"
 )
 
-// bytesPerByte is what reading a file may allocate for each byte of it. Most is
-// for a list of layers that say nothing, which grows.
-const bytesPerByte = 256
-
-// measure reads a file and counts the work.
-func measure(t testing.TB, b []byte) (units, allocated int64, err error) {
-	t.Helper()
-	limits, err := bcnn.Limits{}.WithDefaults()
-	require.NoError(t, err)
-	d := newDecoder(t.Context(), int64(len(b)), limits)
-	var before, after runtime.MemStats
-	runtime.ReadMemStats(&before)
-	_, err = d.network(bytes.NewReader(b), int64(len(b)))
-	runtime.ReadMemStats(&after)
-	return d.Used(), int64(after.TotalAlloc - before.TotalAlloc), err
-}
-
-func requireLinear(t testing.TB, b []byte, units, allocated int64, err error) {
-	t.Helper()
-	require.NotErrorIs(t, err, budget.ErrExceeded)
-	require.LessOrEqual(t, units, workPerByte*int64(len(b)), "units for %d bytes", len(b))
-	const once = 1 << 16 // for what does not depend on the file
-	require.LessOrEqual(t, allocated, bytesPerByte*int64(len(b))+once, "bytes for %d bytes", len(b))
-	if err != nil {
-		require.Less(t, len(err.Error()), 1500, "an error is a line: %v", err)
-	}
+// loading is what is judged of reading a file. Most of what is free is for a list of layers that
+// say nothing, which grows.
+var loading = costtest.Format[[]byte]{
+	Draw: spliced, Kinds: kinds(), PerByte: workPerByte, Free: 200, Steps: 0.05, Soon: 16 << 20,
+	Read: func(t testing.TB, ctx context.Context, b []byte) (size, used int64, err error) {
+		limits, err := bcnn.Limits{}.WithDefaults()
+		require.NoError(t, err)
+		size = int64(len(b))
+		d := newDecoder(ctx, size, limits)
+		_, err = d.network(bytes.NewReader(b), size)
+		require.NotErrorIs(t, err, budget.ErrExceeded)
+		if err != nil {
+			require.Less(t, len(err.Error()), 1500, "an error is a line: %v", err)
+		}
+		return size, d.Used(), err
+	},
 }
 
 // header is a file's header around the parts of a network's JSON.
@@ -69,23 +59,23 @@ func relu(i int) string { return fmt.Sprintf(`{"name":"%d","kind":"relu","inputs
 
 // costly are kinds of files; n is about the number of bytes.
 var costly = []struct {
-	name  string
-	error bool // no network comes of it
-	file  func(n int) (header string, data []byte)
+	name string
+	ends string // how reading a large one ends
+	file func(n int) (header string, data []byte)
 }{
-	{"layers", false, func(n int) (string, []byte) { return header("", network(list(n/60, relu), "")), nil }},
-	{"layers of nothing", true, func(n int) (string, []byte) { return header("", network(list(n/3, same("{}")), "")), nil }},
-	{"layers of long names", true, func(n int) (string, []byte) {
+	{"layers", "", func(n int) (string, []byte) { return header("", network(list(n/60, relu), "")), nil }},
+	{"layers of nothing", "more than 65536 layers", func(n int) (string, []byte) { return header("", network(list(n/3, same("{}")), "")), nil }},
+	{"layers of long names", "layer 0", func(n int) (string, []byte) {
 		return header("", network(list(n/1000, func(i int) string {
 			return fmt.Sprintf(`{"name":"%0950d","kind":"relu","inputs":[%d]}`, i, i-1)
 		}), "")), nil
 	}},
-	{"layers of one name", true, func(n int) (string, []byte) {
+	{"layers of one name", "another layer has this name", func(n int) (string, []byte) {
 		return header("", network(list(n/50, func(i int) string {
 			return fmt.Sprintf(`{"name":"a","kind":"relu","inputs":[%d]}`, i-1)
 		}), "")), nil
 	}},
-	{"tensors of one value", false, func(n int) (string, []byte) {
+	{"tensors of one value", "", func(n int) (string, []byte) {
 		n /= 180
 		tensors := list(n, func(i int) string {
 			return fmt.Sprintf(`"%d.scale":{"dtype":"F32","shape":[1],"data_offsets":[%d,%d]}`, i, 4*i, 4*i+4)
@@ -95,96 +85,78 @@ var costly = []struct {
 		})
 		return header(","+tensors, network(layers, "")), make([]byte, 4*n)
 	}},
-	{"a large tensor", false, func(n int) (string, []byte) {
+	{"a large tensor", "", func(n int) (string, []byte) {
 		tensor := fmt.Sprintf(`,"0.w":{"dtype":"F32","shape":[%d,1],"data_offsets":[0,%d]}`, n, 4*n)
 		return header(tensor, network(fmt.Sprintf(`{"name":"0","kind":"dense","inputs":[-1],"params":{"out":%d},"tensors":{"weight":"0.w"}}`, n), "")), make([]byte, 4*n)
 	}},
-	{"tensors that nobody wants", true, func(n int) (string, []byte) {
+	{"tensors that nobody wants", "no layer uses the tensor", func(n int) (string, []byte) {
 		n /= 60
 		return header(","+list(n, func(i int) string {
 			return fmt.Sprintf(`"%d":{"dtype":"F32","shape":[1],"data_offsets":[%d,%d]}`, i, 4*i, 4*i+4)
 		}), network(relu(0), "")), make([]byte, 4*n)
 	}},
-	{"labels", true, func(n int) (string, []byte) {
+	{"labels", "labels for 1 outputs", func(n int) (string, []byte) {
 		return header("", network(relu(0), `,"labels":[`+list(n/3, same(`""`))+`]`)), nil
 	}},
-	{"a long label", false, func(n int) (string, []byte) {
+	{"a long label", "", func(n int) (string, []byte) {
 		return header("", network(relu(0), `,"labels":["`+strings.Repeat("é", n/2)+`"]`)), nil
 	}},
-	{"escapes", false, func(n int) (string, []byte) {
+	{"escapes", "", func(n int) (string, []byte) {
 		return header("", network(relu(0), `,"labels":["`+strings.Repeat(`\u0041`, n/6)+`"]`)), nil
 	}},
-	{"inputs", true, func(n int) (string, []byte) {
+	{"inputs", "inputs, want 2", func(n int) (string, []byte) {
 		return header("", network(`{"name":"0","kind":"add","inputs":[`+list(n/3, same("-1"))+`]}`, "")), nil
 	}},
-	{"dimensions", true, func(n int) (string, []byte) {
+	{"dimensions", "dimensions, at most 8", func(n int) (string, []byte) {
 		return header(`,"x":{"dtype":"F32","shape":[`+list(n/2, same("1"))+`],"data_offsets":[0,4]}`, network(relu(0), "")), make([]byte, 4)
 	}},
-	{"offsets", true, func(n int) (string, []byte) {
+	{"offsets", "offsets, want 2", func(n int) (string, []byte) {
 		return header(`,"x":{"dtype":"F32","shape":[1],"data_offsets":[`+list(n/2, same("1"))+`]}`, network(relu(0), "")), make([]byte, 4)
 	}},
-	{"foreign metadata", false, func(n int) (string, []byte) {
+	{"foreign metadata", "", func(n int) (string, []byte) {
 		h := header("", network(relu(0), ""))
 		return strings.Replace(h, `"format"`, list(n/12, func(i int) string { return fmt.Sprintf(`"k%d":""`, i) })+`,"format"`, 1), nil
 	}},
-	{"unknown fields", true, func(n int) (string, []byte) {
+	{"unknown fields", "unknown field", func(n int) (string, []byte) {
 		return header("", network(relu(0), ","+list(n/12, func(i int) string { return fmt.Sprintf(`"k%d":""`, i) }))), nil
 	}},
-	{"one field again and again", true, func(n int) (string, []byte) {
+	{"one field again and again", "occurs twice", func(n int) (string, []byte) {
 		return header("", network(relu(0), ","+list(n/12, same(`"name":"n"`)))), nil
 	}},
-	{"parameters nobody wants", true, func(n int) (string, []byte) {
+	{"parameters nobody wants", "takes no params", func(n int) (string, []byte) {
 		return header("", network(`{"name":"0","kind":"relu","inputs":[-1],"params":{"x":[`+list(n/2, same("0"))+`]}}`, "")), nil
 	}},
-	{"a long number", true, func(n int) (string, []byte) {
+	{"a long number", "cannot unmarshal number", func(n int) (string, []byte) {
 		return header("", network(`{"name":"0","kind":"dense","inputs":[-1],"params":{"out":`+strings.Repeat("9", n)+`}}`, "")), nil
 	}},
-	{"a long name of a tensor", true, func(n int) (string, []byte) {
+	{"a long name of a tensor", "no layer uses the tensor", func(n int) (string, []byte) {
 		return header(`,"`+strings.Repeat("x", n)+`":{"dtype":"F32","shape":[1],"data_offsets":[0,4]}`, network(relu(0), "")), make([]byte, 4)
 	}},
-	{"nested arrays", true, func(n int) (string, []byte) {
+	{"nested arrays", "exceeded max depth", func(n int) (string, []byte) {
 		return header(`,"x":`+strings.Repeat("[", n)+strings.Repeat("]", n), network(relu(0), "")), nil
 	}},
-	{"nested arrays that package json takes", true, func(n int) (string, []byte) {
+	{"nested arrays that package json takes", "nested more than 16 deep", func(n int) (string, []byte) {
 		n = min(n, 9_900)
 		return header(`,"x":`+strings.Repeat("[", n)+strings.Repeat("]", n), network(relu(0), "")), nil
 	}},
-	{"nested objects", true, func(n int) (string, []byte) {
+	{"nested objects", "exceeded max depth", func(n int) (string, []byte) {
 		n /= 20 // no more than package json nests
 		return header("", network(`{"params":`+strings.Repeat(`{"":`, n)+"0"+strings.Repeat("}", n)+`}`, "")), nil
 	}},
-	{"white space", false, func(n int) (string, []byte) {
+	{"white space", "", func(n int) (string, []byte) {
 		return header("", network(relu(0), strings.Repeat(" ", n))), nil
 	}},
-	{"a large file without a header", true, func(n int) (string, []byte) { return "", make([]byte, n) }},
+	{"a large file without a header", "no JSON object", func(n int) (string, []byte) { return "", make([]byte, n) }},
 }
 
-// A file ten times as long takes ten times the work.
-func TestCostIsLinear(t *testing.T) {
-	sizes := []int{10_000, 100_000, 1_000_000}
-	if testing.Short() {
-		sizes = sizes[:2]
+// TestCost reads every kind of file.
+func TestCost(t *testing.T) { loading.Test(t) }
+
+func kinds() (all []costtest.Kind[[]byte]) {
+	for _, k := range costly {
+		all = append(all, costtest.Kind[[]byte]{Name: k.name, N: 10_000, Ends: k.ends, Make: func(n int) []byte { return file(k.file(n)) }})
 	}
-	for _, c := range costly {
-		t.Run(c.name, func(t *testing.T) {
-			var lastUnits, lastBytes, lastSize int64
-			for _, n := range sizes {
-				h, data := c.file(n)
-				b := file(h, data)
-				units, allocated, err := measure(t, b)
-				require.Equal(t, c.error, err != nil, "%v", err)
-				requireLinear(t, b, units, allocated, err)
-				size := int64(len(b))
-				t.Logf("%d bytes: %d units (%.2f), %d bytes (%.2f)", size, units, float64(units)/float64(size), allocated, float64(allocated)/float64(size))
-				if lastSize > 0 {
-					require.LessOrEqual(t, units, 12*lastUnits, "units of %d bytes after %d", size, lastSize)
-					// Slices that grow take a power of their growth more.
-					require.LessOrEqual(t, allocated, 20*max(lastBytes, 1<<12), "bytes of %d bytes after %d", size, lastSize)
-				}
-				lastUnits, lastBytes, lastSize = units, allocated, size
-			}
-		})
-	}
+	return all
 }
 
 // looks is a context that ends when it is looked at for the last time.
@@ -241,31 +213,27 @@ func TestReadKeepsLimits(t *testing.T) {
 	}
 }
 
+// TestUnits finds that a charge is lost.
+func TestUnits(t *testing.T) { loading.Units(t) }
+
 // FuzzCost makes files out of the kinds above and parts of them.
 func FuzzCost(f *testing.F) {
 	for i := range costly {
-		f.Add(uint8(i), uint8(i+7), uint16(3000), uint32(0))
-		f.Add(uint8(i), uint8(i), uint16(9000), uint32(77*i))
+		f.Add([]byte{byte(i), byte(i + 7), 12, 184})
+		f.Add([]byte{byte(i), byte(i), 35, 40, byte(77 * i), byte(77 * i >> 8), 0, 0})
 	}
-	n := 500
-	if testing.Short() {
-		n = 50
+	loading.Fuzz(f, 500)
+}
+
+// spliced is what a program says: a file of one kind, or the beginning of one and the end of
+// another, of a size below 64 KiB.
+func spliced(program []byte) []byte {
+	p := append(slices.Clone(program), make([]byte, 8)...)
+	n, splice := int(binary.BigEndian.Uint16(p[2:])), int(binary.LittleEndian.Uint32(p[4:]))
+	h, data := costly[int(p[0])%len(costly)].file(n)
+	other, _ := costly[int(p[1])%len(costly)].file(n)
+	if splice > 0 && len(h) > 0 && len(other) > 0 {
+		h = h[:splice%len(h)] + other[(splice>>8)%len(other):]
 	}
-	for seed := range n {
-		random := rand.New(rand.NewPCG(uint64(seed), 0))
-		f.Add(uint8(random.Uint32()), uint8(random.Uint32()), uint16(random.Uint32()), random.Uint32())
-	}
-	f.Fuzz(func(t *testing.T, first, second uint8, n uint16, splice uint32) {
-		h, data := costly[int(first)%len(costly)].file(int(n))
-		other, _ := costly[int(second)%len(costly)].file(int(n))
-		if splice > 0 && len(h) > 0 && len(other) > 0 { // the beginning of one and the end of another
-			h = h[:int(splice)%len(h)] + other[int(splice>>8)%len(other):]
-		}
-		b := file(h, data)
-		units, allocated, err := measure(t, b)
-		if errors.Is(err, context.Canceled) {
-			t.Skip()
-		}
-		requireLinear(t, b, units, allocated, err)
-	})
+	return file(h, data)
 }
