@@ -1,6 +1,8 @@
 package simplify_test
 
 import (
+	"context"
+	"hash/fnv"
 	"math/rand/v2"
 	"testing"
 
@@ -8,14 +10,40 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
+	"github.com/bitcnn/bitcnn/internal/costtest"
 )
 
-// Networks of which many layers read what many others made: none takes more than its size
-// allows, which would be an error.
-func TestCost(t *testing.T) {
+// loading is what is judged of the rules.
+var loading = costtest.Format[*bcnn.Network]{
+	PerByte: simplify.WorkPerByte, Free: 2, Steps: 2, Soon: 16 << 20, Kinds: kinds(),
+	Draw: func(program []byte) *bcnn.Network {
+		h := fnv.New64()
+		_, _ = h.Write(program)
+		return drawNetwork(h.Sum64())
+	},
+	Read: func(t testing.TB, ctx context.Context, n *bcnn.Network) (size, used int64, err error) {
+		m, size, used, err := simplify.Counted(ctx, n)
+		if err == nil {
+			require.LessOrEqual(t, len(m.Layers), 20*len(n.Layers)+100)
+		}
+		return size, used, err
+	},
+}
+
+// TestCost simplifies every kind of network: none takes more than its size allows.
+func TestCost(t *testing.T) { loading.Test(t) }
+
+// TestUnits finds that a charge is lost.
+func TestUnits(t *testing.T) { loading.Units(t) }
+
+// FuzzCost simplifies drawn networks.
+func FuzzCost(f *testing.F) { loading.Fuzz(f, 1000) }
+
+// kinds are networks of which many layers read what many others made.
+func kinds() []costtest.Kind[*bcnn.Network] {
 	sign, third := bcnn.Sign{Zero: bcnn.ZeroIsPlus}, bcnn.Affine{Scale: []float32{0.3}}
 	half := bcnn.Quantize{Low: 0, Levels: 2, Thresholds: []float32{0.5}}
-	r := rand.New(rand.NewPCG(3, 4))
+	var r *rand.Rand
 	random := func(n int) []float32 {
 		w := make([]float32, n)
 		for i := range w {
@@ -23,23 +51,30 @@ func TestCost(t *testing.T) {
 		}
 		return w
 	}
-	const many = 1500
-	for name, build := range map[string]func(n *bcnn.Network){
-		"codes that are joined again and again": func(n *bcnn.Network) {
+	build := func(name string, least int, f func(n *bcnn.Network, many int)) costtest.Kind[*bcnn.Network] {
+		return costtest.Kind[*bcnn.Network]{Name: name, N: least, Make: func(many int) *bcnn.Network {
+			r = rand.New(rand.NewPCG(3, 4))
+			n := network(bcnn.Shape{H: 1, W: 1, C: 4})
+			f(n, many)
+			return n
+		}}
+	}
+	return []costtest.Kind[*bcnn.Network]{
+		build("codes that are joined again and again", 15, func(n *bcnn.Network, many int) {
 			a := then(n, third, then(n, sign, bcnn.NetworkInput))
 			b := then(n, half, bcnn.NetworkInput)
 			for range many {
 				a = then(n, bcnn.Concat{}, a, b)
 			}
-		},
-		"codes that are added again and again": func(n *bcnn.Network) {
+		}),
+		build("codes that are added again and again", 15, func(n *bcnn.Network, many int) {
 			a := then(n, third, then(n, sign, bcnn.NetworkInput))
 			b := then(n, half, bcnn.NetworkInput)
 			for range many {
 				a = then(n, bcnn.Add{}, a, b)
 			}
-		},
-		"layers on codes of many scales": func(n *bcnn.Network) {
+		}),
+		build("layers on codes of many scales", 20, func(n *bcnn.Network, many int) {
 			var parts, ends []int
 			for k := range 40 {
 				s := then(n, sign, then(n, bcnn.Affine{Bias: []float32{float32(k)}}, bcnn.NetworkInput))
@@ -50,8 +85,8 @@ func TestCost(t *testing.T) {
 				ends = append(ends, then(n, bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: draw(r, 4*40, 0.5, -0.5)}}, all))
 			}
 			then(n, bcnn.Concat{}, ends...)
-		},
-		"functions of functions of levels": func(n *bcnn.Network) {
+		}),
+		build("functions of functions of levels", 15, func(n *bcnn.Network, many int) {
 			q := bcnn.Quantize{Low: 0, Levels: 256}
 			for k := range 255 {
 				q.Thresholds = append(q.Thresholds, float32(k))
@@ -60,37 +95,29 @@ func TestCost(t *testing.T) {
 			for range many {
 				then(n, bcnn.Affine{Scale: []float32{1.001}})
 			}
-		},
-		"real weights on codes": func(n *bcnn.Network) {
+		}),
+		build("real weights on codes", 30, func(n *bcnn.Network, many int) {
 			then(n, sign)
-			then(n, bcnn.Dense{Out: 300, Weights: bcnn.Weights{F32: random(4 * 300)}})
+			then(n, bcnn.Dense{Out: 30, Weights: bcnn.Weights{F32: random(4 * 30)}})
 			then(n, sign)
-			then(n, bcnn.Dense{Out: 300, Weights: bcnn.Weights{F32: random(300 * 300)}})
-		},
-		"weights that are almost multiples": func(n *bcnn.Network) {
+			then(n, bcnn.Dense{Out: many, Weights: bcnn.Weights{F32: random(30 * many)}})
+		}),
+		build("weights that are almost multiples", 30, func(n *bcnn.Network, many int) {
 			then(n, sign)
-			then(n, bcnn.Dense{Out: 300, Weights: bcnn.Weights{F32: random(4 * 300)}})
+			then(n, bcnn.Dense{Out: 30, Weights: bcnn.Weights{F32: random(4 * 30)}})
 			then(n, sign)
-			w := draw(r, 300*300, -3, -2, -1, 1, 2, 3)
-			for o := range 300 {
-				w[300*o+299] = 1.5
+			w := draw(r, 30*many, -3, -2, -1, 1, 2, 3)
+			for o := range many {
+				w[30*o+29] = 1.5
 			}
-			then(n, bcnn.Dense{Out: 300, Weights: bcnn.Weights{F32: w}})
-		},
-		"borders around borders": func(n *bcnn.Network) {
+			then(n, bcnn.Dense{Out: many, Weights: bcnn.Weights{F32: w}})
+		}),
+		build("borders around borders", 2, func(n *bcnn.Network, many int) {
 			then(n, sign)
-			for range 200 {
+			for range many {
 				then(n, bcnn.Pixels{Rows: []int32{-1, 0}, Cols: []int32{0}, Fill: 1})
 				then(n, bcnn.Pixels{Rows: []int32{1}, Cols: []int32{0}})
 			}
-		},
-	} {
-		t.Run(name, func(t *testing.T) {
-			n := network(bcnn.Shape{H: 1, W: 1, C: 4})
-			build(n)
-			m, _, err := simplify.Network(t.Context(), n, simplify.Options{})
-			require.NoError(t, err)
-			require.LessOrEqual(t, len(m.Layers), 20*len(n.Layers)+100)
-		})
+		}),
 	}
 }

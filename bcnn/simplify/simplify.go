@@ -120,9 +120,17 @@ const mostPasses = 4
 
 // once applies the rules to each layer.
 func once(ctx context.Context, n *bcnn.Network, opts Options, most int) (*bcnn.Network, []Finding, error) {
-	shapes, err := n.Shapes()
+	p, err := begin(ctx, n, opts, most)
 	if err != nil {
 		return nil, nil, err
+	}
+	return p.run()
+}
+
+func begin(ctx context.Context, n *bcnn.Network, opts Options, most int) (*pass, error) {
+	shapes, err := n.Shapes()
+	if err != nil {
+		return nil, err
 	}
 	p := &pass{
 		opts: opts, budget: budget.New(ctx, workPerByte*size(n)), from: n, shapes: shapes, outputs: make([]bool, len(n.Layers)),
@@ -132,6 +140,11 @@ func once(ctx context.Context, n *bcnn.Network, opts Options, most int) (*bcnn.N
 	for _, l := range n.OutputLayers() {
 		p.outputs[l] = true
 	}
+	return p, nil
+}
+
+func (p *pass) run() (*bcnn.Network, []Finding, error) {
+	n := p.from
 	for i := range n.Layers {
 		p.at = i
 		v, err := p.layer(n.Layers[i].Op)
