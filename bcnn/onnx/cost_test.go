@@ -53,7 +53,12 @@ func TestInterrupt(t *testing.T) { loading.Interrupt(t) }
 func TestUnits(t *testing.T) { loading.Units(t) }
 
 // FuzzCost builds graphs by structure, as a program of bytes says.
-func FuzzCost(f *testing.F) { loading.Fuzz(f, 500) }
+func FuzzCost(f *testing.F) {
+	for _, seed := range []int{724, 1014} { // which make huge lists of positions, and of what a Resize samples
+		f.Add(costtest.Program(seed))
+	}
+	loading.Fuzz(f, 500)
+}
 
 // spent is what the import of a model takes from the budget.
 func spent(t *testing.T, m testModel) int64 {
