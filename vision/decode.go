@@ -7,11 +7,10 @@ import (
 	"image"
 	"image/color"
 	_ "image/gif"
-	_ "image/jpeg"
-	_ "image/png"
+	"image/png"
 	"io"
 
-	_ "golang.org/x/image/bmp"
+	"golang.org/x/image/bmp"
 
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/vision/internal/jpeg"
@@ -22,8 +21,8 @@ const (
 	MaxPixels = 1 << 26
 	// MaxBytes is all the memory that one call of Decode allocates at the most,
 	// what it has let go of included. Few images of up to MaxPixels need more:
-	// progressive JPEGs of more than 35 million pixels if their colours are not
-	// subsampled (22 million in CMYK), and PNGs of 16 bits that are interlaced.
+	// progressive JPEGs in CMYK of more than 33 million pixels, and PNGs of 16 bits
+	// that are interlaced.
 	MaxBytes = 512 << 20
 )
 
@@ -32,10 +31,12 @@ const (
 // without limit, and that of WebP gives wrong colours.
 //
 // A JPEG is seen upright, as its Exif orientation says. That costs nothing: the
-// pixels stay where they are, and the colours are those of the decoder.
+// pixels stay where they are, and the colours are those of the decoder. Chroma that is
+// subsampled is repeated, and not interpolated.
 //
 // The size is looked at before anything of that size is allocated: see MaxPixels
-// and MaxBytes.
+// and MaxBytes. What a file has that is right and not read, as arithmetic coding of
+// JPEG, is called unsupported, all else broken.
 func Decode(r io.Reader) (image.Image, error) {
 	return decode(r, MaxPixels, MaxBytes, fullScale)
 }
@@ -60,9 +61,8 @@ func decodeFile(path string, decode func(io.Reader) (image.Image, error)) (image
 // sees more than twice as many pixels as it has inputs is decoded at a half, a quarter or an
 // eighth of its size, from the low frequencies alone, and all else as ever. The scale is the
 // smallest at which both sides of what is seen still have twice as many pixels as the input.
-// So a photo costs a fraction of the time, and the input is the same on every machine. Files of
-// more than 64 MiB, in a rare way of coding, or whose pixels take more than MaxBytes less twice
-// that, are decoded as a whole.
+// So a photo costs a fraction of the time, and the input is the same on every machine. JPEGs
+// that hold R, G and B or CMYK are decoded as a whole.
 func (p Preprocessing) Decode(r io.Reader) (image.Image, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
@@ -90,102 +90,114 @@ func (p Preprocessing) scale(size image.Point) int {
 // fullScale is the scale of those who want all pixels.
 func fullScale(image.Point) int { return 1 }
 
-// maxScaled is the length of a JPEG that is decoded at a scale, for which it is held in memory.
-const maxScaled = 64 << 20
-
 // maxHead is what may stand in front of the size of an image: profiles,
 // thumbnails and notes.
-const maxHead = 16 << 20
+const maxHead = jpeg.MaxHead
+
+// opened is an image whose beginning has been read, and nothing allocated for its pixels.
+type opened struct {
+	size   image.Point // as it is stored
+	bytes  int64       // no less than what decoding allocates in all
+	decode func() (image.Image, error)
+}
 
 // decode decodes an image, a JPEG at 1/scaleOf(its upright size).
 func decode(r io.Reader, maxPixels, maxBytes int64, scaleOf func(image.Point) int) (image.Image, error) {
-	if r == nil {
-		return nil, errors.New("there is nothing to read an image from")
-	}
-	var head bytes.Buffer
-	config, format, err := image.DecodeConfig(io.TeeReader(io.LimitReader(r, maxHead), &head))
+	o, err := openImage(r, scaleOf)
 	if err != nil {
-		if head.Len() == maxHead {
-			return nil, fmt.Errorf("broken image: no size in the first %d bytes", maxHead)
-		}
-		return nil, imageError(err)
+		return nil, err
 	}
-	if config.Width < 1 || config.Height < 1 {
-		return nil, fmt.Errorf("the image has %d×%d pixels", config.Width, config.Height)
+	w, h := o.size.X, o.size.Y
+	if w < 1 || h < 1 {
+		return nil, fmt.Errorf("the image has %d×%d pixels", w, h)
 	}
-	if int64(config.Width)*int64(config.Height) > maxPixels {
-		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", config.Width, config.Height, maxPixels)
+	if int64(w)*int64(h) > maxPixels {
+		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", w, h, maxPixels)
 	}
-	var header jpegHeader
-	if format == "jpeg" {
-		header = readJPEGHeader(head.Bytes())
+	if o.bytes > maxBytes {
+		return nil, fmt.Errorf("decoding the %d×%d pixels takes %d bytes of memory, at most %d are accepted", w, h, o.bytes, maxBytes)
 	}
-	size := decodingBytes(format, config, head.Bytes(), header)
-	if size > maxBytes {
-		return nil, fmt.Errorf("decoding the %d×%d pixels takes %d bytes of memory, at most %d are accepted", config.Width, config.Height, size, maxBytes)
-	}
-	r = io.MultiReader(&head, r)
-	var img image.Image
-	if scale := scaleOf(header.orientation.size(image.Pt(config.Width, config.Height))); format == "jpeg" && scale > 1 && size+2*maxScaled <= maxBytes {
-		if img, r, err = decodeScaled(r, scale); err != nil {
-			return nil, imageError(err)
-		}
-	}
-	if img == nil {
-		img, _, err = image.Decode(r)
-	}
+	img, err := o.decode()
 	if err != nil {
 		return nil, imageError(err)
 	}
 	if size := img.Bounds(); size.Empty() { // the first frame of a GIF may be
 		return nil, fmt.Errorf("broken image: its first frame has %d×%d pixels", size.Dx(), size.Dy())
 	}
-	if format == "jpeg" && header.orientation != asStored {
-		img = &oriented{img, header.orientation}
-	}
 	return img, nil
 }
 
-// decodeScaled decodes a JPEG at 1/scale. What is coded in a way that is rare, broken or longer
-// than maxScaled is nil, and left to image/jpeg: again is then the whole file.
-func decodeScaled(r io.Reader, scale int) (img image.Image, again io.Reader, err error) {
-	data, err := io.ReadAll(io.LimitReader(r, maxScaled+1))
+// openImage reads the beginning of an image.
+func openImage(r io.Reader, scaleOf func(image.Point) int) (opened, error) {
+	if r == nil {
+		return opened{}, errors.New("there is nothing to read an image from")
+	}
+	start := make([]byte, 2)
+	n, err := io.ReadFull(r, start)
+	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+		return opened{}, imageError(err)
+	}
+	r = io.MultiReader(bytes.NewReader(start[:n]), r)
+	if string(start) == "\xff\xd8" {
+		return openJPEG(r, scaleOf)
+	}
+	var head bytes.Buffer
+	config, format, err := image.DecodeConfig(io.TeeReader(io.LimitReader(r, maxHead), &head))
 	if err != nil {
-		return nil, nil, err
+		return opened{}, headError(err, head.Len() == maxHead)
 	}
-	again = io.MultiReader(bytes.NewReader(data), r)
-	if len(data) > maxScaled {
-		return nil, again, nil
+	return opened{
+		size:  image.Pt(config.Width, config.Height),
+		bytes: decodingBytes(format, config, head.Bytes()),
+		decode: func() (image.Image, error) {
+			img, _, err := image.Decode(io.MultiReader(&head, r))
+			return img, err
+		},
+	}, nil
+}
+
+func openJPEG(r io.Reader, scaleOf func(image.Point) int) (opened, error) {
+	d, err := jpeg.Open(r, func() error { return nil })
+	if err != nil {
+		return opened{}, headError(err, errors.Is(err, jpeg.ErrHead))
 	}
-	if img, err = jpeg.Decode(data, scale); err != nil {
-		return nil, again, nil
+	o := tiffOrientation(d.Exif())
+	scale := scaleOf(o.size(d.Size()))
+	return opened{size: d.Size(), bytes: d.Bytes(scale), decode: func() (image.Image, error) {
+		img, err := d.Decode(scale)
+		if err == nil && o != asStored {
+			img = &oriented{img, o}
+		}
+		return img, err
+	}}, nil
+}
+
+func headError(err error, long bool) error {
+	if long {
+		return fmt.Errorf("broken image: no size in the first %d bytes", maxHead)
 	}
-	return img, again, nil
+	return imageError(err)
 }
 
 func imageError(err error) error {
 	if errors.Is(err, image.ErrFormat) {
 		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP)")
 	}
+	var ofJPEG jpeg.Unsupported
+	var ofPNG png.UnsupportedError
+	if errors.As(err, &ofJPEG) || errors.As(err, &ofPNG) || errors.Is(err, bmp.ErrUnsupported) {
+		return fmt.Errorf("unsupported image: %w", err)
+	}
 	return fmt.Errorf("broken image: %w", err)
 }
 
 // decodingBytes returns no less than what the decoder of a format allocates in
 // all, and what decode keeps of the file.
-func decodingBytes(format string, config image.Config, head []byte, header jpegHeader) int64 {
+func decodingBytes(format string, config image.Config, head []byte) int64 {
 	w, h := int64(config.Width), int64(config.Height)
 	// Tables and buffers; and a buffer that grows by doubling, until it is full.
 	size := 256<<10 + 4*int64(len(head))
 	switch format {
-	case "jpeg":
-		const block = 64
-		size += block * header.blocks
-		if header.progressive {
-			size += block * 4 * header.blocks // coefficients
-		}
-		if config.ColorModel == color.CMYKModel || config.ColorModel == color.RGBAModel {
-			size += 4 * w * h // the components are put together
-		}
 	case "png":
 		pixel := int64(4) // grey may have a transparent level
 		switch config.ColorModel {

@@ -12,7 +12,6 @@ import (
 	"image/draw"
 	"image/gif"
 	"image/png"
-	"io"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -194,10 +193,9 @@ func allocated(f func()) int64 {
 
 // estimate is what decode reckons that it will allocate.
 func estimate(t testing.TB, data []byte) int64 {
-	var head bytes.Buffer
-	config, format, err := image.DecodeConfig(io.TeeReader(bytes.NewReader(data), &head))
+	o, err := openImage(bytes.NewReader(data), fullScale)
 	require.NoError(t, err)
-	return decodingBytes(format, config, head.Bytes(), readJPEGHeader(head.Bytes()))
+	return o.bytes
 }
 
 // Decode allocates no more than it has reckoned, which is what it refuses images

@@ -1,6 +1,11 @@
 package jpeg
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"errors"
+)
+
+var errHuffman = errors.New("jpeg: a Huffman table that is none")
 
 // fastBits is the length of codes that one look-up decodes.
 const fastBits = 10
@@ -12,7 +17,8 @@ type table struct {
 	offset  [17]int               // from a code of n bits to its value
 	values  [256]byte
 	defined bool
-	past    []past // of AC
+	past    []past // of AC, where whole coefficients may be left out
+	hasPast bool
 }
 
 // past is what the first pastBits bits hold of whole coefficients: how many bits they are, 0 for
@@ -25,21 +31,28 @@ type past struct {
 // pastBits is a compromise: about two coefficients, in a table that the nearest cache holds.
 const pastBits = 12
 
-// findPast fills past.
+// findPast fills past, when a scan needs it.
 func (t *table) findPast() {
-	t.past = make([]past, 1<<pastBits)
+	if t.hasPast || !t.defined {
+		return
+	}
+	if t.past == nil {
+		t.past = make([]past, 1<<pastBits)
+	}
+	t.hasPast = true
 	for i := range t.past {
+		t.past[i] = past{}
 		p := &t.past[i]
 		b := bits{acc: uint64(i) << (64 - pastBits), have: pastBits}
 		for {
 			value, length := t.code(&b)
 			size := uint(value & 15)
-			if length == 0 || length+size > b.have {
+			if length == 0 || length+size > b.have || size == 0 && value>>4 > 0 && value>>4 < 15 {
 				break
 			}
 			b.skip(length + size)
 			p.bits = uint8(pastBits - b.have)
-			if size == 0 && value>>4 < 15 {
+			if value == 0 {
 				p.ends = true
 				break
 			}
@@ -49,10 +62,10 @@ func (t *table) findPast() {
 }
 
 // readHuffman reads tables, T.81, B.2.4.2.
-func (d *decoder) readHuffman(b []byte) error {
+func (d *Decoder) readHuffman(b []byte) error {
 	for len(b) > 0 {
 		if len(b) < 17 {
-			return errShort
+			return errHuffman
 		}
 		class, id, counts := b[0]>>4, b[0]&15, b[1:17]
 		total := 0
@@ -60,14 +73,10 @@ func (d *decoder) readHuffman(b []byte) error {
 			total += int(n)
 		}
 		if class > 1 || id > 3 || total == 0 || total > 256 || len(b) < 17+total {
-			return ErrUnsupported
+			return errHuffman
 		}
-		t := &d.huffman[class][id]
-		if !t.build(counts, b[17:17+total]) {
-			return ErrUnsupported
-		}
-		if class == 1 {
-			t.findPast()
+		if !d.huffman[class][id].build(counts, b[17:17+total]) {
+			return errHuffman
 		}
 		b = b[17+total:]
 	}
@@ -76,7 +85,7 @@ func (d *decoder) readHuffman(b []byte) error {
 
 // build reports whether the lengths are those of a code.
 func (t *table) build(counts, values []byte) bool {
-	*t = table{defined: true}
+	*t = table{past: t.past}
 	copy(t.values[:], values)
 	code, at := uint32(0), 0
 	for length := 1; length <= 16; length++ {
@@ -96,25 +105,49 @@ func (t *table) build(counts, values []byte) bool {
 		t.limit[length] = code << (16 - length)
 		code <<= 1
 	}
+	t.defined = true
 	return true
 }
+
+// cleanBytes is how many coded bytes are held at a time.
+const cleanBytes = 4 << 10
 
 // bits reads the bits of a part of a scan between restarts, the first one highest. Behind the
 // end they are 0: short tells that some of those were taken.
 type bits struct {
-	buf  []byte
-	at   int
-	acc  uint64
-	have uint // bits of acc
+	source *source // of what comes behind buf, up to the next marker; nil if nothing does
+	buf    []byte
+	at     int
+	acc    uint64
+	have   uint // bits of acc
+	err    error
 }
 
 // refill makes at least 57 bits available.
 func (b *bits) refill() {
-	if b.at+8 <= len(b.buf) {
-		b.acc |= binary.BigEndian.Uint64(b.buf[b.at:]) >> b.have
-		n := (63 - b.have) >> 3
-		b.at, b.have = b.at+int(n), b.have+8*n
+	if b.at+8 > len(b.buf) {
+		b.refillEnd()
 		return
+	}
+	b.acc |= binary.BigEndian.Uint64(b.buf[b.at:]) >> b.have
+	n := (63 - b.have) >> 3
+	b.at, b.have = b.at+int(n), b.have+8*n
+}
+
+// refillEnd is refill near the end of buf.
+func (b *bits) refillEnd() {
+	if b.source != nil {
+		var ended bool
+		b.buf = b.buf[:copy(b.buf, b.buf[b.at:])]
+		b.at = 0
+		b.buf, ended, b.err = b.source.coded(b.buf)
+		if ended || b.err != nil {
+			b.source = nil
+		}
+		if len(b.buf) >= 8 {
+			b.refill()
+			return
+		}
 	}
 	for b.have <= 56 {
 		if b.at < len(b.buf) {

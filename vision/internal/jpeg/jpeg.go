@@ -1,7 +1,8 @@
-// Package jpeg decodes JPEG files at a half, a quarter or an eighth of their size, from the
-// low frequencies of each block alone: most of the time that a photo takes is saved. It
-// reads what cameras write, sequential and progressive Huffman coding of 8 bits (ITU-T T.81);
-// image/jpeg, whose images have the whole size, reads a little more.
+// Package jpeg decodes JPEG files, at their size or at a half, a quarter or an eighth of it, from
+// the low frequencies of each block alone: most of the time that a large photo takes is saved. It
+// reads sequential and progressive Huffman coding of 8 bits (ITU-T T.81) of one, three or four
+// components in any subsampling. At full size the pixels are those of Go's image/jpeg, where that
+// reads a file rightly.
 package jpeg
 
 import (
@@ -9,20 +10,18 @@ import (
 	"errors"
 	"fmt"
 	"image"
+	"io"
 
 	"github.com/bitcnn/bitcnn/internal/num"
 )
-
-// ErrUnsupported is about a file that is coded in another way. image/jpeg may know it.
-var ErrUnsupported = errors.New("jpeg: a way of coding that is not known")
-
-var errShort = errors.New("jpeg: the file ends too early")
 
 const (
 	startOfImage, endOfImage = 0xd8, 0xd9
 	startOfFrame0            = 0xc0 // baseline
 	startOfFrame1            = 0xc1 // extended sequential
 	startOfFrame2            = 0xc2 // progressive
+	startOfFrame3            = 0xc3 // lossless
+	startOfFrame7            = 0xc7 // 5 to 7 are differential
 	startOfFrame15           = 0xcf
 	huffmanTables            = 0xc4
 	jpegExtension            = 0xc8
@@ -31,28 +30,38 @@ const (
 	quantisationTables       = 0xdb
 	restartInterval          = 0xdd
 	restart0, restart7       = 0xd0, 0xd7
-	app14                    = 0xee
+	temporary                = 0x01
+	app0, app1, app14        = 0xe0, 0xe1, 0xee
 )
 
 const blockSize = 64
 
-type decoder struct {
-	data        []byte
-	at          int
+// MaxHead is how many bytes may stand in front of the first scan: profiles, thumbnails and notes.
+const MaxHead = 16 << 20
+
+// ErrHead is about a file that has no scan in its first MaxHead bytes.
+var ErrHead = errors.New("jpeg: no scan")
+
+// Decoder decodes one file.
+type Decoder struct {
+	source      source
 	scale       int
 	side        int // of a decoded block
 	last        int // the last coefficient that is needed, in zigzag order
 	progressive bool
 
 	width, height int
+	maxH, maxV    int // of the sampling factors
 	mcusX, mcusY  int // of the whole image
 	components    []component
 	quantisation  [4][blockSize]int32
 	huffman       [2][4]table // of DC and AC
 	restart       int         // MCUs between restarts, 0 without any
-	adobe         bool        // the segment is there
-	colours       byte        // the transform that it names
-	clean         []byte      // a scan without stuffing
+	jfif, adobe   bool        // the segments are there
+	colours       byte        // the transform that Adobe's names
+	exif          []byte
+	clean         []byte // a piece of a scan without stuffing
+	visited       int64  // blocks, in all scans
 }
 
 type component struct {
@@ -63,112 +72,94 @@ type component struct {
 	stride           int
 	coefficients     []int16 // progressive: of each block, in zigzag order
 	dc               int32   // of the block before
+	scanned          bool
 }
 
-// Decode decodes a file at 1/scale of its size, scale 2, 4 or 8; of sides that do not divide, the
-// last pixels are of blocks that stand over. Every block of 8×8 becomes the inverse DCT of as
-// many of its lowest frequencies as it has pixels, in whole numbers, so that the result is the
-// same on every machine. It is an *image.Gray or an *image.YCbCr with the subsampling of the file.
-func Decode(data []byte, scale int) (image.Image, error) {
-	d := &decoder{data: data, scale: scale}
-	switch scale {
-	case 2:
-		d.side, d.last = 4, 24
-	case 4:
-		d.side, d.last = 2, 4
-	case 8:
-		d.side, d.last = 1, 0
-	default:
-		return nil, fmt.Errorf("jpeg: a scale of 1/%d", scale)
+// Open reads a file up to its first scan. stop is asked before each 8 KiB of the file, between
+// the scans, and between rows of blocks; its errors end the work. What is right and not read is
+// an Unsupported.
+func Open(r io.Reader, stop func() error) (*Decoder, error) {
+	d := &Decoder{source: source{r: r, stop: stop, buf: make([]byte, pieceBytes)}}
+	b, err := d.source.need(2)
+	if err != nil {
+		return nil, err
 	}
-	return d.decode()
+	if b[0] != 0xff || b[1] != startOfImage {
+		return nil, errors.New("jpeg: no beginning of an image")
+	}
+	d.source.at = 2
+	scan, err := d.segments()
+	if err != nil {
+		return nil, err
+	}
+	if !scan || d.components == nil {
+		return nil, errors.New("jpeg: no frame, or no scan")
+	}
+	return d, nil
 }
 
-func (d *decoder) decode() (image.Image, error) {
-	if len(d.data) < 2 || d.data[0] != 0xff || d.data[1] != startOfImage {
-		return nil, ErrUnsupported
-	}
-	d.at = 2
+// segments reads segments up to behind the marker of a scan, or the end of the image.
+func (d *Decoder) segments() (scan bool, err error) {
 	for {
-		marker, err := d.marker()
+		marker, err := d.source.marker()
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		if marker == endOfImage {
-			return d.image()
+		switch marker {
+		case startOfImage:
+			return false, errTwo
+		case startOfScan, endOfImage:
+			return marker == startOfScan, nil
 		}
-		segment, err := d.segment()
+		segment, err := d.source.segment(marker)
 		if err != nil {
-			return nil, err
+			return false, err
 		}
-		switch {
-		case marker == huffmanTables:
-			err = d.readHuffman(segment)
-		case marker == quantisationTables:
-			err = d.readQuantisation(segment)
-		case marker == restartInterval:
-			if len(segment) != 2 {
-				return nil, errShort
-			}
-			d.restart = int(binary.BigEndian.Uint16(segment))
-		case marker == startOfFrame0, marker == startOfFrame1, marker == startOfFrame2:
-			d.progressive = marker == startOfFrame2
-			err = d.readFrame(segment)
-		case marker >= startOfFrame0 && marker <= startOfFrame15 && marker != jpegExtension, marker == arithmeticConditioning:
-			err = ErrUnsupported
-		case marker == app14 && len(segment) >= 12 && string(segment[:5]) == "Adobe":
-			d.adobe, d.colours = true, segment[11]
-		case marker == startOfScan:
-			err = d.readScan(segment)
+		if err := d.read(marker, segment); err != nil {
+			return false, err
 		}
-		if err != nil {
-			return nil, err
+		if d.visited == 0 && d.source.position() > MaxHead {
+			return false, ErrHead
 		}
 	}
 }
 
-// marker goes to behind the next marker.
-func (d *decoder) marker() (byte, error) {
-	if d.at+2 > len(d.data) {
-		return 0, errShort
+func (d *Decoder) read(marker byte, b []byte) error {
+	switch {
+	case marker == huffmanTables:
+		return d.readHuffman(b)
+	case marker == quantisationTables:
+		return d.readQuantisation(b)
+	case marker == restartInterval:
+		if len(b) != 2 {
+			return fmt.Errorf("jpeg: a restart interval of %d bytes", len(b))
+		}
+		d.restart = int(binary.BigEndian.Uint16(b))
+	case marker == startOfFrame0, marker == startOfFrame1, marker == startOfFrame2:
+		d.progressive = marker == startOfFrame2
+		return d.readFrame(b)
+	case marker == startOfFrame3:
+		return Unsupported("lossless coding")
+	case marker > startOfFrame3 && marker <= startOfFrame7:
+		return Unsupported("differential coding")
+	case marker > jpegExtension && marker <= startOfFrame15:
+		return Unsupported("arithmetic coding")
+	case marker == app0 && len(b) >= 5:
+		d.jfif = string(b[:5]) == "JFIF\x00"
+	case marker == app1 && d.exif == nil && len(b) > 6 && string(b[:6]) == "Exif\x00\x00":
+		d.exif = append([]byte{}, b[6:]...)
+	case marker == app14 && len(b) >= 12 && string(b[:5]) == "Adobe":
+		d.adobe, d.colours = true, b[11]
 	}
-	if d.data[d.at] != 0xff {
-		return 0, ErrUnsupported // something between segments
-	}
-	for d.at < len(d.data) && d.data[d.at] == 0xff { // fill bytes
-		d.at++
-	}
-	if d.at == len(d.data) {
-		return 0, errShort
-	}
-	m := d.data[d.at]
-	d.at++
-	if m == 0 || m == startOfImage || restart0 <= m && m <= restart7 {
-		return 0, ErrUnsupported
-	}
-	return m, nil
+	return nil
 }
 
-// segment returns the bytes of a segment behind its length.
-func (d *decoder) segment() ([]byte, error) {
-	if d.at+2 > len(d.data) {
-		return nil, errShort
-	}
-	size := int(binary.BigEndian.Uint16(d.data[d.at:]))
-	if size < 2 || d.at+size > len(d.data) {
-		return nil, errShort
-	}
-	s := d.data[d.at+2 : d.at+size]
-	d.at += size
-	return s, nil
-}
-
-func (d *decoder) readQuantisation(b []byte) error {
+func (d *Decoder) readQuantisation(b []byte) error {
 	for len(b) > 0 {
 		precision, id := b[0]>>4, b[0]&15
 		bytes := blockSize << precision
 		if precision > 1 || id > 3 || len(b) < 1+bytes {
-			return ErrUnsupported
+			return errors.New("jpeg: a quantisation table that is none")
 		}
 		b = b[1:]
 		for i := range blockSize {
@@ -183,104 +174,150 @@ func (d *decoder) readQuantisation(b []byte) error {
 	return nil
 }
 
-func (d *decoder) readFrame(b []byte) error {
+func (d *Decoder) readFrame(b []byte) error {
 	if len(b) < 6 || len(b) != 6+3*int(b[5]) || d.components != nil {
-		return ErrUnsupported
+		return errors.New("jpeg: a frame that is none, or a second one")
 	}
 	d.height, d.width = int(binary.BigEndian.Uint16(b[1:])), int(binary.BigEndian.Uint16(b[3:]))
-	if b[0] != 8 || d.width == 0 || d.height == 0 || b[5] != 1 && b[5] != 3 {
-		return ErrUnsupported
+	switch {
+	case b[0] != 8:
+		return Unsupported(fmt.Sprintf("%d bits per colour", b[0]))
+	case d.height == 0:
+		return Unsupported("a height that stands behind the image, or is 0")
+	case d.width == 0:
+		return errors.New("jpeg: a width of 0")
+	case b[5] != 1 && b[5] != 3 && b[5] != 4:
+		return Unsupported(fmt.Sprintf("%d components", b[5]))
 	}
-	d.components = make([]component, b[5])
-	for i := range d.components {
+	components := make([]component, b[5])
+	for i := range components {
 		f := b[6+3*i:]
-		c := &d.components[i]
-		*c = component{id: f[0], h: int(f[1] >> 4), v: int(f[1] & 15), quantisation: f[2]}
-		if c.quantisation > 3 {
-			return ErrUnsupported
+		c := component{id: f[0], h: int(f[1] >> 4), v: int(f[1] & 15), quantisation: f[2]}
+		if c.quantisation > 3 || c.h < 1 || c.h > 4 || c.v < 1 || c.v > 4 {
+			return fmt.Errorf("jpeg: component %d is sampled %d×%d and has quantisation table %d", i, c.h, c.v, c.quantisation)
 		}
-		for _, before := range d.components[:i] {
+		for _, before := range components[:i] {
 			if before.id == c.id {
-				return ErrUnsupported
+				return fmt.Errorf("jpeg: two components are called %d", c.id)
 			}
 		}
+		if len(components) == 1 {
+			c.h, c.v = 1, 1 // one block is a unit of a single component, T.81, A.2.2
+		}
+		d.maxH, d.maxV = max(d.maxH, c.h), max(d.maxV, c.v)
+		components[i] = c
 	}
-	first := &d.components[0]
-	if len(d.components) == 1 {
-		first.h, first.v = 1, 1 // one block is a unit of a single component, T.81, A.2.2
-	} else if _, ok := d.subsampling(); !ok {
-		return ErrUnsupported
+	d.mcusX, d.mcusY = num.CeilDiv(d.width, 8*d.maxH), num.CeilDiv(d.height, 8*d.maxV)
+	for i := range components {
+		c := &components[i]
+		c.blocksX, c.blocksY = d.mcusX*c.h, d.mcusY*c.v
 	}
-	d.mcusX, d.mcusY = num.CeilDiv(d.width, 8*first.h), num.CeilDiv(d.height, 8*first.v)
+	d.components = components
+	return nil
+}
+
+// Size is that of the image as it is stored.
+func (d *Decoder) Size() image.Point { return image.Pt(d.width, d.height) }
+
+// Exif is the TIFF file of the first Exif segment in front of the scans, nil without one.
+func (d *Decoder) Exif() []byte { return d.exif }
+
+// blocks is how many blocks the image has in all components.
+func (d *Decoder) blocks() int64 {
+	n := int64(0)
+	for _, c := range d.components {
+		n += int64(c.blocksX) * int64(c.blocksY)
+	}
+	return n
+}
+
+// Bytes returns no less than what Open and Decode allocate in all.
+func (d *Decoder) Bytes(scale int) int64 {
+	const most = 256 << 10 // tables, pieces, notes
+	side := int64(8 / d.scaleOf(scale))
+	size := most + d.blocks()*side*side
+	if d.progressive {
+		each := int64(blockSize)
+		if side == 1 {
+			each = 1
+		}
+		size += 2 * each * d.blocks()
+	}
+	pixels := int64(num.CeilDiv(d.width, 8/int(side))) * int64(num.CeilDiv(d.height, 8/int(side)))
+	switch {
+	case len(d.components) == 4 || d.isRGB():
+		size += 4 * pixels // the components are put together
+	case len(d.components) == 3:
+		if _, ok := d.subsampling(); !ok {
+			size += 3 * pixels
+		}
+	}
+	return size
+}
+
+// scaleOf returns the scale that Decode decodes at when it is asked for one.
+func (d *Decoder) scaleOf(scale int) int {
+	if len(d.components) == 4 || d.isRGB() {
+		return 1
+	}
+	return scale
+}
+
+// Decode decodes the file at 1/scale of its size, scale 1, 2, 4 or 8; of sides that do not divide,
+// the last pixels are of blocks that stand over. Every block of 8×8 becomes the inverse DCT of as
+// many of its lowest frequencies as it has pixels, in whole numbers, so that the result is the
+// same on every machine. It is an *image.Gray or an *image.YCbCr with the subsampling of the file,
+// or without any where image.YCbCr does not know it. What has four components is an *image.CMYK,
+// and what has R, G and B an *image.RGBA, both at full size whatever the scale.
+func (d *Decoder) Decode(scale int) (image.Image, error) {
+	switch scale {
+	case 1, 2, 4, 8:
+		d.scale = d.scaleOf(scale)
+		d.side, d.last = 8/d.scale, [...]int{8: 0, 4: 4, 2: 24, 1: 63}[d.scale]
+	default:
+		return nil, fmt.Errorf("jpeg: a scale of 1/%d", scale)
+	}
+	d.allocate()
+	for scan := true; scan; {
+		if err := d.source.stop(); err != nil {
+			return nil, err
+		}
+		segment, err := d.source.segment(startOfScan)
+		if err != nil {
+			return nil, err
+		}
+		if err := d.readScan(segment); err != nil {
+			return nil, err
+		}
+		if scan, err = d.segments(); err != nil {
+			return nil, err
+		}
+	}
+	if d.progressive {
+		if err := d.transformAll(); err != nil {
+			return nil, err
+		}
+	}
+	return d.image()
+}
+
+// allocate takes the memory of the pixels and of the coefficients.
+func (d *Decoder) allocate() {
+	d.clean = make([]byte, 0, cleanBytes)
 	for i := range d.components {
 		c := &d.components[i]
-		c.blocksX, c.blocksY = d.mcusX*c.h, d.mcusY*c.v
 		c.stride = c.blocksX * d.side
 		c.pix = make([]byte, c.stride*c.blocksY*d.side)
 		if d.progressive {
 			c.coefficients = make([]int16, c.blocksX*c.blocksY*d.stored())
 		}
 	}
-	return nil
 }
 
 // stored is how many coefficients of a block are kept: the mean alone if no other is needed.
-func (d *decoder) stored() int {
+func (d *Decoder) stored() int {
 	if d.last == 0 {
 		return 1
 	}
 	return blockSize
-}
-
-// subsampling returns how the chroma is subsampled.
-func (d *decoder) subsampling() (image.YCbCrSubsampleRatio, bool) {
-	y, cb, cr := d.components[0], d.components[1], d.components[2]
-	if cb.h != 1 || cb.v != 1 || cr.h != 1 || cr.v != 1 {
-		return 0, false
-	}
-	switch [2]int{y.h, y.v} {
-	case [2]int{1, 1}:
-		return image.YCbCrSubsampleRatio444, true
-	case [2]int{1, 2}:
-		return image.YCbCrSubsampleRatio440, true
-	case [2]int{2, 1}:
-		return image.YCbCrSubsampleRatio422, true
-	case [2]int{2, 2}:
-		return image.YCbCrSubsampleRatio420, true
-	case [2]int{4, 1}:
-		return image.YCbCrSubsampleRatio411, true
-	case [2]int{4, 2}:
-		return image.YCbCrSubsampleRatio410, true
-	}
-	return 0, false
-}
-
-// image puts the components together.
-func (d *decoder) image() (image.Image, error) {
-	if d.components == nil || d.clean == nil {
-		return nil, errShort
-	}
-	if d.progressive {
-		d.transformAll()
-	}
-	size := image.Rect(0, 0, num.CeilDiv(d.width, d.scale), num.CeilDiv(d.height, d.scale))
-	y := d.components[0]
-	if len(d.components) == 1 {
-		return &image.Gray{Pix: y.pix, Stride: y.stride, Rect: size}, nil
-	}
-	if d.isRGB() {
-		return nil, ErrUnsupported
-	}
-	cb, cr := d.components[1], d.components[2]
-	ratio, _ := d.subsampling()
-	return &image.YCbCr{Y: y.pix, Cb: cb.pix, Cr: cr.pix, YStride: y.stride, CStride: cb.stride, SubsampleRatio: ratio, Rect: size}, nil
-}
-
-// isRGB reports whether the components are no luma and chroma, as image/jpeg does.
-func (d *decoder) isRGB() bool {
-	if d.adobe {
-		return d.colours == 0
-	}
-	c := d.components
-	return c[0].id == 'R' && c[1].id == 'G' && c[2].id == 'B'
 }

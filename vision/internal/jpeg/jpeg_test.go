@@ -3,7 +3,6 @@ package jpeg
 import (
 	"bytes"
 	"image"
-	stdjpeg "image/jpeg"
 	"math"
 	"os"
 	"path/filepath"
@@ -11,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 func files(t testing.TB) map[string][]byte {
@@ -24,6 +25,16 @@ func files(t testing.TB) map[string][]byte {
 	}
 	require.NotEmpty(t, found)
 	return found
+}
+
+func goOn() error { return nil }
+
+func decode(data []byte, scale int) (image.Image, error) {
+	d, err := Open(bytes.NewReader(data), goOn)
+	if err != nil {
+		return nil, err
+	}
+	return d.Decode(scale)
 }
 
 // plane is a component with all its blocks.
@@ -74,17 +85,17 @@ func reduced(p plane, bx, by, n int) []float64 {
 	return out
 }
 
-// The images are those that the definition makes of what image/jpeg decodes, but for the rounding
-// of its pixels.
+// The images are those that the definition makes of the whole one, which is that of image/jpeg, but
+// for the rounding of its pixels.
 func TestDecode(t *testing.T) {
 	for name, data := range files(t) {
-		if strings.HasPrefix(name, "progressive") && strings.HasSuffix(name, "restarts") {
-			continue // which image/jpeg cannot read
-		}
-		whole, err := stdjpeg.Decode(bytes.NewReader(data))
+		whole, err := decode(data, 1)
 		require.NoError(t, err, name)
+		if !strings.HasPrefix(name, "progressive") || !strings.HasSuffix(name, "restarts") {
+			require.True(t, same(t, data, whole), "%s, which image/jpeg reads", name)
+		}
 		for _, scale := range []int{2, 4, 8} {
-			img, err := Decode(data, scale)
+			img, err := decode(data, scale)
 			require.NoError(t, err, name)
 			size := whole.Bounds().Size()
 			require.Equal(t, image.Pt((size.X+scale-1)/scale, (size.Y+scale-1)/scale), img.Bounds().Size(), name)
@@ -122,10 +133,10 @@ func TestProgressive(t *testing.T) {
 		if !ok {
 			continue
 		}
-		for _, scale := range []int{2, 4, 8} {
-			want, err := Decode(data, scale)
+		for _, scale := range []int{1, 2, 4, 8} {
+			want, err := decode(data, scale)
 			require.NoError(t, err)
-			got, err := Decode(all["progressive"+other], scale)
+			got, err := decode(all["progressive"+other], scale)
 			require.NoError(t, err, other)
 			require.Equal(t, want, got, "%s, 1/%d", other, scale)
 			compared++
@@ -142,29 +153,32 @@ func TestBroken(t *testing.T) {
 			if testing.Short() && n > 1<<10 && n < len(data)-64 && n%37 != 0 {
 				continue
 			}
-			_, err := Decode(data[:n], 4)
+			_, err := decode(data[:n], 4)
 			require.Error(t, err, "%s, %d bytes", name, n)
 		}
 	}
-	_, err := Decode(files(t)["optimised"], 3)
+	_, err := decode(files(t)["optimised"], 3)
 	require.ErrorContains(t, err, "a scale of 1/3")
 }
 
 func FuzzDecode(f *testing.F) {
 	for _, data := range files(f) {
-		for _, scale := range []byte{2, 4, 8} {
+		for _, scale := range []byte{1, 2, 4, 8} {
 			f.Add(data, scale)
 		}
 	}
 	f.Fuzz(func(t *testing.T, data []byte, scale byte) {
-		config, err := stdjpeg.DecodeConfig(bytes.NewReader(data))
-		if err != nil || config.Width*config.Height > 1<<20 {
-			return // no one asks
+		d, err := Open(bytes.NewReader(data), goOn)
+		if err != nil || d.Size().X*d.Size().Y > 1<<20 {
+			return
 		}
-		img, err := Decode(data, int(scale))
-		if err == nil {
-			require.Equal(t, (config.Width+int(scale)-1)/int(scale), img.Bounds().Dx())
-			require.Equal(t, (config.Height+int(scale)-1)/int(scale), img.Bounds().Dy())
+		img, err := d.Decode(int(scale))
+		if err == nil && d.scale == int(scale) {
+			require.Equal(t, num.CeilDiv(d.width, int(scale)), img.Bounds().Dx())
+			require.Equal(t, num.CeilDiv(d.height, int(scale)), img.Bounds().Dy())
+		}
+		if err == nil && scale == 1 {
+			same(t, data, img)
 		}
 	})
 }

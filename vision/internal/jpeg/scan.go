@@ -1,14 +1,15 @@
 package jpeg
 
 import (
-	"bytes"
+	"errors"
+	"fmt"
 
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
 // scan is a scan of some components, of the coefficients from ≤ k ≤ to.
 type scan struct {
-	d          *decoder
+	d          *Decoder
 	components []scanned
 	from, to   int
 	high, low  uint // bits of the coefficients that are known, and that will be
@@ -21,10 +22,22 @@ type scanned struct {
 	means, others *table
 }
 
+var (
+	errScan = errors.New("jpeg: a scan that is none")
+	errCode = errors.New("jpeg: codes of a scan that are none")
+	errEnds = errors.New("jpeg: a scan ends too early")
+)
+
+// A scan of a few bytes may visit all blocks. Encoders visit each about six times.
+const (
+	maxVisits      = 64      // of each block
+	maxSmallVisits = 1 << 22 // of all blocks of a small image: who wants a scan per bit may have it
+)
+
 // readScan reads a scan, T.81, B.2.3, if it has coefficients that are needed.
-func (d *decoder) readScan(b []byte) error {
-	if d.components == nil || len(b) < 1 || len(b) != 4+2*int(b[0]) {
-		return ErrUnsupported
+func (d *Decoder) readScan(b []byte) error {
+	if len(b) < 1 || len(b) != 4+2*int(b[0]) {
+		return errScan
 	}
 	n := int(b[0])
 	s := &scan{d: d, from: int(b[1+2*n]), to: int(b[2+2*n]), high: uint(b[3+2*n] >> 4), low: uint(b[3+2*n] & 15)}
@@ -33,12 +46,16 @@ func (d *decoder) readScan(b []byte) error {
 	}
 	if n == 0 || n > len(d.components) || s.from > s.to || s.to >= blockSize || s.low > 13 ||
 		s.high != 0 && s.high != s.low+1 || d.progressive && (s.from == 0) != (s.to == 0) || s.from > 0 && n > 1 {
-		return ErrUnsupported
+		return errScan
 	}
 	for i := range n {
 		if !s.add(b[1+2*i], b[2+2*i]>>4, b[2+2*i]&15) {
-			return ErrUnsupported
+			return errScan
 		}
+	}
+	d.visited += s.visits()
+	if most := max(maxSmallVisits, maxVisits*d.blocks()); d.visited > most {
+		return fmt.Errorf("jpeg: the scans visit %d blocks or more, at most %d are accepted", d.visited, most)
 	}
 	// Later scans may refine more coefficients than are needed, and must know all of them.
 	return s.read(s.from > 0 && d.last == 0)
@@ -55,13 +72,17 @@ func (s *scan) add(id, means, others byte) bool {
 			return false
 		}
 	}
+	c.scanned = true
 	of := scanned{c, &s.d.huffman[0][means], &s.d.huffman[1][others]}
+	if !s.d.progressive && s.d.last < blockSize-1 {
+		of.others.findPast()
+	}
 	s.components = append(s.components, of)
 	needsMeans, needsOthers := s.from == 0 && s.high == 0, s.to > 0
 	return (of.means.defined || !needsMeans) && (of.others.defined || !needsOthers)
 }
 
-func (d *decoder) component(id byte) *component {
+func (d *Decoder) component(id byte) *component {
 	for i := range d.components {
 		if d.components[i].id == id {
 			return &d.components[i]
@@ -72,14 +93,11 @@ func (d *decoder) component(id byte) *component {
 
 // read goes through the parts between restarts up to the next other marker.
 func (s *scan) read(skip bool) error {
+	source := &s.d.source
 	x, y := s.units()
 	left := x * y
 	for done := 0; ; {
-		restarted, err := s.d.unstuff(skip)
-		if err != nil {
-			return err
-		}
-		if !skip {
+		if !skip && done < left {
 			n := left - done
 			if s.d.restart > 0 {
 				n = min(n, s.d.restart)
@@ -88,11 +106,15 @@ func (s *scan) read(skip bool) error {
 				return err
 			}
 			done += n
-			if restarted == (done == left) {
-				return ErrUnsupported // restarts where there should be none
-			}
 		}
-		if !restarted {
+		restarted, err := source.restart()
+		if err != nil {
+			return err
+		}
+		if !restarted { // there may be more of them than there should
+			if !skip && done < left {
+				return errEnds
+			}
 			return nil
 		}
 	}
@@ -101,78 +123,78 @@ func (s *scan) read(skip bool) error {
 // units returns how many units of blocks a scan has: those of an image with several
 // components have some of each, T.81, A.2.
 func (s *scan) units() (x, y int) {
+	d := s.d
 	if len(s.components) > 1 {
-		return s.d.mcusX, s.d.mcusY
+		return d.mcusX, d.mcusY
 	}
-	first, c := s.d.components[0], s.components[0]
-	return num.CeilDiv(s.d.width*c.h, 8*first.h), num.CeilDiv(s.d.height*c.v, 8*first.v)
+	c := s.components[0]
+	return num.CeilDiv(d.width*c.h, 8*d.maxH), num.CeilDiv(d.height*c.v, 8*d.maxV)
 }
 
-// unstuff takes the coded bytes up to the next marker, without the zeros behind 0xff, and
-// reports whether it is a restart, which is taken too.
-func (d *decoder) unstuff(skip bool) (restarted bool, err error) {
-	if d.clean == nil {
-		d.clean = make([]byte, 0, len(d.data)-d.at)
-	}
-	d.clean = d.clean[:0]
-	for {
-		n := bytes.IndexByte(d.data[d.at:], 0xff)
-		if n < 0 || d.at+n+1 >= len(d.data) {
-			return false, errShort
-		}
-		if !skip {
-			d.clean = append(d.clean, d.data[d.at:d.at+n]...)
-		}
-		d.at += n
-		switch next := d.data[d.at+1]; {
-		case next == 0:
-			if !skip {
-				d.clean = append(d.clean, 0xff)
-			}
-			d.at += 2
-		case next == 0xff: // a fill byte
-			d.at++
-		case restart0 <= next && next <= restart7:
-			d.at += 2
-			return true, nil
-		default:
-			return false, nil
+// visits returns how many blocks a scan goes through.
+func (s *scan) visits() int64 {
+	x, y := s.units()
+	each := 1
+	if len(s.components) > 1 {
+		each = 0
+		for _, c := range s.components {
+			each += c.h * c.v
 		}
 	}
+	return int64(x) * int64(y) * int64(each)
 }
 
 // part decodes n units from one on, where the coding begins anew.
 func (s *scan) part(from, n, row int) error {
-	s.bits, s.endRun = bits{buf: s.d.clean}, 0
+	s.bits, s.endRun = bits{source: &s.d.source, buf: s.d.clean[:0]}, 0
 	for _, c := range s.components {
 		c.dc = 0
 	}
 	for unit := from; unit < from+n; unit++ {
 		x, y := unit%row, unit/row
+		if x == 0 {
+			if err := s.d.source.stop(); err != nil {
+				return err
+			}
+		}
 		if len(s.components) == 1 {
 			if !s.block(&s.components[0], x, y) {
-				return ErrUnsupported
+				return s.failed(errCode)
 			}
-			continue
-		}
-		for i := range s.components {
-			c := &s.components[i]
-			for v := range c.v {
-				for h := range c.h {
-					if !s.block(c, x*c.h+h, y*c.v+v) {
-						return ErrUnsupported
-					}
-				}
-			}
+		} else if !s.unit(x, y) {
+			return s.failed(errCode)
 		}
 		if x == row-1 && s.bits.short() {
-			return errShort
+			return s.failed(errEnds)
 		}
 	}
 	if s.bits.short() {
-		return errShort
+		return s.failed(errEnds)
 	}
-	return nil
+	return s.bits.err
+}
+
+// failed returns why a part cannot be decoded: an error, or what the reader says.
+func (s *scan) failed(err error) error {
+	if s.bits.err != nil {
+		return s.bits.err
+	}
+	return err
+}
+
+// unit decodes the blocks of a unit of several components.
+func (s *scan) unit(x, y int) bool {
+	for i := range s.components {
+		c := &s.components[i]
+		for v := range c.v {
+			for h := range c.h {
+				if !s.block(c, x*c.h+h, y*c.v+v) {
+					return false
+				}
+			}
+		}
+	}
+	return true
 }
 
 // block decodes a block of a scan, and reports whether its codes are some.
@@ -186,9 +208,10 @@ func (s *scan) block(c *scanned, x, y int) bool {
 	switch {
 	case s.from == 0 && s.high == 0:
 		diff, ok := s.difference(c)
-		block[0] = int16(c.dc + diff<<s.low)
-		c.dc += diff << s.low
-		return ok
+		c.dc += diff
+		mean := c.dc << s.low
+		block[0] = int16(mean)
+		return ok && int32(block[0]) == mean
 	case s.from == 0:
 		if s.bits.bit() {
 			block[0] |= 1 << s.low
@@ -246,14 +269,18 @@ func (s *scan) sequential(c *scanned, x, y int) bool {
 		run, size := int(value>>4), uint(value&15)
 		if size == 0 {
 			b.skip(length)
-			if run < 15 {
+			if run == 0 {
 				break // no more
+			}
+			if run < 15 {
+				return false // an end of several blocks, which only progressive files have
 			}
 			k += 15
 			continue
 		}
 		if k += run; k >= blockSize {
-			return false
+			b.skip(length)
+			break // as image/jpeg has it
 		}
 		if k > d.last {
 			b.skip(length + size)
@@ -290,9 +317,13 @@ func (s *scan) first(block *[blockSize]int16, t *table) bool {
 			continue
 		}
 		if k += run; k > s.to {
+			break // as image/jpeg has it
+		}
+		v := b.extended(size) << s.low
+		block[k] = int16(v)
+		if int32(block[k]) != v {
 			return false
 		}
-		block[k] = int16(b.extended(size) << s.low)
 	}
 	return true
 }
@@ -325,10 +356,10 @@ func (s *scan) refine(block *[blockSize]int16, t *table) bool {
 			if s.endRun > 0 {
 				break
 			}
-			if k = s.refineSome(block, k, run); made != 0 {
-				if k > s.to {
-					return false
-				}
+			if k = s.refineSome(block, k, run); k > s.to {
+				return false
+			}
+			if made != 0 {
 				block[k] = made
 			}
 		}
@@ -352,10 +383,14 @@ func (s *scan) refineSome(block *[blockSize]int16, k, zeros int) int {
 			continue
 		}
 		if s.bits.bit() {
-			if block[k] >= 0 {
-				block[k] += 1 << s.low
+			v := int32(block[k])
+			if v >= 0 {
+				v += 1 << s.low
 			} else {
-				block[k] -= 1 << s.low
+				v -= 1 << s.low
+			}
+			if block[k] = int16(v); int32(block[k]) != v { // refined more often than it has bits
+				s.bits.err = errCode
 			}
 		}
 	}

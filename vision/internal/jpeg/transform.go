@@ -13,24 +13,33 @@ var zigzag = [blockSize]byte{
 }
 
 // transformAll transforms the blocks of a progressive file.
-func (d *decoder) transformAll() {
+func (d *Decoder) transformAll() error {
 	stored := d.stored()
 	for i := range d.components {
 		c := &d.components[i]
 		q := &d.quantisation[c.quantisation]
-		for at := range c.blocksX * c.blocksY {
-			var block [blockSize]int32
-			for k, v := range c.coefficients[at*stored:][:min(stored, d.last+1)] {
-				block[zigzag[k]] = int32(v) * q[k]
+		for y := range c.blocksY {
+			if err := d.source.stop(); err != nil {
+				return err
 			}
-			d.transform(c, at%c.blocksX, at/c.blocksX, &block)
+			for x := range c.blocksX {
+				if !c.scanned {
+					break // as in a sequential file, its pixels stay 0
+				}
+				var block [blockSize]int32
+				for k, v := range c.coefficients[(y*c.blocksX+x)*stored:][:min(stored, d.last+1)] {
+					block[zigzag[k]] = int32(v) * q[k]
+				}
+				d.transform(c, x, y, &block)
+			}
 		}
 	}
+	return nil
 }
 
 // transform writes the pixels of a block: the inverse DCT of n points in each direction of its
 // n lowest frequencies, scaled so that means stay (as in libjpeg's scaled decoding).
-func (d *decoder) transform(c *component, x, y int, block *[blockSize]int32) {
+func (d *Decoder) transform(c *component, x, y int, block *[blockSize]int32) {
 	n := d.side
 	pix := c.pix[y*n*c.stride+x*n:]
 	switch n {
@@ -56,6 +65,8 @@ func (d *decoder) transform(c *component, x, y int, block *[blockSize]int32) {
 				row[j] = level(w, 3+kept)
 			}
 		}
+	case 8:
+		whole(pix, c.stride, block)
 	}
 }
 
