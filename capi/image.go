@@ -9,6 +9,7 @@ import "C"
 
 import (
 	"bytes"
+	"context"
 	"fmt"
 	"unsafe"
 
@@ -35,7 +36,7 @@ func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channe
 		if want := shape.Values(); len(to) != want {
 			return fmt.Errorf("%w: memory of %d bytes, an image of %v has %d", bitcnn.ErrShape, len(to), shape, want)
 		}
-		img, err := p.Decode(bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
+		img, err := p.Decode(context.Background(), bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
 		if err != nil {
 			return &imageError{err}
 		}

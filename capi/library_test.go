@@ -211,7 +211,7 @@ func TestImage(t *testing.T) {
 	require.NoError(t, jpeg.Encode(&file, photo, nil))
 	path := filepath.Join(t.TempDir(), "photo.jpg")
 	require.NoError(t, os.WriteFile(path, file.Bytes(), 0o600))
-	decoded, err := vision.DecodeFile(path)
+	decoded, err := vision.DecodeFile(t.Context(), path)
 	require.NoError(t, err)
 	want := ""
 	for _, in := range []bcnn.Input{

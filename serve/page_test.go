@@ -53,7 +53,7 @@ func TestClassify(t *testing.T) {
 	seven, err := os.ReadFile("../cmd/bcnn/samples/digit-7.png")
 	require.NoError(t, err)
 	for _, data := range [][]byte{photo(t, "jpeg"), photo(t, "png"), seven} {
-		img, err := vision.Decode(bytes.NewReader(data))
+		img, err := vision.Decode(t.Context(), bytes.NewReader(data))
 		require.NoError(t, err)
 		want, err := c.Classify(t.Context(), img)
 		require.NoError(t, err)

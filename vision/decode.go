@@ -2,6 +2,7 @@ package vision
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -26,6 +27,23 @@ const (
 	MaxBytes = 512 << 20
 )
 
+// Limits bound what decoding an image may take, below MaxPixels and MaxBytes. The zero
+// value is those.
+type Limits struct {
+	Pixels int64 // of the image as it is stored
+	Bytes  int64 // of memory, as MaxBytes counts it
+}
+
+func (l Limits) pixels() int64 { return within(l.Pixels, MaxPixels) }
+func (l Limits) bytes() int64  { return within(l.Bytes, MaxBytes) }
+
+func within(limit, most int64) int64 {
+	if limit == 0 {
+		return most
+	}
+	return min(limit, most)
+}
+
 // Decode reads an image: JPEG, PNG, GIF (the first picture) or BMP. TIFF and WebP
 // are left out: the decoders at hand take the size of buffers from the file
 // without limit, and that of WebP gives wrong colours.
@@ -37,23 +55,27 @@ const (
 // The size is looked at before anything of that size is allocated: see MaxPixels
 // and MaxBytes. What a file has that is right and not read, as arithmetic coding of
 // JPEG, is called unsupported, all else broken.
-func Decode(r io.Reader) (image.Image, error) {
-	return decode(r, MaxPixels, MaxBytes, fullScale)
+//
+// When the context ends, so does the work, with its error: it is looked at before
+// anything is read or allocated, between the rows of a JPEG, and whenever some bytes
+// of the file are read.
+func Decode(ctx context.Context, r io.Reader) (image.Image, error) {
+	return decode(ctx, r, Limits{}, fullScale)
 }
 
 // DecodeFile reads an image from a regular file, as Decode does. Errors name the
 // file.
-func DecodeFile(path string) (image.Image, error) {
-	return decodeFile(path, Decode)
+func DecodeFile(ctx context.Context, path string) (image.Image, error) {
+	return decodeFile(ctx, path, Decode)
 }
 
-func decodeFile(path string, decode func(io.Reader) (image.Image, error)) (image.Image, error) {
+func decodeFile(ctx context.Context, path string, decode func(context.Context, io.Reader) (image.Image, error)) (image.Image, error) {
 	f, err := files.Open(path)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	img, err := decode(f)
+	img, err := decode(ctx, f)
 	return img, files.Name(path, err)
 }
 
@@ -62,17 +84,30 @@ func decodeFile(path string, decode func(io.Reader) (image.Image, error)) (image
 // eighth of its size, from the low frequencies alone, and all else as ever. The scale is the
 // smallest at which both sides of what is seen still have twice as many pixels as the input.
 // So a photo costs a fraction of the time, and the input is the same on every machine. JPEGs
-// that hold R, G and B or CMYK are decoded as a whole.
-func (p Preprocessing) Decode(r io.Reader) (image.Image, error) {
+// that hold R, G and B or CMYK are decoded as a whole. What takes more than p.Limits is an
+// error before anything of its size is allocated.
+func (p Preprocessing) Decode(ctx context.Context, r io.Reader) (image.Image, error) {
 	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	return decode(r, MaxPixels, MaxBytes, p.scale)
+	return decode(ctx, r, p.Limits, p.scale)
+}
+
+// DecodeBytes reads the beginning of an image and returns how many bytes of memory Decode
+// allocates for it at the most, for who shares memory among many. The errors are those of
+// Decode that are known so early: what is no image, unsupported, or beyond p.Limits. It
+// takes no memory for pixels.
+func (p Preprocessing) DecodeBytes(ctx context.Context, r io.Reader) (int64, error) {
+	if err := p.Check(); err != nil {
+		return 0, err
+	}
+	o, err := openImage(ctx, r, p.Limits, p.scale)
+	return o.bytes, err
 }
 
 // DecodeFile is Decode of a regular file. Errors name the file.
-func (p Preprocessing) DecodeFile(path string) (image.Image, error) {
-	return decodeFile(path, p.Decode)
+func (p Preprocessing) DecodeFile(ctx context.Context, path string) (image.Image, error) {
+	return decodeFile(ctx, path, p.Decode)
 }
 
 // scale returns by how much smaller a JPEG of an upright size may be.
@@ -102,24 +137,14 @@ type opened struct {
 }
 
 // decode decodes an image, a JPEG at 1/scaleOf(its upright size).
-func decode(r io.Reader, maxPixels, maxBytes int64, scaleOf func(image.Point) int) (image.Image, error) {
-	o, err := openImage(r, scaleOf)
+func decode(ctx context.Context, r io.Reader, limits Limits, scaleOf func(image.Point) int) (image.Image, error) {
+	o, err := openImage(ctx, r, limits, scaleOf)
 	if err != nil {
 		return nil, err
 	}
-	w, h := o.size.X, o.size.Y
-	if w < 1 || h < 1 {
-		return nil, fmt.Errorf("the image has %d×%d pixels", w, h)
-	}
-	if int64(w)*int64(h) > maxPixels {
-		return nil, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", w, h, maxPixels)
-	}
-	if o.bytes > maxBytes {
-		return nil, fmt.Errorf("decoding the %d×%d pixels takes %d bytes of memory, at most %d are accepted", w, h, o.bytes, maxBytes)
-	}
 	img, err := o.decode()
 	if err != nil {
-		return nil, imageError(err)
+		return nil, imageError(ctx, err)
 	}
 	if size := img.Bounds(); size.Empty() { // the first frame of a GIF may be
 		return nil, fmt.Errorf("broken image: its first frame has %d×%d pixels", size.Dx(), size.Dy())
@@ -127,24 +152,57 @@ func decode(r io.Reader, maxPixels, maxBytes int64, scaleOf func(image.Point) in
 	return img, nil
 }
 
-// openImage reads the beginning of an image.
-func openImage(r io.Reader, scaleOf func(image.Point) int) (opened, error) {
+// openImage reads the beginning of an image and compares its size with the limits.
+func openImage(ctx context.Context, r io.Reader, limits Limits, scaleOf func(image.Point) int) (opened, error) {
 	if r == nil {
 		return opened{}, errors.New("there is nothing to read an image from")
 	}
+	o, err := openAny(ctx, &reader{ctx, r}, scaleOf)
+	if err != nil {
+		return opened{}, imageError(ctx, err)
+	}
+	w, h := o.size.X, o.size.Y
+	switch {
+	case w < 1 || h < 1:
+		return opened{}, fmt.Errorf("the image has %d×%d pixels", w, h)
+	case int64(w)*int64(h) > limits.pixels():
+		return opened{}, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", w, h, limits.pixels())
+	case o.bytes > limits.bytes():
+		return opened{}, fmt.Errorf("decoding the %d×%d pixels takes %d bytes of memory, at most %d are accepted", w, h, o.bytes, limits.bytes())
+	}
+	return o, nil
+}
+
+// reader reads as long as a context has not ended.
+type reader struct {
+	ctx context.Context
+	r   io.Reader
+}
+
+func (r *reader) Read(b []byte) (int, error) {
+	if err := r.ctx.Err(); err != nil {
+		return 0, err
+	}
+	return r.r.Read(b)
+}
+
+func openAny(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (opened, error) {
 	start := make([]byte, 2)
 	n, err := io.ReadFull(r, start)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
-		return opened{}, imageError(err)
+		return opened{}, err
 	}
 	r = io.MultiReader(bytes.NewReader(start[:n]), r)
 	if string(start) == "\xff\xd8" {
-		return openJPEG(r, scaleOf)
+		return openJPEG(ctx, r, scaleOf)
 	}
 	var head bytes.Buffer
 	config, format, err := image.DecodeConfig(io.TeeReader(io.LimitReader(r, maxHead), &head))
 	if err != nil {
-		return opened{}, headError(err, head.Len() == maxHead)
+		if head.Len() == maxHead {
+			err = errHead
+		}
+		return opened{}, err
 	}
 	return opened{
 		size:  image.Pt(config.Width, config.Height),
@@ -156,10 +214,13 @@ func openImage(r io.Reader, scaleOf func(image.Point) int) (opened, error) {
 	}, nil
 }
 
-func openJPEG(r io.Reader, scaleOf func(image.Point) int) (opened, error) {
-	d, err := jpeg.Open(r, func() error { return nil })
+func openJPEG(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (opened, error) {
+	d, err := jpeg.Open(r, ctx.Err)
 	if err != nil {
-		return opened{}, headError(err, errors.Is(err, jpeg.ErrHead))
+		if errors.Is(err, jpeg.ErrHead) {
+			err = errHead
+		}
+		return opened{}, err
 	}
 	o := tiffOrientation(d.Exif())
 	scale := scaleOf(o.size(d.Size()))
@@ -172,14 +233,13 @@ func openJPEG(r io.Reader, scaleOf func(image.Point) int) (opened, error) {
 	}}, nil
 }
 
-func headError(err error, long bool) error {
-	if long {
-		return fmt.Errorf("broken image: no size in the first %d bytes", maxHead)
-	}
-	return imageError(err)
-}
+var errHead = fmt.Errorf("no size in the first %d bytes", maxHead)
 
-func imageError(err error) error {
+// imageError says what is wrong with an image, unless it is the context that ended the work.
+func imageError(ctx context.Context, err error) error {
+	if ended := ctx.Err(); ended != nil {
+		return ended
+	}
 	if errors.Is(err, image.ErrFormat) {
 		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP)")
 	}

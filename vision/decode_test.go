@@ -25,19 +25,19 @@ import (
 
 func TestDecode(t *testing.T) {
 	src := noise(9, 7)
-	img, err := DecodeFile(write(t, "a.png", encodePNG(t, src)))
+	img, err := DecodeFile(t.Context(), write(t, "a.png", encodePNG(t, src)))
 	require.NoError(t, err)
 	for y := range 7 {
 		for x := range 9 {
 			require.Equal(t, at(src, x, y), at(img, x, y))
 		}
 	}
-	img, err = DecodeFile(write(t, "a.jpg", encodeJPEG(t, src)))
+	img, err = DecodeFile(t.Context(), write(t, "a.jpg", encodeJPEG(t, src)))
 	require.NoError(t, err)
 	require.Equal(t, image.Rect(0, 0, 9, 7), img.Bounds())
 	var b bytes.Buffer
 	require.NoError(t, gif.Encode(&b, src, nil))
-	_, err = DecodeFile(write(t, "a.gif", b.Bytes()))
+	_, err = DecodeFile(t.Context(), write(t, "a.gif", b.Bytes()))
 	require.NoError(t, err)
 }
 
@@ -45,7 +45,7 @@ func TestDecodeBMP(t *testing.T) {
 	src := noise(9, 7)
 	var b bytes.Buffer
 	require.NoError(t, bmp.Encode(&b, src))
-	img, err := DecodeFile(write(t, "a.bmp", b.Bytes()))
+	img, err := DecodeFile(t.Context(), write(t, "a.bmp", b.Bytes()))
 	require.NoError(t, err)
 	for y := range 7 {
 		for x := range 9 {
@@ -71,16 +71,16 @@ func TestDecodeNamesTheFileAndTheCause(t *testing.T) {
 		{"short.jpg", encodeJPEG(t, noise(64, 64))[:900], "broken image"},
 		{"huge.png", huge, "16384×8192 pixels"},
 	} {
-		_, err := DecodeFile(write(t, c.name, c.data))
+		_, err := DecodeFile(t.Context(), write(t, c.name, c.data))
 		require.ErrorContains(t, err, c.name)
 		require.ErrorContains(t, err, c.want)
 	}
-	_, err := DecodeFile(filepath.Join(t.TempDir(), "absent.jpg"))
+	_, err := DecodeFile(t.Context(), filepath.Join(t.TempDir(), "absent.jpg"))
 	require.ErrorIs(t, err, os.ErrNotExist)
 	dir := t.TempDir()
-	_, err = DecodeFile(dir)
+	_, err = DecodeFile(t.Context(), dir)
 	require.EqualError(t, err, dir+": is a directory")
-	_, err = Decode(nil)
+	_, err = Decode(t.Context(), nil)
 	require.EqualError(t, err, "there is nothing to read an image from")
 }
 
@@ -193,7 +193,7 @@ func allocated(f func()) int64 {
 
 // estimate is what decode reckons that it will allocate.
 func estimate(t testing.TB, data []byte) int64 {
-	o, err := openImage(bytes.NewReader(data), fullScale)
+	o, err := openImage(t.Context(), bytes.NewReader(data), Limits{}, fullScale)
 	require.NoError(t, err)
 	return o.bytes
 }
@@ -209,17 +209,17 @@ func TestDecodeAllocatesWhatItReckons(t *testing.T) {
 		for _, c := range flats(t, size.X, size.Y) {
 			reckoned := estimate(t, c.data)
 			var err error
-			used := allocated(func() { _, err = Decode(bytes.NewReader(c.data)) })
+			used := allocated(func() { _, err = Decode(t.Context(), bytes.NewReader(c.data)) })
 			require.NoError(t, err, "%s, %v", c.name, size)
 			require.LessOrEqual(t, used, reckoned, "%s, %v", c.name, size)
 			if c.tight && size.X*size.Y > 1<<20 {
 				require.Greater(t, float64(used), 0.75*float64(reckoned), "%s, %v", c.name, size)
 			}
-			_, err = decode(bytes.NewReader(c.data), MaxPixels, reckoned-1, fullScale)
+			_, err = decode(t.Context(), bytes.NewReader(c.data), Limits{Bytes: reckoned - 1}, fullScale)
 			require.ErrorContains(t, err, "bytes of memory, at most", c.name)
-			_, err = decode(bytes.NewReader(c.data), int64(size.X*size.Y)-1, MaxBytes, fullScale)
+			_, err = decode(t.Context(), bytes.NewReader(c.data), Limits{Pixels: int64(size.X*size.Y) - 1}, fullScale)
 			require.ErrorContains(t, err, "pixels, at most", c.name)
-			_, err = decode(bytes.NewReader(c.data), int64(size.X*size.Y), reckoned, fullScale)
+			_, err = decode(t.Context(), bytes.NewReader(c.data), Limits{Pixels: int64(size.X * size.Y), Bytes: reckoned}, fullScale)
 			require.NoError(t, err, c.name)
 		}
 	}
@@ -260,7 +260,7 @@ func (e *endless) Read(b []byte) (int, error) {
 
 func TestDecodeStopsReadingSegments(t *testing.T) {
 	var err error
-	used := allocated(func() { _, err = Decode(bufio.NewReaderSize(&endless{}, 4098)) })
+	used := allocated(func() { _, err = Decode(t.Context(), bufio.NewReaderSize(&endless{}, 4098)) })
 	require.ErrorContains(t, err, "no size in the first")
 	require.LessOrEqual(t, used, int64(4*maxHead+1<<18))
 }
@@ -287,7 +287,7 @@ func FuzzDecode(f *testing.F) {
 		var img image.Image
 		var err error
 		const limit = 1 << 20
-		used := allocated(func() { img, err = decode(bytes.NewReader(data), 1<<12, limit, fullScale) })
+		used := allocated(func() { img, err = decode(t.Context(), bytes.NewReader(data), Limits{1 << 12, limit}, fullScale) })
 		// Before the size is known, the head alone is kept.
 		require.LessOrEqual(t, used, int64(max(limit, 4*len(data)+1<<18)))
 		if err == nil {

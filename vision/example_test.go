@@ -33,7 +33,7 @@ func ExampleClassifier() {
 		log.Fatal(err)
 	}
 
-	img, err := vision.DecodeFile("../cmd/bcnn/samples/digit-7.png")
+	img, err := vision.DecodeFile(ctx, "../cmd/bcnn/samples/digit-7.png")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -62,7 +62,7 @@ func Example_service() {
 		log.Fatal(err)
 	}
 	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		img, err := vision.Decode(r.Body)
+		img, err := vision.Decode(r.Context(), r.Body)
 		if err != nil {
 			http.Error(w, err.Error(), http.StatusBadRequest)
 			return
@@ -116,7 +116,7 @@ func ExampleClassifier_ClassifyBatch() {
 
 	var images []image.Image
 	for _, digit := range []int{3, 5} {
-		img, err := vision.DecodeFile(fmt.Sprintf("../cmd/bcnn/samples/digit-%d.png", digit))
+		img, err := vision.DecodeFile(ctx, fmt.Sprintf("../cmd/bcnn/samples/digit-%d.png", digit))
 		if err != nil {
 			log.Fatal(err)
 		}

@@ -71,7 +71,7 @@ func TestDecodeTurnsPhotosUpright(t *testing.T) {
 			}
 		}
 		for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-			img, err := DecodeFile(write(t, "a.jpg", withOrientation(encodeJPEG(t, stored), order, o)))
+			img, err := DecodeFile(t.Context(), write(t, "a.jpg", withOrientation(encodeJPEG(t, stored), order, o)))
 			require.NoError(t, err)
 			require.Equal(t, image.Pt(w, h), img.Bounds().Size(), "orientation %d", o)
 			for _, p := range []image.Point{{4, 4}, {w - 5, 4}, {4, h - 5}, {w - 5, h - 5}} {

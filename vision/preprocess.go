@@ -25,6 +25,8 @@ type Preprocessing struct {
 	// for all; none means 0 for Mean and 1 for Scale. For models trained on
 	// (x/255 − mean)/std they are 255·mean and 1/(255·std).
 	Mean, Scale []float32
+	// Limits bound what Decode and DecodeFile accept.
+	Limits Limits
 }
 
 // Check reports whether an image can become the input.

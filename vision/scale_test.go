@@ -71,9 +71,9 @@ func TestScaledInputs(t *testing.T) {
 		for _, o := range []uint16{1, 6} {
 			data := withOrientation(file, binary.BigEndian, o)
 			p := reading(c.side, c.side, 3, c.resize)
-			all, err := Decode(bytes.NewReader(data))
+			all, err := Decode(t.Context(), bytes.NewReader(data))
 			require.NoError(t, err)
-			scaled, err := p.Decode(bytes.NewReader(data))
+			scaled, err := p.Decode(t.Context(), bytes.NewReader(data))
 			require.NoError(t, err)
 			size := all.Bounds().Size()
 			require.Equal(t, image.Pt((size.X+c.scale-1)/c.scale, (size.Y+c.scale-1)/c.scale), scaled.Bounds().Size())
@@ -101,16 +101,16 @@ const scaledSums = "ecf3b953 660db63c 0a85e8d4 0d63976b 52a07c65 4ffcf41a cfbb4b
 func TestScaledBroken(t *testing.T) {
 	data := encodeJPEG(t, photo(400, 400))
 	for _, broken := range [][]byte{data[:len(data)-1], data[:len(data)/2], data[:300], nil} {
-		_, want := Decode(bytes.NewReader(broken))
+		_, want := Decode(t.Context(), bytes.NewReader(broken))
 		require.Error(t, want)
-		_, err := reading(8, 8, 1, 0).Decode(bytes.NewReader(broken))
+		_, err := reading(8, 8, 1, 0).Decode(t.Context(), bytes.NewReader(broken))
 		require.EqualError(t, err, want.Error())
 	}
-	_, err := reading(8, 8, 2, 0).Decode(bytes.NewReader(data))
+	_, err := reading(8, 8, 2, 0).Decode(t.Context(), bytes.NewReader(data))
 	require.ErrorContains(t, err, "not an image")
-	_, err = reading(8, 8, 3, 0).Decode(nil)
+	_, err = reading(8, 8, 3, 0).Decode(t.Context(), nil)
 	require.ErrorContains(t, err, "nothing to read")
-	_, err = reading(8, 8, 3, 0).DecodeFile("no such file")
+	_, err = reading(8, 8, 3, 0).DecodeFile(t.Context(), "no such file")
 	require.ErrorContains(t, err, "no such file")
 }
 
@@ -126,7 +126,7 @@ func TestScaledRare(t *testing.T) {
 		want, err := jpeg.Decode(bytes.NewReader(data))
 		require.NoError(t, err)
 		p := reading(4, 4, 3, 0)
-		got, err := p.Decode(bytes.NewReader(data))
+		got, err := p.Decode(t.Context(), bytes.NewReader(data))
 		require.NoError(t, err)
 		whole, scaled := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape), bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
 		require.NoError(t, p.Fill(whole, 0, want))

@@ -3,6 +3,7 @@ package vision
 import (
 	"bufio"
 	"bytes"
+	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
@@ -28,15 +29,21 @@ func NewDecoder(r io.Reader) *Decoder { return &Decoder{r: bufio.NewReader(r), m
 // MaxFile is how many bytes an image of a Decoder may have.
 const MaxFile = 256 << 20
 
-// Decode reads the next image, as the function Decode does. Behind the last one it returns io.EOF. Where an image is
+// Decode reads the next image, as the function Decode does; the context does not end a call of
+// the reader. Behind the last one it returns io.EOF. Where an image is
 // broken inside, the one behind it can still be read; where its end cannot be found, Done is
 // true, and the error is returned by all further calls.
-func (d *Decoder) Decode() (image.Image, error) { return d.next(Decode) }
+func (d *Decoder) Decode(ctx context.Context) (image.Image, error) { return d.next(ctx, Decode) }
 
 // DecodeFor is Decode for an image that p.Fill is to take, as p.Decode does it.
-func (d *Decoder) DecodeFor(p Preprocessing) (image.Image, error) { return d.next(p.Decode) }
+func (d *Decoder) DecodeFor(ctx context.Context, p Preprocessing) (image.Image, error) {
+	return d.next(ctx, p.Decode)
+}
 
-func (d *Decoder) next(decode func(io.Reader) (image.Image, error)) (image.Image, error) {
+func (d *Decoder) next(ctx context.Context, decode func(context.Context, io.Reader) (image.Image, error)) (image.Image, error) {
+	if err := ctx.Err(); err != nil {
+		return nil, err
+	}
 	if d.failed != nil {
 		return nil, d.failed
 	}
@@ -56,7 +63,7 @@ func (d *Decoder) next(decode func(io.Reader) (image.Image, error)) (image.Image
 	case bytes.HasPrefix(head, []byte("BM")):
 		d.failed = file.bmp()
 	default:
-		d.failed = imageError(image.ErrFormat)
+		d.failed = imageError(ctx, image.ErrFormat)
 	}
 	if d.failed != nil {
 		if errors.Is(d.failed, io.ErrUnexpectedEOF) {
@@ -64,7 +71,7 @@ func (d *Decoder) next(decode func(io.Reader) (image.Image, error)) (image.Image
 		}
 		return nil, d.failed
 	}
-	return decode(&file.bytes)
+	return decode(ctx, &file.bytes)
 }
 
 // Done reports whether no further image can be read.

@@ -48,15 +48,15 @@ func TestDecoder(t *testing.T) {
 	for _, r := range []io.Reader{bytes.NewReader(all), iotest.OneByteReader(bytes.NewReader(all)), iotest.DataErrReader(bytes.NewReader(all))} {
 		d := NewDecoder(r)
 		for _, i := range order {
-			img, err := d.Decode()
+			img, err := d.Decode(t.Context())
 			require.NoError(t, err)
 			require.Equal(t, 31+i, img.Bounds().Dx())
-			want, err := Decode(bytes.NewReader(files[i]))
+			want, err := Decode(t.Context(), bytes.NewReader(files[i]))
 			require.NoError(t, err)
 			require.Equal(t, want, img)
 		}
 		for range 2 {
-			_, err := d.Decode()
+			_, err := d.Decode(t.Context())
 			require.Equal(t, io.EOF, err)
 		}
 	}
@@ -76,11 +76,11 @@ func TestDecoderDoesNotWait(t *testing.T) {
 		}()
 		for range 3 {
 			next <- true
-			_, err := d.Decode()
+			_, err := d.Decode(t.Context())
 			require.NoError(t, err)
 		}
 		close(next)
-		_, err := d.Decode()
+		_, err := d.Decode(t.Context())
 		require.ErrorContains(t, err, "unplugged")
 	}
 }
@@ -91,7 +91,7 @@ func TestDecoderErrors(t *testing.T) {
 		for n := 1; n < len(file); n += 1 + n/8 {
 			d := NewDecoder(bytes.NewReader(file[:n]))
 			for range 2 { // it stays
-				_, err := d.Decode()
+				_, err := d.Decode(t.Context())
 				require.Error(t, err, n)
 				require.NotEqual(t, io.EOF, err)
 			}
@@ -101,9 +101,9 @@ func TestDecoderErrors(t *testing.T) {
 	broken := bytes.Clone(files[1])
 	broken[len(broken)-30]++ // a checksum
 	d := NewDecoder(io.MultiReader(bytes.NewReader(broken), bytes.NewReader(files[0])))
-	_, err := d.Decode()
+	_, err := d.Decode(t.Context())
 	require.ErrorContains(t, err, "broken image")
-	img, err := d.Decode()
+	img, err := d.Decode(t.Context())
 	require.NoError(t, err)
 	require.Equal(t, 31, img.Bounds().Dx())
 
@@ -117,15 +117,15 @@ func TestDecoderErrors(t *testing.T) {
 		string(files[0]) + "and what does not belong to": "no image of a known format",
 	} {
 		d := NewDecoder(bytes.NewReader([]byte(text)))
-		_, err := d.Decode()
+		_, err := d.Decode(t.Context())
 		if err == nil {
-			_, err = d.Decode()
+			_, err = d.Decode(t.Context())
 		}
 		require.ErrorContains(t, err, want, "%q", text)
 	}
 	d = NewDecoder(io.MultiReader(bytes.NewReader([]byte("\xff\xd8")), zeros{}))
 	d.most = 1 << 20
-	_, err = d.Decode()
+	_, err = d.Decode(t.Context())
 	require.ErrorContains(t, err, "more than 1048576 bytes")
 }
 
@@ -142,7 +142,7 @@ func FuzzDecoder(f *testing.F) {
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := NewDecoder(bytes.NewReader(data))
 		for i := 0; ; i++ {
-			_, err := d.Decode()
+			_, err := d.Decode(t.Context())
 			if d.failed != nil {
 				require.Equal(t, d.failed, err)
 				return

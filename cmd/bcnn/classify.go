@@ -138,7 +138,7 @@ type classifying struct {
 // several at the same time.
 func (j *classifying) files(ctx context.Context, sources []source) error {
 	prepare := func(i int) prepared {
-		img, err := sources[i].decode(j.classifier.Preprocessing())
+		img, err := sources[i].decode(ctx, j.classifier.Preprocessing())
 		if err != nil {
 			return prepared{err: err}
 		}
@@ -156,7 +156,7 @@ func (j *classifying) stream(ctx context.Context, stdin io.Reader) error {
 	defer in.Close()
 	images := vision.NewDecoder(in)
 	for n := 0; !images.Done(); n++ {
-		img, err := images.DecodeFor(j.classifier.Preprocessing())
+		img, err := images.DecodeFor(ctx, j.classifier.Preprocessing())
 		var p prepared
 		switch {
 		case err == io.EOF && n > 0:
@@ -267,9 +267,9 @@ func listSources(ctx context.Context, args []string) []source {
 	return all
 }
 
-func (s source) decode(p vision.Preprocessing) (image.Image, error) {
+func (s source) decode(ctx context.Context, p vision.Preprocessing) (image.Image, error) {
 	if s.err != nil {
 		return nil, s.err
 	}
-	return p.DecodeFile(s.file)
+	return p.DecodeFile(ctx, s.file)
 }

@@ -69,7 +69,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 	if err != nil {
 		return err
 	}
-	images, names, err := sampleImages(digits.Inputs[0])
+	images, names, err := sampleImages(ctx, digits.Inputs[0])
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 }
 
 // sampleImages decodes the bundled images into one batch.
-func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
+func sampleImages(ctx context.Context, in bcnn.Input) (bcnn.Tensor, []string, error) {
 	files, err := fs.Glob(samples, "samples/*.png")
 	if err != nil {
 		return bcnn.Tensor{}, nil, err
@@ -138,7 +138,7 @@ func sampleImages(in bcnn.Input) (bcnn.Tensor, []string, error) {
 		if err != nil {
 			return t, nil, err
 		}
-		img, err := vision.Decode(bytes.NewReader(data))
+		img, err := vision.Decode(ctx, bytes.NewReader(data))
 		if err == nil {
 			err = vision.Preprocessing{Input: in}.Fill(t, i, img)
 		}

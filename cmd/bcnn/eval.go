@@ -86,7 +86,7 @@ FILE, a page with the confusion matrix and pictures of the worst mistakes.`,
 				printEvaluation(env.out, result, names)
 			}
 			if err == nil && page != "" {
-				err = wrong.page(c, set, names, net.Name, result).Write(page)
+				err = wrong.page(cmd.Context(), c, set, names, net.Name, result).Write(page)
 			}
 			if err == nil && unread > 0 {
 				report(env.stderr, fmt.Errorf("not counted: %s that could not be read", text.Count(unread, "image")))
@@ -120,12 +120,12 @@ func (m *mistakes) add(image, class int, r vision.Result) {
 }
 
 // page makes a page of what is wrong, the surest first. Their images are read once more.
-func (m mistakes) page(c *vision.Classifier, set dataset.Set, names []string, title string, result *dataset.Evaluation) *pages.Accuracy {
+func (m mistakes) page(ctx context.Context, c *vision.Classifier, set dataset.Set, names []string, title string, result *dataset.Evaluation) *pages.Accuracy {
 	slices.SortStableFunc(m, func(a, b mistake) int { return cmp.Compare(b.result.Probability, a.result.Probability) })
 	a := &pages.Accuracy{Title: title, Labels: names, Result: result, More: max(0, len(m)-pages.MostMistakes)}
 	for _, w := range m[:len(m)-a.More] {
 		p := pages.Photo{File: set.Name(w.image), Answers: pages.Answers(w.result.Top(3))}
-		if img, err := set.Image(w.image, c.Preprocessing()); err == nil {
+		if img, err := set.Image(ctx, w.image, c.Preprocessing()); err == nil {
 			p.Picture, _ = pages.Thumbnail(img) // without a picture there is still the name
 		}
 		a.Mistakes = append(a.Mistakes, pages.Mistake{Photo: p, Class: names[w.class]})

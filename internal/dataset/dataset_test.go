@@ -75,10 +75,10 @@ func TestOpenFolder(t *testing.T) {
 	require.Equal(t, 3, set.Len())
 	classes := []int{set.Class(0), set.Class(1), set.Class(2)}
 	require.Equal(t, []int{1, 0, 0}, classes)
-	_, err = set.Image(1, small)
+	_, err = set.Image(t.Context(), 1, small)
 	require.ErrorContains(t, err, broken)
 	for _, i := range []int{0, 2} {
-		img, err := set.Image(i, small)
+		img, err := set.Image(t.Context(), i, small)
 		require.NoError(t, err)
 		require.Equal(t, color.Gray{Y: map[int]uint8{0: 9, 2: 200}[i]}, img.At(1, 1))
 	}
@@ -132,7 +132,7 @@ func TestOpenIDX(t *testing.T) {
 		require.NoError(t, err)
 		require.Equal(t, 2, set.Len())
 		require.Equal(t, 4, set.Class(0))
-		img, err := set.Image(1, small)
+		img, err := set.Image(t.Context(), 1, small)
 		require.NoError(t, err)
 		require.Equal(t, image.Rect(0, 0, 2, 1), img.Bounds())
 		require.Equal(t, c.want, img.At(1, 0))
@@ -151,7 +151,7 @@ type levels []struct {
 func (l levels) Len() int        { return len(l) }
 func (l levels) Class(i int) int { return max(l[i].class, 0) }
 func (levels) Name(i int) string { return fmt.Sprint(i) }
-func (l levels) Image(i int, _ vision.Preprocessing) (image.Image, error) {
+func (l levels) Image(_ context.Context, i int, _ vision.Preprocessing) (image.Image, error) {
 	if l[i].class < 0 {
 		return nil, fmt.Errorf("image %d", i)
 	}
@@ -215,7 +215,7 @@ func (s *interruptedSet) Len() int      { return 1000 }
 func (s *interruptedSet) Class(int) int { return 0 }
 func (*interruptedSet) Name(int) string { return "" }
 
-func (s *interruptedSet) Image(int, vision.Preprocessing) (image.Image, error) {
+func (s *interruptedSet) Image(context.Context, int, vision.Preprocessing) (image.Image, error) {
 	s.cancel()
 	s.read.Add(1)
 	return level(3), nil

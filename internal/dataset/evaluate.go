@@ -62,7 +62,7 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, o Ob
 		err   error
 	}
 	prepare := func(i int) prepared {
-		img, err := set.Image(i, preprocessing)
+		img, err := set.Image(ctx, i, preprocessing)
 		if err != nil {
 			return prepared{err: err}
 		}

@@ -23,7 +23,7 @@ type Set interface {
 	Class(i int) int
 	Name(i int) string // its file, or its number in one
 	// Image reads an image that p is to take. The error names its file.
-	Image(i int, p vision.Preprocessing) (image.Image, error)
+	Image(ctx context.Context, i int, p vision.Preprocessing) (image.Image, error)
 }
 
 // Images lists the images in a folder and the folders below it, by the endings
@@ -82,8 +82,8 @@ type folder struct {
 func (f *folder) Len() int          { return len(f.files) }
 func (f *folder) Class(i int) int   { return f.classes[i] }
 func (f *folder) Name(i int) string { return f.files[i] }
-func (f *folder) Image(i int, p vision.Preprocessing) (image.Image, error) {
-	return p.DecodeFile(f.files[i])
+func (f *folder) Image(ctx context.Context, i int, p vision.Preprocessing) (image.Image, error) {
+	return p.DecodeFile(ctx, f.files[i])
 }
 
 // OpenFolder lists the images of a folder. Every folder in it, or link to one, must be named

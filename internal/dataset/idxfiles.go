@@ -1,6 +1,7 @@
 package dataset
 
 import (
+	"context"
 	"fmt"
 	"image"
 
@@ -21,7 +22,7 @@ func (s *idxFiles) Class(i int) int   { return int(s.labels[i]) }
 func (s *idxFiles) Name(i int) string { return fmt.Sprintf("image %d", i) }
 
 // Image cannot fail: the pixels are in memory.
-func (s *idxFiles) Image(i int, _ vision.Preprocessing) (image.Image, error) {
+func (s *idxFiles) Image(_ context.Context, i int, _ vision.Preprocessing) (image.Image, error) {
 	rect := image.Rect(0, 0, s.w, s.h)
 	pixels := s.images[i*s.h*s.w*s.c : (i+1)*s.h*s.w*s.c]
 	if s.c == 1 {

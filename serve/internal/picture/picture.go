@@ -67,9 +67,12 @@ type Options struct {
 var ErrImage = errors.New("the body is no image that can be classified")
 
 // decode makes the input of a network of an image: JPEG, PNG, GIF or BMP.
-func decode(c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
+func decode(ctx context.Context, c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
 	p := c.Preprocessing()
-	img, err := p.Decode(bytes.NewReader(data))
+	img, err := p.Decode(ctx, bytes.NewReader(data))
+	if ctx.Err() != nil {
+		return in, nil, ctx.Err()
+	}
 	if err != nil {
 		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
 	}
@@ -90,7 +93,7 @@ func decode(c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err 
 // Classify says what is on an image, given as a file of a known format.
 func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte,
 	o Options) (*Answer, error) {
-	in, seen, err := decode(c, data)
+	in, seen, err := decode(ctx, c, data)
 	if err != nil {
 		return nil, err
 	}
@@ -132,7 +135,7 @@ const Runs = 20
 
 // Measure measures the steps of a network on an image.
 func Measure(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte) (*Profile, error) {
-	in, _, err := decode(c, data)
+	in, _, err := decode(ctx, c, data)
 	if err != nil {
 		return nil, err
 	}
