@@ -21,7 +21,12 @@ func tiffOrientation(b []byte) orientation {
 	n := int64(order.Uint16(b[at:]))
 	for at += 2; n > 0 && at+entry <= int64(len(b)); n, at = n-1, at+entry {
 		if order.Uint16(b[at:]) == 0x0112 {
-			if o := order.Uint16(b[at+8:]); o >= 1 && o <= 8 {
+			const long, signedLong = 4, 9 // all others are read as SHORT, which it should be
+			o := uint32(order.Uint16(b[at+8:]))
+			if typ := order.Uint16(b[at+2:]); typ == long || typ == signedLong {
+				o = order.Uint32(b[at+8:])
+			}
+			if o >= 1 && o <= 8 {
 				return orientation(o)
 			}
 			return asStored

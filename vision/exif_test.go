@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"image"
 	"image/color"
-	"image/jpeg"
+
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -13,24 +13,53 @@ import (
 
 // withOrientation puts an Exif segment behind the start of a JPEG.
 func withOrientation(data []byte, order binary.AppendByteOrder, value uint16) []byte {
-	exif := []byte("Exif\x00\x00II")
+	exif := append([]byte("Exif\x00\x00"), exifOf(order, value, false)...)
+	out := append([]byte{}, data[:2]...)
+	out = append(out, 0xff, 0xe1)
+	out = binary.BigEndian.AppendUint16(out, uint16(len(exif)+2))
+	return append(append(out, exif...), data[2:]...)
+}
+
+// exifOf is a TIFF file of two entries, the second of which is the orientation, of type SHORT
+// or LONG.
+func exifOf(order binary.AppendByteOrder, value uint16, long bool) []byte {
+	exif := []byte("II")
 	if order == binary.BigEndian {
-		exif = []byte("Exif\x00\x00MM")
+		exif = []byte("MM")
 	}
 	exif = order.AppendUint16(exif, 42)
 	exif = order.AppendUint32(exif, 8)
 	exif = order.AppendUint16(exif, 2)
 	for _, tag := range [][2]uint16{{0x0100, 5}, {0x0112, value}} {
 		exif = order.AppendUint16(exif, tag[0])
+		if long {
+			exif = order.AppendUint16(exif, 4)
+			exif = order.AppendUint32(exif, 1)
+			exif = order.AppendUint32(exif, uint32(tag[1]))
+			continue
+		}
 		exif = order.AppendUint16(exif, 3)
 		exif = order.AppendUint32(exif, 1)
 		exif = order.AppendUint16(exif, tag[1])
 		exif = order.AppendUint16(exif, 0)
 	}
-	out := append([]byte{}, data[:2]...)
-	out = append(out, 0xff, 0xe1)
-	out = binary.BigEndian.AppendUint16(out, uint16(len(exif)+2))
-	return append(append(out, exif...), data[2:]...)
+	return exif
+}
+
+// Some programs write the orientation as a LONG.
+func TestOrientationOfAnyType(t *testing.T) {
+	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
+		for _, long := range []bool{false, true} {
+			for value := range uint16(12) {
+				want := orientation(value)
+				if value < 1 || value > 8 {
+					want = asStored
+				}
+				require.Equal(t, want, tiffOrientation(exifOf(order, value, long)), "%v, %d, LONG %v", order, value, long)
+			}
+		}
+	}
+	require.Equal(t, asStored, tiffOrientation(exifOf(binary.LittleEndian, 0x106, true)))
 }
 
 func TestDecodeTurnsPhotosUpright(t *testing.T) {
@@ -82,10 +111,9 @@ func TestDecodeTurnsPhotosUpright(t *testing.T) {
 }
 
 func FuzzExif(f *testing.F) {
-	var b bytes.Buffer
-	require.NoError(f, jpeg.Encode(&b, image.NewGray(image.Rect(0, 0, 1, 1)), nil))
 	for _, order := range []binary.AppendByteOrder{binary.LittleEndian, binary.BigEndian} {
-		f.Add(withOrientation(b.Bytes()[:32], order, 6)[12:])
+		f.Add(exifOf(order, 6, false))
+		f.Add(exifOf(order, 6, true))
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		o := tiffOrientation(data)
