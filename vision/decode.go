@@ -44,13 +44,14 @@ func within(limit, most int64) int64 {
 	return min(limit, most)
 }
 
-// Decode reads an image: JPEG, PNG, GIF (the first picture) or BMP. TIFF and WebP
-// are left out: the decoders at hand take the size of buffers from the file
-// without limit, and that of WebP gives wrong colours.
+// Decode reads an image: JPEG, PNG, GIF (the first picture), BMP or WebP (no animations, at
+// most 64 MiB and 2²⁵ pixels). TIFF is left out: the decoder at hand takes the size of buffers from the file
+// without limit.
 //
-// A JPEG is seen upright, as its Exif orientation says. That costs nothing: the
+// A JPEG or WebP is seen upright, as its Exif orientation says. That costs nothing: the
 // pixels stay where they are, and the colours are those of the decoder. Chroma that is
-// subsampled is repeated, and not interpolated.
+// subsampled is repeated, and not interpolated, in a JPEG; a WebP has the colours that libwebp
+// gives it.
 //
 // The size is looked at before anything of that size is allocated: see MaxPixels
 // and MaxBytes. What a file has that is right and not read, as arithmetic coding of
@@ -58,7 +59,7 @@ func within(limit, most int64) int64 {
 //
 // When the context ends, so does the work, with its error: it is looked at before
 // anything is read or allocated, between the rows of a JPEG, and whenever some bytes
-// of the file are read.
+// of the file are read; but not while the pixels of a lossy WebP are decoded.
 func Decode(ctx context.Context, r io.Reader) (image.Image, error) {
 	return decode(ctx, r, Limits{}, fullScale)
 }
@@ -132,6 +133,7 @@ const maxHead = jpeg.MaxHead
 // opened is an image whose beginning has been read, and nothing allocated for its pixels.
 type opened struct {
 	size   image.Point // as it is stored
+	most   int64       // pixels, if fewer than of other formats
 	bytes  int64       // no less than what decoding allocates in all
 	decode func() (image.Image, error)
 }
@@ -162,11 +164,15 @@ func openImage(ctx context.Context, r io.Reader, limits Limits, scaleOf func(ima
 		return opened{}, imageError(ctx, err)
 	}
 	w, h := o.size.X, o.size.Y
+	most := limits.pixels()
+	if o.most > 0 {
+		most = min(most, o.most)
+	}
 	switch {
 	case w < 1 || h < 1:
 		return opened{}, fmt.Errorf("the image has %d×%d pixels", w, h)
-	case int64(w)*int64(h) > limits.pixels():
-		return opened{}, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", w, h, limits.pixels())
+	case int64(w)*int64(h) > most:
+		return opened{}, fmt.Errorf("the image has %d×%d pixels, at most %d are accepted", w, h, most)
 	case o.bytes > limits.bytes():
 		return opened{}, fmt.Errorf("decoding the %d×%d pixels takes %d bytes of memory, at most %d are accepted", w, h, o.bytes, limits.bytes())
 	}
@@ -187,14 +193,17 @@ func (r *reader) Read(b []byte) (int, error) {
 }
 
 func openAny(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (opened, error) {
-	start := make([]byte, 2)
+	start := make([]byte, 12)
 	n, err := io.ReadFull(r, start)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 		return opened{}, err
 	}
 	r = io.MultiReader(bytes.NewReader(start[:n]), r)
-	if string(start) == "\xff\xd8" {
+	switch {
+	case string(start[:2]) == "\xff\xd8":
 		return openJPEG(ctx, r, scaleOf)
+	case isWebP(start[:n]):
+		return openWebP(ctx, r)
 	}
 	var head bytes.Buffer
 	config, format, err := image.DecodeConfig(io.TeeReader(io.LimitReader(r, maxHead), &head))
@@ -233,6 +242,11 @@ func openJPEG(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (
 	}}, nil
 }
 
+// unsupported is what a file has that is right and not read.
+type unsupported string
+
+func (u unsupported) Error() string { return string(u) }
+
 var errHead = fmt.Errorf("no size in the first %d bytes", maxHead)
 
 // imageError says what is wrong with an image, unless it is the context that ended the work.
@@ -241,11 +255,12 @@ func imageError(ctx context.Context, err error) error {
 		return ended
 	}
 	if errors.Is(err, image.ErrFormat) {
-		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP)")
+		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP, WebP)")
 	}
 	var ofJPEG jpeg.Unsupported
 	var ofPNG png.UnsupportedError
-	if errors.As(err, &ofJPEG) || errors.As(err, &ofPNG) || errors.Is(err, bmp.ErrUnsupported) {
+	var own unsupported
+	if errors.As(err, &ofJPEG) || errors.As(err, &ofPNG) || errors.As(err, &own) || errors.Is(err, bmp.ErrUnsupported) {
 		return fmt.Errorf("unsupported image: %w", err)
 	}
 	return fmt.Errorf("broken image: %w", err)

@@ -140,6 +140,9 @@ func flats(t testing.TB, w, h int) []flat {
 	interlaced := bytes.Clone(b.Bytes())
 	interlaced[bytes.IndexByte(interlaced[13:], 0x2c)+13+9] |= 0x40
 	all = append(all, flat{"GIF interlaced", interlaced, true})
+	if w <= 1<<14 {
+		all = append(all, flat{"WebP lossless", flatWebP(w, h), false})
+	}
 	for _, img := range []image.Image{image.NewGray(rect), image.NewNRGBA(rect), opaque64} {
 		var b bytes.Buffer
 		require.NoError(t, bmp.Encode(&b, img))
@@ -278,6 +281,9 @@ func FuzzDecode(f *testing.F) {
 		b.Reset()
 		require.NoError(f, png.Encode(&b, img))
 		f.Add(bytes.Clone(b.Bytes()))
+	}
+	for _, data := range webPs(f) {
+		f.Add(data)
 	}
 	in := bcnn.Input{Shape: bcnn.Shape{H: 6, W: 5, C: 3}, DType: bcnn.Uint8, Resize: 7}
 	for _, c := range flats(f, 5, 4) {

@@ -60,6 +60,8 @@ func (d *Decoder) next(ctx context.Context, decode func(context.Context, io.Read
 		d.failed = file.png()
 	case bytes.HasPrefix(head, []byte("GIF8")):
 		d.failed = file.gif()
+	case bytes.HasPrefix(head, []byte("RIFF")):
+		d.failed = file.webp(ctx)
 	case bytes.HasPrefix(head, []byte("BM")):
 		d.failed = file.bmp()
 	default:
@@ -236,6 +238,23 @@ func (f *frame) gif() error {
 			return err
 		}
 	}
+}
+
+// webp takes as many bytes as the header says.
+func (f *frame) webp(ctx context.Context) error {
+	b, err := f.take(12)
+	if err != nil {
+		return err
+	}
+	if !isWebP(b) {
+		return imageError(ctx, image.ErrFormat)
+	}
+	size := int64(binary.LittleEndian.Uint32(b[4:])) + 8
+	if size < 12 || size > int64(f.most) {
+		return fmt.Errorf("broken image: a size of %d bytes", size)
+	}
+	_, err = f.take(int(size) - 12)
+	return err
 }
 
 // bmp takes as many bytes as the header says.

@@ -26,7 +26,7 @@ func encoded(t *testing.T) [][]byte {
 		animation.Image, animation.Delay = append(animation.Image, picture), append(animation.Delay, 1)
 	}
 	animation.Config = image.Config{ColorModel: animation.Image[0].Palette, Width: 34, Height: 30}
-	files := [][]byte{encodeJPEG(t, next()), encodePNG(t, next()), nil, nil}
+	files := [][]byte{encodeJPEG(t, next()), encodePNG(t, next()), nil, nil, flatWebP(35, 30)}
 	var b, c bytes.Buffer
 	require.NoError(t, bmp.Encode(&b, next()))
 	require.NoError(t, gif.EncodeAll(&c, &animation))
@@ -114,6 +114,9 @@ func TestDecoderErrors(t *testing.T) {
 		"GIF89a\x01\x00\x01\x00\x00\x00\x00\x07":         "a block of kind 0x7",
 		"BM\x05\x00\x00\x00  ":                           "a size of 5 bytes",
 		"BM\x00\x00\x00\x20  ":                           "a size of 536870912 bytes",
+		"RIFF\x00\x00\x00\x20WEBP":                       "a size of 536870920 bytes",
+		"RIFF\x03\x00\x00\x00WEBP":                       "a size of 11 bytes",
+		"RIFF\x10\x00\x00\x00AVI LIST":                   "no image of a known format",
 		string(files[0]) + "and what does not belong to": "no image of a known format",
 	} {
 		d := NewDecoder(bytes.NewReader([]byte(text)))
@@ -139,6 +142,7 @@ func FuzzDecoder(f *testing.F) {
 	f.Add([]byte("\x89PNG\r\n\x1a\n\x00\x00\x00\x00IEND\xae\x42\x60\x82"))
 	f.Add([]byte("GIF89a\x01\x00\x01\x00\x80\x00\x00abcdef\x21\xfe\x01a\x00\x2c\x00\x00\x00\x00\x01\x00\x01\x00\x00\x02\x01a\x00\x3b"))
 	f.Add([]byte("BM\x1a\x00\x00\x00\x00\x00\x00\x00\x1a\x00\x00\x00\x0c\x00\x00\x00\x01\x00\x01\x00\x01\x00\x18\x00"))
+	f.Add(flatWebP(1, 1))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d := NewDecoder(bytes.NewReader(data))
 		for i := 0; ; i++ {

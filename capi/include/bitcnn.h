@@ -164,11 +164,11 @@ BITCNN_API bitcnn_status bitcnn_conv_model(const bitcnn_conv *conv, bitcnn_model
 
 BITCNN_API bitcnn_status bitcnn_close_model(bitcnn_model model);
 
-/* Makes of a photo (the bytes of a JPEG, PNG, GIF or BMP file) what networks for images
- * read: height x width pixels of channels bytes, R, G and B (3) or the luma (1). One that has
- * this size is taken as it is. Any other is resized so that its shorter side has resize
- * pixels, or just fits if that is 0, and its centre is cropped: bitcnn_io tells of an input
- * which resize it wants. pixel_bytes is height * width * channels. */
+/* Makes of a photo (the bytes of a JPEG, PNG, GIF, BMP or WebP file) what networks for
+ * images read: height x width pixels of channels bytes, R, G and B (3) or the luma (1). One
+ * that has this size is taken as it is. Any other is resized so that its shorter side has
+ * resize pixels, or just fits if that is 0, and its centre is cropped: bitcnn_io tells of an
+ * input which resize it wants. pixel_bytes is height * width * channels. */
 BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32_t height, int32_t width, int32_t channels,
                                            int32_t resize, uint8_t *pixels, size_t pixel_bytes);
 

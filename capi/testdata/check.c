@@ -543,7 +543,7 @@ static void image(const char *path) {
 	}
 	FAILS(bitcnn_read_image(data, bytes / 2, 6, 6, 2, 0, pixels, 108), BITCNN_INVALID, "not an image");
 	FAILS(bitcnn_read_image(data, bytes / 2, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "broken image");
-	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format (JPEG, PNG, GIF, BMP)");
+	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format (JPEG, PNG, GIF, BMP, WebP)");
 	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format");
 	FAILS(bitcnn_read_image(NULL, 1, 5, 7, 3, 0, pixels, 105), BITCNN_INVALID, "no data");
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, NULL, 105), BITCNN_INVALID, "no place for pixels");

@@ -48,10 +48,10 @@ func newClassify(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "classify IMAGE|FOLDER|-...",
 		Short: "Say what is on images",
-		Long: `Classify images (JPEG, PNG, GIF, BMP): label, probability, time and
+		Long: `Classify images (JPEG, PNG, GIF, BMP, WebP): label, probability, time and
 device, a line each. Of a folder, all images in it and below it are classified
-whose names end in .jpg, .jpeg, .png, .gif or .bmp; - are the images of standard
-input, one after the other, each as soon as it has come.
+whose names end in .jpg, .jpeg, .png, .gif, .bmp or .webp; - are the images of
+standard input, one after the other, each as soon as it has come.
 
 A photo is resized so that its shorter side fits the model and the centre is
 cropped; a picture that already has the model's size is used as it is. The time
@@ -255,7 +255,7 @@ func listSources(ctx context.Context, args []string) []source {
 		}
 		images, err := dataset.Images(ctx, arg)
 		if err == nil && len(images) == 0 {
-			err = errors.New("no images in this folder and those below it (*.jpg, *.jpeg, *.png, *.gif, *.bmp)")
+			err = errors.New("no images in this folder and those below it (*.jpg, *.jpeg, *.png, *.gif, *.bmp, *.webp)")
 		}
 		if err != nil {
 			all = append(all, source{arg, files.Name(arg, err)})

@@ -26,9 +26,10 @@ func newEval(env *environment) *cobra.Command {
 		Long: `Classify all images of a data set and print the accuracy and the confusion
 matrix (rows: true class, columns: predicted class).
 
-The data set is a folder DIR/CLASS/*.jpg, *.jpeg, *.png, *.gif or *.bmp, with one
-folder per class, named as the model names its classes ('bcnn inspect MODEL'
-lists them), or two IDX files as MNIST has them, plain or compressed with gzip.
+The data set is a folder DIR/CLASS/*.jpg, *.jpeg, *.png, *.gif, *.bmp or *.webp,
+with one folder per class, named as the model names its classes ('bcnn inspect
+MODEL' lists them), or two IDX files as MNIST has them, plain or compressed with
+gzip.
 Images that cannot be read are reported and not counted; the exit code is 1.
 
 With --json, one object: correct, total, accuracy (0 to 1), confusion. With --html

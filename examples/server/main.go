@@ -139,7 +139,7 @@ func (s *service) classify(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, http.StatusBadRequest, err)
 		return
 	}
-	photo, err := s.classifier.Preprocessing().Decode(r.Context(), bytes.NewReader(body)) // JPEG, PNG, GIF or BMP
+	photo, err := s.classifier.Preprocessing().Decode(r.Context(), bytes.NewReader(body)) // JPEG, PNG, GIF, BMP or WebP
 	if err != nil {
 		s.fail(w, http.StatusBadRequest, err)
 		return

@@ -27,7 +27,7 @@ type Set interface {
 }
 
 // Images lists the images in a folder and the folders below it, by the endings
-// of their names: .jpg, .jpeg, .png, .gif, .bmp. Names that begin with a dot are
+// of their names: .jpg, .jpeg, .png, .gif, .bmp, .webp. Names that begin with a dot are
 // passed over. Links to folders are followed directly in the folder, and are errors
 // below, where they may lead in circles. Errors name the folder.
 func Images(ctx context.Context, dir string) ([]string, error) { return imagesIn(ctx, dir, true) }
@@ -56,7 +56,7 @@ func imagesIn(ctx context.Context, dir string, links bool) ([]string, error) {
 			images = append(images, below...)
 		default:
 			switch strings.ToLower(filepath.Ext(e.Name())) {
-			case ".jpg", ".jpeg", ".png", ".gif", ".bmp":
+			case ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp":
 				images = append(images, path)
 			}
 		}
@@ -111,7 +111,7 @@ func OpenFolder(ctx context.Context, dir string, labels []string) (Set, error) {
 		f.classes = append(f.classes, slices.Repeat([]int{class}, len(images))...)
 	}
 	if len(f.files) == 0 {
-		return nil, files.Name(dir, errors.New("no images; the folder must hold CLASS/*.jpg, *.jpeg, *.png, *.gif or *.bmp"))
+		return nil, files.Name(dir, errors.New("no images; the folder must hold CLASS/*.jpg, *.jpeg, *.png, *.gif, *.bmp or *.webp"))
 	}
 	return f, nil
 }

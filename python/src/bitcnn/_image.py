@@ -17,7 +17,7 @@ Photo = str | os.PathLike[str] | bytes | bytearray | memoryview
 def read_image(source: Photo, height: int, width: int, channels: int = 3, *, resize: int = 0) -> NDArray[np.uint8]:
     """The pixels of a photo, [height, width, channels]: R, G and B, or the luma.
 
-    ``source`` is the path or the bytes of a JPEG, PNG, GIF or BMP file. A photo is turned
+    ``source`` is the path or the bytes of a JPEG, PNG, GIF, BMP or WebP file. A photo is turned
     upright and resized so that its shorter side has ``resize`` pixels, or just fits if that is
     0, and its centre is cropped; one that has the size is taken as it is. These are the bytes
     that the command sees. What is no image is an OSError that names the file.

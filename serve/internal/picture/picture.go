@@ -66,7 +66,7 @@ type Options struct {
 // ErrImage is wrapped by errors of what is no image.
 var ErrImage = errors.New("the body is no image that can be classified")
 
-// decode makes the input of a network of an image: JPEG, PNG, GIF or BMP.
+// decode makes the input of a network of an image: JPEG, PNG, GIF, BMP or WebP.
 func decode(ctx context.Context, c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
 	p := c.Preprocessing()
 	img, err := p.Decode(ctx, bytes.NewReader(data))

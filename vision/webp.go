@@ -1,0 +1,204 @@
+package vision
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"image"
+	"io"
+
+	"golang.org/x/image/webp"
+)
+
+// maxWebP is the length of a WebP file that is read: it is held in memory, as the decoder takes
+// the size of buffers from it.
+const maxWebP = 64 << 20
+
+// maxWebPPixels is less than MaxPixels, as the decoder does not stop when the context ends: so
+// many pixels take it about a second.
+const maxWebPPixels = 1 << 25
+
+// webPHead is how many bytes of a file tell the size of the image.
+const webPHead = 30
+
+// webPHeader is what the beginning of a WebP file says,
+// https://developers.google.com/speed/webp/docs/riff_container.
+type webPHeader struct {
+	file             int64 // bytes
+	w, h             int
+	lossy, alpha, or bool // or: it may be lossless, too
+}
+
+func isWebP(b []byte) bool {
+	return len(b) >= 12 && string(b[:4]) == "RIFF" && string(b[8:12]) == "WEBP"
+}
+
+func readWebPHeader(b []byte) (webPHeader, error) {
+	var h webPHeader
+	if len(b) < webPHead {
+		return h, io.ErrUnexpectedEOF
+	}
+	h.file = int64(binary.LittleEndian.Uint32(b[4:])) + 8
+	if h.file > maxWebP {
+		return h, fmt.Errorf("webp: a file of %d bytes, at most %d are accepted", h.file, maxWebP)
+	}
+	const (
+		animated = 1 << 1
+		alpha    = 1 << 4
+		side14   = 1<<14 - 1
+	)
+	switch data := b[20:]; string(b[12:16]) {
+	case "VP8 ":
+		if data[0]&1 != 0 || string(data[3:6]) != "\x9d\x01\x2a" {
+			return h, errors.New("webp: no key frame")
+		}
+		h.lossy = true
+		h.w, h.h = int(binary.LittleEndian.Uint16(data[6:]))&side14, int(binary.LittleEndian.Uint16(data[8:]))&side14
+	case "VP8L":
+		bits := int(binary.LittleEndian.Uint32(data[1:]))
+		h.w, h.h = bits&side14+1, bits>>14&side14+1
+	case "VP8X":
+		if data[0]&animated != 0 {
+			return h, unsupported("animations of WebP")
+		}
+		h.lossy, h.or, h.alpha = true, true, data[0]&alpha != 0
+		side := func(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 + 1 }
+		h.w, h.h = side(data[4:]), side(data[7:])
+	default:
+		return h, fmt.Errorf("webp: a first chunk %q", b[12:16])
+	}
+	return h, nil
+}
+
+// bytes returns no less than what decoding allocates in all.
+func (h webPHeader) bytes() int64 {
+	size := 1<<20 + h.file
+	if h.lossy {
+		blocks := int64((h.w+15)/16) * int64((h.h+15)/16)
+		const luma, chroma, filter = 256, 128, 4
+		size += h.file + blocks*(luma+chroma+filter) + int64(h.w) // the coded bytes once more
+		size += 4 * int64(h.w) * int64(h.h)                       // R, G and B
+	}
+	if h.alpha {
+		size += int64(h.w) * int64(h.h)
+	}
+	if h.alpha || h.or || !h.lossy {
+		size += h.losslessBytes()
+	}
+	return size
+}
+
+// losslessBytes bounds what golang.org/x/image/vp8l takes: pixels, a second time if they are packed
+// indices; three images of tiles; and groups of Huffman trees, of which it accepts 2,600, with
+// tables for those that a tile names.
+func (h webPHeader) losslessBytes() int64 {
+	pixels, tiles := int64(h.w)*int64(h.h), int64((h.w+3)/4)*int64((h.h+3)/4)
+	const (
+		symbols = 256 + 24 + 2048 + 3*256 + 40 // of a group
+		smaller = 8*symbols + 4<<10            // lengths and codes
+		whole   = 16*symbols + 4<<10           // nodes, tables
+	)
+	groups := min(2600, h.file/2+1)
+	return 6*pixels + 3*4*tiles + groups*smaller + min(groups, tiles)*whole
+}
+
+// openWebP reads the beginning of a WebP file.
+func openWebP(ctx context.Context, r io.Reader) (opened, error) {
+	head := make([]byte, webPHead)
+	n, err := io.ReadFull(r, head)
+	if err != nil && err != io.ErrUnexpectedEOF {
+		return opened{}, err
+	}
+	h, err := readWebPHeader(head[:n])
+	if err != nil {
+		return opened{}, err
+	}
+	return opened{size: image.Pt(h.w, h.h), most: maxWebPPixels, bytes: h.bytes(), decode: func() (image.Image, error) {
+		data := make([]byte, max(h.file, webPHead))
+		n, err := io.ReadFull(r, data[copy(data, head):])
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return nil, err
+		}
+		return decodeWebP(ctx, data[:webPHead+n])
+	}}, nil
+}
+
+// decodeWebP decodes a file, turned upright as its Exif orientation says.
+func decodeWebP(ctx context.Context, data []byte) (image.Image, error) {
+	o := asStored
+	seen := false // the image is there, and whole
+	for at := 12; at+8 <= len(data); {
+		name, size := string(data[at:at+4]), int64(binary.LittleEndian.Uint32(data[at+4:]))
+		at += 8
+		if size > int64(len(data)-at) {
+			break
+		}
+		chunk := data[at : at+int(size)]
+		at += int(size + size&1)
+		switch name {
+		case "VP8 ", "VP8L":
+			seen = true
+		case "EXIF":
+			chunk = bytes.TrimPrefix(chunk, []byte("Exif\x00\x00"))
+			if o == asStored {
+				o = tiffOrientation(chunk)
+			}
+		}
+	}
+	if !seen {
+		return nil, io.ErrUnexpectedEOF
+	}
+	img, err := webp.Decode(&reader{ctx, bytes.NewReader(data)})
+	if err != nil {
+		return nil, err
+	}
+	switch lossy := img.(type) {
+	case *image.YCbCr:
+		to := image.NewRGBA(lossy.Rect)
+		img, err = to, fromVideo(ctx, lossy, to.Pix, nil, 0)
+	case *image.NYCbCrA:
+		to := image.NewNRGBA(lossy.Rect)
+		img, err = to, fromVideo(ctx, &lossy.YCbCr, to.Pix, lossy.A, lossy.AStride)
+	}
+	if err == nil && o != asStored {
+		img = &oriented{img, o}
+	}
+	return img, err
+}
+
+// fromVideo writes the colours of a lossy WebP, whose luma goes from 16 to 235 and not, as in
+// image.YCbCr, from 0 to 255. Chroma is interpolated, and all is rounded, as libwebp does, whose
+// pixels these are.
+func fromVideo(ctx context.Context, img *image.YCbCr, pix, alpha []byte, alphaStride int) error {
+	w, h := img.Rect.Dx(), img.Rect.Dy()
+	lastX, lastY := (w+1)/2-1, (h+1)/2-1
+	for y := range h {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		// Of a pixel's four samples the nearest one counts nine times, those beside it three.
+		near := y / 2 * img.CStride
+		far := max(0, min(y/2-1+y%2*2, lastY)) * img.CStride
+		for x := range w {
+			at, beside := x/2, max(0, min(x/2-1+x%2*2, lastX))
+			mix := func(c []byte) int32 {
+				return (9*int32(c[near+at]) + 3*int32(c[near+beside]) + 3*int32(c[far+at]) + int32(c[far+beside]) + 8) >> 4
+			}
+			luma, u, v := int32(img.Y[y*img.YStride+x])*19077>>8, mix(img.Cb), mix(img.Cr)
+			to := pix[4*(y*w+x):][:4]
+			to[0] = clamp6(luma + v*26149>>8 - 14234)
+			to[1] = clamp6(luma - u*6419>>8 - v*13320>>8 + 8708)
+			to[2] = clamp6(luma + u*33050>>8 - 17685)
+			to[3] = 0xff
+			if alpha != nil {
+				to[3] = alpha[y*alphaStride+x]
+			}
+		}
+	}
+	return nil
+}
+
+// clamp6 makes a byte of a number with six bits behind the point.
+func clamp6(v int32) byte { return byte(max(0, min(v>>6, 255))) }
