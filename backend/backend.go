@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 type (
@@ -82,12 +83,12 @@ var (
 
 // Error is an error of an operation on a device.
 type Error struct {
-	Device string // "cuda:0"
+	Device string // "cuda:0", or what was asked for
 	Op     string // "compile", "run", "open"
 	Err    error
 }
 
-func (e *Error) Error() string { return e.Device + ": " + e.Op + ": " + e.Err.Error() }
+func (e *Error) Error() string { return text.Escape(e.Device) + ": " + e.Op + ": " + e.Err.Error() }
 
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -166,7 +166,9 @@ func TestOpenByName(t *testing.T) {
 		var e *Error
 		require.True(t, errors.As(err, &e))
 	}
-	_, err := Open("opencl")
+	_, err := Open("\x1b[31mx\n\xff")
+	require.ErrorContains(t, err, `\x1b[31mx\n\xff: open: `, "what was asked for may have anything in it")
+	_, err = Open("opencl")
 	require.ErrorIs(t, err, ErrUnavailable)
 	_, err = Open("vulkan")
 	require.ErrorIs(t, err, ErrUnavailable)
