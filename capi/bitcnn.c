@@ -259,13 +259,13 @@ bitcnn_status bitcnn_close_model(bitcnn_model model) {
 }
 
 bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32_t height, int32_t width, int32_t channels,
-                                int32_t resize, uint8_t *pixels, size_t pixel_bytes) {
+                                int32_t resize, uint32_t background, uint8_t *pixels, size_t pixel_bytes) {
 	if (bytes) {
 		NOT_NULL(data, "data");
 	}
 	NOT_NULL(pixels, "place for pixels");
 	ENTER();
-	DONE(bitcnnGoReadImage((void *)data, bytes, height, width, channels, resize, pixels, pixel_bytes, &text));
+	DONE(bitcnnGoReadImage((void *)data, bytes, height, width, channels, resize, background, pixels, pixel_bytes, &text));
 }
 
 // PLACE looks at where text goes.

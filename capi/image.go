@@ -19,13 +19,17 @@ import (
 )
 
 //export bitcnnGoReadImage
-func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channels, resize C.int32_t, pixels *C.uint8_t, pixelBytes C.size_t, message **C.char) C.int {
+func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channels, resize C.int32_t, background C.uint32_t, pixels *C.uint8_t, pixelBytes C.size_t, message **C.char) C.int {
 	return do(message, func() error {
 		if err := fits(data, uint64(size)); err != nil {
 			return err
 		}
 		shape := bcnn.Shape{H: int(height), W: int(width), C: int(channels)}
 		p := vision.Preprocessing{Input: bcnn.Input{Shape: shape, DType: bcnn.Uint8, Resize: int(resize)}}
+		if background > 0xffffff {
+			return fmt.Errorf("a background of %#x, want 0xRRGGBB", uint32(background))
+		}
+		p.Background = [3]uint8{uint8(background >> 16), uint8(background >> 8), uint8(background)}
 		if err := p.Check(); err != nil {
 			return err
 		}

@@ -23,6 +23,8 @@ import (
 type Options struct {
 	// Mean and Scale are those of Preprocessing, for networks that read float32.
 	Mean, Scale []float32
+	// Background is that of Preprocessing: what lies under transparent pixels.
+	Background [3]uint8
 	// Limits are those of Preprocessing, for photos of strangers.
 	Limits Limits
 }
@@ -62,7 +64,7 @@ func newClassifier(s runner, opts Options) (*Classifier, error) {
 		return nil, fmt.Errorf("the network has %d inputs and %d outputs, a classifier one of each", len(inputs), len(outputs))
 	}
 	in := bcnn.Input{Shape: inputs[0].Shape, DType: inputs[0].DType, Resize: inputs[0].Resize}
-	p := Preprocessing{Input: in, Mean: opts.Mean, Scale: opts.Scale, Limits: opts.Limits}
+	p := Preprocessing{Input: in, Mean: opts.Mean, Scale: opts.Scale, Background: opts.Background, Limits: opts.Limits}
 	if err := p.Check(); err != nil {
 		return nil, err
 	}

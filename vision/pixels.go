@@ -6,8 +6,7 @@ import (
 )
 
 // A packed pixel holds R, G and B in lanes of 21 bits of one word, R lowest: one
-// addition adds all three, and a lane has room for many sums of bytes. Colours
-// are premultiplied with alpha, which lays them over black.
+// addition adds all three, and a lane has room for many sums of bytes.
 const (
 	laneBits = 21
 	laneMask = 1<<laneBits - 1
@@ -26,8 +25,19 @@ func unpack(p uint64) (r, g, b int64) {
 // in the coordinates of the image.
 type pixelReader func(dst []uint64, x, y int)
 
-// readerOf returns a reader of the 8 upper bits of each colour of an image.
-func readerOf(img image.Image) pixelReader {
+// ground is a colour that lies under transparent pixels: R, G and B.
+type ground [3]uint8
+
+// under returns a colour, premultiplied with its alpha of 16 bits, over the ground.
+func (g ground) under(r, gr, b, a uint32) uint64 {
+	over := func(v uint32, g uint8) uint8 {
+		return uint8(min(v+uint32(g)*0x101*(0xffff-a)/0xffff, 0xffff) >> 8)
+	}
+	return pack(over(r, g[0]), over(gr, g[1]), over(b, g[2]))
+}
+
+// readerOf returns a reader of the 8 upper bits of each colour of an image, over a ground.
+func readerOf(img image.Image, g ground) pixelReader {
 	switch img := img.(type) {
 	case *image.YCbCr:
 		// Halves of negative coordinates are rounded towards 0: a chroma sample
@@ -46,7 +56,11 @@ func readerOf(img image.Image) pixelReader {
 			pix := img.Pix[img.PixOffset(x, y):][:4*len(dst)]
 			for i := range dst {
 				p := pix[4*i : 4*i+4]
-				dst[i] = pack(p[0], p[1], p[2])
+				if p[3] == 0xff || g == (ground{}) {
+					dst[i] = pack(p[0], p[1], p[2])
+					continue
+				}
+				dst[i] = g.under(uint32(p[0])*0x101, uint32(p[1])*0x101, uint32(p[2])*0x101, uint32(p[3])*0x101)
 			}
 		}
 	case *image.NRGBA:
@@ -59,8 +73,8 @@ func readerOf(img image.Image) pixelReader {
 					continue
 				}
 				a := uint32(p[3]) * 0x101
-				times := func(v uint8) uint8 { return uint8(uint32(v) * a / 0xff >> 8) }
-				dst[i] = pack(times(p[0]), times(p[1]), times(p[2]))
+				times := func(v uint8) uint32 { return uint32(v) * a / 0xff }
+				dst[i] = g.under(times(p[0]), times(p[1]), times(p[2]), a)
 			}
 		}
 	case *image.CMYK:
@@ -74,7 +88,7 @@ func readerOf(img image.Image) pixelReader {
 	case *image.Paletted:
 		var colours [256]uint64
 		for i, c := range img.Palette[:min(len(colours), len(img.Palette))] {
-			colours[i] = packColour(c)
+			colours[i] = g.under(c.RGBA())
 		}
 		return func(dst []uint64, x, y int) {
 			for i, v := range img.Pix[img.PixOffset(x, y):][:len(dst)] {
@@ -85,14 +99,13 @@ func readerOf(img image.Image) pixelReader {
 	if img, ok := img.(image.RGBA64Image); ok {
 		return func(dst []uint64, x, y int) {
 			for i := range dst {
-				c := img.RGBA64At(x+i, y)
-				dst[i] = pack(uint8(c.R>>8), uint8(c.G>>8), uint8(c.B>>8))
+				dst[i] = g.under(img.RGBA64At(x+i, y).RGBA())
 			}
 		}
 	}
 	return func(dst []uint64, x, y int) {
 		for i := range dst {
-			dst[i] = packColour(img.At(x+i, y))
+			dst[i] = g.under(img.At(x+i, y).RGBA())
 		}
 	}
 }
@@ -106,11 +119,6 @@ func shareable(img image.Image) bool {
 		return true
 	}
 	return false
-}
-
-func packColour(c color.Color) uint64 {
-	r, g, b, _ := c.RGBA()
-	return pack(uint8(r>>8), uint8(g>>8), uint8(b>>8))
 }
 
 // readYCbCr is a pixelReader that computes what color.YCbCrToRGB does, for the

@@ -34,7 +34,7 @@ func TestReaders(t *testing.T) {
 		below := ycbcr(image.Rect(-3, -5, 10, 2), image.YCbCrSubsampleRatio420, c)
 		for _, img := range append(images(19, 6, c), named{"YCbCr from (-3, -5)", below}) {
 			b := img.Bounds()
-			read := readerOf(img.Image)
+			read := readerOf(img.Image, ground{})
 			for y := range b.Dy() {
 				for x := range b.Dx() {
 					row := make([]uint64, b.Dx()-x)

@@ -15,7 +15,8 @@ import (
 // An image that has the size of the input is used as it is. Any other is resized
 // so that its shorter side is Input.Resize long, or just fits where that is 0,
 // the longer one in proportion, and the centre is cropped. Nothing is
-// interpolated where the scale is 1. Transparent pixels are laid over black.
+// interpolated where the scale is 1. Transparent pixels are laid over Background before
+// all else.
 type Preprocessing struct {
 	// Input is the input of the network: Uint8 or Float32, three channels (R, G,
 	// B) or one (the luma, see bcnn.Luma).
@@ -25,6 +26,8 @@ type Preprocessing struct {
 	// for all; none means 0 for Mean and 1 for Scale. For models trained on
 	// (x/255 − mean)/std they are 255·mean and 1/(255·std).
 	Mean, Scale []float32
+	// Background is what lies under transparent pixels, R, G and B; black if it is not set.
+	Background [3]uint8
 	// Limits bound what Decode and DecodeFile accept.
 	Limits Limits
 }
@@ -70,7 +73,7 @@ func (p Preprocessing) Fill(batch bcnn.Tensor, i int, img image.Image) error {
 	if i < 0 || i >= batch.N {
 		return fmt.Errorf("image %d of a batch of %d", i, batch.N)
 	}
-	part, err := see(img, in)
+	part, err := see(img, in, p.Background)
 	if err != nil {
 		return err
 	}
@@ -127,7 +130,7 @@ type seen struct {
 	orientation orientation
 }
 
-func see(img image.Image, in bcnn.Input) (seen, error) {
+func see(img image.Image, in bcnn.Input, g ground) (seen, error) {
 	if v := reflect.ValueOf(img); !v.IsValid() || v.Kind() == reflect.Pointer && v.IsNil() {
 		return seen{}, errors.New("there is no image: it is nil")
 	}
@@ -142,7 +145,7 @@ func see(img image.Image, in bcnn.Input) (seen, error) {
 	if b.Dx() > maxSide || b.Dy() > maxSide {
 		return seen{}, fmt.Errorf("the image has %d×%d pixels, sides of at most %d are accepted", b.Dx(), b.Dy(), maxSide)
 	}
-	s.read, s.shareable = readerOf(img), shareable(img)
+	s.read, s.shareable = readerOf(img, g), shareable(img)
 	upright := cropOf(s.orientation.size(b.Size()), in)
 	p := s.orientation.stored(upright.Min, b.Size())
 	q := s.orientation.stored(upright.Max.Sub(image.Pt(1, 1)), b.Size())

@@ -240,7 +240,7 @@ func TestExactly(t *testing.T) {
 			for o := orientation(1); o <= 8; o++ {
 				img := images(size.X, size.Y, c)[0].Image
 				for _, in := range []bcnn.Input{square, wide} {
-					s, err := see(&oriented{img, o}, in)
+					s, err := see(&oriented{img, o}, in, ground{})
 					require.NoError(t, err)
 					want := drawn(turned(img, o), in)
 					out := image.Pt(in.Shape.W, in.Shape.H)

@@ -74,7 +74,7 @@ func readWebPHeader(b []byte) (webPHeader, error) {
 
 // bytes returns no less than what decoding allocates in all.
 func (h webPHeader) bytes() int64 {
-	size := 1<<20 + h.file
+	size := 1<<20 + h.file + 4*int64(h.w)
 	if h.lossy {
 		blocks := int64((h.w+15)/16) * int64((h.h+15)/16)
 		const luma, chroma, filter = 256, 128, 4
@@ -173,27 +173,31 @@ func decodeWebP(ctx context.Context, data []byte) (image.Image, error) {
 // pixels these are.
 func fromVideo(ctx context.Context, img *image.YCbCr, pix, alpha []byte, alphaStride int) error {
 	w, h := img.Rect.Dx(), img.Rect.Dy()
-	lastX, lastY := (w+1)/2-1, (h+1)/2-1
+	columns, rows := (w+1)/2, (h+1)/2
+	us, vs := make([]int32, columns), make([]int32, columns)
 	for y := range h {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		// Of a pixel's four samples the nearest one counts nine times, those beside it three.
-		near := y / 2 * img.CStride
-		far := max(0, min(y/2-1+y%2*2, lastY)) * img.CStride
-		for x := range w {
-			at, beside := x/2, max(0, min(x/2-1+x%2*2, lastX))
-			mix := func(c []byte) int32 {
-				return (9*int32(c[near+at]) + 3*int32(c[near+beside]) + 3*int32(c[far+at]) + int32(c[far+beside]) + 8) >> 4
-			}
-			luma, u, v := int32(img.Y[y*img.YStride+x])*19077>>8, mix(img.Cb), mix(img.Cr)
-			to := pix[4*(y*w+x):][:4]
-			to[0] = clamp6(luma + v*26149>>8 - 14234)
-			to[1] = clamp6(luma - u*6419>>8 - v*13320>>8 + 8708)
-			to[2] = clamp6(luma + u*33050>>8 - 17685)
-			to[3] = 0xff
+		// Of the four samples around a pixel the nearest one counts nine times, those beside it
+		// three times each.
+		near, far := y/2*img.CStride, max(0, min(y/2-1+y%2*2, rows-1))*img.CStride
+		for x := range columns {
+			us[x] = 3*int32(img.Cb[near+x]) + int32(img.Cb[far+x])
+			vs[x] = 3*int32(img.Cr[near+x]) + int32(img.Cr[far+x])
+		}
+		row := img.Y[y*img.YStride:][:w]
+		to := pix[4*y*w:][:4*w]
+		for x, luma := range row {
+			at, beside := x/2, max(0, min(x/2-1+x%2*2, columns-1))
+			l := int32(luma) * 19077 >> 8
+			u, v := (3*us[at]+us[beside]+8)>>4, (3*vs[at]+vs[beside]+8)>>4
+			to[4*x] = clamp6(l + v*26149>>8 - 14234)
+			to[4*x+1] = clamp6(l - u*6419>>8 - v*13320>>8 + 8708)
+			to[4*x+2] = clamp6(l + u*33050>>8 - 17685)
+			to[4*x+3] = 0xff
 			if alpha != nil {
-				to[3] = alpha[y*alphaStride+x]
+				to[4*x+3] = alpha[y*alphaStride+x]
 			}
 		}
 	}

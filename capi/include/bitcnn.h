@@ -168,9 +168,11 @@ BITCNN_API bitcnn_status bitcnn_close_model(bitcnn_model model);
  * images read: height x width pixels of channels bytes, R, G and B (3) or the luma (1). One
  * that has this size is taken as it is. Any other is resized so that its shorter side has
  * resize pixels, or just fits if that is 0, and its centre is cropped: bitcnn_io tells of an
- * input which resize it wants. pixel_bytes is height * width * channels. */
+ * input which resize it wants. Transparent pixels are laid over background, 0xRRGGBB: 0 is
+ * black. pixel_bytes is height * width * channels. */
 BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32_t height, int32_t width, int32_t channels,
-                                           int32_t resize, uint8_t *pixels, size_t pixel_bytes);
+                                           int32_t resize, uint32_t background, uint8_t *pixels,
+                                           size_t pixel_bytes);
 
 /*
  * Functions that return text write it to memory of size bytes, cut if it does not fit,

@@ -159,10 +159,10 @@ public:
 
 // The pixels of a photo as a network reads them, NHWC: see bitcnn_read_image.
 inline std::vector<uint8_t> read_image(const void *data, size_t bytes, int32_t height, int32_t width, int32_t channels = 3,
-                                       int32_t resize = 0) {
+                                       int32_t resize = 0, uint32_t background = 0) {
 	const bool sides = height > 0 && width > 0 && channels > 0;
 	std::vector<uint8_t> pixels(sides ? size_t(height) * size_t(width) * size_t(channels) : 1);
-	check(bitcnn_read_image(data, bytes, height, width, channels, resize, pixels.data(), pixels.size()));
+	check(bitcnn_read_image(data, bytes, height, width, channels, resize, background, pixels.data(), pixels.size()));
 	return pixels;
 }
 

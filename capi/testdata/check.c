@@ -533,23 +533,27 @@ static void image(const char *path) {
 	size_t bytes = fread(data, 1, sizeof data, f);
 	fclose(f);
 	uint8_t pixels[5 * 7 * 3];
-	OK(bitcnn_read_image(data, bytes, 5, 7, 3, 0, pixels, sizeof pixels));
+	OK(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, pixels, sizeof pixels));
 	for (size_t i = 0; i < sizeof pixels; i++) {
 		printf("%d ", pixels[i]);
 	}
-	OK(bitcnn_read_image(data, bytes, 6, 6, 1, 9, pixels, 36));
+	OK(bitcnn_read_image(data, bytes, 6, 6, 1, 9, 0, pixels, 36));
 	for (size_t i = 0; i < 36; i++) {
 		printf("%d ", pixels[i]);
 	}
-	FAILS(bitcnn_read_image(data, bytes / 2, 6, 6, 2, 0, pixels, 108), BITCNN_INVALID, "not an image");
-	FAILS(bitcnn_read_image(data, bytes / 2, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "broken image");
-	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format (JPEG, PNG, GIF, BMP, WebP)");
-	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, pixels, 105), BITCNN_IO, "no image of a known format");
-	FAILS(bitcnn_read_image(NULL, 1, 5, 7, 3, 0, pixels, 105), BITCNN_INVALID, "no data");
-	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, NULL, 105), BITCNN_INVALID, "no place for pixels");
-	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, pixels, 104), BITCNN_SHAPE, "memory of 104 bytes, an image of 5×7×3 has 105");
-	FAILS(bitcnn_read_image(data, bytes, 0, 7, 3, 0, pixels, 0), BITCNN_INVALID, "an input of 0×7×3");
-	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, -1, pixels, 105), BITCNN_INVALID, "images resized to -1");
+	static const char clear[] = "GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;";
+	OK(bitcnn_read_image(clear, sizeof clear - 1, 1, 1, 3, 0, 0xfe0102, pixels, 3));
+	CHECK(pixels[0] == 0xfe && pixels[1] == 1 && pixels[2] == 2);
+	FAILS(bitcnn_read_image(clear, sizeof clear - 1, 1, 1, 3, 0, 0x1000000, pixels, 3), BITCNN_INVALID, "a background of 0x1000000");
+	FAILS(bitcnn_read_image(data, bytes / 2, 6, 6, 2, 0, 0, pixels, 108), BITCNN_INVALID, "not an image");
+	FAILS(bitcnn_read_image(data, bytes / 2, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "broken image");
+	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "no image of a known format (JPEG, PNG, GIF, BMP, WebP)");
+	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "no image of a known format");
+	FAILS(bitcnn_read_image(NULL, 1, 5, 7, 3, 0, 0, pixels, 105), BITCNN_INVALID, "no data");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, NULL, 105), BITCNN_INVALID, "no place for pixels");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, pixels, 104), BITCNN_SHAPE, "memory of 104 bytes, an image of 5×7×3 has 105");
+	FAILS(bitcnn_read_image(data, bytes, 0, 7, 3, 0, 0, pixels, 0), BITCNN_INVALID, "an input of 0×7×3");
+	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, -1, 0, pixels, 105), BITCNN_INVALID, "images resized to -1");
 }
 
 // default_signals dies of a signal that nobody handles, as if there were no library.

@@ -162,7 +162,7 @@ static bitcnn_status call(source *s) {
 		int32_t height = one_in(s, 4) ? (int32_t)length(s) : 2, width = one_in(s, 4) ? (int32_t)length(s) : 2;
 		size_t bytes = one_in(s, 2) ? sizeof photo - 1 : next(s) % sizeof photo;
 		return bitcnn_read_image(one_in(s, 12) ? NULL : photo, bytes, height, width, one_in(s, 4) ? (int32_t)next(s) % 5 : 3,
-			one_in(s, 4) ? (int32_t)length(s) : 0, one_in(s, 12) ? NULL : pixels, one_in(s, 4) ? next(s) % 13 : sizeof pixels);
+			one_in(s, 4) ? (int32_t)length(s) : 0, one_in(s, 4) ? (uint32_t)next(s) : 0, one_in(s, 12) ? NULL : pixels, one_in(s, 4) ? next(s) % 13 : sizeof pixels);
 	}
 	case 3:
 		return bitcnn_save(number(s, models), one_in(s, 2) ? NULL : "/no such folder/x");

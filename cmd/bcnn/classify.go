@@ -45,6 +45,7 @@ func newClassify(env *environment) *cobra.Command {
 	var model, device, page string
 	top := 1
 	var asJSON bool
+	var background [3]uint8
 	cmd := &cobra.Command{
 		Use:   "classify IMAGE|FOLDER|-...",
 		Short: "Say what is on images",
@@ -82,7 +83,7 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 			if err := checkImages(model, net); err != nil {
 				return err
 			}
-			c, session, err := openClassifier(ctx, device, net, 1)
+			c, session, err := openClassifier(ctx, device, net, 1, vision.Options{Background: background})
 			if err != nil {
 				return err
 			}
@@ -118,6 +119,7 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 	deviceFlag(cmd, &device)
 	intVar(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
+	backgroundFlag(cmd, &background)
 	htmlFlag(cmd, &page)
 	return cmd
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"context"
+	"image"
 	"math"
 	"os"
 	"path/filepath"
@@ -209,4 +210,21 @@ func TestEmbeddedModels(t *testing.T) {
 	writeFile(t, "digits", "not a model")
 	succeed(t, "inspect", "digits")
 	fail(t, exitJob, "inspect", "./digits")
+}
+
+// What is transparent is dark, unless it is said what lies under it.
+func TestClassifyBackground(t *testing.T) {
+	model := saveLightNet(t)
+	clear := writePNG(t, filepath.Join(t.TempDir(), "data", "dark", "clear.png"), image.NewNRGBA(image.Rect(0, 0, 4, 4)))
+	data := filepath.Dir(filepath.Dir(clear))
+	for background, label := range map[string]string{"000000": "dark", "FFffff": "light"} {
+		got := objects(t, succeed(t, "classify", "--json", "--model", model, "--background", background, clear),
+			"file", "label", "index", "probability", "logits", "device", "us")
+		require.Equal(t, label, got[0]["label"])
+		got = objects(t, succeed(t, "eval", "--json", "--model", model, "--background", background, "--data", data), "correct", "total", "accuracy", "confusion")
+		require.Equal(t, map[string]any{"dark": 1.0, "light": 0.0}[label], got[0]["correct"])
+	}
+	for _, background := range []string{"white", "fff", "#ffffff", "ffffff00", ""} {
+		require.Contains(t, fail(t, exitUsage, "classify", "--background="+background, clear), "want six hexadecimal digits")
+	}
 }

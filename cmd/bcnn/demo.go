@@ -153,7 +153,7 @@ func sampleImages(ctx context.Context, in bcnn.Input) (bcnn.Tensor, []string, er
 // demoDigits classifies the sample images one at a time, prints a table and
 // returns all logits.
 func demoDigits(ctx context.Context, env *environment, dev *backend.Device, net *bcnn.Network, images bcnn.Tensor, names []string) ([]float32, error) {
-	c, session, err := openClassifier(ctx, dev.Info().ID, net, 1)
+	c, session, err := openClassifier(ctx, dev.Info().ID, net, 1, vision.Options{})
 	if err != nil {
 		return nil, err
 	}

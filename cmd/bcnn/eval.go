@@ -20,6 +20,7 @@ func newEval(env *environment) *cobra.Command {
 	var model, device, data, labelFile, page string
 	size := 32
 	var asJSON bool
+	var background [3]uint8
 	cmd := &cobra.Command{
 		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx",
 		Short: "Measure the accuracy of a model on images of known classes",
@@ -59,7 +60,7 @@ FILE, a page with the confusion matrix and pictures of the worst mistakes.`,
 				return err
 			}
 			size = min(size, set.Len())
-			c, session, err := openClassifier(cmd.Context(), device, net, size)
+			c, session, err := openClassifier(cmd.Context(), device, net, size, vision.Options{Background: background})
 			if err != nil {
 				return err
 			}
@@ -102,6 +103,7 @@ FILE, a page with the confusion matrix and pictures of the worst mistakes.`,
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
 	intVar(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	backgroundFlag(cmd, &background)
 	htmlFlag(cmd, &page)
 	return cmd
 }

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"math"
@@ -172,3 +173,22 @@ func changedBut(cmd *cobra.Command, but ...string) bool {
 func htmlFlag(cmd *cobra.Command, path *string) {
 	cmd.Flags().StringVar(path, "html", "", "write a page for a browser, one file with its pictures inside")
 }
+
+// backgroundFlag adds a flag for the colour that lies under transparent pixels.
+func backgroundFlag(cmd *cobra.Command, c *[3]uint8) {
+	cmd.Flags().Var((*colour)(c), "background", "what lies under transparent pixels, RRGGBB")
+}
+
+type colour [3]uint8
+
+func (c *colour) Set(s string) error {
+	b, err := hex.DecodeString(s)
+	if err != nil || len(b) != len(c) {
+		return errors.New("want six hexadecimal digits, RRGGBB: ffffff is white")
+	}
+	copy(c[:], b)
+	return nil
+}
+
+func (c *colour) String() string { return hex.EncodeToString(c[:]) }
+func (c *colour) Type() string   { return "colour" }

@@ -72,12 +72,12 @@ func loadModel(ctx context.Context, name string) (*bcnn.Network, error) {
 }
 
 // openClassifier returns a classifier by a network on a device, and its session.
-func openClassifier(ctx context.Context, device string, net *bcnn.Network, batch int) (*vision.Classifier, *bitcnn.Session, error) {
+func openClassifier(ctx context.Context, device string, net *bcnn.Network, batch int, opts vision.Options) (*vision.Classifier, *bitcnn.Session, error) {
 	s, err := bitcnn.Open(ctx, net, bitcnn.Options{Device: device, MaxBatch: batch})
 	if err != nil {
 		return nil, nil, err
 	}
-	c, err := vision.NewClassifier(s, vision.Options{})
+	c, err := vision.NewClassifier(s, opts)
 	if err != nil {
 		s.Close()
 		return nil, nil, err

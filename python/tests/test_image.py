@@ -1,12 +1,15 @@
 """Photos as networks read them."""
 
 import io
+import os
+import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 import bitcnn
+from bitcnn._image import escape, read_file
 
 SAMPLE = Path(bitcnn.__file__).parent / "samples" / "digit-7.png"
 
@@ -40,6 +43,61 @@ def test_a_photo_is_cropped_as_the_command_does():
     # The middle half of the shorter side.
     whole = bitcnn.read_image(file.getvalue(), 20, 20, resize=40)
     assert np.array_equal(whole, ramp[10:30, 35:55].astype(np.uint8))
+
+
+def clear_gif():
+    """A transparent pixel."""
+    return b"GIF89a\1\0\1\0\x80\0\0\0\0\0\xff\xff\xff!\xf9\4\1\0\0\0\0,\0\0\0\0\1\0\1\0\0\2\2D\1\0;"
+
+
+def test_what_is_transparent_is_laid_over_the_background():
+    assert bitcnn.read_image(clear_gif(), 1, 1).tolist() == [[[0, 0, 0]]]
+    assert bitcnn.read_image(clear_gif(), 1, 1, background=(250, 2, np.int64(3))).tolist() == [[[250, 2, 3]]]
+    assert bitcnn.read_image(clear_gif(), 1, 1, 1, background=[255] * 3).tolist() == [[[255]]]
+    with bitcnn.load("vehiclenet") as model:
+        assert (model.read_image(clear_gif(), background=(9, 9, 9)) == 9).all()
+    for wrong in ((1, 2), (1, 2, 3, 4), (1, 2, 256), (1, 2, -1), (1, 2, 3.0), (1, 2, True)):
+        with pytest.raises(ValueError, match="three whole numbers from 0 to 255"):
+            bitcnn.read_image(clear_gif(), 1, 1, background=wrong)
+
+
+def test_a_webp_is_what_pillow_sees():
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(1)
+    pixels = np.kron(rng.integers(0, 255, (5, 6, 3)), np.ones((7, 5, 1))).astype(np.uint8)
+    for options in ({"quality": 70}, {"lossless": True}):
+        file = io.BytesIO()
+        image.fromarray(pixels).save(file, "WEBP", **options)
+        want = np.asarray(image.open(file).convert("RGB"))
+        assert np.array_equal(bitcnn.read_image(file.getvalue(), 35, 30), want)
+
+
+def test_names_are_escaped():
+    assert escape("größe 漢字.png") == "größe 漢字.png"
+    assert escape("a\nb\x1b[31m\u202e\udcff.png") == "a\\nb\\x1b[31m\\u202e\\xff.png"
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="Windows has no such files")
+def test_only_regular_files_are_read(tmp_path):
+    os.mkfifo(tmp_path / "pipe.png")
+    (tmp_path / "device.png").symlink_to("/dev/zero")
+    (tmp_path / "link to a pipe.png").symlink_to(tmp_path / "pipe.png")
+    for name in ("pipe.png", "device.png", "link to a pipe.png"):
+        with pytest.raises(OSError, match=f"not a regular file.*{name}"):
+            bitcnn.read_image(tmp_path / name, 1, 2)
+    with pytest.raises(IsADirectoryError):
+        bitcnn.read_image(tmp_path, 1, 2)
+    (tmp_path / "photo.png").write_bytes(gif())
+    (tmp_path / "link.png").symlink_to("photo.png")
+    assert bitcnn.read_image(tmp_path / "link.png", 1, 2).shape == (1, 2, 3)
+    with pytest.raises(OSError, match=r"more than 20 bytes.*photo\.png"):
+        read_file(tmp_path / "photo.png", 20)
+    assert read_file(tmp_path / "photo.png", len(gif())) == gif()
+    odd = tmp_path / "a\nb\x1b[31m.png"
+    odd.write_bytes(b"no image")
+    with pytest.raises(OSError, match=r"a\\nb\\x1b\[31m\.png: no image") as e:
+        bitcnn.read_image(odd, 1, 2)
+    assert str(e.value).isprintable()
 
 
 def test_a_model_reads_photos_of_its_size():

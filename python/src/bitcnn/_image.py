@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import stat
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -13,34 +16,92 @@ from . import _library as lib
 
 Photo = str | os.PathLike[str] | bytes | bytearray | memoryview
 
+# The largest file of a photo, as for the command.
+MAX_FILE = 256 << 20
 
-def read_image(source: Photo, height: int, width: int, channels: int = 3, *, resize: int = 0) -> NDArray[np.uint8]:
+
+def escape(text: str) -> str:
+    """A text for a terminal: what is not printable is escaped, as the command does."""
+
+    def one(c: str) -> str:
+        if c.isprintable():
+            return c
+        if "\udc80" <= c <= "\udcff":  # a byte that is not UTF-8
+            return f"\\x{ord(c) - 0xDC00:02x}"
+        return repr(c)[1:-1]
+
+    return "".join(map(one, text))
+
+
+def read_file(path: str | os.PathLike[str], most: int = MAX_FILE) -> bytes:
+    """The bytes of a regular file, or of what a link to one points to: a device would go on for
+    ever, and a pipe wait for somebody. What is none, and more than ``most`` bytes, are an OSError
+    that names the file.
+    """
+    # Opening a device may do something to it: look first, and again at what has been opened.
+    _regular(Path(path).stat(), path)
+    file = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    with os.fdopen(file, "rb") as f:
+        _regular(os.fstat(file), path)
+        data = f.read(most + 1)
+    if len(data) > most:
+        raise OSError(errno.EFBIG, f"the file has more than {most} bytes", os.fspath(path))
+    return data
+
+
+def _regular(info: os.stat_result, path: str | os.PathLike[str]) -> None:
+    if stat.S_ISDIR(info.st_mode):
+        raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
+    if not stat.S_ISREG(info.st_mode):
+        raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
+
+
+def read_image(
+    source: Photo,
+    height: int,
+    width: int,
+    channels: int = 3,
+    *,
+    resize: int = 0,
+    background: Sequence[int] = (0, 0, 0),
+) -> NDArray[np.uint8]:
     """The pixels of a photo, [height, width, channels]: R, G and B, or the luma.
 
-    ``source`` is the path or the bytes of a JPEG, PNG, GIF, BMP or WebP file. A photo is turned
-    upright and resized so that its shorter side has ``resize`` pixels, or just fits if that is
-    0, and its centre is cropped; one that has the size is taken as it is. These are the bytes
-    that the command sees. What is no image is an OSError that names the file.
+    ``source`` is the path or the bytes of a JPEG, PNG, GIF, BMP or WebP file; a path is that of a
+    regular file of at most 256 MiB. A photo is turned upright and resized so that its shorter
+    side has ``resize`` pixels, or just fits if that is 0, and its centre is cropped; one that has
+    the size is taken as it is. Transparent pixels are laid over ``background``, R, G and B from 0
+    to 255. These are the bytes that the command sees. What is no image is an OSError that names
+    the file, with escapes for what is not printable.
     """
     sides = (height, width, channels, resize)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 31 for n in sides):
         raise ValueError(f"an image of {height!r}×{width!r}×{channels!r} resized to {resize!r}, want whole numbers")
+    ground = 0
+    for value in background:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 256:
+            raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
+        ground = ground << 8 | int(value)
+    if len(background) != 3:
+        raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
     if isinstance(source, bytes | bytearray | memoryview):
         data, name = bytes(source), ""
     else:
-        data, name = Path(source).read_bytes(), f"{os.fspath(source)}: "
+        data, name = read_file(source), f"{escape(os.fspath(source))}: "
     if height * width * channels > 1 << 31:
         raise ValueError(f"an image of {height}×{width}×{channels} is too large")
     pixels = np.empty((height, width, channels), np.uint8)
     try:
-        lib.call("read_image", data, len(data), height, width, channels, resize, pixels.ctypes.data, pixels.nbytes)
+        lib.call(
+            "read_image", data, len(data), height, width, channels, resize, ground, pixels.ctypes.data, pixels.nbytes
+        )
     except OSError as e:
         raise OSError(f"{name}{e}") from None
     return pixels
 
 
-def read_input(source: Photo, info: Any) -> NDArray[Any]:
+def read_input(source: Photo, info: Any, background: Sequence[int]) -> NDArray[Any]:
     """The pixels of a photo in the type, the order and the size of an input."""
     height, width, channels = info._memory
-    pixels = read_image(source, height, width, channels, resize=info.resize).astype(info.dtype, copy=False)
-    return info._from_memory(pixels)  # type: ignore[no-any-return]
+    pixels = read_image(source, height, width, channels, resize=info.resize, background=background)
+    return info._from_memory(pixels.astype(info.dtype, copy=False))  # type: ignore[no-any-return]

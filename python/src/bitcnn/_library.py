@@ -140,7 +140,7 @@ _arguments: dict[str, list[Any]] = {
     "conv_model": [c.POINTER(Conv), c.POINTER(_number)],
     "save": [_number, c.c_char_p],
     "close_model": [_number],
-    "read_image": [c.c_char_p, _size, c.c_int32, c.c_int32, c.c_int32, c.c_int32, c.c_void_p, _size],
+    "read_image": [c.c_char_p, _size, c.c_int32, c.c_int32, c.c_int32, c.c_int32, c.c_uint32, c.c_void_p, _size],
     "bundled_name": [_size, *_text],
     "report": [_number, *_text],
     "get_device": [_size, c.POINTER(DeviceInfo)],

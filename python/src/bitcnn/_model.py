@@ -350,13 +350,13 @@ class Model(_core.Runner):
             [[lib.text("step", self._session, i, what) for what in range(5)] for i in range(self._steps)],
         )
 
-    def read_image(self, source: Photo) -> NDArray[Any]:
+    def read_image(self, source: Photo, *, background: Sequence[int] = (0, 0, 0)) -> NDArray[Any]:
         """The input of a model for images that ``bitcnn.read_image`` makes of a photo: of its
         size and order, in floats where the model reads floats.
         """
         if len(self.inputs) != 1:
             raise ValueError(f"the model has {len(self.inputs)} inputs, so that it does not read a photo")
-        return read_input(source, self.inputs[0])
+        return read_input(source, self.inputs[0], background)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model to a .bcnn file, completely or not at all."""

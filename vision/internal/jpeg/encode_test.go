@@ -79,9 +79,12 @@ func codeOf(symbol byte) (code uint32, length uint) {
 }
 
 func huffmanSegment(class byte) []byte {
-	counts := [16]byte{3: 4, 6: 16, 11: 236}
+	counts, symbols := [16]byte{3: 4, 6: 16, 11: 236}, 256
+	if class == 0 { // means have 16 sizes
+		counts, symbols = [16]byte{3: 4, 6: 12}, 16
+	}
 	b := append([]byte{class << 4}, counts[:]...)
-	for i := range 256 {
+	for i := range symbols {
 		b = append(b, byte(i))
 	}
 	return b

@@ -167,6 +167,12 @@ func FuzzDecode(f *testing.F) {
 			f.Add(data, scale)
 		}
 	}
+	for k := range kinds {
+		_, coded := filesOf(k, 17, 9, 1)
+		for _, name := range sorted(coded) {
+			f.Add(coded[name], byte(1))
+		}
+	}
 	f.Fuzz(func(t *testing.T, data []byte, scale byte) {
 		d, err := Open(bytes.NewReader(data), goOn)
 		if err != nil || d.Size().X*d.Size().Y > 1<<20 {
