@@ -87,8 +87,7 @@ def test_the_model_knows_photos_that_it_has_not_seen(trained):
         assert model.name == "shapes"
         assert model.inputs[0].resize == round(32 * 25 / 24)
         for file, answer in zip(result["test_photos"], result["answers"], strict=True):
-            if not file.endswith(".webp"):
-                assert model(model.read_image(file)).argmax() == answer
+            assert model(model.read_image(file)).argmax() == answer
 
 
 def test_a_seed_makes_the_same_model_and_a_training_goes_on(shapes, trained, tmp_path, monkeypatch):
@@ -178,6 +177,31 @@ def test_what_is_wrong_with_photos_is_said(shapes, tmp_path, capsys):
     fails("2 of 53 photos cannot be read; --skip-broken leaves them out")
     assert train(folder, out, *QUICK[:-1], "1", "--no-teacher", "--skip-broken") == 0
     assert "2 photos that cannot be read are left out" in capsys.readouterr().out
+
+
+def test_names_are_printed_with_escapes_and_odd_files_are_no_photos(shapes, tmp_path, capsys):
+    folder = shutil.copytree(shapes, tmp_path / "photos")
+    (folder / "circle" / "a\nb\x1b[31m.png").write_bytes(b"no image")
+    (folder / "circle" / "a\nb\x1b[31m.tif").write_bytes(b"no image")
+    (folder / "circle" / "device.png").symlink_to("/dev/zero")
+    (folder / "circle" / "device.tif").symlink_to("/dev/zero")
+    out = tmp_path / "no\x1b.bcnn"
+    assert train(folder, out) == 1
+    told = "".join(capsys.readouterr())
+    assert "4 of 124 photos cannot be read" in told
+    assert told.count(r"a\nb\x1b[31m.") == 2
+    assert told.count("not a regular file") == 2
+    assert all(line.isprintable() for line in told.split("\n"))
+    with pytest.raises(SystemExit):
+        train(folder, tmp_path / "no\x1b")
+    assert r"no\x1b: a model is called *.bcnn" in capsys.readouterr().err
+
+
+def test_what_is_transparent_stays_so_for_the_runtime(tmp_path):
+    Image.new("RGBA", (3, 2), (200, 100, 50, 0)).save(tmp_path / "clear.tif")
+    Image.new("RGB", (3, 2), (200, 100, 50)).save(tmp_path / "opaque.tif")
+    assert (bitcnn.read_image(photos_of.source_of(tmp_path / "clear.tif"), 2, 3) == 0).all()
+    assert (bitcnn.read_image(photos_of.source_of(tmp_path / "opaque.tif"), 2, 3) == (200, 100, 50)).all()
 
 
 @pytest.mark.parametrize(

@@ -11,23 +11,24 @@ import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import NoReturn
 
 try:
     import torch
-    from tqdm import tqdm
 
     from . import _loop as loop
     from . import _photos as photos_of
     from . import _report as report
     from ._networks import RECIPES, Network, Recipe
-    from ._photos import Photos, PhotosError
+    from ._photos import Photos, PhotosError, say
 except ModuleNotFoundError as e:
     sys.exit(f"{e}: training needs the extra train of the package: torch, onnx, onnxscript, matplotlib and tqdm")
 
 from .. import convert, load
+from .._image import escape
 
 _DESCRIPTION = """
-Trains a binary network on photos: PHOTOS/CLASS/ANY NAME, JPEG, PNG, GIF or BMP, and WebP, TIFF,
+Trains a binary network on photos: PHOTOS/CLASS/ANY NAME, JPEG, PNG, GIF, BMP or WebP, and TIFF,
 AVIF (with pillow) or HEIC (with pillow-heif). A part of them is kept apart for the test, near
 duplicates on one side; first a network of the same shape with real weights is trained, then the
 binary one on its answers and the labels.
@@ -62,8 +63,13 @@ def _rate(text: str) -> float:
     return value
 
 
+class _Parser(argparse.ArgumentParser):
+    def error(self, message: str) -> NoReturn:
+        super().error(escape(message))
+
+
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(
+    parser = _Parser(
         prog="python -m bitcnn.train", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("photos", type=Path, metavar="PHOTOS", help="the folder of the classes' folders")
@@ -108,7 +114,7 @@ def _read(photos: Photos, what: str, size: int, channels: int, resize: int, skip
         broken = len(photos.files) - len(good)
         if not skip:
             raise PhotosError(f"{broken} of {len(photos.files)} photos cannot be read; --skip-broken leaves them out")
-        tqdm.write(f"{broken} photos that cannot be read are left out")
+        say(f"{broken} photos that cannot be read are left out")
     readable = photos.part(good)
     for label, n in photos.counts().items():
         if n > 0 and readable.counts()[label] == 0:
@@ -123,17 +129,17 @@ def _apart(args: argparse.Namespace, recipe: Recipe, size: int) -> tuple[_Data, 
         photos_of.find(args.photos), "reading", square, recipe.channels, recipe.resize(size), args.skip_broken
     )
     counts = ", ".join(f"{label} {n}" for label, n in everything.photos.counts().items())
-    tqdm.write(f"{len(everything.photos.files)} photos: {counts}")
+    say(f"{len(everything.photos.files)} photos: {counts}")
     groups = photos_of.near_duplicates(everything.images)
     alike = len(groups) - len(set(groups))
     _warn_of_classes(everything.photos, groups)
     if args.test_photos is None:
         train, test = photos_of.split(everything.photos, groups, args.test, args.seed)
         apart = everything.photos.part(test)
-        tqdm.write(f"{len(train)} to train with, {len(test)} for the test, {alike} near duplicates kept together")
+        say(f"{len(train)} to train with, {len(test)} for the test, {alike} near duplicates kept together")
         return _Data(everything.photos.part(train), everything.images[train]), apart
     apart = photos_of.find(args.test_photos, everything.photos.labels)
-    tqdm.write(f"{len(everything.photos.files)} to train with, {len(apart.files)} for the test")
+    say(f"{len(everything.photos.files)} to train with, {len(apart.files)} for the test")
     return everything, apart
 
 
@@ -145,9 +151,9 @@ def _warn_of_classes(photos: Photos, groups: Sequence[int]) -> None:
         if photos.classes[i] != photos.classes[j]:
             told += 1
             if told <= 5:
-                tqdm.write(f"nearly the same photo in two classes: {photos.files[j]} and {photos.files[i]}")
+                say(f"nearly the same photo in two classes: {photos.files[j]} and {photos.files[i]}")
     if told > 5:
-        tqdm.write(f"… and {told - 5} more of them")
+        say(f"… and {told - 5} more of them")
 
 
 def _epochs(recipe: Recipe, photos: int) -> int:
@@ -281,10 +287,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         net = _train(args, recipe, size, data, folder, log)
         return _finish(args, recipe, size, net, apart, folder, log)
     except (PhotosError, loop.SettingsError, OSError) as e:
-        print(f"bitcnn.train: {e}", file=sys.stderr)
+        print(escape(f"bitcnn.train: {e}"), file=sys.stderr)
         return 1
     except KeyboardInterrupt:
-        print(f"stopped; the same command goes on from the last epoch in {folder}{os.sep}", file=sys.stderr)
+        print(escape(f"stopped; the same command goes on from the last epoch in {folder}{os.sep}"), file=sys.stderr)
         return 130
 
 

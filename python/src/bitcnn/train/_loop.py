@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from torch.nn.functional import cross_entropy, kl_div, log_softmax, softmax
 from tqdm import tqdm
 
+from .._image import escape
 from ..torch import BinaryLayer
 from ._distort import centre, distort
 from ._inputs import GreyThreshold, RGBThreshold
@@ -50,6 +51,7 @@ class Log:
         self.path = path
 
     def __call__(self, message: str) -> None:
+        message = escape(message)
         tqdm.write(message)
         with self.path.open("a", encoding="utf-8") as file:
             file.write(message + "\n")

@@ -18,11 +18,11 @@ from torch.nn.functional import adaptive_avg_pool2d
 from tqdm import tqdm
 
 from .._image import Photo as Source
-from .._image import read_image
+from .._image import escape, read_file, read_image
 
 # What the runtime reads, and what Pillow turns into it.
-OWN = (".jpg", ".jpeg", ".png", ".gif", ".bmp")
-BY_PILLOW = (".webp", ".tif", ".tiff", ".avif")
+OWN = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp")
+BY_PILLOW = (".tif", ".tiff", ".avif")
 BY_HEIF = (".heic", ".heif")
 
 
@@ -87,8 +87,15 @@ def _below(folder: Path) -> list[Path]:
     return found
 
 
+def say(text: str) -> None:
+    """Writes a line above the bar of progress; names of files may have anything in them."""
+    tqdm.write(escape(text))
+
+
 def source_of(file: Path) -> Source:
-    """A file that the runtime reads: others become PNGs in memory, by Pillow."""
+    """A file that the runtime reads: others become PNGs in memory, by Pillow, and stay as
+    transparent as they are.
+    """
     ending = file.suffix.lower()
     if ending in OWN:
         return file
@@ -103,11 +110,13 @@ def source_of(file: Path) -> Source:
     except ImportError:
         raise PhotosError(f"{file}: to read it, pip install {package}") from None
     png = io.BytesIO()
+    data = read_file(file)
     try:
-        with Image.open(file) as image:
-            ImageOps.exif_transpose(image).convert("RGB").save(png, "PNG", compress_level=1)
+        with Image.open(io.BytesIO(data)) as image:
+            clear = "transparency" in image.info or image.mode in ("RGBA", "LA", "PA", "RGBa", "La")
+            ImageOps.exif_transpose(image).convert("RGBA" if clear else "RGB").save(png, "PNG", compress_level=1)
     except Exception as e:  # Pillow's plugins raise what they like
-        raise OSError(f"{file}: {e}") from None
+        raise OSError(f"{escape(str(file))}: {e}") from None
     return png.getvalue()
 
 
@@ -120,8 +129,8 @@ def read(photos: Photos, what: str, size: int, channels: int, resize: int) -> tu
         try:
             return read_image(source_of(file), size, size, channels, resize=resize)
         except OSError as e:
-            text = str(e)
-            return text if text.startswith(str(file)) else f"{file}: {text}"
+            text, name = str(e), escape(str(file))
+            return text if text.startswith(name) else f"{name}: {text}"
 
     all_, good, broken = [], [], []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
@@ -133,9 +142,9 @@ def read(photos: Photos, what: str, size: int, channels: int, resize: int) -> tu
                 all_.append(result)
                 good.append(i)
     for text in broken[:20]:
-        tqdm.write(text)
+        say(text)
     if len(broken) > 20:
-        tqdm.write(f"… and {len(broken) - 20} more")
+        say(f"… and {len(broken) - 20} more")
     stacked = np.stack(all_) if all_ else np.empty((0, size, size, channels), np.uint8)
     return torch.from_numpy(np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))), good
 
