@@ -44,6 +44,6 @@ func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channe
 		if err != nil {
 			return &imageError{err}
 		}
-		return p.Fill(bcnn.Tensor{DType: bcnn.Uint8, N: 1, Shape: shape, U8: to}, 0, img)
+		return p.Fill(context.Background(), bcnn.Tensor{DType: bcnn.Uint8, N: 1, Shape: shape, U8: to}, 0, img)
 	})
 }

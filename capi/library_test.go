@@ -219,7 +219,7 @@ func TestImage(t *testing.T) {
 		{Shape: bcnn.Shape{H: 6, W: 6, C: 1}, DType: bcnn.Uint8, Resize: 9},
 	} {
 		x := bcnn.NewTensor(in.DType, 1, in.Shape)
-		require.NoError(t, vision.Preprocessing{Input: in}.Fill(x, 0, decoded))
+		require.NoError(t, vision.Preprocessing{Input: in}.Fill(t.Context(), x, 0, decoded))
 		for _, v := range x.U8 {
 			want += fmt.Sprintf("%d ", v)
 		}

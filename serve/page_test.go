@@ -64,7 +64,7 @@ func TestClassify(t *testing.T) {
 		require.Equal(t, want.Top(3), got.Top)
 		require.Equal(t, picture.Size{Width: 28, Height: 28, Channels: 1}, got.Seen.Size)
 		in := bitcnn.NewTensor(bitcnn.Uint8, 1, session.Inputs()[0].Shape)
-		require.NoError(t, c.Preprocessing().Fill(in, 0, img))
+		require.NoError(t, c.Preprocessing().Fill(t.Context(), in, 0, img))
 		require.Equal(t, in.U8, got.Seen.Pixels)
 		var less picture.Answer
 		post(t, url+"/v2/models/digits/versions/1/classify", data).decode(t, &less)

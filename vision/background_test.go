@@ -61,8 +61,8 @@ func TestBackground(t *testing.T) {
 			for _, shape := range []bcnn.Shape{{H: 23, W: 31, C: 3}, {H: 9, W: 11, C: 3}, {H: 9, W: 11, C: 1}} {
 				p := Preprocessing{Input: bcnn.Input{Shape: shape, DType: bcnn.Uint8}, Background: background}
 				got, want := bcnn.NewTensor(bcnn.Uint8, 1, shape), bcnn.NewTensor(bcnn.Uint8, 1, shape)
-				require.NoError(t, p.Fill(got, 0, img))
-				require.NoError(t, p.Fill(want, 0, opaque))
+				require.NoError(t, p.Fill(t.Context(), got, 0, img))
+				require.NoError(t, p.Fill(t.Context(), want, 0, opaque))
 				require.Equal(t, want.U8, got.U8, "%s, %v, %v", name, background, shape)
 			}
 		}
@@ -94,7 +94,7 @@ func TestBackgroundOfFiles(t *testing.T) {
 			in := bcnn.NewTensor(bcnn.Uint8, 1, bcnn.Shape{H: 4, W: 5, C: 3})
 			r := reading(4, 5, 3, 0)
 			r.Background = background
-			require.NoError(t, r.Fill(in, 0, img))
+			require.NoError(t, r.Fill(t.Context(), in, 0, img))
 			require.Equal(t, bytes.Repeat(background[:], 20), in.U8, name)
 		}
 	}

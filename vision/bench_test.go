@@ -27,7 +27,7 @@ func BenchmarkFill(b *testing.B) {
 				drawn(img.Image, rgb96)
 				draw = min(draw, time.Since(start))
 				start = time.Now()
-				if err := (Preprocessing{Input: rgb96}).Fill(batch, 0, img.Image); err != nil {
+				if err := (Preprocessing{Input: rgb96}).Fill(b.Context(), batch, 0, img.Image); err != nil {
 					b.Fatal(err)
 				}
 				fill = min(fill, time.Since(start))

@@ -104,7 +104,7 @@ func (r Result) Top(k int) []Class { return TopK(r.Logits, r.labels, k) }
 // Classify prepares an image and classifies it.
 func (c *Classifier) Classify(ctx context.Context, img image.Image) (Result, error) {
 	in := c.tensor(1)
-	if err := c.preprocessing.Fill(in, 0, img); err != nil {
+	if err := c.preprocessing.Fill(ctx, in, 0, img); err != nil {
 		return Result{}, err
 	}
 	results, err := c.ClassifyTensor(ctx, in)
@@ -123,7 +123,7 @@ func (c *Classifier) ClassifyBatch(ctx context.Context, images []image.Image) ([
 		part := images[from:min(from+c.session.MaxBatch(), len(images))]
 		in, errs := c.tensor(len(part)), make([]error, len(part))
 		parallel.For(len(part), func(i int) {
-			if err := c.preprocessing.Fill(in, i, part[i]); err != nil {
+			if err := c.preprocessing.Fill(ctx, in, i, part[i]); err != nil {
 				errs[i] = fmt.Errorf("image %d: %w", from+i, err)
 			}
 		})

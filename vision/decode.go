@@ -159,7 +159,7 @@ func openImage(ctx context.Context, r io.Reader, limits Limits, scaleOf func(ima
 	if r == nil {
 		return opened{}, errors.New("there is nothing to read an image from")
 	}
-	o, err := openAny(ctx, &reader{ctx, r}, scaleOf)
+	o, err := openAny(ctx, r, scaleOf)
 	if err != nil {
 		return opened{}, imageError(ctx, err)
 	}
@@ -179,7 +179,8 @@ func openImage(ctx context.Context, r io.Reader, limits Limits, scaleOf func(ima
 	return o, nil
 }
 
-// reader reads as long as a context has not ended.
+// reader reads as long as a context has not ended, in small pieces: of one a decoder may make a
+// thousand times as many bytes of pixels.
 type reader struct {
 	ctx context.Context
 	r   io.Reader
@@ -189,10 +190,15 @@ func (r *reader) Read(b []byte) (int, error) {
 	if err := r.ctx.Err(); err != nil {
 		return 0, err
 	}
-	return r.r.Read(b)
+	return r.r.Read(b[:min(len(b), pieceBytes)])
 }
 
+const pieceBytes = 128
+
 func openAny(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (opened, error) {
+	if err := ctx.Err(); err != nil {
+		return opened{}, err
+	}
 	start := make([]byte, 12)
 	n, err := io.ReadFull(r, start)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
@@ -203,8 +209,9 @@ func openAny(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (o
 	case string(start[:2]) == "\xff\xd8":
 		return openJPEG(ctx, r, scaleOf)
 	case isWebP(start[:n]):
-		return openWebP(ctx, r)
+		return openWebP(ctx, &reader{ctx, r})
 	}
+	r = &reader{ctx, r}
 	var head bytes.Buffer
 	config, format, err := image.DecodeConfig(io.TeeReader(io.LimitReader(r, maxHead), &head))
 	if err != nil {

@@ -148,7 +148,7 @@ func ExamplePreprocessing() {
 		0, 0, 255, 255,
 	})
 	batch := bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)
-	if err := p.Fill(batch, 0, img); err != nil {
+	if err := p.Fill(context.Background(), batch, 0, img); err != nil {
 		log.Fatal(err)
 	}
 	fmt.Println(batch.F32)

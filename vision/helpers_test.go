@@ -38,7 +38,7 @@ func at(img image.Image, x, y int) []uint8 {
 // pixels prepares an image for a network that reads bytes.
 func pixels(t testing.TB, img image.Image, in bcnn.Input) []uint8 {
 	batch := bcnn.NewTensor(bcnn.Uint8, 1, in.Shape)
-	require.NoError(t, Preprocessing{Input: in}.Fill(batch, 0, img))
+	require.NoError(t, Preprocessing{Input: in}.Fill(t.Context(), batch, 0, img))
 	return batch.U8
 }
 

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
 )
 
 // ending is a context that ends when it has been asked for its error so many times.
@@ -119,5 +121,23 @@ func TestBrokenTakesNoMore(t *testing.T) {
 		})
 		require.ErrorContains(t, err, "broken image")
 		require.LessOrEqual(t, used, size+9<<20, "and the bytes behind")
+	}
+}
+
+// Fill ends with the context, too, within a row; so does what is as large as the input.
+func TestFillEndsWithTheContext(t *testing.T) {
+	for _, img := range []image.Image{noise(40, 300), image.NewGray(image.Rect(0, 0, 40, 300))} {
+		for _, p := range []Preprocessing{reading(300, 40, 3, 0), reading(9, 7, 1, 0)} {
+			in := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
+			whole := &ending{t.Context(), math.MaxInt}
+			require.NoError(t, p.Fill(whole, in, 0, img))
+			asked := math.MaxInt - whole.left
+			require.GreaterOrEqual(t, asked, 51, "the rows that are seen")
+			for n := range asked {
+				ctx := &ending{t.Context(), n}
+				require.Equal(t, context.DeadlineExceeded, p.Fill(ctx, in, 0, img))
+				require.GreaterOrEqual(t, ctx.left, -2, "it is asked once more, by Fill itself")
+			}
+		}
 	}
 }

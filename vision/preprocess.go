@@ -1,6 +1,7 @@
 package vision
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"image"
@@ -61,8 +62,9 @@ func (p Preprocessing) Check() error {
 
 // Fill writes an image to place i of a batch of the input's type and shape. It is
 // safe to fill places of one batch at the same time. Large images are resized by
-// several goroutines if they are of a type of package image.
-func (p Preprocessing) Fill(batch bcnn.Tensor, i int, img image.Image) error {
+// several goroutines if they are of a type of package image. When the context ends,
+// so does the work, within a row of the image: the error is its own.
+func (p Preprocessing) Fill(ctx context.Context, batch bcnn.Tensor, i int, img image.Image) error {
 	in := p.Input
 	if err := p.Check(); err != nil {
 		return err
@@ -87,7 +89,7 @@ func (p Preprocessing) Fill(batch bcnn.Tensor, i int, img image.Image) error {
 		dst, tables := batch.F32[i*values:(i+1)*values], p.tables()
 		put = func(at int, v uint8) { dst[at] = tables[at%channels][v] }
 	}
-	part.sample(image.Pt(in.Shape.W, in.Shape.H), func(i int, packed uint64) {
+	part.sample(ctx, image.Pt(in.Shape.W, in.Shape.H), func(i int, packed uint64) {
 		r, g, b := unpack(packed)
 		if channels == 1 {
 			put(i, bcnn.Luma(uint8(r), uint8(g), uint8(b)))
@@ -97,7 +99,7 @@ func (p Preprocessing) Fill(batch bcnn.Tensor, i int, img image.Image) error {
 		put(3*i+1, uint8(g))
 		put(3*i+2, uint8(b))
 	})
-	return nil
+	return ctx.Err()
 }
 
 // tables returns the values of all bytes, per channel.
@@ -178,19 +180,22 @@ func share(n, num, den, most int) int {
 }
 
 // sample hands the pixels of an upright picture of the given size to put, packed
-// and with their index, from several goroutines.
-func (s seen) sample(size image.Point, put func(i int, p uint64)) {
+// and with their index, from several goroutines, until the context ends.
+func (s seen) sample(ctx context.Context, size image.Point, put func(i int, p uint64)) {
 	stored := s.orientation.size(size)
 	place := func(x, y int, p uint64) {
 		at := s.orientation.upright(image.Pt(x, y), stored)
 		put(at.Y*size.X+at.X, p)
 	}
 	if s.crop.Size() != stored {
-		s.resize(stored, place)
+		s.resize(ctx, stored, place)
 		return
 	}
 	row := make([]uint64, stored.X)
 	for y := range stored.Y {
+		if ctx.Err() != nil {
+			return
+		}
 		s.read(row, s.crop.Min.X, s.crop.Min.Y+y)
 		for x, p := range row {
 			place(x, y, p)

@@ -106,16 +106,16 @@ func TestFillRefusesWhatDoesNotFit(t *testing.T) {
 		if c.img == nil {
 			c.img = noise(96, 96)
 		}
-		require.ErrorContains(t, p.Fill(c.batch, c.i, c.img), c.want)
+		require.ErrorContains(t, p.Fill(t.Context(), c.batch, c.i, c.img), c.want)
 	}
-	require.ErrorContains(t, good.Fill(batch, 0, nil), "there is no image")
+	require.ErrorContains(t, good.Fill(t.Context(), batch, 0, nil), "there is no image")
 }
 
 // Every image has its place in the batch.
 func TestFillOfABatch(t *testing.T) {
 	batch := bcnn.NewTensor(bcnn.Uint8, 3, grey.Shape)
 	for i := range 3 {
-		require.NoError(t, Preprocessing{Input: grey}.Fill(batch, i, noise(40+i, 50)))
+		require.NoError(t, Preprocessing{Input: grey}.Fill(t.Context(), batch, i, noise(40+i, 50)))
 	}
 	for i := range 3 {
 		size := grey.Shape.Values()
@@ -139,7 +139,7 @@ func TestFillOfFloats(t *testing.T) {
 	} {
 		in := bcnn.Input{Shape: bcnn.Shape{H: 20, W: 30, C: c.channels}, DType: bcnn.Float32}
 		batch := bcnn.NewTensor(bcnn.Float32, 2, in.Shape)
-		require.NoError(t, Preprocessing{Input: in, Mean: c.mean, Scale: c.scale}.Fill(batch, 1, img))
+		require.NoError(t, Preprocessing{Input: in, Mean: c.mean, Scale: c.scale}.Fill(t.Context(), batch, 1, img))
 		asBytes := in
 		asBytes.DType = bcnn.Uint8
 		for i, x := range pixels(t, img, asBytes) {

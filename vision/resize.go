@@ -1,6 +1,7 @@
 package vision
 
 import (
+	"context"
 	"image"
 	"math"
 	"runtime"
@@ -147,7 +148,7 @@ const bandPixels = 1 << 18
 
 // resize resizes what is seen to size and hands the output pixels to put, packed,
 // from several goroutines if the image may be read by them.
-func (s seen) resize(size image.Point, put func(x, y int, p uint64)) {
+func (s seen) resize(ctx context.Context, size image.Point, put func(x, y int, p uint64)) {
 	across, down := newRowFilter(axis{s.crop.Dx(), size.X}), axis{s.crop.Dy(), size.Y}
 	bands := 1
 	if s.shareable {
@@ -155,13 +156,13 @@ func (s seen) resize(size image.Point, put func(x, y int, p uint64)) {
 		bands = int(min(int64(runtime.GOMAXPROCS(0)), int64(size.Y), most))
 	}
 	parallel.For(bands, func(i int) {
-		s.resizeBand(across, down, size.Y*i/bands, size.Y*(i+1)/bands, put)
+		s.resizeBand(ctx, across, down, size.Y*i/bands, size.Y*(i+1)/bands, put)
 	})
 }
 
 // resizeBand computes the output rows from ≤ y < to. Every row of the image is
 // read once and added to the output rows in which it has a weight.
-func (s seen) resizeBand(across *rowFilter, down axis, from, to int, put func(x, y int, p uint64)) {
+func (s seen) resizeBand(ctx context.Context, across *rowFilter, down axis, from, to int, put func(x, y int, p uint64)) {
 	row := make([]uint64, across.in)
 	sums := make([]float64, 3*across.out)
 	// Output rows that have begun and are not complete: two where the image
@@ -174,6 +175,9 @@ func (s seen) resizeBand(across *rowFilter, down axis, from, to int, put func(x,
 	_, last := down.taps(to - 1)
 	begun := from
 	for c := first; c < last; c++ {
+		if ctx.Err() != nil {
+			return
+		}
 		s.read(row, s.crop.Min.X, s.crop.Min.Y+c)
 		across.apply(sums, row)
 		for ; begun < to; begun++ {

@@ -78,8 +78,8 @@ func TestScaledInputs(t *testing.T) {
 			size := all.Bounds().Size()
 			require.Equal(t, image.Pt((size.X+c.scale-1)/c.scale, (size.Y+c.scale-1)/c.scale), scaled.Bounds().Size())
 			want, got := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape), bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
-			require.NoError(t, p.Fill(want, 0, all))
-			require.NoError(t, p.Fill(got, 0, scaled))
+			require.NoError(t, p.Fill(t.Context(), want, 0, all))
+			require.NoError(t, p.Fill(t.Context(), got, 0, scaled))
 			total := 0.0
 			for i := range want.U8 {
 				total += math.Abs(float64(want.U8[i]) - float64(got.U8[i]))
@@ -129,8 +129,8 @@ func TestScaledRare(t *testing.T) {
 		got, err := p.Decode(t.Context(), bytes.NewReader(data))
 		require.NoError(t, err)
 		whole, scaled := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape), bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
-		require.NoError(t, p.Fill(whole, 0, want))
-		require.NoError(t, p.Fill(scaled, 0, got))
+		require.NoError(t, p.Fill(t.Context(), whole, 0, want))
+		require.NoError(t, p.Fill(t.Context(), scaled, 0, got))
 		require.Equal(t, whole.U8, scaled.U8)
 	}
 }

@@ -144,7 +144,7 @@ func (j *classifying) files(ctx context.Context, sources []source) error {
 		if err != nil {
 			return prepared{err: err}
 		}
-		return j.prepare(img)
+		return j.prepare(ctx, img)
 	}
 	return parallel.InOrder(ctx, len(sources), dataset.AtOnce(), prepare, func(i int, p prepared) error {
 		p.err = files.Name(sources[i].file, p.err)
@@ -166,7 +166,7 @@ func (j *classifying) stream(ctx context.Context, stdin io.Reader) error {
 		case err == io.EOF:
 			err = errors.New("there is no image")
 		case err == nil:
-			p = j.prepare(img)
+			p = j.prepare(ctx, img)
 			err = p.err
 		}
 		p.err = files.Name("standard input", err)
@@ -185,10 +185,10 @@ type prepared struct {
 }
 
 // prepare makes the input of the network of an image.
-func (j *classifying) prepare(img image.Image) (p prepared) {
+func (j *classifying) prepare(ctx context.Context, img image.Image) (p prepared) {
 	p.in = bcnn.NewTensor(j.net.Inputs[0].DType, 1, j.net.Inputs[0].Shape)
-	if p.err = j.classifier.Preprocessing().Fill(p.in, 0, img); p.err == nil && j.sheet != nil {
-		p.picture, p.err = pages.Thumbnail(img)
+	if p.err = j.classifier.Preprocessing().Fill(ctx, p.in, 0, img); p.err == nil && j.sheet != nil {
+		p.picture, p.err = pages.Thumbnail(ctx, img)
 	}
 	return p
 }

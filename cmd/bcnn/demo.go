@@ -140,7 +140,7 @@ func sampleImages(ctx context.Context, in bcnn.Input) (bcnn.Tensor, []string, er
 		}
 		img, err := vision.Decode(ctx, bytes.NewReader(data))
 		if err == nil {
-			err = vision.Preprocessing{Input: in}.Fill(t, i, img)
+			err = vision.Preprocessing{Input: in}.Fill(ctx, t, i, img)
 		}
 		if err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)

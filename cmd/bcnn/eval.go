@@ -129,7 +129,7 @@ func (m mistakes) page(ctx context.Context, c *vision.Classifier, set dataset.Se
 	for _, w := range m[:len(m)-a.More] {
 		p := pages.Photo{File: set.Name(w.image), Answers: pages.Answers(w.result.Top(3))}
 		if img, err := set.Image(ctx, w.image, c.Preprocessing()); err == nil {
-			p.Picture, _ = pages.Thumbnail(img) // without a picture there is still the name
+			p.Picture, _ = pages.Thumbnail(ctx, img) // without a picture there is still the name
 		}
 		a.Mistakes = append(a.Mistakes, pages.Mistake{Photo: p, Class: names[w.class]})
 	}

@@ -67,7 +67,7 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, o Ob
 			return prepared{err: err}
 		}
 		t := bcnn.NewTensor(preprocessing.Input.DType, 1, preprocessing.Input.Shape)
-		return prepared{t, preprocessing.Fill(t, 0, img)}
+		return prepared{t, preprocessing.Fill(ctx, t, 0, img)}
 	}
 	batch := bcnn.Tensor{DType: preprocessing.Input.DType, Shape: preprocessing.Input.Shape}
 	var members []int // of the batch

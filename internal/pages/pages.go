@@ -3,6 +3,7 @@
 package pages
 
 import (
+	"context"
 	"bytes"
 	"embed"
 	"encoding/base64"
@@ -36,7 +37,7 @@ const thumbnailSide = 160
 
 // Thumbnail returns a small picture of a photo, as a data: URL. Photos that are smaller keep
 // their pixels.
-func Thumbnail(img image.Image) (template.URL, error) {
+func Thumbnail(ctx context.Context, img image.Image) (template.URL, error) {
 	size := img.Bounds().Size()
 	small := max(size.X, size.Y) <= thumbnailSide
 	if !small {
@@ -45,7 +46,7 @@ func Thumbnail(img image.Image) (template.URL, error) {
 	}
 	p := vision.Preprocessing{Input: bcnn.Input{Shape: bcnn.Shape{H: size.Y, W: size.X, C: 3}, DType: bcnn.Uint8}}
 	pixels := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
-	if err := p.Fill(pixels, 0, img); err != nil {
+	if err := p.Fill(ctx, pixels, 0, img); err != nil {
 		return "", err
 	}
 	out := image.NewNRGBA(image.Rectangle{Max: size})

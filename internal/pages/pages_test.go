@@ -38,7 +38,7 @@ func TestThumbnail(t *testing.T) {
 		w, h, wantW, wantH int
 		kind               string
 	}{{28, 28, 28, 28, "png"}, {100, 100, 100, 100, "jpeg"}, {640, 320, 160, 80, "jpeg"}, {3, 4000, 1, 160, "jpeg"}} {
-		url, err := Thumbnail(flat(c.w, c.h, color.NRGBA{200, 90, 30, 255}))
+		url, err := Thumbnail(t.Context(), flat(c.w, c.h, color.NRGBA{200, 90, 30, 255}))
 		require.NoError(t, err)
 		data, ok := strings.CutPrefix(string(url), "data:image/"+c.kind+";base64,")
 		require.True(t, ok, url[:40])
@@ -52,7 +52,7 @@ func TestThumbnail(t *testing.T) {
 		require.InDelta(t, 200, r>>8, 4)
 		require.InDelta(t, 90, g>>8, 4)
 	}
-	_, err := Thumbnail(image.NewGray(image.Rectangle{}))
+	_, err := Thumbnail(t.Context(), image.NewGray(image.Rectangle{}))
 	require.ErrorContains(t, err, "input of 0×0×3")
 }
 

@@ -69,23 +69,27 @@ var ErrImage = errors.New("the body is no image that can be classified")
 // decode makes the input of a network of an image: JPEG, PNG, GIF, BMP or WebP.
 func decode(ctx context.Context, c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
 	p := c.Preprocessing()
+	defer func() {
+		if ctx.Err() != nil {
+			err = ctx.Err() // which says nothing about the image
+		} else if err != nil {
+			err = fmt.Errorf("%w: %w", ErrImage, err)
+		}
+	}()
 	img, err := p.Decode(ctx, bytes.NewReader(data))
-	if ctx.Err() != nil {
-		return in, nil, ctx.Err()
-	}
 	if err != nil {
-		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
+		return in, nil, err
 	}
 	in = bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)
-	if err := p.Fill(in, 0, img); err != nil {
-		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
+	if err := p.Fill(ctx, in, 0, img); err != nil {
+		return in, nil, err
 	}
 	p.Input.DType, p.Mean, p.Scale = bcnn.Uint8, nil, nil
 	pixels := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
 	if in.DType == bcnn.Uint8 {
 		pixels = in
-	} else if err := p.Fill(pixels, 0, img); err != nil {
-		return in, nil, fmt.Errorf("%w: %w", ErrImage, err)
+	} else if err := p.Fill(ctx, pixels, 0, img); err != nil {
+		return in, nil, err
 	}
 	return in, &Seen{*SizeOf(c), pixels.U8}, nil
 }

@@ -277,7 +277,9 @@ func (d *Decoder) Decode(scale int) (image.Image, error) {
 	default:
 		return nil, fmt.Errorf("jpeg: a scale of 1/%d", scale)
 	}
-	d.allocate()
+	if err := d.allocate(); err != nil {
+		return nil, err
+	}
 	for scan := true; scan; {
 		if err := d.source.stop(); err != nil {
 			return nil, err
@@ -302,9 +304,12 @@ func (d *Decoder) Decode(scale int) (image.Image, error) {
 }
 
 // allocate takes the memory of the pixels and of the coefficients.
-func (d *Decoder) allocate() {
+func (d *Decoder) allocate() error {
 	d.clean = make([]byte, 0, cleanBytes)
 	for i := range d.components {
+		if err := d.source.stop(); err != nil { // to clear it takes time
+			return err
+		}
 		c := &d.components[i]
 		c.stride = c.blocksX * d.side
 		c.pix = make([]byte, c.stride*c.blocksY*d.side)
@@ -312,6 +317,7 @@ func (d *Decoder) allocate() {
 			c.coefficients = make([]int16, c.blocksX*c.blocksY*d.stored())
 		}
 	}
+	return nil
 }
 
 // stored is how many coefficients of a block are kept: the mean alone if no other is needed.
