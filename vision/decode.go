@@ -22,8 +22,9 @@ const (
 	MaxPixels = 1 << 26
 	// MaxBytes is all the memory that one call of Decode allocates at the most,
 	// what it has let go of included. Few images of up to MaxPixels need more:
-	// progressive JPEGs in CMYK of more than 33 million pixels, and PNGs of 16 bits
-	// that are interlaced.
+	// progressive JPEGs of more than 59 million pixels if their colours are not
+	// subsampled (41 million of R, G and B, 33 in CMYK), PNGs of 16 bits that are
+	// interlaced, and WebPs of more than 24 million pixels with alpha.
 	MaxBytes = 512 << 20
 )
 

@@ -20,72 +20,106 @@ const maxWebP = 64 << 20
 // many pixels take it about a second.
 const maxWebPPixels = 1 << 25
 
-// webPHead is how many bytes of a file tell the size of the image.
-const webPHead = 30
-
-// webPHeader is what the beginning of a WebP file says,
+// webPHeader is what a WebP file says in front of its pixels,
 // https://developers.google.com/speed/webp/docs/riff_container.
 type webPHeader struct {
-	file             int64 // bytes
-	w, h             int
-	lossy, alpha, or bool // or: it may be lossless, too
+	file         int64 // bytes
+	w, h         int
+	lossy, alpha bool
+	coded        int64 // bytes without loss: of the pixels, or of the alpha
 }
 
 func isWebP(b []byte) bool {
 	return len(b) >= 12 && string(b[:4]) == "RIFF" && string(b[8:12]) == "WEBP"
 }
 
-func readWebPHeader(b []byte) (webPHeader, error) {
-	var h webPHeader
-	if len(b) < webPHead {
-		return h, io.ErrUnexpectedEOF
+// readWebPHeader reads a file as far as its pixels, and returns what it has read.
+func readWebPHeader(r io.Reader) (h webPHeader, head []byte, err error) {
+	readTo := func(n int64) error { // in parts, as a length promises more than comes
+		for from := int64(len(head)); from < n; from = int64(len(head)) {
+			head = append(head, make([]byte, min(n-from, max(from, 1<<10)))...)
+			if _, err := io.ReadFull(r, head[from:]); err == io.EOF {
+				return io.ErrUnexpectedEOF
+			} else if err != nil {
+				return err
+			}
+		}
+		return nil
 	}
-	h.file = int64(binary.LittleEndian.Uint32(b[4:])) + 8
+	if err := readTo(30); err != nil {
+		return h, nil, err
+	}
+	h.file = int64(binary.LittleEndian.Uint32(head[4:])) + 8
 	if h.file > maxWebP {
-		return h, fmt.Errorf("webp: a file of %d bytes, at most %d are accepted", h.file, maxWebP)
+		return h, nil, fmt.Errorf("webp: a file of %d bytes, at most %d are accepted", h.file, maxWebP)
 	}
 	const (
 		animated = 1 << 1
 		alpha    = 1 << 4
 		side14   = 1<<14 - 1
 	)
-	switch data := b[20:]; string(b[12:16]) {
+	switch data := head[20:]; string(head[12:16]) {
 	case "VP8 ":
 		if data[0]&1 != 0 || string(data[3:6]) != "\x9d\x01\x2a" {
-			return h, errors.New("webp: no key frame")
+			return h, nil, errors.New("webp: no key frame")
 		}
 		h.lossy = true
 		h.w, h.h = int(binary.LittleEndian.Uint16(data[6:]))&side14, int(binary.LittleEndian.Uint16(data[8:]))&side14
+		return h, head, nil
 	case "VP8L":
 		bits := int(binary.LittleEndian.Uint32(data[1:]))
-		h.w, h.h = bits&side14+1, bits>>14&side14+1
+		h.w, h.h, h.coded = bits&side14+1, bits>>14&side14+1, h.file
+		return h, head, nil
 	case "VP8X":
 		if data[0]&animated != 0 {
-			return h, unsupported("animations of WebP")
+			return h, nil, unsupported("animations of WebP")
 		}
-		h.lossy, h.or, h.alpha = true, true, data[0]&alpha != 0
+		h.alpha = data[0]&alpha != 0
 		side := func(b []byte) int { return int(b[0]) | int(b[1])<<8 | int(b[2])<<16 + 1 }
 		h.w, h.h = side(data[4:]), side(data[7:])
 	default:
-		return h, fmt.Errorf("webp: a first chunk %q", b[12:16])
+		return h, nil, fmt.Errorf("webp: a first chunk %q", head[12:16])
 	}
-	return h, nil
+	for at := int64(30); ; { // profiles and the alpha may stand in front of the pixels
+		if err := readTo(at + 8); err != nil {
+			return h, nil, err
+		}
+		name, size := string(head[at:at+4]), int64(binary.LittleEndian.Uint32(head[at+4:]))
+		switch name {
+		case "VP8 ":
+			h.lossy = true
+			return h, head, nil
+		case "VP8L":
+			h.coded = size
+			return h, head, nil
+		case "ALPH":
+			h.coded = size
+		}
+		if at += 8 + size + size&1; at > h.file {
+			return h, nil, io.ErrUnexpectedEOF
+		}
+		if at > maxHead {
+			return h, nil, errHead
+		}
+		if err := readTo(at); err != nil {
+			return h, nil, err
+		}
+	}
 }
 
-// bytes returns no less than what decoding allocates in all.
+// bytes returns no less than what decoding allocates in all, but for what has been read of the
+// file.
 func (h webPHeader) bytes() int64 {
 	size := 1<<20 + h.file + 4*int64(h.w)
-	if h.lossy {
-		blocks := int64((h.w+15)/16) * int64((h.h+15)/16)
-		const luma, chroma, filter = 256, 128, 4
-		size += h.file + blocks*(luma+chroma+filter) + int64(h.w) // the coded bytes once more
-		size += 4 * int64(h.w) * int64(h.h)                       // R, G and B
+	if !h.lossy {
+		return size + h.losslessBytes()
 	}
+	blocks := int64((h.w+15)/16) * int64((h.h+15)/16)
+	const luma, chroma, filter = 256, 128, 4
+	size += h.file + blocks*(luma+chroma+filter) + int64(h.w) // the coded bytes once more
+	size += 4 * int64(h.w) * int64(h.h)                       // R, G and B
 	if h.alpha {
-		size += int64(h.w) * int64(h.h)
-	}
-	if h.alpha || h.or || !h.lossy {
-		size += h.losslessBytes()
+		size += int64(h.w)*int64(h.h) + h.losslessBytes()
 	}
 	return size
 }
@@ -100,28 +134,24 @@ func (h webPHeader) losslessBytes() int64 {
 		smaller = 8*symbols + 4<<10            // lengths and codes
 		whole   = 16*symbols + 4<<10           // nodes, tables
 	)
-	groups := min(2600, h.file/2+1)
+	groups := min(2600, h.coded/2+1)
 	return 6*pixels + 3*4*tiles + groups*smaller + min(groups, tiles)*whole
 }
 
 // openWebP reads the beginning of a WebP file.
 func openWebP(ctx context.Context, r io.Reader) (opened, error) {
-	head := make([]byte, webPHead)
-	n, err := io.ReadFull(r, head)
-	if err != nil && err != io.ErrUnexpectedEOF {
-		return opened{}, err
-	}
-	h, err := readWebPHeader(head[:n])
+	h, head, err := readWebPHeader(r)
 	if err != nil {
 		return opened{}, err
 	}
-	return opened{size: image.Pt(h.w, h.h), most: maxWebPPixels, bytes: h.bytes(), decode: func() (image.Image, error) {
-		data := make([]byte, max(h.file, webPHead))
+	size := h.bytes() + 4*int64(len(head))
+	return opened{size: image.Pt(h.w, h.h), most: maxWebPPixels, bytes: size, decode: func() (image.Image, error) {
+		data := make([]byte, max(h.file, int64(len(head))))
 		n, err := io.ReadFull(r, data[copy(data, head):])
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
 			return nil, err
 		}
-		return decodeWebP(ctx, data[:webPHead+n])
+		return decodeWebP(ctx, data[:len(head)+n])
 	}}, nil
 }
 

@@ -115,6 +115,29 @@ func TestDecodeWebPBroken(t *testing.T) {
 			require.EqualError(t, err, "the image has 16384×2049 pixels, at most 33554432 are accepted")
 		}
 	}
+	// Profiles stand in front of the pixels, as long as other formats may have them. What is
+	// reckoned is for the coding that comes behind.
+	exif := all["exif-6"]
+	require.Less(t, estimate(t, exif), int64(2<<20))
+	require.Greater(t, estimate(t, all["lossless"]), int64(2<<20))
+	for _, length := range []int{0, 1, 1000, maxHead - 38, maxHead - 37} {
+		profile := binary.LittleEndian.AppendUint32([]byte("ICCP"), uint32(length))
+		profile = append(profile, make([]byte, length+length&1)...)
+		with := append(append(bytes.Clone(exif[:30]), profile...), exif[30:]...)
+		binary.LittleEndian.PutUint32(with[4:], uint32(len(with)-8))
+		var img image.Image
+		var err error
+		used := allocated(func() { img, err = Decode(t.Context(), bytes.NewReader(with)) })
+		if length > maxHead-38 {
+			require.ErrorContains(t, err, "no size in the first")
+			continue
+		}
+		require.NoError(t, err, length)
+		require.LessOrEqual(t, used, estimate(t, with))
+		want, err := Decode(t.Context(), bytes.NewReader(exif))
+		require.NoError(t, err)
+		require.Equal(t, want, img)
+	}
 	// Whoever promises more than comes gets no more than the limit.
 	data := bytes.Clone(all["lossy-16x16"])
 	binary.LittleEndian.PutUint32(data[4:], maxWebP-8)
