@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/clock"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 // Options are the options of Open. The zero value is good.
@@ -155,7 +156,11 @@ func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts
 	for k, i := range plan.Outputs {
 		s.outputs = append(s.outputs, newIO(plan.Tensors[i], 0, ports.Outputs[k]))
 	}
-	if _, err := engines.run(ctx, tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch)); err != nil {
+	err := s.checkMemory(opts, cap(engines.slots))
+	if err == nil {
+		_, err = engines.run(ctx, tensors(s.outputs, 1), tensors(s.inputs, 1))
+	}
+	if err != nil {
 		engines.close()
 		return nil, err
 	}
@@ -184,6 +189,30 @@ func newIO(t plan.Tensor, resize int, port arrays.Port) IO {
 		}
 	}
 	return io
+}
+
+// checkMemory refuses batches whose inputs and outputs take more memory than there is: the first
+// Run of so many images would end the process. With BatchDelay each worker has a batch of its own.
+func (s *Session) checkMemory(opts Options, workers int) error {
+	limit := cmp.Or(opts.Limits.ArenaBytes, host.Available())
+	if limit == 0 {
+		return nil // unknown
+	}
+	image := int64(0)
+	for _, list := range [][]IO{s.inputs, s.outputs} {
+		for _, io := range list {
+			image += int64(io.Shape.Bytes(io.DType))
+		}
+	}
+	images := int64(s.maxBatch)
+	if opts.BatchDelay > 0 {
+		images *= int64(workers)
+	}
+	if image > 0 && images > limit/image {
+		return fmt.Errorf("%w: the inputs and outputs of %d images of %d bytes each, and the limit is %d bytes",
+			ErrTooLarge, images, image, limit)
+	}
+	return nil
 }
 
 // tensors allocates n images of each.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"sync"
 	"testing"
 	"time"
@@ -212,6 +213,31 @@ func TestPredict(t *testing.T) {
 		require.ErrorIs(t, err, ErrShape, name)
 	}
 	require.ErrorIs(t, s.Run(t.Context(), nil, []Tensor{q.in}), ErrShape)
+}
+
+// A batch whose inputs and outputs fit into no memory is an error, and opening takes the memory of
+// one image.
+func TestOpenCountsInputsAndOutputs(t *testing.T) {
+	input := bcnn.Input{Shape: Shape{H: 256, W: 256, C: 4}, DType: Float32}
+	model := &Model{Name: "sum", Inputs: []bcnn.Input{input, input}, Layers: []bcnn.Layer{{
+		Name: "sum", Op: bcnn.Add{}, Inputs: []int{-1, -2},
+	}}}
+	for _, delay := range []time.Duration{0, time.Microsecond} {
+		opts := Options{Device: "cpu", Threads: 1, MaxBatch: 1 << 16, BatchDelay: delay, Limits: Limits{ArenaBytes: 1 << 36}}
+		_, err := Open(t.Context(), model, opts)
+		require.ErrorIs(t, err, ErrTooLarge)
+		require.ErrorContains(t, err, "the inputs and outputs of 65536 images of 3145728 bytes each")
+	}
+	before := allocated()
+	open(t, model, Options{Device: "cpu", Threads: 1, MaxBatch: 1 << 12, Limits: Limits{ArenaBytes: 1 << 36}})
+	require.Less(t, allocated()-before, uint64(1<<30))
+}
+
+// allocated is all that was ever allocated.
+func allocated() uint64 {
+	var m runtime.MemStats
+	runtime.ReadMemStats(&m)
+	return m.TotalAlloc
 }
 
 func TestOpenRefuses(t *testing.T) {

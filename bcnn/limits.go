@@ -19,7 +19,7 @@ type Limits struct {
 	// rewritten weights together. Default: DefaultTensorBytes.
 	TensorBytes int64
 	// ArenaBytes bounds the memory for the tensors of one compiled network, for
-	// the largest batch. Default: the memory of the device; where that is the
+	// the largest batch, and that of the inputs and outputs of such a batch. Default: the memory of the device; where that is the
 	// memory of the machine, what is free for the process.
 	ArenaBytes int64
 }
