@@ -169,10 +169,11 @@ static bitcnn_status start_or_fail(void) {
 	} while (0)
 
 // TAKE makes to a complete copy of a structure of the caller's, whose size may be that
-// of an earlier version.
+// of an earlier version: a whole number of what it is aligned to, or half a pointer would be
+// taken.
 #define TAKE(to, from) \
 	do { \
-		if ((from)->size < sizeof(size_t) || (from)->size > sizeof(to)) { \
+		if ((from)->size < sizeof(size_t) || (from)->size > sizeof(to) || (from)->size % _Alignof(__typeof__(to))) { \
 			return fail(BITCNN_INVALID, "a structure of %zu bytes, want %zu: its field size is not set, or by another version", \
 				(from)->size, sizeof(to)); \
 		} \

@@ -238,6 +238,8 @@ static void misuse(void) {
 	options.max_batch = 2;
 	options.size = 3;
 	FAILS(bitcnn_open(model, &options, &session), BITCNN_INVALID, "a structure of 3 bytes");
+	options.size = offsetof(bitcnn_options, device) + sizeof(options.device) / 2; // half a pointer
+	FAILS(bitcnn_open(model, &options, &session), BITCNN_INVALID, "a structure of 12 bytes");
 	options.size = sizeof options + 8;
 	FAILS(bitcnn_open(model, &options, &session), BITCNN_INVALID, "by another version");
 	options.size = offsetof(bitcnn_options, parallel); // an earlier version
