@@ -8,6 +8,7 @@ import (
 	"io"
 	"log/slog"
 	"math"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -67,7 +68,7 @@ func (s *Server) guard(ctx context.Context, method string, call func() error) (e
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a fault of the server: %v", p)
-			s.log.Error("panic", "method", method, "panic", p)
+			s.log.Error("panic", "method", method, "panic", p, "stack", string(debug.Stack()))
 		}
 		if err != nil {
 			f := classified(err)

@@ -3,16 +3,11 @@ package serve
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
-	"time"
 
 	"google.golang.org/grpc/codes"
 
@@ -32,6 +27,8 @@ type repository struct {
 
 	mu       sync.RWMutex
 	entries  map[string]*entry
+	refused  map[string]error // files of the folder that no model can be called after, by their names
+	unread   string           // why the folder could not be read at the last look; empty if it was
 	closed   bool
 	retiring sync.WaitGroup // models that have been taken out and are still used
 }
@@ -41,7 +38,7 @@ type entry struct {
 	name, source string
 	counters     *counters
 
-	loading sync.Mutex // held by who loads it
+	loading chan struct{} // has an element while somebody loads it
 	// stamp is that of the file that was loaded last, or tried; seen that of the last look.
 	// Who loads the entry reads and writes them.
 	stamp, seen stamp
@@ -52,21 +49,6 @@ type entry struct {
 	unloaded bool   // a client wants it so
 }
 
-// stamp says whether a file has changed.
-type stamp struct {
-	modified time.Time
-	size     int64
-}
-
-// stampOf looks at a file; what is none, or not there, has no stamp.
-func stampOf(source string) stamp {
-	info, err := os.Stat(source)
-	if err != nil {
-		return stamp{}
-	}
-	return stamp{info.ModTime(), info.Size()}
-}
-
 // States of a model in the index.
 const (
 	stateReady       = "READY"
@@ -74,8 +56,8 @@ const (
 )
 
 func (r *repository) add(ctx context.Context, name, source string) error {
-	if name == "" {
-		return errors.New("a model needs a name")
+	if err := checkName(name); err != nil {
+		return files.Name(source, err)
 	}
 	e, err := r.enter(name, source)
 	if err != nil {
@@ -95,20 +77,31 @@ func (r *repository) enter(name, source string) (*entry, error) {
 		return nil, fmt.Errorf("two models are called %s: %s and %s", text.Quote(name), text.Escape(e.source),
 			text.Escape(source))
 	}
-	e := &entry{name: name, source: source, counters: newCounters(r.metrics.of(name))}
+	e := &entry{
+		name: name, source: source, counters: newCounters(r.metrics.of(name)), loading: make(chan struct{}, 1),
+	}
 	r.entries[name] = e
 	return e, nil
 }
 
 // reload loads the model of an entry, which takes the place of the one that is there at once.
-// If it cannot be loaded, that one stays.
+// If it cannot be loaded, that one stays. Where ctx ends, nothing has happened: who looks at the
+// files later loads what has changed.
 func (r *repository) reload(ctx context.Context, e *entry) error {
-	e.loading.Lock()
-	defer e.loading.Unlock()
-	e.stamp = stampOf(e.source)
-	e.seen = e.stamp
+	select {
+	case e.loading <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.loading }()
+	now := stampOf(e.source)
 	m, err := r.open(ctx, e)
 	err = files.Name(e.source, err)
+	if err != nil && ctx.Err() != nil {
+		r.log.Debug("load given up", "model", e.name, "error", err)
+		return ctx.Err()
+	}
+	e.stamp, e.seen = now, now
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err != nil {
@@ -165,11 +158,18 @@ func (r *repository) acquire(name, wanted string) (*model, error) {
 		return nil, err
 	}
 	if e.current == nil {
-		return nil, failf(codes.Unavailable, "the model %s is not loaded: %s", text.Quote(name), cmp.Or(e.reason,
-			"it was unloaded"))
+		return nil, failf(codes.Unavailable, "the model %s is not loaded: %s", text.Quote(name), e.why())
 	}
 	e.current.users.Add(1)
 	return e.current, nil
+}
+
+// why says why there is no model. The caller holds the mutex of the repository.
+func (e *entry) why() string {
+	if e.unloaded {
+		return "it was unloaded"
+	}
+	return cmp.Or(e.reason, "it has not been loaded yet")
 }
 
 // find returns an entry. The caller holds mu.
@@ -196,7 +196,7 @@ func (r *repository) loadNamed(ctx context.Context, name string) error {
 			return err
 		}
 		source, ok := found[name]
-		if !ok {
+		if !ok || checkName(name) != nil {
 			return failf(codes.NotFound, "there is no model %s, nor a file of it in the folder of models", text.Quote(name))
 		}
 		if e, err = r.enter(name, source); err != nil {
@@ -226,116 +226,6 @@ func (r *repository) unload(name string) error {
 	return nil
 }
 
-// extensions are those of files in the folder of models; of files with the same name the first.
-var extensions = []string{".bcnn", ".onnx", ".tflite"}
-
-// inFolder lists the files in the folder of models by the names of models.
-func (r *repository) inFolder() (map[string]string, error) {
-	if r.folder == "" {
-		return map[string]string{}, nil
-	}
-	return modelsIn(r.folder)
-}
-
-// modelsIn lists the files of models in a folder by the names of models.
-func modelsIn(folder string) (map[string]string, error) {
-	found := map[string]string{}
-	list, err := os.ReadDir(folder)
-	if err != nil {
-		return nil, files.Name(folder, err)
-	}
-	for _, ext := range extensions {
-		for _, file := range list {
-			name, ok := strings.CutSuffix(file.Name(), ext)
-			if _, taken := found[name]; ok && name != "" && !taken && !file.IsDir() {
-				found[name] = filepath.Join(folder, file.Name())
-			}
-		}
-	}
-	return found, nil
-}
-
-// FindModel returns the file of the one model in a folder, whatever it is called: of those files
-// that Options.Folder is about. Programs that store models for a server often say nothing but
-// where they have put them. It is an error if there is none, or more than one.
-func FindModel(folder string) (string, error) {
-	found, err := modelsIn(folder)
-	if err != nil {
-		return "", err
-	}
-	list := slices.Sorted(maps.Values(found))
-	if len(list) == 1 {
-		return list[0], nil
-	}
-	err = fmt.Errorf("want one model in the folder, a file that ends in %s, and there is none", strings.Join(extensions, ", "))
-	if len(list) > 1 {
-		err = fmt.Errorf("want one model in the folder, and there are %d, such as %s and %s", len(list),
-			text.Quote(filepath.Base(list[0])), text.Quote(filepath.Base(list[1])))
-	}
-	return "", files.Name(folder, err)
-}
-
-// newInFolder makes entries of files in the folder that have none.
-func (r *repository) newInFolder() ([]*entry, error) {
-	found, err := r.inFolder()
-	if err != nil {
-		return nil, err
-	}
-	r.mu.RLock()
-	maps.DeleteFunc(found, func(name, _ string) bool { return r.entries[name] != nil })
-	r.mu.RUnlock()
-	var list []*entry
-	for _, name := range slices.Sorted(maps.Keys(found)) {
-		if e, err := r.enter(name, found[name]); err == nil { // else a client was faster
-			list = append(list, e)
-		}
-	}
-	return list, nil
-}
-
-func (r *repository) addFolder(ctx context.Context) error {
-	list, err := r.newInFolder()
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for _, e := range list {
-		errs = append(errs, r.reload(ctx, e))
-	}
-	return errors.Join(errs...)
-}
-
-// look loads models anew whose files have changed, and those of new files in the folder. A file
-// must have been the same for two looks: it may be copied right now. What is gone stays loaded.
-func (r *repository) look(ctx context.Context) error {
-	_, err := r.newInFolder()
-	var errs []error
-	if err != nil {
-		errs = append(errs, err)
-	}
-	for _, e := range r.list() {
-		r.mu.RLock()
-		unloaded := e.unloaded
-		r.mu.RUnlock()
-		if !unloaded && e.changed() {
-			errs = append(errs, r.reload(ctx, e))
-		}
-	}
-	return errors.Join(errs...)
-}
-
-// changed looks at the file of an entry.
-func (e *entry) changed() bool {
-	if !e.loading.TryLock() {
-		return false // it is being loaded
-	}
-	defer e.loading.Unlock()
-	now := stampOf(e.source)
-	settled := now == e.seen
-	e.seen = now
-	return settled && now != e.stamp && now != stamp{}
-}
-
 // list returns all entries by name.
 func (r *repository) list() []*entry {
 	r.mu.RLock()
@@ -362,7 +252,7 @@ func (r *repository) index(ready bool) []indexed {
 		r.mu.RLock()
 		i := indexed{e.name, version, stateReady, e.reason}
 		if e.current == nil {
-			i.State = stateUnavailable
+			i.State, i.Reason = stateUnavailable, e.why()
 			if e.unloaded {
 				i.Reason = "unloaded"
 			}
@@ -371,6 +261,14 @@ func (r *repository) index(ready bool) []indexed {
 		if !ready || i.State == stateReady {
 			list = append(list, i)
 		}
+	}
+	if ready {
+		return list
+	}
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	for _, name := range slices.Sorted(maps.Keys(r.refused)) {
+		list = append(list, indexed{text.Escape(name), version, stateUnavailable, r.refused[name].Error()})
 	}
 	return list
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"runtime/debug"
 	"time"
 
 	"google.golang.org/grpc"
@@ -87,10 +88,20 @@ func (s *Server) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-tick.C:
-			// Errors have been logged, and are in the index.
-			_ = s.Reload(ctx)
+			s.lookOnce(ctx)
 		}
 	}
+}
+
+// lookOnce looks at the files. A panic is a fault of the server, which it survives.
+func (s *Server) lookOnce(ctx context.Context) {
+	defer func() {
+		if p := recover(); p != nil {
+			s.log.Error("panic", "at", "the look at the files of models", "panic", p, "stack", string(debug.Stack()))
+		}
+	}()
+	// Errors have been logged, and are in the index.
+	_ = s.Reload(ctx)
 }
 
 // startHTTP returns what ends the server.

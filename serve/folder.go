@@ -1,0 +1,207 @@
+package serve
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// extensions are those of files in the folder of models; of files with the same name the first.
+var extensions = []string{".bcnn", ".onnx", ".tflite"}
+
+// inFolder lists the files in the folder of models by the names of models.
+func (r *repository) inFolder() (map[string]string, error) {
+	if r.folder == "" {
+		return map[string]string{}, nil
+	}
+	return modelsIn(r.folder)
+}
+
+// modelsIn lists the files of models in a folder by the names of models.
+func modelsIn(folder string) (map[string]string, error) {
+	found := map[string]string{}
+	list, err := os.ReadDir(folder)
+	if err != nil {
+		return nil, files.Name(folder, err)
+	}
+	for _, ext := range extensions {
+		for _, file := range list {
+			name, ok := strings.CutSuffix(file.Name(), ext)
+			if _, taken := found[name]; ok && name != "" && !taken && !file.IsDir() {
+				found[name] = filepath.Join(folder, file.Name())
+			}
+		}
+	}
+	return found, nil
+}
+
+// FindModel returns the file of the one model in a folder, whatever it is called: of those files
+// that Options.Folder is about. Programs that store models for a server often say nothing but
+// where they have put them. It is an error if there is none, or more than one.
+func FindModel(folder string) (string, error) {
+	found, err := modelsIn(folder)
+	if err != nil {
+		return "", err
+	}
+	list := slices.Sorted(maps.Values(found))
+	if len(list) == 1 {
+		return list[0], nil
+	}
+	err = fmt.Errorf("want one model in the folder, a file that ends in %s, and there is none", strings.Join(extensions, ", "))
+	if len(list) > 1 {
+		err = fmt.Errorf("want one model in the folder, and there are %d, such as %s and %s", len(list),
+			text.Quote(filepath.Base(list[0])), text.Quote(filepath.Base(list[1])))
+	}
+	return "", files.Name(folder, err)
+}
+
+// newInFolder makes entries of files in the folder that have none.
+func (r *repository) newInFolder() ([]*entry, error) {
+	found, err := r.inFolder()
+	r.mu.Lock()
+	if err == nil {
+		maps.DeleteFunc(found, func(name, _ string) bool { return r.entries[name] != nil })
+		r.refuse(found)
+	}
+	r.unreadable(err)
+	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	var list []*entry
+	for _, name := range slices.Sorted(maps.Keys(found)) {
+		if e, err := r.enter(name, found[name]); err == nil { // else a client was faster
+			list = append(list, e)
+		}
+	}
+	return list, nil
+}
+
+// refuse takes those out of found that no model can be called after, and keeps them for the index.
+// The caller holds mu.
+func (r *repository) refuse(found map[string]string) {
+	refused := map[string]error{}
+	for name, source := range found {
+		err := checkName(name)
+		if err == nil {
+			continue
+		}
+		delete(found, name)
+		refused[name] = files.Name(source, err)
+		if r.refused[name] == nil {
+			r.log.Error("model not loaded", "error", refused[name])
+		}
+	}
+	r.refused = refused
+}
+
+// unreadable logs that the folder cannot be read, or can again, when that has changed. The caller
+// holds mu.
+func (r *repository) unreadable(err error) {
+	why := ""
+	if err != nil {
+		why = err.Error()
+	}
+	switch {
+	case why == r.unread:
+	case err != nil:
+		r.log.Error("folder of models not read", "error", err)
+	default:
+		r.log.Info("folder of models is read again", "folder", text.Escape(r.folder))
+	}
+	r.unread = why
+}
+
+func (r *repository) addFolder(ctx context.Context) error {
+	list, err := r.newInFolder()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, e := range list {
+		errs = append(errs, r.reload(ctx, e))
+	}
+	return errors.Join(errs...)
+}
+
+// look loads models anew whose files have changed, and those of new files in the folder. A file
+// must have been the same for two looks: it may be copied right now. What is gone stays loaded.
+func (r *repository) look(ctx context.Context) error {
+	_, err := r.newInFolder()
+	var errs []error
+	if err != nil {
+		errs = append(errs, err)
+	}
+	for _, e := range r.list() {
+		r.mu.RLock()
+		unloaded := e.unloaded
+		r.mu.RUnlock()
+		if !unloaded && e.changed() {
+			errs = append(errs, r.reload(ctx, e))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// changed looks at the file of an entry.
+func (e *entry) changed() bool {
+	select {
+	case e.loading <- struct{}{}:
+	default:
+		return false // it is being loaded
+	}
+	defer func() { <-e.loading }()
+	now := stampOf(e.source)
+	settled := now.same(e.seen)
+	e.seen = now
+	return settled && now.file != nil && !now.same(e.stamp)
+}
+
+// stamp says whether a file has changed.
+type stamp struct {
+	modified time.Time
+	size     int64
+	file     os.FileInfo // nil if there is no file
+}
+
+// stampOf looks at a file; what is none, or not there, has no stamp.
+func stampOf(source string) stamp {
+	info, err := os.Stat(source)
+	if err != nil {
+		return stamp{}
+	}
+	return stamp{info.ModTime(), info.Size(), info}
+}
+
+// same reports whether two stamps are of the same file in the same state. Another file by the same
+// name, as mv makes it, is told apart even where time and size are equal.
+func (s stamp) same(other stamp) bool {
+	if s.file == nil || other.file == nil {
+		return s.file == nil && other.file == nil
+	}
+	return s.modified.Equal(other.modified) && s.size == other.size && os.SameFile(s.file, other.file)
+}
+
+// checkName refuses names that a model cannot be asked for by. Those that are not UTF-8 fit into
+// no JSON, no message of gRPC and no metric.
+func checkName(name string) error {
+	switch {
+	case name == "":
+		return errors.New("a model needs a name")
+	case !utf8.ValidString(name):
+		return fmt.Errorf("the name %s is not UTF-8: a model needs another one", text.Quote(name))
+	case name == "stats" || name == "." || name == "..":
+		return fmt.Errorf("a model cannot be called %s: /v2/models/%s is something else", text.Quote(name), name)
+	}
+	return nil
+}
