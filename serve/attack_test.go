@@ -79,7 +79,7 @@ func TestSlowLoris(t *testing.T) {
 	url, _, _ := serving(t, s, Listeners{})
 	var slow []net.Conn
 	for i := range 20 {
-		text := "POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\n"
+		text := "POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\n"
 		if i%2 == 0 {
 			text += "Content-Length: 30000000\r\n\r\n{"
 		}
@@ -134,10 +134,10 @@ func TestTruncated(t *testing.T) {
 	s := newServer(t, Options{}, "digits")
 	url, wire, _ := serving(t, s, Listeners{})
 	for _, text := range []string{
-		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 5000\r\n\r\n" + imageJSON[:100],
-		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"inp",
-		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
-		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: 2\r\n" + headerLength + ": 9999999999999999999\r\n\r\n{}",
+		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5000\r\n\r\n" + imageJSON[:100],
+		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\n5\r\n{\"inp",
+		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+		"POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: 2\r\n" + headerLength + ": 9999999999999999999\r\n\r\n{}",
 		"\x16\x03\x01\x00\xa5\x01\x00\x00", "GET / HTTP/9.9\r\n\r\n", "\x00\x00\x00",
 	} {
 		for _, to := range []string{url, wire} {
@@ -203,7 +203,7 @@ func TestIdleConnections(t *testing.T) {
 func TestVanishingClient(t *testing.T) {
 	s := gated(t, Options{})
 	url, wire, _ := serving(t, s, Listeners{})
-	c := raw(t, url, fmt.Sprintf("POST /v2/models/digits/infer HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n%s",
+	c := raw(t, url, fmt.Sprintf("POST /v2/models/digits/infer HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n%s",
 		len(imageJSON), imageJSON))
 	<-theGate.begun
 	require.NoError(t, c.Close())
@@ -394,7 +394,7 @@ func TestTLS(t *testing.T) {
 	live, err := pb.NewGRPCInferenceServiceClient(conn).ServerLive(t.Context(), &pb.ServerLiveRequest{})
 	require.NoError(t, err)
 	require.True(t, live.Live)
-	c := raw(t, url, "GET /v2 HTTP/1.1\r\nHost: x\r\n\r\n")
+	c := raw(t, url, "GET /v2 HTTP/1.1\r\nHost: localhost\r\n\r\n")
 	line, err := bufio.NewReader(c).ReadString('\n')
 	require.NoError(t, err)
 	require.Contains(t, line, "400 Bad Request")

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"compress/gzip"
 	"compress/zlib"
 	"context"
@@ -9,7 +10,9 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
+	"os"
 	"path"
 	"runtime/debug"
 	"strconv"
@@ -80,7 +83,13 @@ func (s *Server) Handler() http.Handler {
 	astray := s.answer(func(_ http.ResponseWriter, r *http.Request) error {
 		return failf(codes.NotFound, "there is no model and nothing else at %s", text.Quote(r.URL.Path))
 	})
+	foreign := http.NewCrossOriginProtection()
 	return tracedHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("X-Content-Type-Options", "nosniff")
+		if err := cmp.Or(s.checkHost(r), foreign.Check(r)); err != nil {
+			s.answer(func(http.ResponseWriter, *http.Request) error { return failure{codes.PermissionDenied, err} }).ServeHTTP(w, r)
+			return
+		}
 		// The multiplexer would send those elsewhere who ask for what is above.
 		if p := r.URL.Path; p != "" && path.Clean(p) != strings.TrimSuffix(p, "/") && p != "/" {
 			astray.ServeHTTP(w, r)
@@ -88,6 +97,32 @@ func (s *Server) Handler() http.Handler {
 		}
 		mux.ServeHTTP(w, r)
 	}), s.opts.Traces)
+}
+
+// checkHost refuses requests by another name than that of this machine, where nothing but the
+// address keeps others away: a page that a browser has loaded by the name of a stranger's server
+// may read what comes from this one, once that name leads here.
+func (s *Server) checkHost(r *http.Request) error {
+	local, _ := r.Context().Value(http.LocalAddrContextKey).(net.Addr)
+	if local == nil || len(s.tokens) > 0 || !loopback(local.String()) || r.Host == "" {
+		return nil
+	}
+	host := r.Host
+	if name, _, err := net.SplitHostPort(host); err == nil {
+		host = name
+	}
+	if strings.EqualFold(host, "localhost") || loopback(host) {
+		return nil
+	}
+	return fmt.Errorf("the request is for the host %s, want localhost: without tokens others may not ask", text.Quote(host))
+}
+
+// loopback reports whether an address, with a port or without, is one of this machine alone.
+func loopback(address string) bool {
+	if host, _, err := net.SplitHostPort(address); err == nil {
+		address = host
+	}
+	return net.ParseIP(strings.Trim(address, "[]")).IsLoopback()
 }
 
 // answer makes a handler of net/http: errors are written as the protocol has them, and a panic
@@ -114,7 +149,7 @@ func (s *Server) answer(h handler) http.Handler {
 			if code == http.StatusRequestEntityTooLarge {
 				w.Header().Set("Connection", "close") // the rest of the body is not read
 			}
-			if code >= http.StatusInternalServerError {
+			if f.code == codes.Internal { // others are no fault of the server
 				s.log.Error("request failed", "path", r.URL.Path, "from", r.RemoteAddr, "error", f)
 			}
 			if f.code != codes.Canceled { // the client is still there
@@ -194,6 +229,13 @@ func bodyError(err error) error {
 		return err
 	case errors.As(err, &large):
 		return badf("%w: at most %d bytes are read", errBody, large.Limit)
+	}
+	var network *net.OpError
+	switch {
+	case errors.Is(err, os.ErrDeadlineExceeded):
+		return failure{codes.DeadlineExceeded, errors.New("the time for reading the body is over")}
+	case errors.As(err, &network): // it names addresses
+		return failure{codes.Canceled, errors.New("the client has gone away")}
 	}
 	return badf("the body cannot be read: %w", err)
 }
