@@ -16,6 +16,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode"
 
 	"github.com/spf13/cobra"
 
@@ -102,12 +103,9 @@ func (s *server) run(ctx context.Context, models []string) error {
 	log := s.logger()
 	s.opts.Load, s.opts.Logger, s.opts.MaxBody = loadModel, log, int64(s.bodyMiB)<<20
 	if s.tokens != "" {
-		text, err := files.ReadText(s.tokens, maxTokenFile)
-		if err != nil {
+		var err error
+		if s.opts.Tokens, err = readTokens(s.tokens); err != nil {
 			return err
-		}
-		if s.opts.Tokens = strings.Fields(text); len(s.opts.Tokens) == 0 {
-			return files.Name(s.tokens, errors.New("there is no token in it"))
 		}
 	}
 	l := serve.Listeners{Drain: s.drain}
@@ -138,6 +136,32 @@ func (s *server) run(ctx context.Context, models []string) error {
 	defer stop()
 	extendGrace(s.drain)
 	return server.Serve(ctx, l)
+}
+
+// readTokens reads the tokens of a file, one a line. One with a space in it would be several by
+// the rules of Authorization, and is most likely a comment.
+func readTokens(file string) ([]string, error) {
+	content, err := files.ReadText(file, maxTokenFile)
+	if err != nil {
+		return nil, err
+	}
+	var tokens []string
+	line := 0
+	for l := range strings.Lines(content) {
+		line++
+		token := strings.TrimSpace(l)
+		switch {
+		case token == "":
+		case strings.ContainsFunc(token, unicode.IsSpace):
+			return nil, files.Name(file, fmt.Errorf("line %d has a space in it: want one token a line", line))
+		default:
+			tokens = append(tokens, token)
+		}
+	}
+	if len(tokens) == 0 {
+		return nil, files.Name(file, errors.New("there is no token in it"))
+	}
+	return tokens, nil
 }
 
 func (s *server) check() error {
@@ -226,7 +250,8 @@ func (s *server) listen(ctx context.Context, log *slog.Logger, l *serve.Listener
 		}
 		open = append(open, o)
 		log.Info("listening", "protocol", what, "address", o.Addr().String(), "tls", l.TLS != nil && what != "pprof")
-		if host, _, _ := net.SplitHostPort(o.Addr().String()); !net.ParseIP(host).IsLoopback() && len(s.opts.Tokens) == 0 {
+		// Profiles need no token, whoever asks.
+		if host, _, _ := net.SplitHostPort(o.Addr().String()); !net.ParseIP(host).IsLoopback() && (len(s.opts.Tokens) == 0 || what == "pprof") {
 			log.Warn("other machines may send requests without a token", "protocol", what)
 		}
 		return o

@@ -102,6 +102,7 @@ func TestServe(t *testing.T) {
 func TestServeUsage(t *testing.T) {
 	model := saveLightNet(t)
 	empty := writeFile(t, filepath.Join(t.TempDir(), "tokens"), " \n")
+	spaced := writeFile(t, filepath.Join(t.TempDir(), "tokens"), "alpha\n\nbeta gamma\n")
 	key := writeFile(t, filepath.Join(t.TempDir(), "key.pem"), "no key")
 	folder := filepath.Dir(writeFile(t, filepath.Join(t.TempDir(), "bad.bcnn"), "rubbish"))
 	for words, args := range map[string][]string{
@@ -115,6 +116,8 @@ func TestServeUsage(t *testing.T) {
 	}
 	for words, args := range map[string][]string{
 		"there is no token in it":                {"--token-file", empty},
+		"line 3 has a space in it":               {"--token-file", spaced},
+		`the name "\xff" is not UTF-8`:           {"\xff=digits"},
 		"tokens.none: " + syscall.ENOENT.Error(): {"--token-file", "tokens.none"},
 		"failed to find any PEM data":            {"--tls-cert", key, "--tls-key", key},
 		"--http 127.0.0.1:http:":                 {"--http", "127.0.0.1:http:"},
@@ -130,6 +133,17 @@ func TestServeUsage(t *testing.T) {
 		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
 		require.Contains(t, lines[len(lines)-1], words)
 	}
+}
+
+// Profiles need no token, so that whoever offers them to others is warned.
+func TestServeProfilesWarn(t *testing.T) {
+	tokens := writeFile(t, filepath.Join(t.TempDir(), "tokens"), "secret\n")
+	log, address, stop := serveCommand(t, saveLightNet(t), "--device", "cpu", "--http", "127.0.0.1:0", "--grpc", "",
+		"--pprof", "0.0.0.0:0", "--token-file", tokens)
+	address("pprof")
+	require.Equal(t, exitOK, stop(), "%s", log)
+	require.Contains(t, log.String(), `msg="other machines may send requests without a token" protocol=pprof`)
+	require.NotContains(t, log.String(), "protocol=http\n")
 }
 
 // A model is called as NAME=MODEL says, where MODEL may be a folder with one file of any name.
