@@ -227,6 +227,15 @@ func (g grpcServer) ModelStreamInfer(stream grpc.BidiStreamingServer[pb.ModelInf
 
 // inferMessage runs a model on a request of gRPC. Outputs are raw, whatever the inputs are.
 func (m *model) inferMessage(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
+	switch {
+	case len(r.Inputs) > len(m.inputs):
+		return nil, badf("the request has %d inputs, want at most %d", len(r.Inputs), len(m.inputs))
+	case len(r.Outputs) > len(m.outputs):
+		return nil, badf("the request has %d outputs, want at most %d", len(r.Outputs), len(m.outputs))
+	}
+	if err := tensor.CheckID(r.Id); err != nil {
+		return nil, failure{codes.InvalidArgument, err}
+	}
 	request, err := requestOf(r)
 	if err != nil {
 		return nil, failure{codes.InvalidArgument, err}

@@ -284,7 +284,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		if length == 0 {
 			request, err = m.raw(body)
 		} else {
-			request, err = tensor.Parse(body, length)
+			request, err = tensor.Parse(body, length, tensor.Most{Inputs: len(m.inputs), Outputs: len(m.outputs)})
 		}
 		if err != nil {
 			return failure{codes.InvalidArgument, err}

@@ -213,13 +213,13 @@ func TestWrongRequests(t *testing.T) {
 	}{
 		{nil, "", `input "input" is missing: UINT8 of N×28×28×1`},
 		{[]input{{"wrong", "UINT8", good.shape, image}}, "", `the model "digits" has no input "wrong"; it has "input"`},
-		{[]input{good, good}, "", `input "input" is there twice`},
+		{[]input{good, good}, "", "the request has 2 inputs, want at most 1"},
 		{[]input{{"input", "FP32", good.shape, image}}, "", `input "input" has datatype "FP32", want UINT8`},
 		{[]input{{"input", "", good.shape, image}}, "", `input "input" has datatype "", want UINT8`},
 		{[]input{{"input", "UINT8", []int64{1, 1, 28, 28}, image}}, "", `has the shape [1,1,28,28], want N×28×28×1`},
 		{[]input{{"input", "UINT8", []int64{28, 28, 1}, image}}, "", `has the shape [28,28,1], want N×28×28×1`},
 		{[]input{{"input", "UINT8", nil, image}}, "", `has the shape [], want N×28×28×1`},
-		{[]input{{"input", "UINT8", make([]int64, 100), image}}, "", `0,0,…], want N×28×28×1`},
+		{[]input{{"input", "UINT8", make([]int64, 60), image}}, "", `0,0,…], want N×28×28×1`},
 		{[]input{{"input", "UINT8", []int64{17, 28, 28, 1}, image}}, "", "has a batch of 17 images, want 1 to 16"},
 		{[]input{{"input", "UINT8", []int64{0, 28, 28, 1}, nil}}, "", "has a batch of 0 images, want 1 to 16"},
 		{[]input{{"input", "UINT8", []int64{-1, 28, 28, 1}, image}}, "", "has a batch of -1 images"},
@@ -254,6 +254,8 @@ func TestWrongRequests(t *testing.T) {
 		require.Equal(t, codes.InvalidArgument, status.Code(err), c.fault)
 		require.Contains(t, status.Convert(err).Message(), c.fault)
 	}
+	part := object{"name": "a", "datatype": "FP32", "shape": []int{1, 3}, "data": []int{1, 2, 3}}
+	post(t, url+"/v2/models/sum/infer", object{"inputs": []any{part, part}}).fails(t, 400, `input "a" is there twice`)
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "-1").fails(t, 400,
 		`is "-1", want a number of bytes`)
 	post(t, url+"/v2/models/digits/infer", []byte("{}"), headerLength, "99").fails(t, 400, "the JSON has 99 bytes")
@@ -346,7 +348,7 @@ func TestClassification(t *testing.T) {
 	post(t, url+"/v2/models/digits/infer", object{"inputs": []any{in}, "outputs": []any{out}}).fails(t, 400, "-1 classes")
 	out["parameters"] = object{}
 	post(t, url+"/v2/models/digits/infer", object{"inputs": []any{in}, "outputs": []any{out, out}}).fails(t, 400,
-		"asked for twice")
+		"the request has 2 outputs, want at most 1")
 }
 
 // Many clients at the same time get their own answers, and statistics and metrics count them.

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -32,30 +32,111 @@ type Response struct {
 	Binary             []bool // of each output: over HTTP as binary data
 }
 
+// Most is the most that a request may have of some things: what the model has, or the request
+// makes no sense.
+type Most struct{ Inputs, Outputs int }
+
+// MaxID is the longest id of a request, in bytes: responses repeat it.
+const MaxID = 1 << 10
+
+// CheckID refuses ids that are too long.
+func CheckID(id string) error {
+	if len(id) > MaxID {
+		return fmt.Errorf("the id has %d bytes, want at most %d", len(id), MaxID)
+	}
+	return nil
+}
+
 // jsonRequest is a request in JSON.
 type jsonRequest struct {
 	ID         string `json:"id"`
 	Parameters struct {
 		Binary bool `json:"binary_data_output"`
 	} `json:"parameters"`
-	Inputs []struct {
-		Name       string  `json:"name"`
-		Shape      []int64 `json:"shape"`
-		Datatype   string  `json:"datatype"`
-		Parameters struct {
-			Size   *int64 `json:"binary_data_size"`
-			Shared string `json:"shared_memory_region"`
-		} `json:"parameters"`
-		Data json.RawMessage `json:"data"`
-	} `json:"inputs"`
-	Outputs []struct {
-		Name       string `json:"name"`
-		Parameters struct {
-			Binary  *bool  `json:"binary_data"`
-			Classes int    `json:"classification"`
-			Shared  string `json:"shared_memory_region"`
-		} `json:"parameters"`
-	} `json:"outputs"`
+	Inputs  list[jsonInput]  `json:"inputs"`
+	Outputs list[jsonOutput] `json:"outputs"`
+}
+
+type jsonInput struct {
+	Name       string      `json:"name"`
+	Shape      list[int64] `json:"shape"`
+	Datatype   string      `json:"datatype"`
+	Parameters struct {
+		Size   *int64 `json:"binary_data_size"`
+		Shared string `json:"shared_memory_region"`
+	} `json:"parameters"`
+	Data part `json:"data"`
+}
+
+type jsonOutput struct {
+	Name       string `json:"name"`
+	Parameters struct {
+		Binary  *bool  `json:"binary_data"`
+		Classes int    `json:"classification"`
+		Shared  string `json:"shared_memory_region"`
+	} `json:"parameters"`
+}
+
+// maxDimensions bounds shapes: no tensor has as many.
+const maxDimensions = 64
+
+// list is an array of at most so many elements. They are counted before anything is made of them:
+// two bytes of JSON are a hundred bytes and more as a structure.
+type list[T any] struct {
+	what     string // "inputs"
+	most     int    // 0 means maxDimensions
+	elements []T
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (l *list[T]) UnmarshalJSON(array []byte) error {
+	most := l.most
+	if l.what == "" {
+		l.what, most = "dimensions", maxDimensions
+	}
+	if n := elements(array); n > most {
+		return &countError{fmt.Sprintf("the request has %d %s, want at most %d", n, l.what, most)}
+	}
+	return json.Unmarshal(array, &l.elements)
+}
+
+// countError is the error of more elements than there may be.
+type countError struct{ text string }
+
+func (e *countError) Error() string { return e.text }
+
+// elements counts those of an array in valid JSON, 0 if it is none.
+func elements(array []byte) int {
+	array = bytes.TrimSpace(array)
+	if len(array) < 2 || array[0] != '[' || len(bytes.TrimSpace(array[1:len(array)-1])) == 0 {
+		return 0
+	}
+	n, depth, quoted := 1, 0, false
+	for i := 0; i < len(array); i++ {
+		switch c := array[i]; {
+		case quoted && c == '\\':
+			i++
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '[' || c == '{':
+			depth++
+		case c == ']' || c == '}':
+			depth--
+		case c == ',' && depth == 1:
+			n++
+		}
+	}
+	return n
+}
+
+// part is a part of the JSON where it stands: json.RawMessage is a copy.
+type part []byte
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (p *part) UnmarshalJSON(b []byte) error {
+	*p = b
+	return nil
 }
 
 // ErrShared is the error of tensors in shared memory.
@@ -63,8 +144,8 @@ var ErrShared = errors.New("shared memory is not supported: send the data with t
 
 // Parse reads the body of a request. Its JSON has headerLength bytes, and the binary data of
 // the inputs are behind it in their order; a negative headerLength says that all is JSON.
-// Tensors keep parts of body.
-func Parse(body []byte, headerLength int) (*Request, error) {
+// Tensors keep parts of body; beside it no more memory is taken than most and the names need.
+func Parse(body []byte, headerLength int, most Most) (*Request, error) {
 	header, data := body, []byte(nil)
 	if headerLength >= 0 {
 		if headerLength > len(body) {
@@ -73,24 +154,26 @@ func Parse(body []byte, headerLength int) (*Request, error) {
 		}
 		header, data = body[:headerLength], body[headerLength:]
 	}
-	var j jsonRequest
-	d := json.NewDecoder(bytes.NewReader(header))
-	if err := d.Decode(&j); err != nil {
+	j := jsonRequest{
+		Inputs:  list[jsonInput]{what: "inputs", most: most.Inputs},
+		Outputs: list[jsonOutput]{what: "outputs", most: most.Outputs},
+	}
+	if err := json.Unmarshal(header, &j); err != nil {
 		return nil, jsonError(err)
 	}
-	if _, err := d.Token(); err != io.EOF {
-		return nil, errors.New("there is something behind the JSON of the request; " +
-			"binary data need the header Inference-Header-Content-Length")
+	if err := CheckID(j.ID); err != nil {
+		return nil, err
 	}
 	r := &Request{ID: j.ID, Binary: j.Parameters.Binary}
-	for _, in := range j.Inputs {
-		t := Tensor{Name: in.Name, Datatype: in.Datatype, Shape: in.Shape}
+	for _, in := range j.Inputs.elements {
+		shape := in.Shape.elements
+		t := Tensor{Name: in.Name, Datatype: in.Datatype, Shape: shape}
 		size := in.Parameters.Size
 		switch {
 		case in.Parameters.Shared != "":
 			return nil, fmt.Errorf("input %s: %w", text.Quote(in.Name), ErrShared)
 		case size == nil:
-			t.Read = func(dst []byte) ([]byte, error) { return appendArray(dst, in.Data, in.Datatype, in.Shape) }
+			t.Read = func(dst []byte) ([]byte, error) { return appendArray(dst, in.Data, in.Datatype, shape) }
 		case in.Data != nil:
 			return nil, fmt.Errorf("input %s has data and binary_data_size; want one of them", text.Quote(in.Name))
 		case *size < 0 || *size > int64(len(data)):
@@ -104,7 +187,7 @@ func Parse(body []byte, headerLength int) (*Request, error) {
 	if len(data) > 0 {
 		return nil, fmt.Errorf("%d bytes of binary data belong to no input", len(data))
 	}
-	for _, out := range j.Outputs {
+	for _, out := range j.Outputs.elements {
 		if out.Parameters.Shared != "" {
 			return nil, fmt.Errorf("output %s: %w", text.Quote(out.Name), ErrShared)
 		}
@@ -120,11 +203,17 @@ func Parse(body []byte, headerLength int) (*Request, error) {
 // jsonError says what is wrong with JSON without the names of Go's types.
 func jsonError(err error) error {
 	var typed *json.UnmarshalTypeError
+	var count *countError
 	switch {
+	case errors.As(err, &count):
+		return err
 	case errors.As(err, &typed):
 		return fmt.Errorf("the JSON of the request has a %s as %q", typed.Value, typed.Field)
-	case errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF):
+	case strings.Contains(err.Error(), "unexpected end"):
 		return errors.New("the JSON of the request ends too early")
+	case strings.Contains(err.Error(), "after top-level value"):
+		return errors.New("there is something behind the JSON of the request; " +
+			"binary data need the header Inference-Header-Content-Length")
 	}
 	return fmt.Errorf("the request is not valid JSON: %w", err)
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -137,7 +138,7 @@ const twoInputs = `{"id":"7","inputs":[` +
 
 func TestParse(t *testing.T) {
 	body := append([]byte(twoInputs), 1, 2, 3, 0, 0, 0x80, 0x3f)
-	r, err := Parse(body, len(twoInputs))
+	r, err := Parse(body, len(twoInputs), Most{3, 2})
 	require.NoError(t, err)
 	require.Equal(t, "7", r.ID)
 	require.Equal(t, []Output{{Name: "x", Binary: true}, {Name: "y", Classes: 3}}, r.Outputs)
@@ -164,6 +165,11 @@ func TestParse(t *testing.T) {
 		{`{"inputs":[{"shape":[1.5]}]}`, -1, `has a number 1.5 as "inputs.shape"`},
 		{`{} {}`, -1, "something behind the JSON"},
 		{`{}xx`, 2, "2 bytes of binary data belong to no input"},
+		{`{"inputs":[{},{},{},{}]}`, -1, "the request has 4 inputs, want at most 3"},
+		{`{"inputs":[{"a":[1,2,"]"]},{"b":"\\"},{"c":"\",\""} , [{},{}]]}`, -1, "the request has 4 inputs, want at most 3"},
+		{`{"outputs":[{},{},{}]}`, -1, "the request has 3 outputs, want at most 2"},
+		{`{"inputs":[{"shape":[` + strings.Repeat("1,", maxDimensions) + `1]}]}`, -1, "the request has 65 dimensions, want at most 64"},
+		{`{"id":"` + strings.Repeat("x", MaxID+1) + `"}`, -1, "the id has 1025 bytes, want at most 1024"},
 		{`{}`, 3, "the JSON has 3 bytes by the header Inference-Header-Content-Length, the body 2"},
 		{input(`,"parameters":{"binary_data_size":1}`), -1, "a binary_data_size of 1, and 0 bytes are left"},
 		{input(`,"parameters":{"binary_data_size":-1}`), -1, "a binary_data_size of -1"},
@@ -171,8 +177,26 @@ func TestParse(t *testing.T) {
 		{input(`,"parameters":{"shared_memory_region":"x"}`), -1, "shared memory is not supported"},
 		{`{"outputs":[{"name":"y","parameters":{"shared_memory_region":"x"}}]}`, -1, "shared memory is not supported"},
 	} {
-		_, err := Parse([]byte(c.body), c.length)
+		_, err := Parse([]byte(c.body), c.length, Most{3, 2})
 		require.ErrorContains(t, err, c.fault, c.body)
+	}
+}
+
+// A request that means nothing takes no memory beside its own.
+func TestParseTakesNoMemory(t *testing.T) {
+	for name, body := range map[string]string{
+		"inputs":  `{"inputs":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
+		"outputs": `{"outputs":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
+		"shape":   `{"inputs":[{"shape":[` + strings.Repeat(`1,`, 1<<20) + `1]}]}`,
+		"unknown": `{"x":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
+		"data":    `{"inputs":[{"data":[` + strings.Repeat(`1,`, 1<<20) + `1]}]}`,
+	} {
+		b := []byte(body)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, _ = Parse(b, -1, Most{1, 1})
+		runtime.ReadMemStats(&after)
+		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10), name)
 	}
 }
 
@@ -241,7 +265,7 @@ func FuzzParse(f *testing.F) {
 	f.Add([]byte(twoInputs), -1)
 	f.Add([]byte(`{"inputs":[{"shape":[]}]}`), 25)
 	f.Fuzz(func(t *testing.T, body []byte, length int) {
-		r, err := Parse(body, length)
+		r, err := Parse(body, length, Most{3, 2})
 		if err != nil {
 			require.False(t, strings.Contains(err.Error(), "tensor."), "%v names a type of Go", err)
 			return
