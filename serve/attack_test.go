@@ -86,13 +86,13 @@ func TestSlowLoris(t *testing.T) {
 		slow = append(slow, raw(t, url, text))
 	}
 	fine(t, url)
-	require.Less(t, s.limits.buffered.Load(), int64(20*firstBuffer+1), "no memory for what is only claimed")
+	require.Less(t, s.memory.taken(), int64(20*firstBuffer+1), "no memory for what is only claimed")
 	for _, c := range slow {
 		closed(t, c)
 	}
 	fine(t, url)
-	require.Zero(t, s.limits.buffered.Load())
-	require.Zero(t, s.limits.requests.Load())
+	require.Zero(t, s.memory.taken())
+	require.Zero(t, s.requests.taken())
 }
 
 func TestOversized(t *testing.T) {
@@ -126,7 +126,7 @@ func TestOversized(t *testing.T) {
 	_, err = client.ModelInfer(t.Context(), &pb.ModelInferRequest{ModelName: "digits", RawInputContents: [][]byte{big}})
 	require.Equal(t, codes.ResourceExhausted, status.Code(err))
 	fine(t, url)
-	require.Zero(t, s.limits.buffered.Load())
+	require.Zero(t, s.memory.taken())
 }
 
 // Bodies that end too early, and requests that are no HTTP, harm nobody.
@@ -147,8 +147,8 @@ func TestTruncated(t *testing.T) {
 		}
 	}
 	fine(t, url)
-	require.Zero(t, s.limits.buffered.Load())
-	require.Zero(t, s.limits.requests.Load())
+	require.Zero(t, s.memory.taken())
+	require.Zero(t, s.requests.taken())
 }
 
 // Many connections that do nothing make room for those that ask.
@@ -220,7 +220,7 @@ func TestVanishingClient(t *testing.T) {
 	<-theGate.begun // the device was free again
 	cancel()
 	require.Equal(t, codes.Canceled, status.Code(<-gone))
-	require.Eventually(t, func() bool { return s.limits.requests.Load() == 0 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.requests.taken() == 0 }, time.Minute, time.Millisecond)
 	theGate.set(false, nil)
 	fine(t, url)
 }
@@ -256,7 +256,7 @@ func TestBusy(t *testing.T) {
 		running = append(running, question(t, url))
 	}
 	<-theGate.begun
-	require.Eventually(t, func() bool { return s.limits.requests.Load() == 3 }, time.Minute, time.Millisecond)
+	require.Eventually(t, func() bool { return s.requests.taken() == 3 }, time.Minute, time.Millisecond)
 	r := post(t, url+"/v2/models/digits/infer", []byte(imageJSON))
 	r.fails(t, http.StatusTooManyRequests, "3 requests are in progress or wait")
 	require.Equal(t, "1", r.header.Get("Retry-After"))
@@ -278,14 +278,18 @@ func TestBusy(t *testing.T) {
 
 // Bodies together take no more memory than they may.
 func TestBuffered(t *testing.T) {
-	s := newServer(t, Options{MaxBody: 1 << 20, MaxBuffered: 1 << 20}, "digits")
+	s := newServer(t, Options{Memory: 1 << 20}, "digits")
 	url := overWeb(t, s)
-	s.limits.buffered.Add(1 << 20)
+	require.NoError(t, s.memory.take("somebody", 3<<18))
+	require.NoError(t, s.memory.take("another", 1<<18))
 	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, http.StatusTooManyRequests,
-		"which are all that they may")
-	s.limits.buffered.Add(-1 << 20)
+		"1048576 bytes of memory are taken by requests, 32768 more make more than the 1048576 that all get")
+	require.Equal(t, 200, get(t, url+"/v2/health/ready").status, "it is busy, not ill")
+	require.Equal(t, 200, get(t, url+"/metrics").status)
+	s.memory.give("somebody", 3<<18)
+	s.memory.give("another", 1<<18)
 	fine(t, url)
-	require.Zero(t, s.limits.buffered.Load())
+	require.Zero(t, s.memory.taken())
 }
 
 func TestTimeout(t *testing.T) {
@@ -311,7 +315,7 @@ func TestPanic(t *testing.T) {
 	require.Equal(t, codes.Internal, status.Code(err))
 	theGate.set(false, nil)
 	fine(t, url)
-	require.Zero(t, s.limits.requests.Load())
+	require.Zero(t, s.requests.taken())
 }
 
 // At the end requests in progress are answered, new ones find nobody, and the server says in

@@ -13,7 +13,8 @@ const busy = time.Second
 // listener bounds the number of connections. Where there are as many as may be, a new one takes
 // the place of that which has been silent for the longest time, first of those that never said
 // anything, so that nobody keeps others away by connections that do nothing. If all have been
-// used within the last second, the new one is closed.
+// used within the last second, it is one of the client who has the most of them, and if that is
+// the one who comes, the new one is closed.
 type listener struct {
 	net.Listener
 	most    int
@@ -33,7 +34,7 @@ func (l *listener) Accept() (net.Conn, error) {
 		if err != nil {
 			return nil, err
 		}
-		c := &conn{Conn: accepted, of: l}
+		c := &conn{Conn: accepted, of: l, client: clientOf(accepted.RemoteAddr().String())}
 		c.used.Store(time.Now().UnixNano())
 		if l.admit(c) {
 			return c, nil
@@ -54,8 +55,10 @@ func (l *listener) admit(c *conn) bool {
 		}
 		l.metrics.rejected.WithLabelValues("connections").Inc()
 		if oldest.spoke.Load() && oldest.used.Load() > time.Now().Add(-busy).UnixNano() {
-			l.mu.Unlock()
-			return false
+			if oldest = l.ofTheGreedy(c.client); oldest == nil {
+				l.mu.Unlock()
+				return false
+			}
 		}
 		delete(l.conns, oldest)
 	}
@@ -67,12 +70,67 @@ func (l *listener) admit(c *conn) bool {
 	return true
 }
 
+// ofTheGreedy returns the connection that has been silent for the longest time of the client who has
+// the most; nil if a client who comes would have as many. The caller holds mu.
+func (l *listener) ofTheGreedy(comes string) *conn {
+	count, greedy := map[string]int{}, ""
+	for c := range l.conns {
+		if count[c.client]++; count[c.client] > count[greedy] {
+			greedy = c.client
+		}
+	}
+	if count[greedy] <= count[comes]+1 {
+		return nil
+	}
+	var oldest *conn
+	for c := range l.conns {
+		if c.client == greedy && (oldest == nil || c.before(oldest)) {
+			oldest = c
+		}
+	}
+	return oldest
+}
+
 // conn is a connection that knows when it was used last.
 type conn struct {
 	net.Conn
-	of    *listener
-	used  atomic.Int64 // in nanoseconds since 1970
-	spoke atomic.Bool  // the client has sent something
+	of      *listener
+	client  string
+	used    atomic.Int64 // in nanoseconds since 1970
+	spoke   atomic.Bool  // the client has sent something
+	watches atomic.Int32 // calls of Health.Watch
+
+	mu      sync.Mutex
+	answers map[*answered]struct{} // that the client has not taken yet
+	closed  bool
+}
+
+// address is that of the client of a connection, which tells those the connection who are told
+// nothing but the address.
+type address struct {
+	net.Addr
+	conn *conn
+}
+
+func (c *conn) RemoteAddr() net.Addr { return address{c.Conn.RemoteAddr(), c} }
+
+// keep keeps an answer until drop, or until the connection is closed: gRPC forgets those then.
+func (c *conn) keep(a *answered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed {
+		return // its call has ended, too
+	}
+	if c.answers == nil {
+		c.answers = map[*answered]struct{}{}
+	}
+	c.answers[a] = struct{}{}
+}
+
+func (c *conn) drop(a *answered) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.answers, a)
 }
 
 // before reports whether a connection makes room before another one.
@@ -104,5 +162,12 @@ func (c *conn) Close() error {
 	c.of.mu.Lock()
 	delete(c.of.conns, c)
 	c.of.mu.Unlock()
+	c.mu.Lock()
+	answers := c.answers
+	c.answers, c.closed = nil, true
+	c.mu.Unlock()
+	for a := range answers {
+		a.release()
+	}
 	return c.Conn.Close()
 }

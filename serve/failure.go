@@ -22,7 +22,12 @@ type failure struct {
 func (f failure) Unwrap() error { return f.error }
 
 // GRPCStatus is how package status of gRPC sees it.
-func (f failure) GRPCStatus() *status.Status { return status.New(f.code, f.Error()) }
+func (f failure) GRPCStatus() *status.Status {
+	if errors.Is(f.error, errBody) {
+		return status.New(codes.ResourceExhausted, f.Error()) // as gRPC says of a message that is too large
+	}
+	return status.New(f.code, f.Error())
+}
 
 func failf(code codes.Code, format string, args ...any) error {
 	return failure{code, fmt.Errorf(format, args...)}

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"context"
 	"encoding/binary"
 	"errors"
@@ -23,19 +24,26 @@ import (
 )
 
 // RegisterGRPC registers the service of the protocol, inference.GRPCInferenceService. A server
-// of gRPC that is not of Serve must limit messages itself, and needs the interceptors of
-// GRPCOptions for tokens.
+// of gRPC that is not of Serve needs GRPCOptions.
 func (s *Server) RegisterGRPC(r grpc.ServiceRegistrar) {
-	pb.RegisterGRPCInferenceServiceServer(r, grpcServer{s: s})
+	pb.RegisterGRPCInferenceServiceServer(counted{r, s}, grpcServer{s: s})
 }
 
-// GRPCOptions are options of a server of gRPC that serves this: its limits, and interceptors
-// that check tokens and survive panics.
+// GRPCOptions are options of a server of gRPC that serves this: its limits, what counts the memory
+// of messages and checks tokens before they are read, and interceptors that survive panics. Services
+// that others register on it are not counted.
 func (s *Server) GRPCOptions() []grpc.ServerOption {
 	return append(tracedGRPC(s.opts.Traces),
 		grpc.MaxRecvMsgSize(int(s.opts.MaxBody)),
 		grpc.MaxSendMsgSize(maxMessage),
 		grpc.MaxConcurrentStreams(maxStreams),
+		grpc.InTapHandle(s.tapped),
+		grpc.ForceServerCodecV2(newCodec()),
+		// No call gets more of a message than it has asked for but this; windows that grow with the
+		// speed of a client would be memory that nobody counts.
+		grpc.StaticStreamWindowSize(windowBytes),
+		grpc.StaticConnWindowSize(1<<20),
+		grpc.SharedWriteBuffer(true),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo,
 			h grpc.UnaryHandler) (answer any, err error) {
 			err = s.guard(ctx, info.FullMethod, func() (err error) {
@@ -59,7 +67,17 @@ var openCalls = map[string]bool{
 	pb.GRPCInferenceService_ServerLive_FullMethodName:  true,
 	pb.GRPCInferenceService_ServerReady_FullMethodName: true,
 	"/grpc.health.v1.Health/Check":                     true,
-	"/grpc.health.v1.Health/Watch":                     true,
+	watchMethod:                                        true,
+}
+
+const watchMethod = "/grpc.health.v1.Health/Watch"
+
+// checkToken checks the token of a call of gRPC.
+func (s *Server) checkToken(method string, authorization []string) error {
+	if openCalls[method] {
+		return nil
+	}
+	return s.tokens.check(cmp.Or(authorization...))
 }
 
 // guard calls a call of gRPC if its token is good.
@@ -81,12 +99,8 @@ func (s *Server) guard(ctx context.Context, method string, call func() error) (e
 			s.log.Debug("request", "method", method, "code", status.Code(err), "took", time.Since(began))
 		}
 	}()
-	if !openCalls[method] {
-		var authorization string
-		if md, _ := metadata.FromIncomingContext(ctx); len(md.Get("authorization")) > 0 {
-			authorization = md.Get("authorization")[0]
-		}
-		if err := s.tokens.check(authorization); err != nil {
+	if callOf(ctx) == nil { // by ServeHTTP of gRPC, where nothing is tapped
+		if err := s.checkToken(method, metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
 			return err
 		}
 	}
@@ -186,10 +200,12 @@ func (g grpcServer) RepositoryModelUnload(_ context.Context,
 
 func (g grpcServer) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	s := g.s
-	if err := s.limits.begin(); err != nil {
+	b, done := s.bodyOf(ctx)
+	defer done()
+	if err := s.begin(b.client); err != nil {
 		return nil, err
 	}
-	defer s.limits.end()
+	defer s.end(b.client)
 	began := time.Now()
 	m, err := s.repository.acquire(r.ModelName, r.ModelVersion)
 	if err != nil {
@@ -198,7 +214,7 @@ func (g grpcServer) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*p
 	defer m.release()
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
-	answer, err := m.inferMessage(ctx, r)
+	answer, err := m.inferMessage(ctx, &b.hold, r)
 	m.counters.done(overGRPC, time.Since(began), err)
 	return answer, err
 }
@@ -226,7 +242,7 @@ func (g grpcServer) ModelStreamInfer(stream grpc.BidiStreamingServer[pb.ModelInf
 }
 
 // inferMessage runs a model on a request of gRPC. Outputs are raw, whatever the inputs are.
-func (m *model) inferMessage(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
+func (m *model) inferMessage(ctx context.Context, h *hold, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
 	switch {
 	case len(r.Inputs) > len(m.inputs):
 		return nil, badf("the request has %d inputs, want at most %d", len(r.Inputs), len(m.inputs))
@@ -240,7 +256,7 @@ func (m *model) inferMessage(ctx context.Context, r *pb.ModelInferRequest) (*pb.
 	if err != nil {
 		return nil, failure{codes.InvalidArgument, err}
 	}
-	response, err := m.infer(ctx, request)
+	response, err := m.infer(ctx, h, request)
 	if err != nil {
 		return nil, err
 	}

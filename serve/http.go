@@ -2,17 +2,14 @@ package serve
 
 import (
 	"cmp"
-	"compress/gzip"
-	"compress/zlib"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
+	"math"
 	"net"
 	"net/http"
-	"os"
 	"path"
 	"runtime/debug"
 	"strconv"
@@ -195,67 +192,27 @@ func writeReady(w http.ResponseWriter, ready bool, v any) error {
 	return writeJSON(w, status, v)
 }
 
-// body reads the body of a request, uncompressed. The caller frees it.
-func (s *Server) body(w http.ResponseWriter, r *http.Request) (*body, error) {
-	reader, size := io.Reader(http.MaxBytesReader(w, r.Body, s.opts.MaxBody)), r.ContentLength
-	var err error
-	switch encoding := r.Header.Get("Content-Encoding"); encoding {
-	case "", "identity":
-	case "gzip":
-		size = -1
-		reader, err = gzip.NewReader(reader)
-	case "deflate":
-		size = -1
-		reader, err = zlib.NewReader(reader)
-	default:
-		err = fmt.Errorf("the encoding %s, want gzip or deflate", text.Quote(encoding))
-	}
-	if err != nil {
-		return nil, bodyError(err)
-	}
-	b, err := s.limits.read(reader, size, s.opts.MaxBody)
-	if err != nil {
-		return nil, bodyError(err)
-	}
-	return b, nil
-}
-
-// bodyError says what an error in reading a body is.
-func bodyError(err error) error {
-	var large *http.MaxBytesError
-	var f failure
-	switch {
-	case errors.As(err, &f):
-		return err
-	case errors.As(err, &large):
-		return badf("%w: at most %d bytes are read", errBody, large.Limit)
-	}
-	var network *net.OpError
-	switch {
-	case errors.Is(err, os.ErrDeadlineExceeded):
-		return failure{codes.DeadlineExceeded, errors.New("the time for reading the body is over")}
-	case errors.As(err, &network): // it names addresses
-		return failure{codes.Canceled, errors.New("the client has gone away")}
-	}
-	return badf("the body cannot be read: %w", err)
-}
-
 // job does something with a model for a request with this body.
-type job func(ctx context.Context, m *model, body []byte) error
+type job func(ctx context.Context, m *model, body *body) error
 
 // withModel calls do with the model of a request, its body and a context that ends in time,
-// and counts it.
-func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do job) error {
-	// Whoever reads a body slowly takes no place of others.
-	body, err := s.body(w, r)
+// and counts it. limit is the size of a body that the model can make something of, at the most.
+func (s *Server) withModel(w http.ResponseWriter, r *http.Request, limit func(m *model) int64, do job) error {
+	most := s.opts.MaxBody
+	if m, err := s.repository.acquire(r.PathValue("model"), r.PathValue("version")); err == nil {
+		most = min(most, limit(m))
+		m.release()
+	}
+	// Whoever sends a body slowly takes no place of others, and keeps no model from being closed.
+	body, err := s.body(w, r, most)
 	if err != nil {
 		return err
 	}
 	defer body.free()
-	if err := s.limits.begin(); err != nil {
+	if err := s.begin(body.client); err != nil {
 		return err
 	}
-	defer s.limits.end()
+	defer s.end(body.client)
 	began := time.Now()
 	m, err := s.repository.acquire(r.PathValue("model"), r.PathValue("version"))
 	if err != nil {
@@ -264,13 +221,27 @@ func (s *Server) withModel(w http.ResponseWriter, r *http.Request, do job) error
 	defer m.release()
 	ctx, cancel := context.WithTimeout(r.Context(), s.opts.Timeout)
 	defer cancel()
-	err = do(ctx, m, body.bytes)
+	err = do(ctx, m, body)
 	m.counters.done(overHTTP, time.Since(began), err)
 	return err
 }
 
+// begin admits a request for a model, which ends with end.
+func (s *Server) begin(client string) error {
+	if err := s.requests.take(client, 1); err != nil {
+		return err
+	}
+	s.metrics.progress.Inc()
+	return nil
+}
+
+func (s *Server) end(client string) {
+	s.requests.give(client, 1)
+	s.metrics.progress.Dec()
+}
+
 func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
-	return s.withModel(w, r, func(ctx context.Context, m *model, body []byte) error {
+	return s.withModel(w, r, (*model).largestBody, func(ctx context.Context, m *model, body *body) error {
 		length := -1
 		if h := r.Header.Get(headerLength); h != "" {
 			n, err := strconv.Atoi(h)
@@ -282,14 +253,14 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 		var request *tensor.Request
 		var err error
 		if length == 0 {
-			request, err = m.raw(body)
+			request, err = m.raw(body.bytes)
 		} else {
-			request, err = tensor.Parse(body, length, tensor.Most{Inputs: len(m.inputs), Outputs: len(m.outputs)})
+			request, err = tensor.Parse(body.bytes, length, tensor.Most{Inputs: len(m.inputs), Outputs: len(m.outputs)})
 		}
 		if err != nil {
 			return failure{codes.InvalidArgument, err}
 		}
-		response, err := m.infer(ctx, request)
+		response, err := m.infer(ctx, &body.hold, request)
 		if err != nil {
 			return err
 		}
@@ -313,7 +284,7 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 const mostClasses = 1000
 
 func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
-	return s.withImages(w, r, func(ctx context.Context, m *model, body []byte) error {
+	return s.withImages(w, r, func(ctx context.Context, m *model, body *body) error {
 		o := picture.Options{Top: 1, Seen: r.URL.Query().Get("seen") == "1"}
 		if top := r.URL.Query().Get("top"); top != "" {
 			n, err := strconv.Atoi(top)
@@ -323,28 +294,36 @@ func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
 			o.Top = n
 		}
 		var answer *picture.Answer
-		err := m.traced(ctx, "classification", func(ctx context.Context) (err error) {
-			answer, err = picture.Classify(ctx, m.name, m.session, m.classifier, body, o)
+		err := m.traced(ctx, "classification", func(ctx context.Context) error {
+			image, err := s.decode(ctx, m, body)
+			if err != nil {
+				return err
+			}
+			answer, err = picture.Classify(ctx, m.name, m.session, m.classifier, image, o)
 			return err
 		})
 		if err != nil {
-			return imageError(err)
+			return err
 		}
 		return writeJSON(w, http.StatusOK, answer)
 	})
 }
 
 func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
-	return s.withImages(w, r, func(ctx context.Context, m *model, body []byte) error {
+	return s.withImages(w, r, func(ctx context.Context, m *model, body *body) error {
+		image, err := s.decode(ctx, m, body)
+		if err != nil {
+			return err
+		}
 		select {
 		case s.profiling <- struct{}{}:
 		default:
 			return failf(codes.ResourceExhausted, "steps are being measured for somebody else")
 		}
 		defer func() { <-s.profiling }()
-		p, err := picture.Measure(ctx, m.name, m.session, m.classifier, body)
+		p, err := picture.Measure(ctx, m.name, m.session, image)
 		if err != nil {
-			return imageError(err)
+			return err
 		}
 		return writeJSON(w, http.StatusOK, p)
 	})
@@ -352,7 +331,8 @@ func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
 
 // withImages is withModel for models that classify images.
 func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) error {
-	return s.withModel(w, r, func(ctx context.Context, m *model, body []byte) error {
+	any := func(*model) int64 { return math.MaxInt64 }
+	return s.withModel(w, r, any, func(ctx context.Context, m *model, body *body) error {
 		if m.classifier == nil {
 			return badf("the model %s does not classify images of bytes; ask for an inference", text.Quote(m.name))
 		}
@@ -360,11 +340,36 @@ func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) erro
 	})
 }
 
-func imageError(err error) error {
-	if errors.Is(err, picture.ErrImage) {
-		return failure{codes.InvalidArgument, err}
+// briefBytes is the memory of pictures that take a short time to decode: a megapixel.
+const briefBytes = 4 << 20
+
+// decode decodes the picture of a request. It takes its turn: more at the same time than there are
+// threads are no faster, and take more memory.
+func (s *Server) decode(ctx context.Context, m *model, body *body) (*picture.Image, error) {
+	size, err := picture.DecodingBytes(ctx, m.classifier, body.bytes)
+	if err == nil {
+		// With the network's input, once as it reads it and once to be seen.
+		if err = body.take(size + 8*int64(m.session.Inputs()[0].Shape.Values())); err != nil {
+			return nil, err
+		}
+		queue := s.brief
+		if size > briefBytes {
+			queue = s.long
+		}
+		if err = queue.wait(ctx, body.client); err != nil {
+			return nil, err
+		}
+		defer queue.done(body.client)
+		var image *picture.Image
+		if image, err = picture.Decode(ctx, m.classifier, body.bytes); err == nil {
+			body.give(size)
+			return image, nil
+		}
 	}
-	return err
+	if ctx.Err() == nil && errors.Is(err, picture.ErrImage) {
+		return nil, failure{codes.InvalidArgument, err}
+	}
+	return nil, cmp.Or(ctx.Err(), err)
 }
 
 func (s *Server) getMetadata(w http.ResponseWriter, _ *http.Request) error {
@@ -426,8 +431,11 @@ func (s *Server) getStatistics(w http.ResponseWriter, r *http.Request) error {
 	return writeJSON(w, http.StatusOK, plain(answer.ProtoReflect()))
 }
 
+// smallBody bounds the bodies of requests about the repository.
+const smallBody = 64 << 10
+
 func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
-	body, err := s.body(w, r)
+	body, err := s.body(w, r, smallBody)
 	if err != nil {
 		return err
 	}
@@ -444,13 +452,13 @@ func (s *Server) postIndex(w http.ResponseWriter, r *http.Request) error {
 }
 
 func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
-	body, err := s.body(w, r)
+	body, err := s.body(w, r, smallBody)
 	if err != nil {
 		return err
 	}
 	defer body.free()
 	var request struct {
-		Parameters map[string]any `json:"parameters"`
+		Parameters map[string]json.RawMessage `json:"parameters"`
 	}
 	if len(body.bytes) > 0 {
 		if err := json.Unmarshal(body.bytes, &request); err != nil {

@@ -38,14 +38,17 @@ func (m *model) raw(data []byte) (*tensor.Request, error) {
 }
 
 // infer runs a model on the inputs of a request.
-func (m *model) infer(ctx context.Context, r *tensor.Request) (*tensor.Response, error) {
+func (m *model) infer(ctx context.Context, h *hold, r *tensor.Request) (*tensor.Response, error) {
 	began := time.Now()
 	wanted, err := m.wanted(r)
 	if err != nil {
 		return nil, err
 	}
-	in, err := m.tensors(r.Inputs)
+	in, err := m.tensors(h, r.Inputs)
 	if err != nil {
+		return nil, err
+	}
+	if err := h.take(m.answerBytes(wanted, in[0].N)); err != nil {
 		return nil, err
 	}
 	filled := time.Now()
@@ -69,6 +72,44 @@ func (m *model) infer(ctx context.Context, r *tensor.Request) (*tensor.Response,
 	}
 	m.counters.converted(filled.Sub(began), time.Since(computed))
 	return response, nil
+}
+
+// jsonElement bounds the bytes of JSON that an element of a tensor takes: a number with all its
+// digits, and what stands before it on a line of its own.
+const jsonElement = 96
+
+// largestBody is the size of a body of HTTP at the most that the model can make something of.
+func (m *model) largestBody() int64 {
+	const rest = 64 << 10 // names, parameters, shapes
+	elements := int64(0)
+	for _, p := range m.inputs {
+		elements += int64(p.Elements())
+	}
+	return rest + jsonElement*elements*int64(m.session.MaxBatch())
+}
+
+// answerBytes bounds the memory that n images of outputs take, from the tensors of the session to
+// the body of the answer.
+func (m *model) answerBytes(wanted []wantedOutput, n int) int64 {
+	const number = 16 // in JSON, with a comma
+	bytes := int64(0)
+	for _, p := range m.outputs {
+		bytes += 4 * int64(p.Shape.Values()) // all are computed
+	}
+	for _, w := range wanted {
+		p := m.outputs[w.index]
+		size := tensor.Size(p.datatype)
+		switch {
+		case w.Classes > 0:
+			const class = 512 // a label, twice, and what stands around it
+			bytes += 4*int64(p.Shape.Values()) + class*int64(min(w.Classes, p.Shape.C))
+		case w.Binary:
+			bytes += int64(p.Shape.Values()) * int64(4+2*size)
+		default:
+			bytes += int64(p.Shape.Values()) * int64(4+size+3*number)
+		}
+	}
+	return bytes * int64(n)
 }
 
 // wantedOutput is an output that a request asks for.
@@ -114,7 +155,7 @@ func names(ports []port) string {
 }
 
 // tensors makes the inputs of the session of those of a request.
-func (m *model) tensors(inputs []tensor.Tensor) ([]bitcnn.Tensor, error) {
+func (m *model) tensors(h *hold, inputs []tensor.Tensor) ([]bitcnn.Tensor, error) {
 	in, images := make([]bitcnn.Tensor, len(m.inputs)), 0
 	seen := make([]bool, len(m.inputs))
 	for _, t := range inputs {
@@ -135,6 +176,10 @@ func (m *model) tensors(inputs []tensor.Tensor) ([]bitcnn.Tensor, error) {
 			return nil, badf("input %s has %d images, others have %d", text.Quote(t.Name), n, images)
 		}
 		images = n
+		// As they come, and in the form and order of the session, by way of an array.
+		if err := h.take(int64(n) * int64(p.Elements()) * int64(2*tensor.Size(p.datatype)+8)); err != nil {
+			return nil, err
+		}
 		if in[i], err = p.fill(t, n); err != nil {
 			return nil, badf("input %s: %w", text.Quote(t.Name), err)
 		}

@@ -149,7 +149,7 @@ func (s *Server) startGRPC(l Listeners, failed chan<- error) func(context.Contex
 	server := grpc.NewServer(options...)
 	s.RegisterGRPC(server)
 	alive := health.NewServer()
-	grpc_health_v1.RegisterHealthServer(server, alive)
+	grpc_health_v1.RegisterHealthServer(counted{server, s}, alive)
 	go func() {
 		if err := server.Serve(newListener(l.GRPC, s.opts.MaxConnections, s.metrics)); err != nil {
 			failed <- err

@@ -17,6 +17,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"runtime"
 	"sync/atomic"
 	"time"
 
@@ -47,11 +48,12 @@ type Options struct {
 	// MaxBody is the size in bytes of a request at the most, uncompressed; 0 means 32 MiB.
 	MaxBody int64
 	// MaxRequests is the number of requests for models that are in progress or wait, at the
-	// most; 0 means 256. Further ones are turned away at once.
+	// most; 0 means 256. Further ones are turned away at once. One address gets three quarters.
 	MaxRequests int
-	// MaxBuffered is the number of bytes of bodies that are in memory at the same time, at the
-	// most; 0 means 512 MiB, and it is at least MaxBody.
-	MaxBuffered int64
+	// Memory is the memory in bytes that requests take together, at the most: messages as they
+	// come, what they become, pictures, and answers. One address gets three quarters of it. 0 means
+	// a quarter of the memory that the process may use, up to 2 GiB.
+	Memory int64
 	// MaxConnections is the number of connections of Serve at the most, of HTTP and of gRPC
 	// each; 0 means 1024. For a further one the connection is closed that was silent for the
 	// longest time.
@@ -74,14 +76,14 @@ func (o Options) withDefaults() (Options, error) {
 	o.Session.MaxBatch = cmp.Or(o.Session.MaxBatch, 16)
 	o.MaxBody = cmp.Or(o.MaxBody, 32<<20)
 	o.MaxRequests = cmp.Or(o.MaxRequests, 256)
-	o.MaxBuffered = max(o.MaxBody, cmp.Or(o.MaxBuffered, 512<<20))
+	o.Memory = cmp.Or(o.Memory, defaultMemory())
 	o.MaxConnections = cmp.Or(o.MaxConnections, 1024)
 	o.Timeout = cmp.Or(o.Timeout, 30*time.Second)
 	switch {
 	case o.MaxBody < 0 || o.MaxBody > maxMessage:
 		return o, fmt.Errorf("MaxBody is %d, want 0 to %d bytes", o.MaxBody, maxMessage)
-	case o.MaxRequests < 0 || o.MaxBuffered < 0 || o.MaxConnections < 0 || o.Timeout < 0:
-		return o, errors.New("MaxRequests, MaxBuffered, MaxConnections and Timeout must not be negative")
+	case o.MaxRequests < 0 || o.Memory < 0 || o.MaxConnections < 0 || o.Timeout < 0:
+		return o, errors.New("MaxRequests, Memory, MaxConnections and Timeout must not be negative")
 	case o.Session.Observe != nil:
 		return o, errors.New("Session.Observe is the server's own")
 	}
@@ -110,7 +112,11 @@ type Server struct {
 	log        *slog.Logger
 	repository repository
 	metrics    *metrics
-	limits     limits
+	memory     *account // bytes
+	requests   *account // for models, in progress or waiting
+	checks     *account // bytes of calls for the health over gRPC, which need nothing of memory
+	brief      *turns   // for pictures that take little memory
+	long       *turns   // for what takes long: large pictures, what is inflated or decoded
 	tokens     tokens
 	draining   atomic.Bool   // no longer ready
 	profiling  chan struct{} // has an element while steps are measured
@@ -128,13 +134,20 @@ func New(opts Options) (*Server, error) {
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), deviceCollector{},
 		),
 	}
-	s.limits = limits{maxRequests: int64(opts.MaxRequests), maxBuffered: opts.MaxBuffered, metrics: s.metrics}
+	s.memory = newAccount("bytes of memory are taken by requests", "memory", opts.Memory, s.metrics)
+	s.requests = newAccount("requests are in progress or wait", "requests", int64(opts.MaxRequests), s.metrics)
+	s.checks = newAccount("bytes of memory are taken by calls for the health", "health", checkBytes, s.metrics)
+	threads := cmp.Or(opts.Session.Threads, runtime.GOMAXPROCS(0))
+	s.brief, s.long = newTurns(threads), newTurns(threads)
 	s.repository = repository{
 		load: opts.Load, session: opts.Session, folder: opts.Folder, log: opts.Logger, metrics: s.metrics,
 		entries: map[string]*entry{},
 	}
 	return s, nil
 }
+
+// Memory returns the bytes of memory that requests have now, and Options.Memory.
+func (s *Server) Memory() (taken, most int64) { return s.memory.taken(), s.memory.most }
 
 // Close unloads all models, when the requests for them have been answered.
 func (s *Server) Close() error {

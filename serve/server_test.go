@@ -87,6 +87,12 @@ func loadTest(ctx context.Context, source string) (*bitcnn.Model, error) {
 		return counting(), nil
 	case "sum":
 		return sumOfTwo(), nil
+	case "wide":
+		wide := sumOfTwo()
+		for i := range wide.Inputs {
+			wide.Inputs[i].Shape.C, wide.Inputs[i].Source.Dims = 4096, []int{4096}
+		}
+		return wide, nil
 	case "digits":
 		return bitcnn.Bundled(source)
 	}

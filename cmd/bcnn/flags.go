@@ -162,6 +162,41 @@ func (s *duration) Set(text string) error {
 func (s *duration) String() string { return s.d.String() }
 func (s *duration) Type() string   { return "duration" }
 
+// sizeFlag adds a flag for a number of bytes from low to high, written with MiB or GiB; 0 is the
+// default that usage tells. Any other value is a usage error.
+func sizeFlag(cmd *cobra.Command, p *int64, name string, low, high int64, usage string) {
+	cmd.Flags().Var(&size{p, low, high}, name, usage)
+}
+
+type size struct {
+	n         *int64
+	low, high int64
+}
+
+func (s *size) Set(text string) error {
+	for unit, shift := range map[string]int{"MiB": 20, "GiB": 30} {
+		number, ok := strings.CutSuffix(text, unit)
+		if n, err := strconv.ParseInt(number, 10, 32); ok && err == nil && n<<shift >= s.low && n<<shift <= s.high {
+			*s.n = n << shift
+			return nil
+		}
+	}
+	return fmt.Errorf("want a size from %s to %s", sizeText(s.low), sizeText(s.high))
+}
+
+func sizeText(n int64) string {
+	if n == 0 {
+		return "0"
+	}
+	if n%(1<<30) == 0 {
+		return strconv.FormatInt(n>>30, 10) + "GiB"
+	}
+	return strconv.FormatInt(n>>20, 10) + "MiB"
+}
+
+func (s *size) String() string { return sizeText(*s.n) }
+func (s *size) Type() string   { return "size" }
+
 // changedBut reports whether a flag was given besides those.
 func changedBut(cmd *cobra.Command, but ...string) bool {
 	changed := false

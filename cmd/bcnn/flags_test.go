@@ -70,7 +70,7 @@ func TestAllNumbers(t *testing.T) {
 			case *intFlag, *intsFlag:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
-			case *floats, *fraction, *duration, *colour:
+			case *floats, *fraction, *duration, *size, *colour:
 			default:
 				require.Contains(t, []string{"string", "bool"}, f.Value.Type(), "%s --%s", cmd.Name(), f.Name)
 			}
@@ -99,6 +99,20 @@ func TestDurations(t *testing.T) {
 		require.NoError(t, s.Set(value))
 	}
 	require.Equal(t, 1500*time.Millisecond, d)
+}
+
+// A size out of range is a usage error, as is what has no unit.
+func TestSizes(t *testing.T) {
+	for _, value := range []string{"", "1", "512", "0MiB", "15MiB", "-16MiB", "1.5GiB", "16MB", "1025GiB", "MiB", "99999999999GiB"} {
+		require.Contains(t, fail(t, exitUsage, "serve", "--memory="+value), "want a size from 16MiB to 1024GiB", value)
+	}
+	n := int64(0)
+	s := &size{&n, 16 << 20, 1 << 40}
+	for value, want := range map[string]int64{"16MiB": 16 << 20, "1536MiB": 1536 << 20, "2GiB": 2 << 30, "1024GiB": 1 << 40} {
+		require.NoError(t, s.Set(value))
+		require.Equal(t, want, n)
+		require.Equal(t, value, s.String())
+	}
 }
 
 func TestWholes(t *testing.T) {

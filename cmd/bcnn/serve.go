@@ -79,7 +79,9 @@ docs/serving.md tells the rest.`,
 	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
 		"how long a request waits at the most for others to make a batch with, such as 200us; for GPUs")
 	intVar(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
-	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most; more get 429")
+	sizeFlag(cmd, &o.Memory, "memory", 16<<20, 1<<40,
+		"memory of all requests together, such as 512MiB; one address gets three quarters, more get 429 (default a quarter of what the process may use, up to 2GiB)")
+	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most, of which one address gets three quarters; more get 429")
 	intVar(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
 		"connections at the most; more take the place of those that were silent for the longest")
 	durationFlag(cmd, &o.Timeout, "timeout", time.Millisecond, 24*time.Hour,
@@ -135,6 +137,9 @@ func (s *server) run(ctx context.Context, models []string) error {
 	}
 	defer stop()
 	extendGrace(s.drain)
+	bounded, unbound := context.WithCancel(ctx)
+	defer unbound()
+	go boundHeap(bounded, server.Memory)
 	return server.Serve(ctx, l)
 }
 

@@ -66,16 +66,40 @@ type Options struct {
 // ErrImage is wrapped by errors of what is no image.
 var ErrImage = errors.New("the body is no image that can be classified")
 
-// decode makes the input of a network of an image: JPEG, PNG, GIF, BMP or WebP.
+// DecodingBytes reckons the memory that decoding an image takes, from its header.
+func DecodingBytes(ctx context.Context, c *vision.Classifier, data []byte) (int64, error) {
+	n, err := c.Preprocessing().DecodeBytes(ctx, bytes.NewReader(data))
+	return n, imageError(ctx, err)
+}
+
+// Image is an image as a network reads it.
+type Image struct {
+	in   bcnn.Tensor
+	seen *Seen
+}
+
+// Decode makes the input of a network of an image: JPEG, PNG, GIF, BMP or WebP.
+func Decode(ctx context.Context, c *vision.Classifier, data []byte) (*Image, error) {
+	in, seen, err := decode(ctx, c, data)
+	if err != nil {
+		return nil, imageError(ctx, err)
+	}
+	return &Image{in, seen}, nil
+}
+
+// imageError tells what is wrong with an image from what has ended the work.
+func imageError(ctx context.Context, err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case ctx.Err() != nil:
+		return ctx.Err() // which says nothing about the image
+	}
+	return fmt.Errorf("%w: %w", ErrImage, err)
+}
+
 func decode(ctx context.Context, c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
 	p := c.Preprocessing()
-	defer func() {
-		if ctx.Err() != nil {
-			err = ctx.Err() // which says nothing about the image
-		} else if err != nil {
-			err = fmt.Errorf("%w: %w", ErrImage, err)
-		}
-	}()
 	img, err := p.Decode(ctx, bytes.NewReader(data))
 	if err != nil {
 		return in, nil, err
@@ -94,14 +118,10 @@ func decode(ctx context.Context, c *vision.Classifier, data []byte) (in bcnn.Ten
 	return in, &Seen{*SizeOf(c), pixels.U8}, nil
 }
 
-// Classify says what is on an image, given as a file of a known format.
-func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte,
+// Classify says what is on an image.
+func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, img *Image,
 	o Options) (*Answer, error) {
-	in, seen, err := decode(ctx, c, data)
-	if err != nil {
-		return nil, err
-	}
-	results, err := c.ClassifyTensor(ctx, in)
+	results, err := c.ClassifyTensor(ctx, img.in)
 	if err != nil {
 		return nil, err
 	}
@@ -113,7 +133,7 @@ func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Cla
 		a.Top = r.Top(o.Top)
 	}
 	if o.Seen {
-		a.Seen = seen
+		a.Seen = img.seen
 	}
 	return a, nil
 }
@@ -138,12 +158,8 @@ type Step struct {
 const Runs = 20
 
 // Measure measures the steps of a network on an image.
-func Measure(ctx context.Context, name string, s *bitcnn.Session, c *vision.Classifier, data []byte) (*Profile, error) {
-	in, _, err := decode(ctx, c, data)
-	if err != nil {
-		return nil, err
-	}
-	times, err := s.Profile(ctx, Runs, in)
+func Measure(ctx context.Context, name string, s *bitcnn.Session, img *Image) (*Profile, error) {
+	times, err := s.Profile(ctx, Runs, img.in)
 	if err != nil {
 		return nil, err
 	}

@@ -110,14 +110,15 @@ func describe(list []bitcnn.IO) []string {
 }
 
 // arguments are the name of a model and an image.
-func (e *engine) arguments(args []js.Value) (name string, o *opened, image []byte, err error) {
+func (e *engine) arguments(args []js.Value) (name string, o *opened, image *picture.Image, err error) {
 	name = args[0].String()
 	if o, err = e.model(name); err != nil {
 		return name, nil, nil, err
 	}
-	image = make([]byte, args[1].Length())
-	js.CopyBytesToGo(image, args[1])
-	return name, o, image, nil
+	data := make([]byte, args[1].Length())
+	js.CopyBytesToGo(data, args[1])
+	image, err = picture.Decode(context.Background(), o.classifier, data)
+	return name, o, image, err
 }
 
 func (e *engine) classify(args []js.Value) (any, error) {
@@ -134,5 +135,5 @@ func (e *engine) profile(args []js.Value) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	return picture.Measure(context.Background(), name, o.session, o.classifier, image)
+	return picture.Measure(context.Background(), name, o.session, image)
 }
