@@ -36,7 +36,7 @@ stage: ## one stage of ci or check: NAME=race
 
 # What runs at each commit, and what else make check has.
 COMMIT := demo test long sets parity race generated formats ship
-MORE := tools full table processors arm sanitize assemble fuzz windows python clients release
+MORE := tools full table processors arm sanitize assemble fuzz windows python clients attack release
 
 ci: ## what .ci/run runs at each commit
 	./scripts/stage $(COMMIT)

@@ -42,9 +42,9 @@ func (c *call) answer(message any) (any, error) {
 	if err := a.hold.take(int64(size)); err != nil {
 		return nil, err
 	}
-	c.conn.keep(a)
 	// gRPC waits for clients that do not read as long as they like.
 	a.late = time.AfterFunc(2*c.s.opts.Timeout, func() { c.conn.Close() })
+	c.conn.keep(a)
 	return a, nil
 }
 

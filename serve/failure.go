@@ -45,6 +45,8 @@ func classified(err error) failure {
 	switch {
 	case errors.As(err, &f):
 		return f
+	case status.Code(err) != codes.Unknown: // of gRPC itself
+		return failure{status.Code(err), errors.New(status.Convert(err).Message())}
 	case errors.Is(err, context.DeadlineExceeded):
 		return failure{codes.DeadlineExceeded, errors.New("the time for the request is over")}
 	case errors.Is(err, context.Canceled):

@@ -186,7 +186,9 @@ func (g grpcServer) RepositoryModelLoad(ctx context.Context,
 	if err := g.s.control(len(r.Parameters)); err != nil {
 		return nil, err
 	}
-	return &pb.RepositoryModelLoadResponse{}, g.s.repository.loadNamed(ctx, r.ModelName)
+	b, done := g.s.bodyOf(ctx)
+	defer done()
+	return &pb.RepositoryModelLoadResponse{}, g.s.load(ctx, b.client, r.ModelName)
 }
 
 func (g grpcServer) RepositoryModelUnload(_ context.Context,

@@ -468,7 +468,7 @@ func (s *Server) postLoad(w http.ResponseWriter, r *http.Request) error {
 	if err := s.control(len(request.Parameters)); err != nil {
 		return err
 	}
-	if err := s.repository.loadNamed(r.Context(), r.PathValue("model")); err != nil {
+	if err := s.load(r.Context(), body.client, r.PathValue("model")); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})

@@ -208,20 +208,24 @@ func (f frames) call(t *testing.T, id uint32, method string, length uint32, part
 	require.NoError(t, f.WriteData(id, end, append(binary.BigEndian.AppendUint32([]byte{0}, length), part...)))
 }
 
-// status reads the frames until a call ends, and returns its status.
-func (f frames) status(t *testing.T, id uint32) string {
+// statuses reads the frames until calls end, and returns the statuses of calls.
+func (f frames) statuses(t *testing.T, calls ...uint32) map[uint32]string {
 	require.NoError(t, f.conn.SetReadDeadline(time.Now().Add(time.Minute)))
-	for {
-		frame, err := f.ReadFrame()
-		require.NoError(t, err)
-		if h, ok := frame.(*http2.MetaHeadersFrame); ok && h.StreamID == id && h.StreamEnded() {
-			for _, field := range h.Fields {
-				if field.Name == "grpc-status" {
-					return field.Value
+	seen := map[uint32]string{}
+	for _, id := range calls {
+		for seen[id] == "" {
+			frame, err := f.ReadFrame()
+			require.NoError(t, err)
+			if h, ok := frame.(*http2.MetaHeadersFrame); ok && h.StreamEnded() {
+				for _, field := range h.Fields {
+					if field.Name == "grpc-status" {
+						seen[h.StreamID] = field.Value
+					}
 				}
 			}
 		}
 	}
+	return seen
 }
 
 // A message that does not come takes what has come of it, for as long as --timeout.
@@ -245,7 +249,9 @@ func TestSlowMessages(t *testing.T) {
 	require.Less(t, s.memory.taken(), int64(40*(callBytes+4*windowBytes)))
 	fine(t, url)
 	for _, f := range all {
-		require.Equal(t, "4", f.status(t, 1), "DEADLINE_EXCEEDED")
+		seen := f.statuses(t, 1, 3)
+		require.Equal(t, "4", seen[1], "DEADLINE_EXCEEDED")
+		require.Equal(t, "4", seen[3], "of a stream, too")
 	}
 	nothingLeft(t, s)
 }
@@ -295,7 +301,7 @@ func TestAnswersAreCounted(t *testing.T) {
 		return s.requests.taken() == 0 && taken >= 3*4*4096 && taken < 3*5*4096
 	}, time.Minute, time.Millisecond)
 	require.NoError(t, f.WriteWindowUpdate(1, 1<<20))
-	require.Equal(t, "0", f.status(t, 1))
+	require.Equal(t, "0", f.statuses(t, 1)[1])
 	require.Eventually(t, func() bool { return s.memory.taken() < 3*4*4096 }, time.Minute, time.Millisecond)
 	require.NoError(t, f.conn.Close())
 	nothingLeft(t, s)

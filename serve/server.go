@@ -21,6 +21,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"go.opentelemetry.io/otel/trace"
 
@@ -137,6 +138,9 @@ func New(opts Options) (*Server, error) {
 	s.memory = newAccount("bytes of memory are taken by requests", "memory", opts.Memory, s.metrics)
 	s.requests = newAccount("requests are in progress or wait", "requests", int64(opts.MaxRequests), s.metrics)
 	s.checks = newAccount("bytes of memory are taken by calls for the health", "health", checkBytes, s.metrics)
+	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "bcnn_request_memory_bytes", Help: "Memory that requests take.",
+	}, func() float64 { return float64(s.memory.taken()) }))
 	threads := cmp.Or(opts.Session.Threads, runtime.GOMAXPROCS(0))
 	s.brief, s.long = newTurns(threads), newTurns(threads)
 	s.repository = repository{
@@ -164,6 +168,15 @@ func (s *Server) Add(ctx context.Context, name, source string) error {
 // AddFolder loads the models of Options.Folder that are not there yet. Models that cannot be
 // loaded are listed in the index with the reason, and are errors here; others are loaded.
 func (s *Server) AddFolder(ctx context.Context) error { return s.repository.addFolder(ctx) }
+
+// load loads a model for a client, who takes turns with others that need the processor for long.
+func (s *Server) load(ctx context.Context, client, name string) error {
+	if err := s.long.wait(ctx, client); err != nil {
+		return err
+	}
+	defer s.long.done(client)
+	return s.repository.loadNamed(ctx, name)
+}
 
 // Ready reports whether the server can be asked: false before a model is loaded, and after Serve
 // was told to end. A model that cannot be loaded does not keep others from being asked.

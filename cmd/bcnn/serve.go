@@ -127,7 +127,13 @@ func (s *server) run(ctx context.Context, models []string) error {
 	if err != nil {
 		return err
 	}
-	defer server.Close()
+	givenUp := false
+	defer func() {
+		// It waits for requests in progress. Whoever has not ended by now ends with the process.
+		if !givenUp {
+			server.Close()
+		}
+	}()
 	if err := s.load(ctx, server, models); err != nil {
 		return err
 	}
@@ -140,7 +146,9 @@ func (s *server) run(ctx context.Context, models []string) error {
 	bounded, unbound := context.WithCancel(ctx)
 	defer unbound()
 	go boundHeap(bounded, server.Memory)
-	return server.Serve(ctx, l)
+	err = server.Serve(ctx, l)
+	givenUp = errors.Is(err, context.DeadlineExceeded)
+	return err
 }
 
 // readTokens reads the tokens of a file, one a line. One with a space in it would be several by
