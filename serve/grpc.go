@@ -43,7 +43,6 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 		// speed of a client would be memory that nobody counts.
 		grpc.StaticStreamWindowSize(windowBytes),
 		grpc.StaticConnWindowSize(1<<20),
-		grpc.SharedWriteBuffer(true),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo,
 			h grpc.UnaryHandler) (answer any, err error) {
 			err = s.guard(ctx, info.FullMethod, func() (err error) {
@@ -99,10 +98,14 @@ func (s *Server) guard(ctx context.Context, method string, call func() error) (e
 			s.log.Debug("request", "method", method, "code", status.Code(err), "took", time.Since(began))
 		}
 	}()
-	if callOf(ctx) == nil { // by ServeHTTP of gRPC, where nothing is tapped
-		if err := s.checkToken(method, metadata.ValueFromIncomingContext(ctx, "authorization")); err != nil {
-			return err
-		}
+	c := callOf(ctx)
+	if c == nil { // by ServeHTTP of gRPC, where nothing is tapped
+		err = s.checkToken(method, metadata.ValueFromIncomingContext(ctx, "authorization"))
+	} else {
+		err = c.refused // of services that are not counted
+	}
+	if err != nil {
+		return err
 	}
 	return call()
 }

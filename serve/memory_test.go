@@ -23,6 +23,7 @@ import (
 	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/mem"
 	"google.golang.org/grpc/status"
+	"google.golang.org/grpc/tap"
 	"google.golang.org/protobuf/proto"
 
 	"github.com/bitcnn/bitcnn/serve/internal/pb"
@@ -254,6 +255,16 @@ func TestSlowMessages(t *testing.T) {
 		require.Equal(t, "4", seen[3], "of a stream, too")
 	}
 	nothingLeft(t, s)
+}
+
+// What is refused is refused where its call ends as others do: gRPC keeps the timers of calls that a
+// tap refuses.
+func TestTapReturnsNoError(t *testing.T) {
+	s := newServer(t, Options{Tokens: []string{"secret"}}, "digits")
+	ctx, err := s.tapped(t.Context(), &tap.Info{FullMethodName: pb.GRPCInferenceService_ModelInfer_FullMethodName})
+	require.NoError(t, err)
+	require.ErrorContains(t, callOf(ctx).refused, "no bearer token")
+	require.Zero(t, s.memory.taken())
 }
 
 // Few calls watch the health on a connection, and all end with it.

@@ -35,6 +35,7 @@ type call struct {
 	largest int64              // message
 	conn    *conn              // nil if the listener is not of Serve
 	cancel  context.CancelFunc // ends the reading of a message
+	refused error              // why nothing of it is read
 }
 
 type callKey struct{}
@@ -49,12 +50,21 @@ func callOf(ctx context.Context) *call {
 }
 
 // tapped looks at the header of a call, before anything else of it is read: at its token, and
-// whether there is memory for it.
+// whether there is memory for it. It returns no error: where a tap does, gRPC keeps the timer of the
+// call for as long as its client likes.
 func (s *Server) tapped(ctx context.Context, info *tap.Info) (context.Context, error) {
-	if err := s.checkToken(info.FullMethodName, info.Header.Get("authorization")); err != nil {
-		return nil, classified(err).GRPCStatus().Err()
-	}
 	c := &call{s: s, of: s.memory, largest: s.opts.MaxBody}
+	if c.refused = c.admit(ctx, info); c.refused == nil {
+		ctx, c.cancel = context.WithCancel(ctx)
+	}
+	return context.WithValue(ctx, callKey{}, c), nil
+}
+
+// admit checks the token of a call, and takes memory for it until its context ends.
+func (c *call) admit(ctx context.Context, info *tap.Info) error {
+	if err := c.s.checkToken(info.FullMethodName, info.Header.Get("authorization")); err != nil {
+		return err
+	}
 	if p, ok := peer.FromContext(ctx); ok {
 		c.client = clientOf(p.Addr.String())
 		if a, ok := p.Addr.(address); ok {
@@ -65,7 +75,7 @@ func (s *Server) tapped(ctx context.Context, info *tap.Info) (context.Context, e
 	if openCalls[info.FullMethodName] {
 		c.largest = smallBody
 		if !watch {
-			c.of = s.checks // the health may be asked for whatever others do
+			c.of = c.s.checks // the health may be asked for whatever others do
 		}
 	}
 	h := &hold{of: c.of, client: c.client}
@@ -76,13 +86,13 @@ func (s *Server) tapped(ctx context.Context, info *tap.Info) (context.Context, e
 		}
 	}
 	if err := h.take(bytes); err != nil {
-		return nil, classified(err).GRPCStatus().Err()
+		return err
 	}
 	if watch && c.conn.watches.Add(1) > maxWatches {
 		c.conn.watches.Add(-1)
 		h.free()
-		return nil, classified(failf(codes.ResourceExhausted, "the health is watched %d times on this connection, which is all that it may",
-			maxWatches)).GRPCStatus().Err()
+		return failf(codes.ResourceExhausted, "the health is watched %d times on this connection, which is all that it may",
+			maxWatches)
 	}
 	// The context ends with the call, whatever ends that.
 	context.AfterFunc(ctx, func() {
@@ -91,8 +101,7 @@ func (s *Server) tapped(ctx context.Context, info *tap.Info) (context.Context, e
 		}
 		h.free()
 	})
-	ctx, c.cancel = context.WithCancel(ctx)
-	return context.WithValue(ctx, callKey{}, c), nil
+	return nil
 }
 
 // wire is the stream of a call as gRPC itself reads it. Reading it here, piece by piece, is the
@@ -221,6 +230,9 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, service any) {
 			if c == nil {
 				return handler(service, ctx, dec, i)
 			}
+			if c.refused != nil {
+				return nil, classified(c.refused).GRPCStatus().Err()
+			}
 			b := c.body()
 			defer b.free()
 			ctx = context.WithValue(ctx, bodyKey{}, b)
@@ -244,6 +256,9 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, service any) {
 			c := callOf(stream.Context())
 			if c == nil {
 				return handler(service, stream)
+			}
+			if c.refused != nil {
+				return classified(c.refused).GRPCStatus().Err()
 			}
 			b := c.body()
 			defer b.free()

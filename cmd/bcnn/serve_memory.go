@@ -29,7 +29,8 @@ func boundHeap(ctx context.Context, memory func() (taken, most int64)) {
 	for {
 		metrics.Read(live)
 		taken, most := memory()
-		if now := int64(live[0].Value.Uint64()); base == 0 || taken < little {
+		now := int64(live[0].Value.Uint64())
+		if base = max(base, now-taken); taken < little {
 			base = now
 		}
 		debug.SetMemoryLimit(base + base/4 + most + spare)

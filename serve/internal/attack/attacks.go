@@ -69,7 +69,7 @@ func attacks(s *server) ([]attack, error) {
 	if err != nil {
 		return nil, err
 	}
-	smaller, err := picture(image.NewNRGBA(image.Rect(0, 0, 6000, 6000)))
+	smaller, err := picture(image.NewNRGBA(image.Rect(0, 0, 2500, 2500)))
 	if err != nil {
 		return nil, err
 	}
@@ -85,14 +85,14 @@ func attacks(s *server) ([]attack, error) {
 	if err != nil {
 		return nil, err
 	}
-	scans := manyScans(4000, 4000, 2000)
+	scans := manyScans(1500, 1500, 5000)
 	infer, classify := "/v2/models/digits/infer", "/v2/models/vehiclenet/classify"
 	empties := framed(bytes.Repeat([]byte{5<<3 | 2, 0}, 4_000_000))
 	cut := framed(make([]byte, 31<<20))
 	cut = cut[:len(cut)-1]
 	ways := map[string]func(ctx context.Context) (string, error){
 		"png rgba":       s.posting(classify, coloured, ""),
-		"png 36 MP":      s.posting(classify, smaller, ""),
+		"png 6 MP":       s.posting(classify, smaller, ""),
 		"png grey":       s.posting(classify, grey, ""),
 		"jpeg scans":     s.posting(classify, scans, ""),
 		"jpeg, left":     s.leaving(classify, scans, 300*time.Millisecond),

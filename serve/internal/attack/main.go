@@ -106,7 +106,7 @@ func run(ctx context.Context, command string, duration time.Duration, connection
 		return fmt.Errorf("the server took %d MiB", peak>>20)
 	case within < 95:
 		return fmt.Errorf("%.1f %% of the good client's answers came within a second, want 95", within)
-	case ended > drain+time.Second:
+	case ended > drain+2*time.Second: // it shares the processor with its attackers
 		return fmt.Errorf("it ended %v after SIGTERM", ended)
 	}
 	return nil
