@@ -180,6 +180,7 @@ func stampOf(source string) stamp {
 	if err != nil {
 		return stamp{}
 	}
+	os.SameFile(info, info) // Windows looks it up by its path when it is first compared: now
 	return stamp{info.ModTime(), info.Size(), info}
 }
 
