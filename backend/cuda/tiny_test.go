@@ -28,9 +28,9 @@ func named(prefix string, n int) (some []parity.Case) {
 // every kind of kernels on some cases of every kind of step.
 func TestTiny(t *testing.T) {
 	const candidates, of = 16, 160
-	step := 1
-	if testing.Short() {
-		step = 5
+	step, variants := 1, kernelNames
+	if testing.Short() { // the stage parity forces the others, on more cases
+		step, variants = candidates, []string{gpu.Patches}
 	}
 	for pick := 0; pick < candidates; pick += step {
 		t.Run(fmt.Sprint(pick), func(t *testing.T) {
@@ -39,7 +39,7 @@ func TestTiny(t *testing.T) {
 			requireParity(t, d, backend.Options{}, everyNth(of, 7*pick))
 		})
 	}
-	for i, variant := range kernelNames {
+	for i, variant := range variants {
 		t.Run(variant, func(t *testing.T) {
 			cases := everyNth(of, 5*i)
 			if variant == gpu.Patches { // long sums, channels that leave lanes without work, the paper's dense layers
