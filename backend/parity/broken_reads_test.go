@@ -233,6 +233,13 @@ var (
 		}
 		return t
 	})
+	// Windows that overlap, taken for such as move by one column.
+	sliding = misread(func(t tap) tap {
+		if t.w.StrideW > 1 && t.w.KW > t.w.StrideW && t.inside() {
+			t.col = max(t.col-t.x*(t.w.StrideW-1), 0)
+		}
+		return t
+	})
 	// The second of two pixels that are computed together.
 	secondOfPair = misread(func(t tap) tap {
 		if t.w.StrideW > 1 && t.x%2 == 1 {
@@ -314,12 +321,22 @@ var brokenReads = []brokenDevice{
 	{"rows between windows, of bytes", in("conv of uint8", skippedRows), "bytes/", "(conv): image"},
 	{"columns between windows, of floats", in("conv of float32", skippedColumns), "conv/float/", "(conv): image"},
 	{"columns between windows, of pools", in("maxpool", skippedColumns), "maxpool/", "(maxpool): image"},
+	{"columns between windows, of means", in("avgpool of float32", skippedColumns), "avgpool/", "(avgpool): image"},
+	{"rows between windows, of means", in("avgpool of float32", skippedRows), "avgpool/", "(avgpool): image"},
+	{"columns between windows, of means of bits", in("avgpool of bits", skippedColumns), "avgpool/", "(avgpool): image"},
+	{"windows that slide by one column, of means", in("avgpool of float32", sliding), "avgpool/", "(avgpool): image"},
+	{"windows that slide by one column, of means of bits", in("avgpool of bits", sliding), "avgpool/", "(avgpool): image"},
+	{"windows that slide by one column, of pools", in("maxpool of float32", sliding), "maxpool/", "(maxpool): image"},
+	{"windows that slide by one column, of bits", in("conv of bits", sliding), "conv/bits/", "(conv): image"},
+	{"windows that slide by one column, of bytes", in("conv of uint8", sliding), "conv/bytes/", "(conv): image"},
+	{"windows that slide by one column, of floats", in("conv of float32", sliding), "conv/float/", "(conv): image"},
 	{"the second of two pixels at a stride, of bits", in("conv of bits", secondOfPair), "conv/bits/", "(conv): image"},
 	{"the second of two pixels at a stride, of bytes", in("conv of uint8", secondOfPair), "bytes/", "(conv): image"},
 	{"outputs of padding alone", in("conv of bits", beyondPadding), "conv/bits/", "(conv): image"},
 	{"outputs of padding alone, of floats", in("conv of float32", beyondPadding), "conv/float/", "(conv): image"},
 	{"a row that two pools share", in("maxpool of bits", sharedRow), "maxpool/", "(maxpool): image"},
 	{"a row that two means share", in("avgpool of float32", sharedRow), "avgpool/", "(avgpool): image"},
+	{"a column that two means share", in("avgpool of float32", sharedColumn), "avgpool/", "(avgpool): image"},
 	{"a column that two pools share", in("maxpool of float32", sharedColumn), "maxpool/", "(maxpool): image"},
 	{"the first row that fills no pool dropped", in("conv of bits", poolRows), "conv/bits/", "(conv): image"},
 	{"the first column that fills no pool dropped, of bytes", in("conv of uint8", poolColumns), "conv/bytes/", "(conv): image"},
