@@ -76,6 +76,8 @@ func (f failure) httpStatus() int {
 		return http.StatusForbidden
 	case codes.Unauthenticated:
 		return http.StatusUnauthorized
+	case codes.Unimplemented:
+		return http.StatusMethodNotAllowed
 	case codes.ResourceExhausted:
 		return http.StatusTooManyRequests
 	case codes.Unavailable:

@@ -7,6 +7,19 @@ import (
 	"github.com/bitcnn/bitcnn/serve/page"
 )
 
+// pagePatterns are the files of the page, and / for the first of them.
+func pagePatterns() []string {
+	patterns := []string{"GET /{$}"}
+	list, err := page.Files.ReadDir(".")
+	if err != nil {
+		panic(err) // they are a part of the program
+	}
+	for _, file := range list {
+		patterns = append(patterns, "GET /"+file.Name())
+	}
+	return patterns
+}
+
 // pageHandler serves the page. Nothing of it comes from elsewhere, and nothing else may be
 // loaded by it.
 func pageHandler() http.Handler {
@@ -15,10 +28,6 @@ func pageHandler() http.Handler {
 		h := w.Header()
 		h.Set("Content-Security-Policy", "default-src 'self'; img-src 'self' blob: data:; frame-ancestors 'none'")
 		h.Set("Cache-Control", "no-cache")
-		if r.Method != http.MethodGet && r.Method != http.MethodHead {
-			http.Error(w, "only GET", http.StatusMethodNotAllowed)
-			return
-		}
 		files.ServeHTTP(w, r)
 	})
 }

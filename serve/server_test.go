@@ -164,6 +164,13 @@ func ask(t testing.TB, method, url string, body []byte, headers ...string) reply
 	return reply{response.StatusCode, response.Header, got}
 }
 
+// record answers a request without a network.
+func record(h http.Handler, r *http.Request) *httptest.ResponseRecorder {
+	w := httptest.NewRecorder()
+	h.ServeHTTP(w, r)
+	return w
+}
+
 func get(t testing.TB, url string) reply { return ask(t, http.MethodGet, url, nil) }
 
 func post(t testing.TB, url string, body any, headers ...string) reply {
