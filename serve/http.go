@@ -160,12 +160,17 @@ func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// withImages is withModel for models that classify images.
+// withImages is withModel for models that classify images. The body is the picture alone then,
+// also where it came in a form.
 func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) error {
 	any := func(*model) int64 { return math.MaxInt64 }
 	return s.withModel(w, r, any, func(ctx context.Context, m *model, body *body) error {
 		if m.classifier == nil {
 			return badf("the model %s does not classify images of bytes; ask for an inference", text.Quote(m.name))
+		}
+		var err error
+		if body.bytes, err = pictureOf(r.Header.Get("Content-Type"), body.bytes); err != nil {
+			return err
 		}
 		return do(ctx, m, body)
 	})
