@@ -53,7 +53,7 @@ func (l *listener) admit(c *conn) bool {
 				oldest = other
 			}
 		}
-		l.metrics.rejected.WithLabelValues("connections").Inc()
+		l.metrics.rejected.WithLabelValues(byConnections).Inc()
 		if oldest.spoke.Load() && oldest.used.Load() > time.Now().Add(-busy).UnixNano() {
 			if oldest = l.ofTheGreedy(c.client); oldest == nil {
 				l.mu.Unlock()

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"google.golang.org/grpc/codes"
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/serve/internal/pb"
@@ -140,6 +141,22 @@ type metrics struct {
 	models   *prometheus.GaugeVec
 	progress prometheus.Gauge
 	rejected *prometheus.CounterVec
+	unloaded *prometheus.CounterVec
+	loaded   *prometheus.GaugeVec
+	weights  *prometheus.GaugeVec
+}
+
+// Reasons why requests and connections are turned away.
+const (
+	byMemory      = "memory"
+	byRequests    = "requests"
+	byHealth      = "health"
+	byConnections = "connections"
+)
+
+// failureCodes are the codes that requests for a model fail with.
+var failureCodes = []codes.Code{
+	codes.Canceled, codes.DeadlineExceeded, codes.Internal, codes.InvalidArgument, codes.ResourceExhausted, codes.Unavailable,
 }
 
 // seconds are the bounds of the buckets of times: from 10 µs to 10 s, three for each power of
@@ -155,6 +172,9 @@ func newMetrics(collectors ...prometheus.Collector) *metrics {
 	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
+	gauge := func(name, help string, labels ...string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, labels)
+	}
 	m := &metrics{
 		registry: prometheus.NewRegistry(),
 		requests: histogram("bcnn_request_seconds", "Time of requests for a model, from their body to their response.",
@@ -167,16 +187,23 @@ func newMetrics(collectors ...prometheus.Collector) *metrics {
 		waiting: histogram("bcnn_waiting_seconds", "Time that a request waited for others and for its turn on the device.",
 			seconds, "model"),
 		running: histogram("bcnn_running_seconds", "Time of a run of the device.", seconds, "model"),
-		models: prometheus.NewGaugeVec(prometheus.GaugeOpts{
-			Name: "bcnn_model_info", Help: "Models that are loaded, with the device that they run on: always 1.",
-		}, []string{"model", "device", "name"}),
+		models: gauge("bcnn_model_info", "Models that are loaded, with the device that they run on: always 1.", "model",
+			"device", "name"),
 		progress: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "bcnn_requests_in_progress", Help: "Requests for a model that are in progress, or wait for their turn.",
 		}),
 		rejected: counter("bcnn_rejected_total", "Requests and connections that were turned away, by reason.", "reason"),
+		unloaded: counter("bcnn_model_load_failures_total", "Loads of a model that failed: the one before stays.", "model"),
+		loaded: gauge("bcnn_model_loaded_timestamp_seconds", "When a model was loaded last, in seconds since 1970; 0 if never.",
+			"model"),
+		weights: gauge("bcnn_model_weight_bytes", "Weights of a model that is loaded, as its file has them; 0 if it is not.",
+			"model"),
+	}
+	for _, reason := range []string{byMemory, byRequests, byHealth, byConnections} {
+		m.rejected.WithLabelValues(reason) // alerts want a 0
 	}
 	m.registry.MustRegister(m.requests, m.failures, m.images, m.batch, m.waiting, m.running, m.models, m.progress,
-		m.rejected)
+		m.rejected, m.unloaded, m.loaded, m.weights)
 	m.registry.MustRegister(collectors...)
 	return m
 }
@@ -190,9 +217,29 @@ type modelMetrics struct {
 	batch    prometheus.Observer
 	waiting  prometheus.Observer
 	running  prometheus.Observer
+	unloaded prometheus.Counter
+	loaded   prometheus.Gauge
+	weights  prometheus.Gauge
 }
 
+// holds says which model is there now; nil means none.
+func (m modelMetrics) holds(now *model) {
+	if now == nil {
+		m.weights.Set(0)
+		return
+	}
+	m.weights.Set(float64(now.weights))
+	m.loaded.SetToCurrentTime()
+}
+
+// of makes the series of a model: only for files and models that the server was given, so that
+// clients cannot make any.
 func (m *metrics) of(model string) modelMetrics {
+	for _, protocol := range protocols {
+		for _, code := range failureCodes {
+			m.failures.WithLabelValues(model, protocol, code.String())
+		}
+	}
 	return modelMetrics{
 		name: model,
 		requests: [2]prometheus.Observer{
@@ -203,5 +250,8 @@ func (m *metrics) of(model string) modelMetrics {
 		batch:    m.batch.WithLabelValues(model),
 		waiting:  m.waiting.WithLabelValues(model),
 		running:  m.running.WithLabelValues(model),
+		unloaded: m.unloaded.WithLabelValues(model),
+		loaded:   m.loaded.WithLabelValues(model),
+		weights:  m.weights.WithLabelValues(model),
 	}
 }

@@ -22,6 +22,7 @@ type model struct {
 	outputs    []port
 	classifier *vision.Classifier // nil if it does not classify images
 	counters   *counters
+	weights    int64 // bytes
 	users      sync.WaitGroup
 }
 
@@ -75,6 +76,10 @@ func openModel(ctx context.Context, name string, net *bitcnn.Model, opts bitcnn.
 		return nil, err
 	}
 	m := &model{name: name, session: s, labels: s.Labels(), counters: c}
+	for _, l := range net.Layers {
+		bytes, _ := bcnn.ParameterBytes(l.Op)
+		m.weights += bytes
+	}
 	if m.inputs, err = newPorts(ports.Inputs, s.Inputs()); err == nil {
 		m.outputs, err = newPorts(ports.Outputs, s.Outputs())
 	}

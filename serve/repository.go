@@ -106,6 +106,7 @@ func (r *repository) reload(ctx context.Context, e *entry) error {
 	defer r.mu.Unlock()
 	if err != nil {
 		e.reason = err.Error()
+		e.counters.seen.unloaded.Inc()
 		r.log.Error("model not loaded", "model", e.name, "error", err)
 		return err
 	}
@@ -134,6 +135,7 @@ func (r *repository) replace(e *entry, m *model) {
 		r.metrics.models.DeleteLabelValues(e.name, d.ID, d.Name)
 		r.retire(old)
 	}
+	e.counters.seen.holds(m)
 	if e.current = m; m != nil {
 		d := m.session.Device()
 		r.metrics.models.WithLabelValues(e.name, d.ID, d.Name).Set(1)

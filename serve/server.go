@@ -135,9 +135,9 @@ func New(opts Options) (*Server, error) {
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), deviceCollector{},
 		),
 	}
-	s.memory = newAccount("bytes of memory are taken by requests", "memory", opts.Memory, s.metrics)
-	s.requests = newAccount("requests are in progress or wait", "requests", int64(opts.MaxRequests), s.metrics)
-	s.checks = newAccount("bytes of memory are taken by calls for the health", "health", checkBytes, s.metrics)
+	s.memory = newAccount("bytes of memory are taken by requests", byMemory, opts.Memory, s.metrics)
+	s.requests = newAccount("requests are in progress or wait", byRequests, int64(opts.MaxRequests), s.metrics)
+	s.checks = newAccount("bytes of memory are taken by calls for the health", byHealth, checkBytes, s.metrics)
 	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bcnn_request_memory_bytes", Help: "Memory that requests take.",
 	}, func() float64 { return float64(s.memory.taken()) }))
