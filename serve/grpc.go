@@ -45,7 +45,7 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(1<<20),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo,
 			h grpc.UnaryHandler) (answer any, err error) {
-			err = s.guard(ctx, info.FullMethod, func() (err error) {
+			err = s.guard(ctx, info.FullMethod, modelOf(request), func() (err error) {
 				answer, err = h(ctx, request)
 				return err
 			})
@@ -53,7 +53,7 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 		}),
 		grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 			h grpc.StreamHandler) error {
-			return s.guard(stream.Context(), info.FullMethod, func() error { return h(service, stream) })
+			return s.guard(stream.Context(), info.FullMethod, "", func() error { return h(service, stream) })
 		}),
 	)
 }
@@ -79,8 +79,19 @@ func (s *Server) checkToken(method string, authorization []string) error {
 	return s.tokens.check(cmp.Or(authorization...))
 }
 
-// guard calls a call of gRPC if its token is good.
-func (s *Server) guard(ctx context.Context, method string, call func() error) (err error) {
+// modelOf returns the name of the model that a message of gRPC is about, or nothing.
+func modelOf(message any) string {
+	switch m := message.(type) {
+	case interface{ GetModelName() string }:
+		return m.GetModelName()
+	case interface{ GetName() string }:
+		return m.GetName()
+	}
+	return ""
+}
+
+// guard calls a call of gRPC about a model, or none, if its token is good.
+func (s *Server) guard(ctx context.Context, method, model string, call func() error) (err error) {
 	began := time.Now()
 	defer func() {
 		if p := recover(); p != nil {
@@ -89,6 +100,7 @@ func (s *Server) guard(ctx context.Context, method string, call func() error) (e
 		}
 		if err != nil {
 			f := classified(err)
+			s.missing(ctx, model, err)
 			if f.code == codes.Internal {
 				s.log.Error("request failed", "method", method, "error", f)
 			}
@@ -237,6 +249,7 @@ func (g grpcServer) ModelStreamInfer(stream grpc.BidiStreamingServer[pb.ModelInf
 		}
 		answer := &pb.ModelStreamInferResponse{}
 		if answer.InferResponse, err = g.ModelInfer(stream.Context(), r); err != nil {
+			g.s.missing(stream.Context(), r.ModelName, err)
 			answer.ErrorMessage = classified(err).Error()
 			answer.InferResponse = &pb.ModelInferResponse{Id: r.Id, ModelName: r.ModelName}
 		}

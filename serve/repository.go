@@ -116,7 +116,7 @@ func (r *repository) reload(ctx context.Context, e *entry) error {
 	r.replace(e, m)
 	e.reason, e.unloaded = "", false
 	device := m.session.Device()
-	r.log.Info("model loaded", "model", e.name, "source", e.source, "device", device.ID, "images", m.session.MaxBatch())
+	r.log.Info("model loaded", "model", e.name, "source", e.source, "device", device.ID, "max_batch", m.session.MaxBatch())
 	return nil
 }
 

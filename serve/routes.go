@@ -157,6 +157,7 @@ func (s *Server) answer(h handler) http.Handler {
 		if err != nil {
 			f := classified(err)
 			code = f.httpStatus()
+			s.missing(r.Context(), r.PathValue("model"), err)
 			if code == http.StatusTooManyRequests {
 				w.Header().Set("Retry-After", "1")
 			}

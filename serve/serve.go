@@ -59,15 +59,18 @@ func (s *Server) Serve(ctx context.Context, l Listeners) error {
 		defer close(watched)
 		s.watch(ctx)
 	}()
+	s.logStart(l)
 	var first error
 	select {
 	case <-ctx.Done():
 	case first = <-failed:
 	}
+	began := time.Now()
 	s.draining.Store(true)
+	s.logDraining(ctx, l, first)
 	cancel()
 	<-watched
-	drain, stop := context.WithTimeout(context.WithoutCancel(ctx), cmp.Or(l.Drain, 10*time.Second))
+	drain, stop := context.WithTimeout(context.WithoutCancel(ctx), l.drain())
 	defer stop()
 	ended := make(chan error, len(ends))
 	for _, end := range ends {
@@ -76,6 +79,7 @@ func (s *Server) Serve(ctx context.Context, l Listeners) error {
 	for range ends {
 		first = cmp.Or(first, <-ended)
 	}
+	s.logStopped(began, first)
 	return first
 }
 

@@ -65,8 +65,9 @@ type Options struct {
 	// Tokens, if there are any, are bearer tokens of which a request must bring one. The
 	// health of the server may be asked for without.
 	Tokens []string
-	// Logger gets what happens: models that come and go as Info, errors of the server as
-	// Error, requests as Debug. nil means none.
+	// Logger gets what happens: models that come and go, the beginning and the end of Serve as
+	// Info, models that clients ask for in vain as Warn, errors of the server as Error, requests as
+	// Debug. nil means none.
 	Logger *slog.Logger
 	// Traces gets a span of OpenTelemetry for each request, and in it one for the inference. nil
 	// means none.
@@ -119,6 +120,7 @@ type Server struct {
 	brief      *turns   // for pictures that take little memory
 	long       *turns   // for what takes long: large pictures, what is inflated or decoded
 	tokens     tokens
+	strange    seldom        // names of models that are not there, and have been logged
 	draining   atomic.Bool   // no longer ready
 	profiling  chan struct{} // has an element while steps are measured
 }

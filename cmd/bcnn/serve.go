@@ -35,6 +35,7 @@ type server struct {
 	drain             time.Duration
 	bodyMiB           int
 	verbose, logJSON  bool
+	level             string
 }
 
 func newServe(env *environment) *cobra.Command {
@@ -62,7 +63,12 @@ docs/serving.md tells the rest.`,
   bcnn serve cars=/mnt/models
   bcnn serve model.onnx --http 0.0.0.0:8000 --grpc 0.0.0.0:8001 --token-file tokens.txt
   curl --data-binary @photo.jpg localhost:8000/v2/models/vehiclenet/classify`,
-		RunE: func(cmd *cobra.Command, args []string) error { return s.run(cmd.Context(), args) },
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if s.verbose && cmd.Flags().Changed("log-level") {
+				return usagef("--verbose is --log-level debug: give one of them")
+			}
+			return s.run(cmd.Context(), args)
+		},
 	}
 	f := cmd.Flags()
 	f.StringVar(&s.http, "http", "127.0.0.1:8000", `address of HTTP; "" for none`)
@@ -91,7 +97,8 @@ docs/serving.md tells the rest.`,
 	f.StringVar(&s.key, "tls-key", "", "file of the private key (PEM)")
 	f.StringVar(&s.tokens, "token-file", "", "file of bearer tokens, one a line, of which requests must bring one")
 	f.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
-	f.BoolVarP(&s.verbose, "verbose", "v", false, "log every request")
+	f.StringVar(&s.level, "log-level", "info", "what is logged: debug (every request), info, warn or error, and what is worse")
+	f.BoolVarP(&s.verbose, "verbose", "v", false, "--log-level debug")
 	return cmd
 }
 
@@ -186,11 +193,19 @@ func (s *server) check() error {
 	case s.opts.Session.BatchDelay > 0 && s.opts.Session.MaxBatch < 2:
 		return usagef("--batch-delay makes batches, but --batch allows one image only")
 	}
+	if _, ok := levels[s.level]; !ok {
+		return usagef("--log-level is %s, want debug, info, warn or error", text.Quote(s.level))
+	}
 	return nil
 }
 
+// levels are those of --log-level.
+var levels = map[string]slog.Level{
+	"debug": slog.LevelDebug, "info": slog.LevelInfo, "warn": slog.LevelWarn, "error": slog.LevelError,
+}
+
 func (s *server) logger() *slog.Logger {
-	o := &slog.HandlerOptions{Level: slog.LevelInfo}
+	o := &slog.HandlerOptions{Level: levels[s.level]}
 	if s.verbose {
 		o.Level = slog.LevelDebug
 	}

@@ -111,6 +111,8 @@ func TestServeUsage(t *testing.T) {
 		"allows one image only":         {"--batch", "1", "--batch-delay", "1ms"},
 		"want a whole number from 1 to": {"--max-requests", "0"},
 		"unknown flag: --htpp":          {"--htpp", "x"},
+		"want debug, info, warn or":     {"--log-level", "INFO"},
+		"give one of them":              {"--log-level", "info", "-v"},
 	} {
 		require.Contains(t, fail(t, exitUsage, append([]string{"serve", model}, args...)...), words)
 	}
@@ -132,6 +134,35 @@ func TestServeUsage(t *testing.T) {
 		require.Equal(t, exitJob, r.code, "%s", r.stderr)
 		lines := strings.Split(strings.TrimSpace(r.stderr), "\n")
 		require.Contains(t, lines[len(lines)-1], words)
+	}
+}
+
+// The log says what is served, and how it ended; --log-level says how much else.
+func TestServeLogLevel(t *testing.T) {
+	const request = "level=DEBUG msg=request"
+	for _, c := range []struct {
+		args []string
+		has  bool
+	}{
+		{nil, false}, {[]string{"--log-level", "info"}, false}, {[]string{"-v"}, true}, {[]string{"--log-level", "debug"}, true},
+	} {
+		log, address, stop := serveCommand(t, append([]string{saveLightNet(t), "--device", "cpu", "--http", "127.0.0.1:0",
+			"--grpc", ""}, c.args...)...)
+		r, err := http.Get("http://" + address("http") + "/v2/models/none")
+		require.NoError(t, err)
+		require.NoError(t, r.Body.Close())
+		require.Equal(t, exitOK, stop(), "%s", log)
+		for _, words := range []string{
+			`msg="model loaded" model=light`, "max_batch=16", "msg=serving version=", "msg=draining", "msg=stopped", "level=WARN",
+		} {
+			require.Contains(t, log.String(), words, c.args)
+		}
+		require.Equal(t, c.has, strings.Contains(log.String(), request), c.args)
+	}
+	for name, level := range levels {
+		log := (&server{env: &environment{stderr: io.Discard}, level: name}).logger()
+		require.True(t, log.Enabled(t.Context(), level), name)
+		require.False(t, log.Enabled(t.Context(), level-1), name)
 	}
 }
 
