@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"math"
 	"runtime/debug"
 	"time"
@@ -15,7 +14,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/metadata"
-	"google.golang.org/grpc/status"
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -45,7 +43,7 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 		grpc.StaticConnWindowSize(1<<20),
 		grpc.UnaryInterceptor(func(ctx context.Context, request any, info *grpc.UnaryServerInfo,
 			h grpc.UnaryHandler) (answer any, err error) {
-			err = s.guard(ctx, info.FullMethod, modelOf(request), func() (err error) {
+			err = s.guard(ctx, info.FullMethod, modelOf(request), func(ctx context.Context) (err error) {
 				answer, err = h(ctx, request)
 				return err
 			})
@@ -53,7 +51,9 @@ func (s *Server) GRPCOptions() []grpc.ServerOption {
 		}),
 		grpc.StreamInterceptor(func(service any, stream grpc.ServerStream, info *grpc.StreamServerInfo,
 			h grpc.StreamHandler) error {
-			return s.guard(stream.Context(), info.FullMethod, "", func() error { return h(service, stream) })
+			return s.guard(stream.Context(), info.FullMethod, "", func(ctx context.Context) error {
+				return h(service, named{stream, ctx})
+			})
 		}),
 	)
 }
@@ -91,23 +91,25 @@ func modelOf(message any) string {
 }
 
 // guard calls a call of gRPC about a model, or none, if its token is good.
-func (s *Server) guard(ctx context.Context, method, model string, call func() error) (err error) {
-	began := time.Now()
+func (s *Server) guard(ctx context.Context, method, model string, call func(context.Context) error) (err error) {
+	if a := identityOf(ctx); a != nil {
+		a.model = model
+	} else { // a stream, or a service that is not counted
+		var end func(error)
+		ctx, end = s.call(ctx)
+		defer func() { end(err) }()
+	}
 	defer func() {
 		if p := recover(); p != nil {
 			err = fmt.Errorf("a fault of the server: %v", p)
-			s.log.Error("panic", "method", method, "panic", p, "stack", string(debug.Stack()))
+			s.log.ErrorContext(ctx, "panic", "method", method, "panic", p, "stack", string(debug.Stack()))
 		}
 		if err != nil {
 			f := classified(err)
-			s.missing(ctx, model, err)
 			if f.code == codes.Internal {
-				s.log.Error("request failed", "method", method, "error", f)
+				s.log.ErrorContext(ctx, "request failed", "method", method, "error", f)
 			}
 			err = f.GRPCStatus().Err()
-		}
-		if s.log.Enabled(ctx, slog.LevelDebug) {
-			s.log.Debug("request", "method", method, "code", status.Code(err), "took", time.Since(began))
 		}
 	}()
 	c := callOf(ctx)
@@ -119,7 +121,7 @@ func (s *Server) guard(ctx context.Context, method, model string, call func() er
 	if err != nil {
 		return err
 	}
-	return call()
+	return call(ctx)
 }
 
 // grpcServer answers the calls of the protocol.
@@ -206,13 +208,13 @@ func (g grpcServer) RepositoryModelLoad(ctx context.Context,
 	return &pb.RepositoryModelLoadResponse{}, g.s.load(ctx, b.client, r.ModelName)
 }
 
-func (g grpcServer) RepositoryModelUnload(_ context.Context,
+func (g grpcServer) RepositoryModelUnload(ctx context.Context,
 	r *pb.RepositoryModelUnloadRequest) (*pb.RepositoryModelUnloadResponse, error) {
 	// Clients send unload_dependents, which no model has.
 	if err := g.s.control(0); err != nil {
 		return nil, err
 	}
-	return &pb.RepositoryModelUnloadResponse{}, g.s.repository.unload(r.ModelName)
+	return &pb.RepositoryModelUnloadResponse{}, g.s.repository.unload(ctx, r.ModelName)
 }
 
 func (g grpcServer) ModelInfer(ctx context.Context, r *pb.ModelInferRequest) (*pb.ModelInferResponse, error) {
@@ -247,9 +249,10 @@ func (g grpcServer) ModelStreamInfer(stream grpc.BidiStreamingServer[pb.ModelInf
 		if err != nil {
 			return err
 		}
-		answer := &pb.ModelStreamInferResponse{}
-		if answer.InferResponse, err = g.ModelInfer(stream.Context(), r); err != nil {
-			g.s.missing(stream.Context(), r.ModelName, err)
+		began, answer := time.Now(), &pb.ModelStreamInferResponse{}
+		answer.InferResponse, err = g.ModelInfer(stream.Context(), r)
+		g.s.logCall(stream.Context(), r.ModelName, began, err)
+		if err != nil {
 			answer.ErrorMessage = classified(err).Error()
 			answer.InferResponse = &pb.ModelInferResponse{Id: r.Id, ModelName: r.ModelName}
 		}

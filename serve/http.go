@@ -335,7 +335,7 @@ func (s *Server) postUnload(w http.ResponseWriter, r *http.Request) error {
 	if err := s.control(0); err != nil {
 		return err
 	}
-	if err := s.repository.unload(r.PathValue("model")); err != nil {
+	if err := s.repository.unload(r.Context(), r.PathValue("model")); err != nil {
 		return err
 	}
 	return writeJSON(w, http.StatusOK, struct{}{})

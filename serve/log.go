@@ -6,13 +6,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"strings"
 	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
 
 	"github.com/bitcnn/bitcnn"
-	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // logStart says what answers from now on, where, and within which limits.
@@ -63,9 +63,18 @@ func (s *Server) missing(ctx context.Context, model string, err error) {
 	if code := classified(err).code; model == "" || code != codes.NotFound && code != codes.Unavailable {
 		return
 	}
-	if name := text.Quote(model); s.strange.first(name, time.Now()) { // bounded, as the model need not be
+	if name := brief(model); s.strange.first(name, time.Now()) {
 		s.log.WarnContext(ctx, "a client asks for a model that is not there", "model", name, "error", err)
 	}
+}
+
+// brief is the beginning of what a client has sent, as long as a line of a log may show it.
+func brief(s string) string {
+	const most = 256
+	if len(s) <= most {
+		return s
+	}
+	return strings.ToValidUTF8(s[:most], "") + "…"
 }
 
 // seldom lets something happen once a minute for each of so many names.

@@ -98,7 +98,7 @@ func (r *repository) reload(ctx context.Context, e *entry) error {
 	m, err := r.open(ctx, e)
 	err = files.Name(e.source, err)
 	if err != nil && ctx.Err() != nil {
-		r.log.Debug("load given up", "model", e.name, "error", err)
+		r.log.DebugContext(ctx, "load given up", "model", e.name, "error", err)
 		return ctx.Err()
 	}
 	e.stamp, e.seen = now, now
@@ -107,7 +107,7 @@ func (r *repository) reload(ctx context.Context, e *entry) error {
 	if err != nil {
 		e.reason = err.Error()
 		e.counters.seen.unloaded.Inc()
-		r.log.Error("model not loaded", "model", e.name, "error", err)
+		r.log.ErrorContext(ctx, "model not loaded", "model", e.name, "error", err)
 		return err
 	}
 	if r.closed { // nobody can have it
@@ -116,7 +116,7 @@ func (r *repository) reload(ctx context.Context, e *entry) error {
 	r.replace(e, m)
 	e.reason, e.unloaded = "", false
 	device := m.session.Device()
-	r.log.Info("model loaded", "model", e.name, "source", e.source, "device", device.ID, "max_batch", m.session.MaxBatch())
+	r.log.InfoContext(ctx, "model loaded", "model", e.name, "source", e.source, "device", device.ID, "max_batch", m.session.MaxBatch())
 	return nil
 }
 
@@ -215,7 +215,7 @@ func (r *repository) loadNamed(ctx context.Context, name string) error {
 }
 
 // unload takes a model out; requests that are in progress are answered.
-func (r *repository) unload(name string) error {
+func (r *repository) unload(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	e, err := r.find(name, "")
@@ -224,7 +224,7 @@ func (r *repository) unload(name string) error {
 	}
 	r.replace(e, nil)
 	e.unloaded, e.reason = true, ""
-	r.log.Info("model unloaded", "model", name)
+	r.log.InfoContext(ctx, "model unloaded", "model", name)
 	return nil
 }
 

@@ -67,13 +67,17 @@ func (s *Server) Handler() http.Handler {
 		return nil
 	})
 	guarded("GET /page/models", s.getPageModels)
+	page := pageHandler()
 	for _, pattern := range pagePatterns() {
-		mux.Handle(pattern, pageHandler())
+		open(pattern, func(w http.ResponseWriter, r *http.Request) error {
+			page.ServeHTTP(w, r)
+			return nil
+		})
 	}
 	astray := s.answer(func(w http.ResponseWriter, r *http.Request) error { return lost(mux, w, r) })
 	mux.Handle("/", astray)
 	foreign := http.NewCrossOriginProtection()
-	return tracedHTTP(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return tracedHTTP(identified(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("X-Content-Type-Options", "nosniff")
 		if err := cmp.Or(s.checkHost(r), foreign.Check(r)); err != nil {
 			s.answer(func(http.ResponseWriter, *http.Request) error { return failure{codes.PermissionDenied, err} }).ServeHTTP(w, r)
@@ -85,7 +89,7 @@ func (s *Server) Handler() http.Handler {
 			return
 		}
 		mux.ServeHTTP(w, r)
-	}), s.opts.Traces)
+	})), s.opts.Traces)
 }
 
 // clean reports whether a path is one that the multiplexer looks up as it is.
@@ -144,19 +148,24 @@ func loopback(address string) bool {
 func (s *Server) answer(h handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		began := time.Now()
+		logs := s.log.Enabled(r.Context(), slog.LevelDebug) // what is logged takes memory, logged or not
+		given := &answeredWith{w, http.StatusOK}
+		if logs {
+			w = given
+		}
 		err := func() (err error) {
 			defer func() {
 				if p := recover(); p != nil {
 					err = fmt.Errorf("a fault of the server: %v", p)
-					s.log.Error("panic", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+					s.log.ErrorContext(r.Context(), "panic", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
 				}
 			}()
 			return h(w, r)
 		}()
-		code := http.StatusOK
 		if err != nil {
 			f := classified(err)
-			code = f.httpStatus()
+			code := f.httpStatus()
+			given.status = code
 			s.missing(r.Context(), r.PathValue("model"), err)
 			if code == http.StatusTooManyRequests {
 				w.Header().Set("Retry-After", "1")
@@ -165,15 +174,14 @@ func (s *Server) answer(h handler) http.Handler {
 				w.Header().Set("Connection", "close") // the rest of the body is not read
 			}
 			if f.code == codes.Internal { // others are no fault of the server
-				s.log.Error("request failed", "path", r.URL.Path, "from", r.RemoteAddr, "error", f)
+				s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "from", r.RemoteAddr, "error", f)
 			}
 			if f.code != codes.Canceled { // the client is still there
 				_ = writeJSON(w, code, map[string]string{"error": f.Error()})
 			}
 		}
-		if s.log.Enabled(r.Context(), slog.LevelDebug) { // what is logged takes memory, logged or not
-			s.log.Debug("request", "method", r.Method, "path", r.URL.Path, "from", r.RemoteAddr, "status", code, "took",
-				time.Since(began))
+		if logs {
+			s.logHTTP(r, given.status, began)
 		}
 	})
 }

@@ -67,7 +67,7 @@ type Options struct {
 	Tokens []string
 	// Logger gets what happens: models that come and go, the beginning and the end of Serve as
 	// Info, models that clients ask for in vain as Warn, errors of the server as Error, requests as
-	// Debug. nil means none.
+	// Debug. What a request is the cause of has its request_id. nil means none.
 	Logger *slog.Logger
 	// Traces gets a span of OpenTelemetry for each request, and in it one for the inference. nil
 	// means none.
@@ -132,7 +132,7 @@ func New(opts Options) (*Server, error) {
 		return nil, err
 	}
 	s := &Server{
-		opts: opts, log: opts.Logger, tokens: newTokens(opts.Tokens), profiling: make(chan struct{}, 1),
+		opts: opts, log: slog.New(withID{opts.Logger.Handler()}), tokens: newTokens(opts.Tokens), profiling: make(chan struct{}, 1),
 		metrics: newMetrics(
 			collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}), deviceCollector{},
 		),
@@ -146,7 +146,7 @@ func New(opts Options) (*Server, error) {
 	threads := cmp.Or(opts.Session.Threads, runtime.GOMAXPROCS(0))
 	s.brief, s.long = newTurns(threads), newTurns(threads)
 	s.repository = repository{
-		load: opts.Load, session: opts.Session, folder: opts.Folder, log: opts.Logger, metrics: s.metrics,
+		load: opts.Load, session: opts.Session, folder: opts.Folder, log: s.log, metrics: s.metrics,
 		entries: map[string]*entry{},
 	}
 	return s, nil

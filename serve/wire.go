@@ -225,7 +225,10 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, service any) {
 	d.Methods, d.Streams = nil, nil
 	for _, m := range desc.Methods {
 		handler := m.Handler
-		m.Handler = func(service any, ctx context.Context, dec func(any) error, i grpc.UnaryServerInterceptor) (any, error) {
+		m.Handler = func(service any, ctx context.Context, dec func(any) error,
+			i grpc.UnaryServerInterceptor) (_ any, err error) {
+			ctx, end := r.s.call(ctx)
+			defer func() { end(err) }()
 			c := callOf(ctx)
 			if c == nil {
 				return handler(service, ctx, dec, i)
