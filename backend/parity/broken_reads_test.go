@@ -290,6 +290,16 @@ var (
 	})
 )
 
+// wherever is a fault of some inputs.
+func wherever(is func(in bcnn.Tensor) bool, fault ranFunc) ranFunc {
+	return func(x *fakeEngine, step int, in []bcnn.Tensor, out bcnn.Tensor) error {
+		if !is(in[0]) {
+			return nil
+		}
+		return fault(x, step, in, out)
+	}
+}
+
 // brokenReads are faults of what windows read.
 var brokenReads = []brokenDevice{
 	{"a row of the next tile, of bits", in("conv of bits", halo), "conv/bits/", "(conv): image"},
@@ -325,6 +335,7 @@ var brokenReads = []brokenDevice{
 	{"rows between windows, of means", in("avgpool of float32", skippedRows), "avgpool/", "(avgpool): image"},
 	{"columns between windows, of means of bits", in("avgpool of bits", skippedColumns), "avgpool/", "(avgpool): image"},
 	{"windows that slide by one column, of means", in("avgpool of float32", sliding), "avgpool/", "(avgpool): image"},
+	{"windows that slide by one column, of means of vectors", in("avgpool of float32", wherever(func(in bcnn.Tensor) bool { return in.Shape.C >= 16 }, sliding)), "avgpool/", "(avgpool): image"},
 	{"windows that slide by one column, of means of bits", in("avgpool of bits", sliding), "avgpool/", "(avgpool): image"},
 	{"windows that slide by one column, of pools", in("maxpool of float32", sliding), "maxpool/", "(maxpool): image"},
 	{"windows that slide by one column, of bits", in("conv of bits", sliding), "conv/bits/", "(conv): image"},
