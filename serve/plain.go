@@ -13,6 +13,15 @@ func plain(m protoreflect.Message) map[string]any {
 		if f.HasPresence() && !m.Has(f) {
 			continue
 		}
+		if f.IsMap() {
+			entries := map[string]any{}
+			m.Get(f).Map().Range(func(k protoreflect.MapKey, v protoreflect.Value) bool {
+				entries[k.String()] = plainValue(f.MapValue(), v)
+				return true
+			})
+			object[string(f.Name())] = entries
+			continue
+		}
 		if !f.IsList() {
 			object[string(f.Name())] = plainValue(f, m.Get(f))
 			continue

@@ -323,9 +323,10 @@ func TestMetadata(t *testing.T) {
 			`"outputs":[{"name":"y","datatype":"FP32","shape":[-1,3]}],"platform":"bitcnn_bcnn","versions":["1"]}`,
 		"/v2/models/counting": `{"inputs":[{"name":"x","datatype":"INT8","shape":[-1,4,4,1]}],"name":"counting",` +
 			`"outputs":[{"name":"n","datatype":"INT64","shape":[-1,2]}],"platform":"bitcnn_bcnn","versions":["1"]}`,
-		"/v2/models/float/config": `{"backend":"bitcnn","dynamic_batching":{"max_queue_delay_microseconds":1000},` +
+		"/v2/models/float/config": `{"backend":"bitcnn","default_model_filename":"","dynamic_batching":{"max_queue_delay_microseconds":1000,` +
+			`"preferred_batch_size":[],"preserve_ordering":false},"instance_group":[],"model_warmup":[],"parameters":{},` +
 			`"input":[{"data_type":"TYPE_FP32","dims":[2,4,3],"format":"FORMAT_NCHW","name":"x"}],"max_batch_size":8,` +
-			`"name":"float","output":[{"data_type":"TYPE_FP32","dims":[3],"name":"y"}],"platform":"bitcnn_bcnn"}`,
+			`"name":"float","output":[{"data_type":"TYPE_FP32","dims":[3],"label_filename":"","name":"y"}],"platform":"bitcnn_bcnn"}`,
 	} {
 		r := get(t, url+path)
 		require.Equal(t, http.StatusOK, r.status, path)

@@ -161,6 +161,107 @@ func (ModelInput_Format) EnumDescriptor() ([]byte, []int) {
 	return file_inference_proto_rawDescGZIP(), []int{17, 0}
 }
 
+type ModelInstanceGroup_Kind int32
+
+const (
+	ModelInstanceGroup_KIND_AUTO  ModelInstanceGroup_Kind = 0
+	ModelInstanceGroup_KIND_GPU   ModelInstanceGroup_Kind = 1
+	ModelInstanceGroup_KIND_CPU   ModelInstanceGroup_Kind = 2
+	ModelInstanceGroup_KIND_MODEL ModelInstanceGroup_Kind = 3
+)
+
+// Enum value maps for ModelInstanceGroup_Kind.
+var (
+	ModelInstanceGroup_Kind_name = map[int32]string{
+		0: "KIND_AUTO",
+		1: "KIND_GPU",
+		2: "KIND_CPU",
+		3: "KIND_MODEL",
+	}
+	ModelInstanceGroup_Kind_value = map[string]int32{
+		"KIND_AUTO":  0,
+		"KIND_GPU":   1,
+		"KIND_CPU":   2,
+		"KIND_MODEL": 3,
+	}
+)
+
+func (x ModelInstanceGroup_Kind) Enum() *ModelInstanceGroup_Kind {
+	p := new(ModelInstanceGroup_Kind)
+	*p = x
+	return p
+}
+
+func (x ModelInstanceGroup_Kind) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ModelInstanceGroup_Kind) Descriptor() protoreflect.EnumDescriptor {
+	return file_inference_proto_enumTypes[2].Descriptor()
+}
+
+func (ModelInstanceGroup_Kind) Type() protoreflect.EnumType {
+	return &file_inference_proto_enumTypes[2]
+}
+
+func (x ModelInstanceGroup_Kind) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ModelInstanceGroup_Kind.Descriptor instead.
+func (ModelInstanceGroup_Kind) EnumDescriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{20, 0}
+}
+
+type ModelOptimizationPolicy_ModelPriority int32
+
+const (
+	ModelOptimizationPolicy_PRIORITY_DEFAULT ModelOptimizationPolicy_ModelPriority = 0
+	ModelOptimizationPolicy_PRIORITY_MAX     ModelOptimizationPolicy_ModelPriority = 1
+	ModelOptimizationPolicy_PRIORITY_MIN     ModelOptimizationPolicy_ModelPriority = 2
+)
+
+// Enum value maps for ModelOptimizationPolicy_ModelPriority.
+var (
+	ModelOptimizationPolicy_ModelPriority_name = map[int32]string{
+		0: "PRIORITY_DEFAULT",
+		1: "PRIORITY_MAX",
+		2: "PRIORITY_MIN",
+	}
+	ModelOptimizationPolicy_ModelPriority_value = map[string]int32{
+		"PRIORITY_DEFAULT": 0,
+		"PRIORITY_MAX":     1,
+		"PRIORITY_MIN":     2,
+	}
+)
+
+func (x ModelOptimizationPolicy_ModelPriority) Enum() *ModelOptimizationPolicy_ModelPriority {
+	p := new(ModelOptimizationPolicy_ModelPriority)
+	*p = x
+	return p
+}
+
+func (x ModelOptimizationPolicy_ModelPriority) String() string {
+	return protoimpl.X.EnumStringOf(x.Descriptor(), protoreflect.EnumNumber(x))
+}
+
+func (ModelOptimizationPolicy_ModelPriority) Descriptor() protoreflect.EnumDescriptor {
+	return file_inference_proto_enumTypes[3].Descriptor()
+}
+
+func (ModelOptimizationPolicy_ModelPriority) Type() protoreflect.EnumType {
+	return &file_inference_proto_enumTypes[3]
+}
+
+func (x ModelOptimizationPolicy_ModelPriority) Number() protoreflect.EnumNumber {
+	return protoreflect.EnumNumber(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy_ModelPriority.Descriptor instead.
+func (ModelOptimizationPolicy_ModelPriority) EnumDescriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22, 0}
+}
+
 type ServerLiveRequest struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	unknownFields protoimpl.UnknownFields
@@ -1278,6 +1379,7 @@ type ModelOutput struct {
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
 	DataType      DataType               `protobuf:"varint,2,opt,name=data_type,json=dataType,proto3,enum=inference.DataType" json:"data_type,omitempty"`
 	Dims          []int64                `protobuf:"varint,3,rep,packed,name=dims,proto3" json:"dims,omitempty"` // behind the batch
+	LabelFilename string                 `protobuf:"bytes,4,opt,name=label_filename,json=labelFilename,proto3" json:"label_filename,omitempty"`
 	unknownFields protoimpl.UnknownFields
 	sizeCache     protoimpl.SizeCache
 }
@@ -1333,16 +1435,183 @@ func (x *ModelOutput) GetDims() []int64 {
 	return nil
 }
 
+func (x *ModelOutput) GetLabelFilename() string {
+	if x != nil {
+		return x.LabelFilename
+	}
+	return ""
+}
+
+type ModelVersionPolicy struct {
+	state protoimpl.MessageState `protogen:"open.v1"`
+	// Types that are valid to be assigned to PolicyChoice:
+	//
+	//	*ModelVersionPolicy_Latest_
+	//	*ModelVersionPolicy_All_
+	//	*ModelVersionPolicy_Specific_
+	PolicyChoice  isModelVersionPolicy_PolicyChoice `protobuf_oneof:"policy_choice"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelVersionPolicy) Reset() {
+	*x = ModelVersionPolicy{}
+	mi := &file_inference_proto_msgTypes[19]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelVersionPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelVersionPolicy) ProtoMessage() {}
+
+func (x *ModelVersionPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[19]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelVersionPolicy.ProtoReflect.Descriptor instead.
+func (*ModelVersionPolicy) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{19}
+}
+
+func (x *ModelVersionPolicy) GetPolicyChoice() isModelVersionPolicy_PolicyChoice {
+	if x != nil {
+		return x.PolicyChoice
+	}
+	return nil
+}
+
+func (x *ModelVersionPolicy) GetLatest() *ModelVersionPolicy_Latest {
+	if x != nil {
+		if x, ok := x.PolicyChoice.(*ModelVersionPolicy_Latest_); ok {
+			return x.Latest
+		}
+	}
+	return nil
+}
+
+func (x *ModelVersionPolicy) GetAll() *ModelVersionPolicy_All {
+	if x != nil {
+		if x, ok := x.PolicyChoice.(*ModelVersionPolicy_All_); ok {
+			return x.All
+		}
+	}
+	return nil
+}
+
+func (x *ModelVersionPolicy) GetSpecific() *ModelVersionPolicy_Specific {
+	if x != nil {
+		if x, ok := x.PolicyChoice.(*ModelVersionPolicy_Specific_); ok {
+			return x.Specific
+		}
+	}
+	return nil
+}
+
+type isModelVersionPolicy_PolicyChoice interface {
+	isModelVersionPolicy_PolicyChoice()
+}
+
+type ModelVersionPolicy_Latest_ struct {
+	Latest *ModelVersionPolicy_Latest `protobuf:"bytes,1,opt,name=latest,proto3,oneof"`
+}
+
+type ModelVersionPolicy_All_ struct {
+	All *ModelVersionPolicy_All `protobuf:"bytes,2,opt,name=all,proto3,oneof"`
+}
+
+type ModelVersionPolicy_Specific_ struct {
+	Specific *ModelVersionPolicy_Specific `protobuf:"bytes,3,opt,name=specific,proto3,oneof"`
+}
+
+func (*ModelVersionPolicy_Latest_) isModelVersionPolicy_PolicyChoice() {}
+
+func (*ModelVersionPolicy_All_) isModelVersionPolicy_PolicyChoice() {}
+
+func (*ModelVersionPolicy_Specific_) isModelVersionPolicy_PolicyChoice() {}
+
+type ModelInstanceGroup struct {
+	state         protoimpl.MessageState  `protogen:"open.v1"`
+	Name          string                  `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Count         int32                   `protobuf:"varint,2,opt,name=count,proto3" json:"count,omitempty"`
+	Kind          ModelInstanceGroup_Kind `protobuf:"varint,4,opt,name=kind,proto3,enum=inference.ModelInstanceGroup_Kind" json:"kind,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelInstanceGroup) Reset() {
+	*x = ModelInstanceGroup{}
+	mi := &file_inference_proto_msgTypes[20]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelInstanceGroup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelInstanceGroup) ProtoMessage() {}
+
+func (x *ModelInstanceGroup) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[20]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelInstanceGroup.ProtoReflect.Descriptor instead.
+func (*ModelInstanceGroup) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{20}
+}
+
+func (x *ModelInstanceGroup) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModelInstanceGroup) GetCount() int32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
+func (x *ModelInstanceGroup) GetKind() ModelInstanceGroup_Kind {
+	if x != nil {
+		return x.Kind
+	}
+	return ModelInstanceGroup_KIND_AUTO
+}
+
 type ModelDynamicBatching struct {
 	state                     protoimpl.MessageState `protogen:"open.v1"`
+	PreferredBatchSize        []int32                `protobuf:"varint,1,rep,packed,name=preferred_batch_size,json=preferredBatchSize,proto3" json:"preferred_batch_size,omitempty"`
 	MaxQueueDelayMicroseconds uint64                 `protobuf:"varint,2,opt,name=max_queue_delay_microseconds,json=maxQueueDelayMicroseconds,proto3" json:"max_queue_delay_microseconds,omitempty"`
+	PreserveOrdering          bool                   `protobuf:"varint,3,opt,name=preserve_ordering,json=preserveOrdering,proto3" json:"preserve_ordering,omitempty"`
 	unknownFields             protoimpl.UnknownFields
 	sizeCache                 protoimpl.SizeCache
 }
 
 func (x *ModelDynamicBatching) Reset() {
 	*x = ModelDynamicBatching{}
-	mi := &file_inference_proto_msgTypes[19]
+	mi := &file_inference_proto_msgTypes[21]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1354,7 +1623,7 @@ func (x *ModelDynamicBatching) String() string {
 func (*ModelDynamicBatching) ProtoMessage() {}
 
 func (x *ModelDynamicBatching) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[19]
+	mi := &file_inference_proto_msgTypes[21]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1367,7 +1636,14 @@ func (x *ModelDynamicBatching) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelDynamicBatching.ProtoReflect.Descriptor instead.
 func (*ModelDynamicBatching) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{19}
+	return file_inference_proto_rawDescGZIP(), []int{21}
+}
+
+func (x *ModelDynamicBatching) GetPreferredBatchSize() []int32 {
+	if x != nil {
+		return x.PreferredBatchSize
+	}
+	return nil
 }
 
 func (x *ModelDynamicBatching) GetMaxQueueDelayMicroseconds() uint64 {
@@ -1377,17 +1653,243 @@ func (x *ModelDynamicBatching) GetMaxQueueDelayMicroseconds() uint64 {
 	return 0
 }
 
+func (x *ModelDynamicBatching) GetPreserveOrdering() bool {
+	if x != nil {
+		return x.PreserveOrdering
+	}
+	return false
+}
+
+// How other engines get faster, which changes nothing here.
+type ModelOptimizationPolicy struct {
+	state                       protoimpl.MessageState                         `protogen:"open.v1"`
+	Graph                       *ModelOptimizationPolicy_Graph                 `protobuf:"bytes,1,opt,name=graph,proto3" json:"graph,omitempty"`
+	Priority                    ModelOptimizationPolicy_ModelPriority          `protobuf:"varint,2,opt,name=priority,proto3,enum=inference.ModelOptimizationPolicy_ModelPriority" json:"priority,omitempty"`
+	Cuda                        *ModelOptimizationPolicy_Cuda                  `protobuf:"bytes,3,opt,name=cuda,proto3" json:"cuda,omitempty"`
+	ExecutionAccelerators       *ModelOptimizationPolicy_ExecutionAccelerators `protobuf:"bytes,4,opt,name=execution_accelerators,json=executionAccelerators,proto3" json:"execution_accelerators,omitempty"`
+	InputPinnedMemory           *ModelOptimizationPolicy_PinnedMemoryBuffer    `protobuf:"bytes,5,opt,name=input_pinned_memory,json=inputPinnedMemory,proto3" json:"input_pinned_memory,omitempty"`
+	OutputPinnedMemory          *ModelOptimizationPolicy_PinnedMemoryBuffer    `protobuf:"bytes,6,opt,name=output_pinned_memory,json=outputPinnedMemory,proto3" json:"output_pinned_memory,omitempty"`
+	GatherKernelBufferThreshold uint32                                         `protobuf:"varint,7,opt,name=gather_kernel_buffer_threshold,json=gatherKernelBufferThreshold,proto3" json:"gather_kernel_buffer_threshold,omitempty"`
+	EagerBatching               bool                                           `protobuf:"varint,8,opt,name=eager_batching,json=eagerBatching,proto3" json:"eager_batching,omitempty"`
+	unknownFields               protoimpl.UnknownFields
+	sizeCache                   protoimpl.SizeCache
+}
+
+func (x *ModelOptimizationPolicy) Reset() {
+	*x = ModelOptimizationPolicy{}
+	mi := &file_inference_proto_msgTypes[22]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelOptimizationPolicy) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelOptimizationPolicy) ProtoMessage() {}
+
+func (x *ModelOptimizationPolicy) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[22]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy.ProtoReflect.Descriptor instead.
+func (*ModelOptimizationPolicy) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22}
+}
+
+func (x *ModelOptimizationPolicy) GetGraph() *ModelOptimizationPolicy_Graph {
+	if x != nil {
+		return x.Graph
+	}
+	return nil
+}
+
+func (x *ModelOptimizationPolicy) GetPriority() ModelOptimizationPolicy_ModelPriority {
+	if x != nil {
+		return x.Priority
+	}
+	return ModelOptimizationPolicy_PRIORITY_DEFAULT
+}
+
+func (x *ModelOptimizationPolicy) GetCuda() *ModelOptimizationPolicy_Cuda {
+	if x != nil {
+		return x.Cuda
+	}
+	return nil
+}
+
+func (x *ModelOptimizationPolicy) GetExecutionAccelerators() *ModelOptimizationPolicy_ExecutionAccelerators {
+	if x != nil {
+		return x.ExecutionAccelerators
+	}
+	return nil
+}
+
+func (x *ModelOptimizationPolicy) GetInputPinnedMemory() *ModelOptimizationPolicy_PinnedMemoryBuffer {
+	if x != nil {
+		return x.InputPinnedMemory
+	}
+	return nil
+}
+
+func (x *ModelOptimizationPolicy) GetOutputPinnedMemory() *ModelOptimizationPolicy_PinnedMemoryBuffer {
+	if x != nil {
+		return x.OutputPinnedMemory
+	}
+	return nil
+}
+
+func (x *ModelOptimizationPolicy) GetGatherKernelBufferThreshold() uint32 {
+	if x != nil {
+		return x.GatherKernelBufferThreshold
+	}
+	return 0
+}
+
+func (x *ModelOptimizationPolicy) GetEagerBatching() bool {
+	if x != nil {
+		return x.EagerBatching
+	}
+	return false
+}
+
+type ModelParameter struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	StringValue   string                 `protobuf:"bytes,1,opt,name=string_value,json=stringValue,proto3" json:"string_value,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelParameter) Reset() {
+	*x = ModelParameter{}
+	mi := &file_inference_proto_msgTypes[23]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelParameter) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelParameter) ProtoMessage() {}
+
+func (x *ModelParameter) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[23]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelParameter.ProtoReflect.Descriptor instead.
+func (*ModelParameter) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{23}
+}
+
+func (x *ModelParameter) GetStringValue() string {
+	if x != nil {
+		return x.StringValue
+	}
+	return ""
+}
+
+type ModelWarmup struct {
+	state         protoimpl.MessageState        `protogen:"open.v1"`
+	Name          string                        `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	BatchSize     uint32                        `protobuf:"varint,2,opt,name=batch_size,json=batchSize,proto3" json:"batch_size,omitempty"`
+	Inputs        map[string]*ModelWarmup_Input `protobuf:"bytes,3,rep,name=inputs,proto3" json:"inputs,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	Count         uint32                        `protobuf:"varint,4,opt,name=count,proto3" json:"count,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelWarmup) Reset() {
+	*x = ModelWarmup{}
+	mi := &file_inference_proto_msgTypes[24]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelWarmup) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelWarmup) ProtoMessage() {}
+
+func (x *ModelWarmup) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[24]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelWarmup.ProtoReflect.Descriptor instead.
+func (*ModelWarmup) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{24}
+}
+
+func (x *ModelWarmup) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModelWarmup) GetBatchSize() uint32 {
+	if x != nil {
+		return x.BatchSize
+	}
+	return 0
+}
+
+func (x *ModelWarmup) GetInputs() map[string]*ModelWarmup_Input {
+	if x != nil {
+		return x.Inputs
+	}
+	return nil
+}
+
+func (x *ModelWarmup) GetCount() uint32 {
+	if x != nil {
+		return x.Count
+	}
+	return 0
+}
+
 type ModelConfig struct {
-	state        protoimpl.MessageState `protogen:"open.v1"`
-	Name         string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
-	Platform     string                 `protobuf:"bytes,2,opt,name=platform,proto3" json:"platform,omitempty"`
-	MaxBatchSize int32                  `protobuf:"varint,4,opt,name=max_batch_size,json=maxBatchSize,proto3" json:"max_batch_size,omitempty"`
-	Input        []*ModelInput          `protobuf:"bytes,5,rep,name=input,proto3" json:"input,omitempty"`
-	Output       []*ModelOutput         `protobuf:"bytes,6,rep,name=output,proto3" json:"output,omitempty"`
+	state                protoimpl.MessageState `protogen:"open.v1"`
+	Name                 string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Platform             string                 `protobuf:"bytes,2,opt,name=platform,proto3" json:"platform,omitempty"`
+	VersionPolicy        *ModelVersionPolicy    `protobuf:"bytes,3,opt,name=version_policy,json=versionPolicy,proto3" json:"version_policy,omitempty"`
+	MaxBatchSize         int32                  `protobuf:"varint,4,opt,name=max_batch_size,json=maxBatchSize,proto3" json:"max_batch_size,omitempty"`
+	Input                []*ModelInput          `protobuf:"bytes,5,rep,name=input,proto3" json:"input,omitempty"`
+	Output               []*ModelOutput         `protobuf:"bytes,6,rep,name=output,proto3" json:"output,omitempty"`
+	InstanceGroup        []*ModelInstanceGroup  `protobuf:"bytes,7,rep,name=instance_group,json=instanceGroup,proto3" json:"instance_group,omitempty"`
+	DefaultModelFilename string                 `protobuf:"bytes,8,opt,name=default_model_filename,json=defaultModelFilename,proto3" json:"default_model_filename,omitempty"`
 	// Types that are valid to be assigned to SchedulingChoice:
 	//
 	//	*ModelConfig_DynamicBatching
 	SchedulingChoice isModelConfig_SchedulingChoice `protobuf_oneof:"scheduling_choice"`
+	Optimization     *ModelOptimizationPolicy       `protobuf:"bytes,12,opt,name=optimization,proto3" json:"optimization,omitempty"`
+	Parameters       map[string]*ModelParameter     `protobuf:"bytes,14,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	ModelWarmup      []*ModelWarmup                 `protobuf:"bytes,16,rep,name=model_warmup,json=modelWarmup,proto3" json:"model_warmup,omitempty"`
 	Backend          string                         `protobuf:"bytes,17,opt,name=backend,proto3" json:"backend,omitempty"`
 	unknownFields    protoimpl.UnknownFields
 	sizeCache        protoimpl.SizeCache
@@ -1395,7 +1897,7 @@ type ModelConfig struct {
 
 func (x *ModelConfig) Reset() {
 	*x = ModelConfig{}
-	mi := &file_inference_proto_msgTypes[20]
+	mi := &file_inference_proto_msgTypes[25]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1407,7 +1909,7 @@ func (x *ModelConfig) String() string {
 func (*ModelConfig) ProtoMessage() {}
 
 func (x *ModelConfig) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[20]
+	mi := &file_inference_proto_msgTypes[25]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1420,7 +1922,7 @@ func (x *ModelConfig) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelConfig.ProtoReflect.Descriptor instead.
 func (*ModelConfig) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{20}
+	return file_inference_proto_rawDescGZIP(), []int{25}
 }
 
 func (x *ModelConfig) GetName() string {
@@ -1435,6 +1937,13 @@ func (x *ModelConfig) GetPlatform() string {
 		return x.Platform
 	}
 	return ""
+}
+
+func (x *ModelConfig) GetVersionPolicy() *ModelVersionPolicy {
+	if x != nil {
+		return x.VersionPolicy
+	}
+	return nil
 }
 
 func (x *ModelConfig) GetMaxBatchSize() int32 {
@@ -1458,6 +1967,20 @@ func (x *ModelConfig) GetOutput() []*ModelOutput {
 	return nil
 }
 
+func (x *ModelConfig) GetInstanceGroup() []*ModelInstanceGroup {
+	if x != nil {
+		return x.InstanceGroup
+	}
+	return nil
+}
+
+func (x *ModelConfig) GetDefaultModelFilename() string {
+	if x != nil {
+		return x.DefaultModelFilename
+	}
+	return ""
+}
+
 func (x *ModelConfig) GetSchedulingChoice() isModelConfig_SchedulingChoice {
 	if x != nil {
 		return x.SchedulingChoice
@@ -1470,6 +1993,27 @@ func (x *ModelConfig) GetDynamicBatching() *ModelDynamicBatching {
 		if x, ok := x.SchedulingChoice.(*ModelConfig_DynamicBatching); ok {
 			return x.DynamicBatching
 		}
+	}
+	return nil
+}
+
+func (x *ModelConfig) GetOptimization() *ModelOptimizationPolicy {
+	if x != nil {
+		return x.Optimization
+	}
+	return nil
+}
+
+func (x *ModelConfig) GetParameters() map[string]*ModelParameter {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+func (x *ModelConfig) GetModelWarmup() []*ModelWarmup {
+	if x != nil {
+		return x.ModelWarmup
 	}
 	return nil
 }
@@ -1501,7 +2045,7 @@ type ModelStatisticsRequest struct {
 
 func (x *ModelStatisticsRequest) Reset() {
 	*x = ModelStatisticsRequest{}
-	mi := &file_inference_proto_msgTypes[21]
+	mi := &file_inference_proto_msgTypes[26]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1513,7 +2057,7 @@ func (x *ModelStatisticsRequest) String() string {
 func (*ModelStatisticsRequest) ProtoMessage() {}
 
 func (x *ModelStatisticsRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[21]
+	mi := &file_inference_proto_msgTypes[26]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1526,7 +2070,7 @@ func (x *ModelStatisticsRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatisticsRequest.ProtoReflect.Descriptor instead.
 func (*ModelStatisticsRequest) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{21}
+	return file_inference_proto_rawDescGZIP(), []int{26}
 }
 
 func (x *ModelStatisticsRequest) GetName() string {
@@ -1553,7 +2097,7 @@ type StatisticDuration struct {
 
 func (x *StatisticDuration) Reset() {
 	*x = StatisticDuration{}
-	mi := &file_inference_proto_msgTypes[22]
+	mi := &file_inference_proto_msgTypes[27]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1565,7 +2109,7 @@ func (x *StatisticDuration) String() string {
 func (*StatisticDuration) ProtoMessage() {}
 
 func (x *StatisticDuration) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[22]
+	mi := &file_inference_proto_msgTypes[27]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1578,7 +2122,7 @@ func (x *StatisticDuration) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use StatisticDuration.ProtoReflect.Descriptor instead.
 func (*StatisticDuration) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{22}
+	return file_inference_proto_rawDescGZIP(), []int{27}
 }
 
 func (x *StatisticDuration) GetCount() uint64 {
@@ -1609,7 +2153,7 @@ type InferStatistics struct {
 
 func (x *InferStatistics) Reset() {
 	*x = InferStatistics{}
-	mi := &file_inference_proto_msgTypes[23]
+	mi := &file_inference_proto_msgTypes[28]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1621,7 +2165,7 @@ func (x *InferStatistics) String() string {
 func (*InferStatistics) ProtoMessage() {}
 
 func (x *InferStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[23]
+	mi := &file_inference_proto_msgTypes[28]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1634,7 +2178,7 @@ func (x *InferStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferStatistics.ProtoReflect.Descriptor instead.
 func (*InferStatistics) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{23}
+	return file_inference_proto_rawDescGZIP(), []int{28}
 }
 
 func (x *InferStatistics) GetSuccess() *StatisticDuration {
@@ -1691,7 +2235,7 @@ type InferBatchStatistics struct {
 
 func (x *InferBatchStatistics) Reset() {
 	*x = InferBatchStatistics{}
-	mi := &file_inference_proto_msgTypes[24]
+	mi := &file_inference_proto_msgTypes[29]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1703,7 +2247,7 @@ func (x *InferBatchStatistics) String() string {
 func (*InferBatchStatistics) ProtoMessage() {}
 
 func (x *InferBatchStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[24]
+	mi := &file_inference_proto_msgTypes[29]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1716,7 +2260,7 @@ func (x *InferBatchStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use InferBatchStatistics.ProtoReflect.Descriptor instead.
 func (*InferBatchStatistics) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{24}
+	return file_inference_proto_rawDescGZIP(), []int{29}
 }
 
 func (x *InferBatchStatistics) GetBatchSize() uint64 {
@@ -1762,7 +2306,7 @@ type ModelStatistics struct {
 
 func (x *ModelStatistics) Reset() {
 	*x = ModelStatistics{}
-	mi := &file_inference_proto_msgTypes[25]
+	mi := &file_inference_proto_msgTypes[30]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1774,7 +2318,7 @@ func (x *ModelStatistics) String() string {
 func (*ModelStatistics) ProtoMessage() {}
 
 func (x *ModelStatistics) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[25]
+	mi := &file_inference_proto_msgTypes[30]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1787,7 +2331,7 @@ func (x *ModelStatistics) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatistics.ProtoReflect.Descriptor instead.
 func (*ModelStatistics) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{25}
+	return file_inference_proto_rawDescGZIP(), []int{30}
 }
 
 func (x *ModelStatistics) GetName() string {
@@ -1848,7 +2392,7 @@ type ModelStatisticsResponse struct {
 
 func (x *ModelStatisticsResponse) Reset() {
 	*x = ModelStatisticsResponse{}
-	mi := &file_inference_proto_msgTypes[26]
+	mi := &file_inference_proto_msgTypes[31]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1860,7 +2404,7 @@ func (x *ModelStatisticsResponse) String() string {
 func (*ModelStatisticsResponse) ProtoMessage() {}
 
 func (x *ModelStatisticsResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[26]
+	mi := &file_inference_proto_msgTypes[31]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1873,7 +2417,7 @@ func (x *ModelStatisticsResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelStatisticsResponse.ProtoReflect.Descriptor instead.
 func (*ModelStatisticsResponse) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{26}
+	return file_inference_proto_rawDescGZIP(), []int{31}
 }
 
 func (x *ModelStatisticsResponse) GetModelStats() []*ModelStatistics {
@@ -1898,7 +2442,7 @@ type ModelRepositoryParameter struct {
 
 func (x *ModelRepositoryParameter) Reset() {
 	*x = ModelRepositoryParameter{}
-	mi := &file_inference_proto_msgTypes[27]
+	mi := &file_inference_proto_msgTypes[32]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -1910,7 +2454,7 @@ func (x *ModelRepositoryParameter) String() string {
 func (*ModelRepositoryParameter) ProtoMessage() {}
 
 func (x *ModelRepositoryParameter) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[27]
+	mi := &file_inference_proto_msgTypes[32]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -1923,7 +2467,7 @@ func (x *ModelRepositoryParameter) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use ModelRepositoryParameter.ProtoReflect.Descriptor instead.
 func (*ModelRepositoryParameter) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{27}
+	return file_inference_proto_rawDescGZIP(), []int{32}
 }
 
 func (x *ModelRepositoryParameter) GetParameterChoice() isModelRepositoryParameter_ParameterChoice {
@@ -2007,7 +2551,7 @@ type RepositoryIndexRequest struct {
 
 func (x *RepositoryIndexRequest) Reset() {
 	*x = RepositoryIndexRequest{}
-	mi := &file_inference_proto_msgTypes[28]
+	mi := &file_inference_proto_msgTypes[33]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2019,7 +2563,7 @@ func (x *RepositoryIndexRequest) String() string {
 func (*RepositoryIndexRequest) ProtoMessage() {}
 
 func (x *RepositoryIndexRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[28]
+	mi := &file_inference_proto_msgTypes[33]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2032,7 +2576,7 @@ func (x *RepositoryIndexRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryIndexRequest.ProtoReflect.Descriptor instead.
 func (*RepositoryIndexRequest) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{28}
+	return file_inference_proto_rawDescGZIP(), []int{33}
 }
 
 func (x *RepositoryIndexRequest) GetRepositoryName() string {
@@ -2058,7 +2602,7 @@ type RepositoryIndexResponse struct {
 
 func (x *RepositoryIndexResponse) Reset() {
 	*x = RepositoryIndexResponse{}
-	mi := &file_inference_proto_msgTypes[29]
+	mi := &file_inference_proto_msgTypes[34]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2070,7 +2614,7 @@ func (x *RepositoryIndexResponse) String() string {
 func (*RepositoryIndexResponse) ProtoMessage() {}
 
 func (x *RepositoryIndexResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[29]
+	mi := &file_inference_proto_msgTypes[34]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2083,7 +2627,7 @@ func (x *RepositoryIndexResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryIndexResponse.ProtoReflect.Descriptor instead.
 func (*RepositoryIndexResponse) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{29}
+	return file_inference_proto_rawDescGZIP(), []int{34}
 }
 
 func (x *RepositoryIndexResponse) GetModels() []*RepositoryIndexResponse_ModelIndex {
@@ -2104,7 +2648,7 @@ type RepositoryModelLoadRequest struct {
 
 func (x *RepositoryModelLoadRequest) Reset() {
 	*x = RepositoryModelLoadRequest{}
-	mi := &file_inference_proto_msgTypes[30]
+	mi := &file_inference_proto_msgTypes[35]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2116,7 +2660,7 @@ func (x *RepositoryModelLoadRequest) String() string {
 func (*RepositoryModelLoadRequest) ProtoMessage() {}
 
 func (x *RepositoryModelLoadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[30]
+	mi := &file_inference_proto_msgTypes[35]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2129,7 +2673,7 @@ func (x *RepositoryModelLoadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelLoadRequest.ProtoReflect.Descriptor instead.
 func (*RepositoryModelLoadRequest) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{30}
+	return file_inference_proto_rawDescGZIP(), []int{35}
 }
 
 func (x *RepositoryModelLoadRequest) GetRepositoryName() string {
@@ -2161,7 +2705,7 @@ type RepositoryModelLoadResponse struct {
 
 func (x *RepositoryModelLoadResponse) Reset() {
 	*x = RepositoryModelLoadResponse{}
-	mi := &file_inference_proto_msgTypes[31]
+	mi := &file_inference_proto_msgTypes[36]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2173,7 +2717,7 @@ func (x *RepositoryModelLoadResponse) String() string {
 func (*RepositoryModelLoadResponse) ProtoMessage() {}
 
 func (x *RepositoryModelLoadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[31]
+	mi := &file_inference_proto_msgTypes[36]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2186,7 +2730,7 @@ func (x *RepositoryModelLoadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelLoadResponse.ProtoReflect.Descriptor instead.
 func (*RepositoryModelLoadResponse) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{31}
+	return file_inference_proto_rawDescGZIP(), []int{36}
 }
 
 type RepositoryModelUnloadRequest struct {
@@ -2200,7 +2744,7 @@ type RepositoryModelUnloadRequest struct {
 
 func (x *RepositoryModelUnloadRequest) Reset() {
 	*x = RepositoryModelUnloadRequest{}
-	mi := &file_inference_proto_msgTypes[32]
+	mi := &file_inference_proto_msgTypes[37]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2212,7 +2756,7 @@ func (x *RepositoryModelUnloadRequest) String() string {
 func (*RepositoryModelUnloadRequest) ProtoMessage() {}
 
 func (x *RepositoryModelUnloadRequest) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[32]
+	mi := &file_inference_proto_msgTypes[37]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2225,7 +2769,7 @@ func (x *RepositoryModelUnloadRequest) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelUnloadRequest.ProtoReflect.Descriptor instead.
 func (*RepositoryModelUnloadRequest) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{32}
+	return file_inference_proto_rawDescGZIP(), []int{37}
 }
 
 func (x *RepositoryModelUnloadRequest) GetRepositoryName() string {
@@ -2257,7 +2801,7 @@ type RepositoryModelUnloadResponse struct {
 
 func (x *RepositoryModelUnloadResponse) Reset() {
 	*x = RepositoryModelUnloadResponse{}
-	mi := &file_inference_proto_msgTypes[33]
+	mi := &file_inference_proto_msgTypes[38]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2269,7 +2813,7 @@ func (x *RepositoryModelUnloadResponse) String() string {
 func (*RepositoryModelUnloadResponse) ProtoMessage() {}
 
 func (x *RepositoryModelUnloadResponse) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[33]
+	mi := &file_inference_proto_msgTypes[38]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2282,7 +2826,7 @@ func (x *RepositoryModelUnloadResponse) ProtoReflect() protoreflect.Message {
 
 // Deprecated: Use RepositoryModelUnloadResponse.ProtoReflect.Descriptor instead.
 func (*RepositoryModelUnloadResponse) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{33}
+	return file_inference_proto_rawDescGZIP(), []int{38}
 }
 
 type ModelMetadataResponse_TensorMetadata struct {
@@ -2296,7 +2840,7 @@ type ModelMetadataResponse_TensorMetadata struct {
 
 func (x *ModelMetadataResponse_TensorMetadata) Reset() {
 	*x = ModelMetadataResponse_TensorMetadata{}
-	mi := &file_inference_proto_msgTypes[34]
+	mi := &file_inference_proto_msgTypes[39]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2308,7 +2852,7 @@ func (x *ModelMetadataResponse_TensorMetadata) String() string {
 func (*ModelMetadataResponse_TensorMetadata) ProtoMessage() {}
 
 func (x *ModelMetadataResponse_TensorMetadata) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[34]
+	mi := &file_inference_proto_msgTypes[39]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2358,7 +2902,7 @@ type ModelInferRequest_InferInputTensor struct {
 
 func (x *ModelInferRequest_InferInputTensor) Reset() {
 	*x = ModelInferRequest_InferInputTensor{}
-	mi := &file_inference_proto_msgTypes[36]
+	mi := &file_inference_proto_msgTypes[41]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2370,7 +2914,7 @@ func (x *ModelInferRequest_InferInputTensor) String() string {
 func (*ModelInferRequest_InferInputTensor) ProtoMessage() {}
 
 func (x *ModelInferRequest_InferInputTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[36]
+	mi := &file_inference_proto_msgTypes[41]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2431,7 +2975,7 @@ type ModelInferRequest_InferRequestedOutputTensor struct {
 
 func (x *ModelInferRequest_InferRequestedOutputTensor) Reset() {
 	*x = ModelInferRequest_InferRequestedOutputTensor{}
-	mi := &file_inference_proto_msgTypes[37]
+	mi := &file_inference_proto_msgTypes[42]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2443,7 +2987,7 @@ func (x *ModelInferRequest_InferRequestedOutputTensor) String() string {
 func (*ModelInferRequest_InferRequestedOutputTensor) ProtoMessage() {}
 
 func (x *ModelInferRequest_InferRequestedOutputTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[37]
+	mi := &file_inference_proto_msgTypes[42]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2486,7 +3030,7 @@ type ModelInferResponse_InferOutputTensor struct {
 
 func (x *ModelInferResponse_InferOutputTensor) Reset() {
 	*x = ModelInferResponse_InferOutputTensor{}
-	mi := &file_inference_proto_msgTypes[41]
+	mi := &file_inference_proto_msgTypes[46]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2498,7 +3042,7 @@ func (x *ModelInferResponse_InferOutputTensor) String() string {
 func (*ModelInferResponse_InferOutputTensor) ProtoMessage() {}
 
 func (x *ModelInferResponse_InferOutputTensor) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[41]
+	mi := &file_inference_proto_msgTypes[46]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2549,6 +3093,496 @@ func (x *ModelInferResponse_InferOutputTensor) GetContents() *InferTensorContent
 	return nil
 }
 
+type ModelVersionPolicy_Latest struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	NumVersions   uint32                 `protobuf:"varint,1,opt,name=num_versions,json=numVersions,proto3" json:"num_versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelVersionPolicy_Latest) Reset() {
+	*x = ModelVersionPolicy_Latest{}
+	mi := &file_inference_proto_msgTypes[49]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelVersionPolicy_Latest) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelVersionPolicy_Latest) ProtoMessage() {}
+
+func (x *ModelVersionPolicy_Latest) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[49]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelVersionPolicy_Latest.ProtoReflect.Descriptor instead.
+func (*ModelVersionPolicy_Latest) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{19, 0}
+}
+
+func (x *ModelVersionPolicy_Latest) GetNumVersions() uint32 {
+	if x != nil {
+		return x.NumVersions
+	}
+	return 0
+}
+
+type ModelVersionPolicy_All struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelVersionPolicy_All) Reset() {
+	*x = ModelVersionPolicy_All{}
+	mi := &file_inference_proto_msgTypes[50]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelVersionPolicy_All) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelVersionPolicy_All) ProtoMessage() {}
+
+func (x *ModelVersionPolicy_All) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[50]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelVersionPolicy_All.ProtoReflect.Descriptor instead.
+func (*ModelVersionPolicy_All) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{19, 1}
+}
+
+type ModelVersionPolicy_Specific struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Versions      []int64                `protobuf:"varint,1,rep,packed,name=versions,proto3" json:"versions,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelVersionPolicy_Specific) Reset() {
+	*x = ModelVersionPolicy_Specific{}
+	mi := &file_inference_proto_msgTypes[51]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelVersionPolicy_Specific) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelVersionPolicy_Specific) ProtoMessage() {}
+
+func (x *ModelVersionPolicy_Specific) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[51]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelVersionPolicy_Specific.ProtoReflect.Descriptor instead.
+func (*ModelVersionPolicy_Specific) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{19, 2}
+}
+
+func (x *ModelVersionPolicy_Specific) GetVersions() []int64 {
+	if x != nil {
+		return x.Versions
+	}
+	return nil
+}
+
+type ModelOptimizationPolicy_Graph struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Level         int32                  `protobuf:"varint,1,opt,name=level,proto3" json:"level,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelOptimizationPolicy_Graph) Reset() {
+	*x = ModelOptimizationPolicy_Graph{}
+	mi := &file_inference_proto_msgTypes[52]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelOptimizationPolicy_Graph) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelOptimizationPolicy_Graph) ProtoMessage() {}
+
+func (x *ModelOptimizationPolicy_Graph) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[52]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy_Graph.ProtoReflect.Descriptor instead.
+func (*ModelOptimizationPolicy_Graph) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22, 0}
+}
+
+func (x *ModelOptimizationPolicy_Graph) GetLevel() int32 {
+	if x != nil {
+		return x.Level
+	}
+	return 0
+}
+
+type ModelOptimizationPolicy_Cuda struct {
+	state            protoimpl.MessageState `protogen:"open.v1"`
+	Graphs           bool                   `protobuf:"varint,1,opt,name=graphs,proto3" json:"graphs,omitempty"`
+	BusyWaitEvents   bool                   `protobuf:"varint,2,opt,name=busy_wait_events,json=busyWaitEvents,proto3" json:"busy_wait_events,omitempty"`
+	OutputCopyStream bool                   `protobuf:"varint,4,opt,name=output_copy_stream,json=outputCopyStream,proto3" json:"output_copy_stream,omitempty"`
+	unknownFields    protoimpl.UnknownFields
+	sizeCache        protoimpl.SizeCache
+}
+
+func (x *ModelOptimizationPolicy_Cuda) Reset() {
+	*x = ModelOptimizationPolicy_Cuda{}
+	mi := &file_inference_proto_msgTypes[53]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelOptimizationPolicy_Cuda) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelOptimizationPolicy_Cuda) ProtoMessage() {}
+
+func (x *ModelOptimizationPolicy_Cuda) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[53]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy_Cuda.ProtoReflect.Descriptor instead.
+func (*ModelOptimizationPolicy_Cuda) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22, 1}
+}
+
+func (x *ModelOptimizationPolicy_Cuda) GetGraphs() bool {
+	if x != nil {
+		return x.Graphs
+	}
+	return false
+}
+
+func (x *ModelOptimizationPolicy_Cuda) GetBusyWaitEvents() bool {
+	if x != nil {
+		return x.BusyWaitEvents
+	}
+	return false
+}
+
+func (x *ModelOptimizationPolicy_Cuda) GetOutputCopyStream() bool {
+	if x != nil {
+		return x.OutputCopyStream
+	}
+	return false
+}
+
+type ModelOptimizationPolicy_ExecutionAccelerators struct {
+	state                   protoimpl.MessageState                                       `protogen:"open.v1"`
+	GpuExecutionAccelerator []*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator `protobuf:"bytes,1,rep,name=gpu_execution_accelerator,json=gpuExecutionAccelerator,proto3" json:"gpu_execution_accelerator,omitempty"`
+	CpuExecutionAccelerator []*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator `protobuf:"bytes,2,rep,name=cpu_execution_accelerator,json=cpuExecutionAccelerator,proto3" json:"cpu_execution_accelerator,omitempty"`
+	unknownFields           protoimpl.UnknownFields
+	sizeCache               protoimpl.SizeCache
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators) Reset() {
+	*x = ModelOptimizationPolicy_ExecutionAccelerators{}
+	mi := &file_inference_proto_msgTypes[54]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelOptimizationPolicy_ExecutionAccelerators) ProtoMessage() {}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[54]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy_ExecutionAccelerators.ProtoReflect.Descriptor instead.
+func (*ModelOptimizationPolicy_ExecutionAccelerators) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22, 2}
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators) GetGpuExecutionAccelerator() []*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator {
+	if x != nil {
+		return x.GpuExecutionAccelerator
+	}
+	return nil
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators) GetCpuExecutionAccelerator() []*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator {
+	if x != nil {
+		return x.CpuExecutionAccelerator
+	}
+	return nil
+}
+
+type ModelOptimizationPolicy_PinnedMemoryBuffer struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Enable        bool                   `protobuf:"varint,1,opt,name=enable,proto3" json:"enable,omitempty"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) Reset() {
+	*x = ModelOptimizationPolicy_PinnedMemoryBuffer{}
+	mi := &file_inference_proto_msgTypes[55]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelOptimizationPolicy_PinnedMemoryBuffer) ProtoMessage() {}
+
+func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[55]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy_PinnedMemoryBuffer.ProtoReflect.Descriptor instead.
+func (*ModelOptimizationPolicy_PinnedMemoryBuffer) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22, 3}
+}
+
+func (x *ModelOptimizationPolicy_PinnedMemoryBuffer) GetEnable() bool {
+	if x != nil {
+		return x.Enable
+	}
+	return false
+}
+
+type ModelOptimizationPolicy_ExecutionAccelerators_Accelerator struct {
+	state         protoimpl.MessageState `protogen:"open.v1"`
+	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
+	Parameters    map[string]string      `protobuf:"bytes,2,rep,name=parameters,proto3" json:"parameters,omitempty" protobuf_key:"bytes,1,opt,name=key" protobuf_val:"bytes,2,opt,name=value"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) Reset() {
+	*x = ModelOptimizationPolicy_ExecutionAccelerators_Accelerator{}
+	mi := &file_inference_proto_msgTypes[56]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) ProtoMessage() {}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[56]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelOptimizationPolicy_ExecutionAccelerators_Accelerator.ProtoReflect.Descriptor instead.
+func (*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{22, 2, 0}
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) GetName() string {
+	if x != nil {
+		return x.Name
+	}
+	return ""
+}
+
+func (x *ModelOptimizationPolicy_ExecutionAccelerators_Accelerator) GetParameters() map[string]string {
+	if x != nil {
+		return x.Parameters
+	}
+	return nil
+}
+
+type ModelWarmup_Input struct {
+	state    protoimpl.MessageState `protogen:"open.v1"`
+	DataType DataType               `protobuf:"varint,1,opt,name=data_type,json=dataType,proto3,enum=inference.DataType" json:"data_type,omitempty"`
+	Dims     []int64                `protobuf:"varint,2,rep,packed,name=dims,proto3" json:"dims,omitempty"`
+	// Types that are valid to be assigned to InputDataType:
+	//
+	//	*ModelWarmup_Input_ZeroData
+	//	*ModelWarmup_Input_RandomData
+	//	*ModelWarmup_Input_InputDataFile
+	InputDataType isModelWarmup_Input_InputDataType `protobuf_oneof:"input_data_type"`
+	unknownFields protoimpl.UnknownFields
+	sizeCache     protoimpl.SizeCache
+}
+
+func (x *ModelWarmup_Input) Reset() {
+	*x = ModelWarmup_Input{}
+	mi := &file_inference_proto_msgTypes[58]
+	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+	ms.StoreMessageInfo(mi)
+}
+
+func (x *ModelWarmup_Input) String() string {
+	return protoimpl.X.MessageStringOf(x)
+}
+
+func (*ModelWarmup_Input) ProtoMessage() {}
+
+func (x *ModelWarmup_Input) ProtoReflect() protoreflect.Message {
+	mi := &file_inference_proto_msgTypes[58]
+	if x != nil {
+		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
+		if ms.LoadMessageInfo() == nil {
+			ms.StoreMessageInfo(mi)
+		}
+		return ms
+	}
+	return mi.MessageOf(x)
+}
+
+// Deprecated: Use ModelWarmup_Input.ProtoReflect.Descriptor instead.
+func (*ModelWarmup_Input) Descriptor() ([]byte, []int) {
+	return file_inference_proto_rawDescGZIP(), []int{24, 0}
+}
+
+func (x *ModelWarmup_Input) GetDataType() DataType {
+	if x != nil {
+		return x.DataType
+	}
+	return DataType_TYPE_INVALID
+}
+
+func (x *ModelWarmup_Input) GetDims() []int64 {
+	if x != nil {
+		return x.Dims
+	}
+	return nil
+}
+
+func (x *ModelWarmup_Input) GetInputDataType() isModelWarmup_Input_InputDataType {
+	if x != nil {
+		return x.InputDataType
+	}
+	return nil
+}
+
+func (x *ModelWarmup_Input) GetZeroData() bool {
+	if x != nil {
+		if x, ok := x.InputDataType.(*ModelWarmup_Input_ZeroData); ok {
+			return x.ZeroData
+		}
+	}
+	return false
+}
+
+func (x *ModelWarmup_Input) GetRandomData() bool {
+	if x != nil {
+		if x, ok := x.InputDataType.(*ModelWarmup_Input_RandomData); ok {
+			return x.RandomData
+		}
+	}
+	return false
+}
+
+func (x *ModelWarmup_Input) GetInputDataFile() string {
+	if x != nil {
+		if x, ok := x.InputDataType.(*ModelWarmup_Input_InputDataFile); ok {
+			return x.InputDataFile
+		}
+	}
+	return ""
+}
+
+type isModelWarmup_Input_InputDataType interface {
+	isModelWarmup_Input_InputDataType()
+}
+
+type ModelWarmup_Input_ZeroData struct {
+	ZeroData bool `protobuf:"varint,3,opt,name=zero_data,json=zeroData,proto3,oneof"`
+}
+
+type ModelWarmup_Input_RandomData struct {
+	RandomData bool `protobuf:"varint,4,opt,name=random_data,json=randomData,proto3,oneof"`
+}
+
+type ModelWarmup_Input_InputDataFile struct {
+	InputDataFile string `protobuf:"bytes,5,opt,name=input_data_file,json=inputDataFile,proto3,oneof"`
+}
+
+func (*ModelWarmup_Input_ZeroData) isModelWarmup_Input_InputDataType() {}
+
+func (*ModelWarmup_Input_RandomData) isModelWarmup_Input_InputDataType() {}
+
+func (*ModelWarmup_Input_InputDataFile) isModelWarmup_Input_InputDataType() {}
+
 type RepositoryIndexResponse_ModelIndex struct {
 	state         protoimpl.MessageState `protogen:"open.v1"`
 	Name          string                 `protobuf:"bytes,1,opt,name=name,proto3" json:"name,omitempty"`
@@ -2561,7 +3595,7 @@ type RepositoryIndexResponse_ModelIndex struct {
 
 func (x *RepositoryIndexResponse_ModelIndex) Reset() {
 	*x = RepositoryIndexResponse_ModelIndex{}
-	mi := &file_inference_proto_msgTypes[44]
+	mi := &file_inference_proto_msgTypes[61]
 	ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 	ms.StoreMessageInfo(mi)
 }
@@ -2573,7 +3607,7 @@ func (x *RepositoryIndexResponse_ModelIndex) String() string {
 func (*RepositoryIndexResponse_ModelIndex) ProtoMessage() {}
 
 func (x *RepositoryIndexResponse_ModelIndex) ProtoReflect() protoreflect.Message {
-	mi := &file_inference_proto_msgTypes[44]
+	mi := &file_inference_proto_msgTypes[61]
 	if x != nil {
 		ms := protoimpl.X.MessageStateOf(protoimpl.Pointer(x))
 		if ms.LoadMessageInfo() == nil {
@@ -2586,7 +3620,7 @@ func (x *RepositoryIndexResponse_ModelIndex) ProtoReflect() protoreflect.Message
 
 // Deprecated: Use RepositoryIndexResponse_ModelIndex.ProtoReflect.Descriptor instead.
 func (*RepositoryIndexResponse_ModelIndex) Descriptor() ([]byte, []int) {
-	return file_inference_proto_rawDescGZIP(), []int{29, 0}
+	return file_inference_proto_rawDescGZIP(), []int{34, 0}
 }
 
 func (x *RepositoryIndexResponse_ModelIndex) GetName() string {
@@ -2751,21 +3785,106 @@ const file_inference_proto_rawDesc = "" +
 	"\x06Format\x12\x0f\n" +
 	"\vFORMAT_NONE\x10\x00\x12\x0f\n" +
 	"\vFORMAT_NHWC\x10\x01\x12\x0f\n" +
-	"\vFORMAT_NCHW\x10\x02\"g\n" +
+	"\vFORMAT_NCHW\x10\x02\"\x8e\x01\n" +
 	"\vModelOutput\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x120\n" +
 	"\tdata_type\x18\x02 \x01(\x0e2\x13.inference.DataTypeR\bdataType\x12\x12\n" +
-	"\x04dims\x18\x03 \x03(\x03R\x04dims\"W\n" +
-	"\x14ModelDynamicBatching\x12?\n" +
-	"\x1cmax_queue_delay_microseconds\x18\x02 \x01(\x04R\x19maxQueueDelayMicroseconds\"\xbd\x02\n" +
+	"\x04dims\x18\x03 \x03(\x03R\x04dims\x12%\n" +
+	"\x0elabel_filename\x18\x04 \x01(\tR\rlabelFilename\"\xbe\x02\n" +
+	"\x12ModelVersionPolicy\x12>\n" +
+	"\x06latest\x18\x01 \x01(\v2$.inference.ModelVersionPolicy.LatestH\x00R\x06latest\x125\n" +
+	"\x03all\x18\x02 \x01(\v2!.inference.ModelVersionPolicy.AllH\x00R\x03all\x12D\n" +
+	"\bspecific\x18\x03 \x01(\v2&.inference.ModelVersionPolicy.SpecificH\x00R\bspecific\x1a+\n" +
+	"\x06Latest\x12!\n" +
+	"\fnum_versions\x18\x01 \x01(\rR\vnumVersions\x1a\x05\n" +
+	"\x03All\x1a&\n" +
+	"\bSpecific\x12\x1a\n" +
+	"\bversions\x18\x01 \x03(\x03R\bversionsB\x0f\n" +
+	"\rpolicy_choice\"\xb9\x01\n" +
+	"\x12ModelInstanceGroup\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x14\n" +
+	"\x05count\x18\x02 \x01(\x05R\x05count\x126\n" +
+	"\x04kind\x18\x04 \x01(\x0e2\".inference.ModelInstanceGroup.KindR\x04kind\"A\n" +
+	"\x04Kind\x12\r\n" +
+	"\tKIND_AUTO\x10\x00\x12\f\n" +
+	"\bKIND_GPU\x10\x01\x12\f\n" +
+	"\bKIND_CPU\x10\x02\x12\x0e\n" +
+	"\n" +
+	"KIND_MODEL\x10\x03\"\xb6\x01\n" +
+	"\x14ModelDynamicBatching\x120\n" +
+	"\x14preferred_batch_size\x18\x01 \x03(\x05R\x12preferredBatchSize\x12?\n" +
+	"\x1cmax_queue_delay_microseconds\x18\x02 \x01(\x04R\x19maxQueueDelayMicroseconds\x12+\n" +
+	"\x11preserve_ordering\x18\x03 \x01(\bR\x10preserveOrdering\"\x9a\v\n" +
+	"\x17ModelOptimizationPolicy\x12>\n" +
+	"\x05graph\x18\x01 \x01(\v2(.inference.ModelOptimizationPolicy.GraphR\x05graph\x12L\n" +
+	"\bpriority\x18\x02 \x01(\x0e20.inference.ModelOptimizationPolicy.ModelPriorityR\bpriority\x12;\n" +
+	"\x04cuda\x18\x03 \x01(\v2'.inference.ModelOptimizationPolicy.CudaR\x04cuda\x12o\n" +
+	"\x16execution_accelerators\x18\x04 \x01(\v28.inference.ModelOptimizationPolicy.ExecutionAcceleratorsR\x15executionAccelerators\x12e\n" +
+	"\x13input_pinned_memory\x18\x05 \x01(\v25.inference.ModelOptimizationPolicy.PinnedMemoryBufferR\x11inputPinnedMemory\x12g\n" +
+	"\x14output_pinned_memory\x18\x06 \x01(\v25.inference.ModelOptimizationPolicy.PinnedMemoryBufferR\x12outputPinnedMemory\x12C\n" +
+	"\x1egather_kernel_buffer_threshold\x18\a \x01(\rR\x1bgatherKernelBufferThreshold\x12%\n" +
+	"\x0eeager_batching\x18\b \x01(\bR\reagerBatching\x1a\x1d\n" +
+	"\x05Graph\x12\x14\n" +
+	"\x05level\x18\x01 \x01(\x05R\x05level\x1av\n" +
+	"\x04Cuda\x12\x16\n" +
+	"\x06graphs\x18\x01 \x01(\bR\x06graphs\x12(\n" +
+	"\x10busy_wait_events\x18\x02 \x01(\bR\x0ebusyWaitEvents\x12,\n" +
+	"\x12output_copy_stream\x18\x04 \x01(\bR\x10outputCopyStream\x1a\xf6\x03\n" +
+	"\x15ExecutionAccelerators\x12\x80\x01\n" +
+	"\x19gpu_execution_accelerator\x18\x01 \x03(\v2D.inference.ModelOptimizationPolicy.ExecutionAccelerators.AcceleratorR\x17gpuExecutionAccelerator\x12\x80\x01\n" +
+	"\x19cpu_execution_accelerator\x18\x02 \x03(\v2D.inference.ModelOptimizationPolicy.ExecutionAccelerators.AcceleratorR\x17cpuExecutionAccelerator\x1a\xd6\x01\n" +
+	"\vAccelerator\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12t\n" +
+	"\n" +
+	"parameters\x18\x02 \x03(\v2T.inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator.ParametersEntryR\n" +
+	"parameters\x1a=\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12\x14\n" +
+	"\x05value\x18\x02 \x01(\tR\x05value:\x028\x01\x1a,\n" +
+	"\x12PinnedMemoryBuffer\x12\x16\n" +
+	"\x06enable\x18\x01 \x01(\bR\x06enable\"I\n" +
+	"\rModelPriority\x12\x14\n" +
+	"\x10PRIORITY_DEFAULT\x10\x00\x12\x10\n" +
+	"\fPRIORITY_MAX\x10\x01\x12\x10\n" +
+	"\fPRIORITY_MIN\x10\x02\"3\n" +
+	"\x0eModelParameter\x12!\n" +
+	"\fstring_value\x18\x01 \x01(\tR\vstringValue\"\xba\x03\n" +
+	"\vModelWarmup\x12\x12\n" +
+	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1d\n" +
+	"\n" +
+	"batch_size\x18\x02 \x01(\rR\tbatchSize\x12:\n" +
+	"\x06inputs\x18\x03 \x03(\v2\".inference.ModelWarmup.InputsEntryR\x06inputs\x12\x14\n" +
+	"\x05count\x18\x04 \x01(\rR\x05count\x1a\xcc\x01\n" +
+	"\x05Input\x120\n" +
+	"\tdata_type\x18\x01 \x01(\x0e2\x13.inference.DataTypeR\bdataType\x12\x12\n" +
+	"\x04dims\x18\x02 \x03(\x03R\x04dims\x12\x1d\n" +
+	"\tzero_data\x18\x03 \x01(\bH\x00R\bzeroData\x12!\n" +
+	"\vrandom_data\x18\x04 \x01(\bH\x00R\n" +
+	"randomData\x12(\n" +
+	"\x0finput_data_file\x18\x05 \x01(\tH\x00R\rinputDataFileB\x11\n" +
+	"\x0finput_data_type\x1aW\n" +
+	"\vInputsEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x122\n" +
+	"\x05value\x18\x02 \x01(\v2\x1c.inference.ModelWarmup.InputR\x05value:\x028\x01\"\xa4\x06\n" +
 	"\vModelConfig\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x1a\n" +
-	"\bplatform\x18\x02 \x01(\tR\bplatform\x12$\n" +
+	"\bplatform\x18\x02 \x01(\tR\bplatform\x12D\n" +
+	"\x0eversion_policy\x18\x03 \x01(\v2\x1d.inference.ModelVersionPolicyR\rversionPolicy\x12$\n" +
 	"\x0emax_batch_size\x18\x04 \x01(\x05R\fmaxBatchSize\x12+\n" +
 	"\x05input\x18\x05 \x03(\v2\x15.inference.ModelInputR\x05input\x12.\n" +
-	"\x06output\x18\x06 \x03(\v2\x16.inference.ModelOutputR\x06output\x12L\n" +
-	"\x10dynamic_batching\x18\v \x01(\v2\x1f.inference.ModelDynamicBatchingH\x00R\x0fdynamicBatching\x12\x18\n" +
-	"\abackend\x18\x11 \x01(\tR\abackendB\x13\n" +
+	"\x06output\x18\x06 \x03(\v2\x16.inference.ModelOutputR\x06output\x12D\n" +
+	"\x0einstance_group\x18\a \x03(\v2\x1d.inference.ModelInstanceGroupR\rinstanceGroup\x124\n" +
+	"\x16default_model_filename\x18\b \x01(\tR\x14defaultModelFilename\x12L\n" +
+	"\x10dynamic_batching\x18\v \x01(\v2\x1f.inference.ModelDynamicBatchingH\x00R\x0fdynamicBatching\x12F\n" +
+	"\foptimization\x18\f \x01(\v2\".inference.ModelOptimizationPolicyR\foptimization\x12F\n" +
+	"\n" +
+	"parameters\x18\x0e \x03(\v2&.inference.ModelConfig.ParametersEntryR\n" +
+	"parameters\x129\n" +
+	"\fmodel_warmup\x18\x10 \x03(\v2\x16.inference.ModelWarmupR\vmodelWarmup\x12\x18\n" +
+	"\abackend\x18\x11 \x01(\tR\abackend\x1aX\n" +
+	"\x0fParametersEntry\x12\x10\n" +
+	"\x03key\x18\x01 \x01(\tR\x03key\x12/\n" +
+	"\x05value\x18\x02 \x01(\v2\x19.inference.ModelParameterR\x05value:\x028\x01B\x13\n" +
 	"\x11scheduling_choice\"F\n" +
 	"\x16ModelStatisticsRequest\x12\x12\n" +
 	"\x04name\x18\x01 \x01(\tR\x04name\x12\x18\n" +
@@ -2890,132 +4009,173 @@ func file_inference_proto_rawDescGZIP() []byte {
 	return file_inference_proto_rawDescData
 }
 
-var file_inference_proto_enumTypes = make([]protoimpl.EnumInfo, 2)
-var file_inference_proto_msgTypes = make([]protoimpl.MessageInfo, 47)
+var file_inference_proto_enumTypes = make([]protoimpl.EnumInfo, 4)
+var file_inference_proto_msgTypes = make([]protoimpl.MessageInfo, 64)
 var file_inference_proto_goTypes = []any{
 	(DataType)(0),                                // 0: inference.DataType
 	(ModelInput_Format)(0),                       // 1: inference.ModelInput.Format
-	(*ServerLiveRequest)(nil),                    // 2: inference.ServerLiveRequest
-	(*ServerLiveResponse)(nil),                   // 3: inference.ServerLiveResponse
-	(*ServerReadyRequest)(nil),                   // 4: inference.ServerReadyRequest
-	(*ServerReadyResponse)(nil),                  // 5: inference.ServerReadyResponse
-	(*ModelReadyRequest)(nil),                    // 6: inference.ModelReadyRequest
-	(*ModelReadyResponse)(nil),                   // 7: inference.ModelReadyResponse
-	(*ServerMetadataRequest)(nil),                // 8: inference.ServerMetadataRequest
-	(*ServerMetadataResponse)(nil),               // 9: inference.ServerMetadataResponse
-	(*ModelMetadataRequest)(nil),                 // 10: inference.ModelMetadataRequest
-	(*ModelMetadataResponse)(nil),                // 11: inference.ModelMetadataResponse
-	(*InferParameter)(nil),                       // 12: inference.InferParameter
-	(*InferTensorContents)(nil),                  // 13: inference.InferTensorContents
-	(*ModelInferRequest)(nil),                    // 14: inference.ModelInferRequest
-	(*ModelInferResponse)(nil),                   // 15: inference.ModelInferResponse
-	(*ModelStreamInferResponse)(nil),             // 16: inference.ModelStreamInferResponse
-	(*ModelConfigRequest)(nil),                   // 17: inference.ModelConfigRequest
-	(*ModelConfigResponse)(nil),                  // 18: inference.ModelConfigResponse
-	(*ModelInput)(nil),                           // 19: inference.ModelInput
-	(*ModelOutput)(nil),                          // 20: inference.ModelOutput
-	(*ModelDynamicBatching)(nil),                 // 21: inference.ModelDynamicBatching
-	(*ModelConfig)(nil),                          // 22: inference.ModelConfig
-	(*ModelStatisticsRequest)(nil),               // 23: inference.ModelStatisticsRequest
-	(*StatisticDuration)(nil),                    // 24: inference.StatisticDuration
-	(*InferStatistics)(nil),                      // 25: inference.InferStatistics
-	(*InferBatchStatistics)(nil),                 // 26: inference.InferBatchStatistics
-	(*ModelStatistics)(nil),                      // 27: inference.ModelStatistics
-	(*ModelStatisticsResponse)(nil),              // 28: inference.ModelStatisticsResponse
-	(*ModelRepositoryParameter)(nil),             // 29: inference.ModelRepositoryParameter
-	(*RepositoryIndexRequest)(nil),               // 30: inference.RepositoryIndexRequest
-	(*RepositoryIndexResponse)(nil),              // 31: inference.RepositoryIndexResponse
-	(*RepositoryModelLoadRequest)(nil),           // 32: inference.RepositoryModelLoadRequest
-	(*RepositoryModelLoadResponse)(nil),          // 33: inference.RepositoryModelLoadResponse
-	(*RepositoryModelUnloadRequest)(nil),         // 34: inference.RepositoryModelUnloadRequest
-	(*RepositoryModelUnloadResponse)(nil),        // 35: inference.RepositoryModelUnloadResponse
-	(*ModelMetadataResponse_TensorMetadata)(nil), // 36: inference.ModelMetadataResponse.TensorMetadata
-	nil, // 37: inference.ModelMetadataResponse.PropertiesEntry
-	(*ModelInferRequest_InferInputTensor)(nil),           // 38: inference.ModelInferRequest.InferInputTensor
-	(*ModelInferRequest_InferRequestedOutputTensor)(nil), // 39: inference.ModelInferRequest.InferRequestedOutputTensor
-	nil, // 40: inference.ModelInferRequest.ParametersEntry
-	nil, // 41: inference.ModelInferRequest.InferInputTensor.ParametersEntry
-	nil, // 42: inference.ModelInferRequest.InferRequestedOutputTensor.ParametersEntry
-	(*ModelInferResponse_InferOutputTensor)(nil), // 43: inference.ModelInferResponse.InferOutputTensor
-	nil, // 44: inference.ModelInferResponse.ParametersEntry
-	nil, // 45: inference.ModelInferResponse.InferOutputTensor.ParametersEntry
-	(*RepositoryIndexResponse_ModelIndex)(nil), // 46: inference.RepositoryIndexResponse.ModelIndex
-	nil, // 47: inference.RepositoryModelLoadRequest.ParametersEntry
-	nil, // 48: inference.RepositoryModelUnloadRequest.ParametersEntry
+	(ModelInstanceGroup_Kind)(0),                 // 2: inference.ModelInstanceGroup.Kind
+	(ModelOptimizationPolicy_ModelPriority)(0),   // 3: inference.ModelOptimizationPolicy.ModelPriority
+	(*ServerLiveRequest)(nil),                    // 4: inference.ServerLiveRequest
+	(*ServerLiveResponse)(nil),                   // 5: inference.ServerLiveResponse
+	(*ServerReadyRequest)(nil),                   // 6: inference.ServerReadyRequest
+	(*ServerReadyResponse)(nil),                  // 7: inference.ServerReadyResponse
+	(*ModelReadyRequest)(nil),                    // 8: inference.ModelReadyRequest
+	(*ModelReadyResponse)(nil),                   // 9: inference.ModelReadyResponse
+	(*ServerMetadataRequest)(nil),                // 10: inference.ServerMetadataRequest
+	(*ServerMetadataResponse)(nil),               // 11: inference.ServerMetadataResponse
+	(*ModelMetadataRequest)(nil),                 // 12: inference.ModelMetadataRequest
+	(*ModelMetadataResponse)(nil),                // 13: inference.ModelMetadataResponse
+	(*InferParameter)(nil),                       // 14: inference.InferParameter
+	(*InferTensorContents)(nil),                  // 15: inference.InferTensorContents
+	(*ModelInferRequest)(nil),                    // 16: inference.ModelInferRequest
+	(*ModelInferResponse)(nil),                   // 17: inference.ModelInferResponse
+	(*ModelStreamInferResponse)(nil),             // 18: inference.ModelStreamInferResponse
+	(*ModelConfigRequest)(nil),                   // 19: inference.ModelConfigRequest
+	(*ModelConfigResponse)(nil),                  // 20: inference.ModelConfigResponse
+	(*ModelInput)(nil),                           // 21: inference.ModelInput
+	(*ModelOutput)(nil),                          // 22: inference.ModelOutput
+	(*ModelVersionPolicy)(nil),                   // 23: inference.ModelVersionPolicy
+	(*ModelInstanceGroup)(nil),                   // 24: inference.ModelInstanceGroup
+	(*ModelDynamicBatching)(nil),                 // 25: inference.ModelDynamicBatching
+	(*ModelOptimizationPolicy)(nil),              // 26: inference.ModelOptimizationPolicy
+	(*ModelParameter)(nil),                       // 27: inference.ModelParameter
+	(*ModelWarmup)(nil),                          // 28: inference.ModelWarmup
+	(*ModelConfig)(nil),                          // 29: inference.ModelConfig
+	(*ModelStatisticsRequest)(nil),               // 30: inference.ModelStatisticsRequest
+	(*StatisticDuration)(nil),                    // 31: inference.StatisticDuration
+	(*InferStatistics)(nil),                      // 32: inference.InferStatistics
+	(*InferBatchStatistics)(nil),                 // 33: inference.InferBatchStatistics
+	(*ModelStatistics)(nil),                      // 34: inference.ModelStatistics
+	(*ModelStatisticsResponse)(nil),              // 35: inference.ModelStatisticsResponse
+	(*ModelRepositoryParameter)(nil),             // 36: inference.ModelRepositoryParameter
+	(*RepositoryIndexRequest)(nil),               // 37: inference.RepositoryIndexRequest
+	(*RepositoryIndexResponse)(nil),              // 38: inference.RepositoryIndexResponse
+	(*RepositoryModelLoadRequest)(nil),           // 39: inference.RepositoryModelLoadRequest
+	(*RepositoryModelLoadResponse)(nil),          // 40: inference.RepositoryModelLoadResponse
+	(*RepositoryModelUnloadRequest)(nil),         // 41: inference.RepositoryModelUnloadRequest
+	(*RepositoryModelUnloadResponse)(nil),        // 42: inference.RepositoryModelUnloadResponse
+	(*ModelMetadataResponse_TensorMetadata)(nil), // 43: inference.ModelMetadataResponse.TensorMetadata
+	nil, // 44: inference.ModelMetadataResponse.PropertiesEntry
+	(*ModelInferRequest_InferInputTensor)(nil),           // 45: inference.ModelInferRequest.InferInputTensor
+	(*ModelInferRequest_InferRequestedOutputTensor)(nil), // 46: inference.ModelInferRequest.InferRequestedOutputTensor
+	nil, // 47: inference.ModelInferRequest.ParametersEntry
+	nil, // 48: inference.ModelInferRequest.InferInputTensor.ParametersEntry
+	nil, // 49: inference.ModelInferRequest.InferRequestedOutputTensor.ParametersEntry
+	(*ModelInferResponse_InferOutputTensor)(nil), // 50: inference.ModelInferResponse.InferOutputTensor
+	nil,                                   // 51: inference.ModelInferResponse.ParametersEntry
+	nil,                                   // 52: inference.ModelInferResponse.InferOutputTensor.ParametersEntry
+	(*ModelVersionPolicy_Latest)(nil),     // 53: inference.ModelVersionPolicy.Latest
+	(*ModelVersionPolicy_All)(nil),        // 54: inference.ModelVersionPolicy.All
+	(*ModelVersionPolicy_Specific)(nil),   // 55: inference.ModelVersionPolicy.Specific
+	(*ModelOptimizationPolicy_Graph)(nil), // 56: inference.ModelOptimizationPolicy.Graph
+	(*ModelOptimizationPolicy_Cuda)(nil),  // 57: inference.ModelOptimizationPolicy.Cuda
+	(*ModelOptimizationPolicy_ExecutionAccelerators)(nil),             // 58: inference.ModelOptimizationPolicy.ExecutionAccelerators
+	(*ModelOptimizationPolicy_PinnedMemoryBuffer)(nil),                // 59: inference.ModelOptimizationPolicy.PinnedMemoryBuffer
+	(*ModelOptimizationPolicy_ExecutionAccelerators_Accelerator)(nil), // 60: inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator
+	nil,                       // 61: inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator.ParametersEntry
+	(*ModelWarmup_Input)(nil), // 62: inference.ModelWarmup.Input
+	nil,                       // 63: inference.ModelWarmup.InputsEntry
+	nil,                       // 64: inference.ModelConfig.ParametersEntry
+	(*RepositoryIndexResponse_ModelIndex)(nil), // 65: inference.RepositoryIndexResponse.ModelIndex
+	nil, // 66: inference.RepositoryModelLoadRequest.ParametersEntry
+	nil, // 67: inference.RepositoryModelUnloadRequest.ParametersEntry
 }
 var file_inference_proto_depIdxs = []int32{
-	36, // 0: inference.ModelMetadataResponse.inputs:type_name -> inference.ModelMetadataResponse.TensorMetadata
-	36, // 1: inference.ModelMetadataResponse.outputs:type_name -> inference.ModelMetadataResponse.TensorMetadata
-	37, // 2: inference.ModelMetadataResponse.properties:type_name -> inference.ModelMetadataResponse.PropertiesEntry
-	40, // 3: inference.ModelInferRequest.parameters:type_name -> inference.ModelInferRequest.ParametersEntry
-	38, // 4: inference.ModelInferRequest.inputs:type_name -> inference.ModelInferRequest.InferInputTensor
-	39, // 5: inference.ModelInferRequest.outputs:type_name -> inference.ModelInferRequest.InferRequestedOutputTensor
-	44, // 6: inference.ModelInferResponse.parameters:type_name -> inference.ModelInferResponse.ParametersEntry
-	43, // 7: inference.ModelInferResponse.outputs:type_name -> inference.ModelInferResponse.InferOutputTensor
-	15, // 8: inference.ModelStreamInferResponse.infer_response:type_name -> inference.ModelInferResponse
-	22, // 9: inference.ModelConfigResponse.config:type_name -> inference.ModelConfig
+	43, // 0: inference.ModelMetadataResponse.inputs:type_name -> inference.ModelMetadataResponse.TensorMetadata
+	43, // 1: inference.ModelMetadataResponse.outputs:type_name -> inference.ModelMetadataResponse.TensorMetadata
+	44, // 2: inference.ModelMetadataResponse.properties:type_name -> inference.ModelMetadataResponse.PropertiesEntry
+	47, // 3: inference.ModelInferRequest.parameters:type_name -> inference.ModelInferRequest.ParametersEntry
+	45, // 4: inference.ModelInferRequest.inputs:type_name -> inference.ModelInferRequest.InferInputTensor
+	46, // 5: inference.ModelInferRequest.outputs:type_name -> inference.ModelInferRequest.InferRequestedOutputTensor
+	51, // 6: inference.ModelInferResponse.parameters:type_name -> inference.ModelInferResponse.ParametersEntry
+	50, // 7: inference.ModelInferResponse.outputs:type_name -> inference.ModelInferResponse.InferOutputTensor
+	17, // 8: inference.ModelStreamInferResponse.infer_response:type_name -> inference.ModelInferResponse
+	29, // 9: inference.ModelConfigResponse.config:type_name -> inference.ModelConfig
 	0,  // 10: inference.ModelInput.data_type:type_name -> inference.DataType
 	1,  // 11: inference.ModelInput.format:type_name -> inference.ModelInput.Format
 	0,  // 12: inference.ModelOutput.data_type:type_name -> inference.DataType
-	19, // 13: inference.ModelConfig.input:type_name -> inference.ModelInput
-	20, // 14: inference.ModelConfig.output:type_name -> inference.ModelOutput
-	21, // 15: inference.ModelConfig.dynamic_batching:type_name -> inference.ModelDynamicBatching
-	24, // 16: inference.InferStatistics.success:type_name -> inference.StatisticDuration
-	24, // 17: inference.InferStatistics.fail:type_name -> inference.StatisticDuration
-	24, // 18: inference.InferStatistics.queue:type_name -> inference.StatisticDuration
-	24, // 19: inference.InferStatistics.compute_input:type_name -> inference.StatisticDuration
-	24, // 20: inference.InferStatistics.compute_infer:type_name -> inference.StatisticDuration
-	24, // 21: inference.InferStatistics.compute_output:type_name -> inference.StatisticDuration
-	24, // 22: inference.InferBatchStatistics.compute_input:type_name -> inference.StatisticDuration
-	24, // 23: inference.InferBatchStatistics.compute_infer:type_name -> inference.StatisticDuration
-	24, // 24: inference.InferBatchStatistics.compute_output:type_name -> inference.StatisticDuration
-	25, // 25: inference.ModelStatistics.inference_stats:type_name -> inference.InferStatistics
-	26, // 26: inference.ModelStatistics.batch_stats:type_name -> inference.InferBatchStatistics
-	27, // 27: inference.ModelStatisticsResponse.model_stats:type_name -> inference.ModelStatistics
-	46, // 28: inference.RepositoryIndexResponse.models:type_name -> inference.RepositoryIndexResponse.ModelIndex
-	47, // 29: inference.RepositoryModelLoadRequest.parameters:type_name -> inference.RepositoryModelLoadRequest.ParametersEntry
-	48, // 30: inference.RepositoryModelUnloadRequest.parameters:type_name -> inference.RepositoryModelUnloadRequest.ParametersEntry
-	41, // 31: inference.ModelInferRequest.InferInputTensor.parameters:type_name -> inference.ModelInferRequest.InferInputTensor.ParametersEntry
-	13, // 32: inference.ModelInferRequest.InferInputTensor.contents:type_name -> inference.InferTensorContents
-	42, // 33: inference.ModelInferRequest.InferRequestedOutputTensor.parameters:type_name -> inference.ModelInferRequest.InferRequestedOutputTensor.ParametersEntry
-	12, // 34: inference.ModelInferRequest.ParametersEntry.value:type_name -> inference.InferParameter
-	12, // 35: inference.ModelInferRequest.InferInputTensor.ParametersEntry.value:type_name -> inference.InferParameter
-	12, // 36: inference.ModelInferRequest.InferRequestedOutputTensor.ParametersEntry.value:type_name -> inference.InferParameter
-	45, // 37: inference.ModelInferResponse.InferOutputTensor.parameters:type_name -> inference.ModelInferResponse.InferOutputTensor.ParametersEntry
-	13, // 38: inference.ModelInferResponse.InferOutputTensor.contents:type_name -> inference.InferTensorContents
-	12, // 39: inference.ModelInferResponse.ParametersEntry.value:type_name -> inference.InferParameter
-	12, // 40: inference.ModelInferResponse.InferOutputTensor.ParametersEntry.value:type_name -> inference.InferParameter
-	29, // 41: inference.RepositoryModelLoadRequest.ParametersEntry.value:type_name -> inference.ModelRepositoryParameter
-	29, // 42: inference.RepositoryModelUnloadRequest.ParametersEntry.value:type_name -> inference.ModelRepositoryParameter
-	2,  // 43: inference.GRPCInferenceService.ServerLive:input_type -> inference.ServerLiveRequest
-	4,  // 44: inference.GRPCInferenceService.ServerReady:input_type -> inference.ServerReadyRequest
-	6,  // 45: inference.GRPCInferenceService.ModelReady:input_type -> inference.ModelReadyRequest
-	8,  // 46: inference.GRPCInferenceService.ServerMetadata:input_type -> inference.ServerMetadataRequest
-	10, // 47: inference.GRPCInferenceService.ModelMetadata:input_type -> inference.ModelMetadataRequest
-	14, // 48: inference.GRPCInferenceService.ModelInfer:input_type -> inference.ModelInferRequest
-	14, // 49: inference.GRPCInferenceService.ModelStreamInfer:input_type -> inference.ModelInferRequest
-	17, // 50: inference.GRPCInferenceService.ModelConfig:input_type -> inference.ModelConfigRequest
-	23, // 51: inference.GRPCInferenceService.ModelStatistics:input_type -> inference.ModelStatisticsRequest
-	30, // 52: inference.GRPCInferenceService.RepositoryIndex:input_type -> inference.RepositoryIndexRequest
-	32, // 53: inference.GRPCInferenceService.RepositoryModelLoad:input_type -> inference.RepositoryModelLoadRequest
-	34, // 54: inference.GRPCInferenceService.RepositoryModelUnload:input_type -> inference.RepositoryModelUnloadRequest
-	3,  // 55: inference.GRPCInferenceService.ServerLive:output_type -> inference.ServerLiveResponse
-	5,  // 56: inference.GRPCInferenceService.ServerReady:output_type -> inference.ServerReadyResponse
-	7,  // 57: inference.GRPCInferenceService.ModelReady:output_type -> inference.ModelReadyResponse
-	9,  // 58: inference.GRPCInferenceService.ServerMetadata:output_type -> inference.ServerMetadataResponse
-	11, // 59: inference.GRPCInferenceService.ModelMetadata:output_type -> inference.ModelMetadataResponse
-	15, // 60: inference.GRPCInferenceService.ModelInfer:output_type -> inference.ModelInferResponse
-	16, // 61: inference.GRPCInferenceService.ModelStreamInfer:output_type -> inference.ModelStreamInferResponse
-	18, // 62: inference.GRPCInferenceService.ModelConfig:output_type -> inference.ModelConfigResponse
-	28, // 63: inference.GRPCInferenceService.ModelStatistics:output_type -> inference.ModelStatisticsResponse
-	31, // 64: inference.GRPCInferenceService.RepositoryIndex:output_type -> inference.RepositoryIndexResponse
-	33, // 65: inference.GRPCInferenceService.RepositoryModelLoad:output_type -> inference.RepositoryModelLoadResponse
-	35, // 66: inference.GRPCInferenceService.RepositoryModelUnload:output_type -> inference.RepositoryModelUnloadResponse
-	55, // [55:67] is the sub-list for method output_type
-	43, // [43:55] is the sub-list for method input_type
-	43, // [43:43] is the sub-list for extension type_name
-	43, // [43:43] is the sub-list for extension extendee
-	0,  // [0:43] is the sub-list for field type_name
+	53, // 13: inference.ModelVersionPolicy.latest:type_name -> inference.ModelVersionPolicy.Latest
+	54, // 14: inference.ModelVersionPolicy.all:type_name -> inference.ModelVersionPolicy.All
+	55, // 15: inference.ModelVersionPolicy.specific:type_name -> inference.ModelVersionPolicy.Specific
+	2,  // 16: inference.ModelInstanceGroup.kind:type_name -> inference.ModelInstanceGroup.Kind
+	56, // 17: inference.ModelOptimizationPolicy.graph:type_name -> inference.ModelOptimizationPolicy.Graph
+	3,  // 18: inference.ModelOptimizationPolicy.priority:type_name -> inference.ModelOptimizationPolicy.ModelPriority
+	57, // 19: inference.ModelOptimizationPolicy.cuda:type_name -> inference.ModelOptimizationPolicy.Cuda
+	58, // 20: inference.ModelOptimizationPolicy.execution_accelerators:type_name -> inference.ModelOptimizationPolicy.ExecutionAccelerators
+	59, // 21: inference.ModelOptimizationPolicy.input_pinned_memory:type_name -> inference.ModelOptimizationPolicy.PinnedMemoryBuffer
+	59, // 22: inference.ModelOptimizationPolicy.output_pinned_memory:type_name -> inference.ModelOptimizationPolicy.PinnedMemoryBuffer
+	63, // 23: inference.ModelWarmup.inputs:type_name -> inference.ModelWarmup.InputsEntry
+	23, // 24: inference.ModelConfig.version_policy:type_name -> inference.ModelVersionPolicy
+	21, // 25: inference.ModelConfig.input:type_name -> inference.ModelInput
+	22, // 26: inference.ModelConfig.output:type_name -> inference.ModelOutput
+	24, // 27: inference.ModelConfig.instance_group:type_name -> inference.ModelInstanceGroup
+	25, // 28: inference.ModelConfig.dynamic_batching:type_name -> inference.ModelDynamicBatching
+	26, // 29: inference.ModelConfig.optimization:type_name -> inference.ModelOptimizationPolicy
+	64, // 30: inference.ModelConfig.parameters:type_name -> inference.ModelConfig.ParametersEntry
+	28, // 31: inference.ModelConfig.model_warmup:type_name -> inference.ModelWarmup
+	31, // 32: inference.InferStatistics.success:type_name -> inference.StatisticDuration
+	31, // 33: inference.InferStatistics.fail:type_name -> inference.StatisticDuration
+	31, // 34: inference.InferStatistics.queue:type_name -> inference.StatisticDuration
+	31, // 35: inference.InferStatistics.compute_input:type_name -> inference.StatisticDuration
+	31, // 36: inference.InferStatistics.compute_infer:type_name -> inference.StatisticDuration
+	31, // 37: inference.InferStatistics.compute_output:type_name -> inference.StatisticDuration
+	31, // 38: inference.InferBatchStatistics.compute_input:type_name -> inference.StatisticDuration
+	31, // 39: inference.InferBatchStatistics.compute_infer:type_name -> inference.StatisticDuration
+	31, // 40: inference.InferBatchStatistics.compute_output:type_name -> inference.StatisticDuration
+	32, // 41: inference.ModelStatistics.inference_stats:type_name -> inference.InferStatistics
+	33, // 42: inference.ModelStatistics.batch_stats:type_name -> inference.InferBatchStatistics
+	34, // 43: inference.ModelStatisticsResponse.model_stats:type_name -> inference.ModelStatistics
+	65, // 44: inference.RepositoryIndexResponse.models:type_name -> inference.RepositoryIndexResponse.ModelIndex
+	66, // 45: inference.RepositoryModelLoadRequest.parameters:type_name -> inference.RepositoryModelLoadRequest.ParametersEntry
+	67, // 46: inference.RepositoryModelUnloadRequest.parameters:type_name -> inference.RepositoryModelUnloadRequest.ParametersEntry
+	48, // 47: inference.ModelInferRequest.InferInputTensor.parameters:type_name -> inference.ModelInferRequest.InferInputTensor.ParametersEntry
+	15, // 48: inference.ModelInferRequest.InferInputTensor.contents:type_name -> inference.InferTensorContents
+	49, // 49: inference.ModelInferRequest.InferRequestedOutputTensor.parameters:type_name -> inference.ModelInferRequest.InferRequestedOutputTensor.ParametersEntry
+	14, // 50: inference.ModelInferRequest.ParametersEntry.value:type_name -> inference.InferParameter
+	14, // 51: inference.ModelInferRequest.InferInputTensor.ParametersEntry.value:type_name -> inference.InferParameter
+	14, // 52: inference.ModelInferRequest.InferRequestedOutputTensor.ParametersEntry.value:type_name -> inference.InferParameter
+	52, // 53: inference.ModelInferResponse.InferOutputTensor.parameters:type_name -> inference.ModelInferResponse.InferOutputTensor.ParametersEntry
+	15, // 54: inference.ModelInferResponse.InferOutputTensor.contents:type_name -> inference.InferTensorContents
+	14, // 55: inference.ModelInferResponse.ParametersEntry.value:type_name -> inference.InferParameter
+	14, // 56: inference.ModelInferResponse.InferOutputTensor.ParametersEntry.value:type_name -> inference.InferParameter
+	60, // 57: inference.ModelOptimizationPolicy.ExecutionAccelerators.gpu_execution_accelerator:type_name -> inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator
+	60, // 58: inference.ModelOptimizationPolicy.ExecutionAccelerators.cpu_execution_accelerator:type_name -> inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator
+	61, // 59: inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator.parameters:type_name -> inference.ModelOptimizationPolicy.ExecutionAccelerators.Accelerator.ParametersEntry
+	0,  // 60: inference.ModelWarmup.Input.data_type:type_name -> inference.DataType
+	62, // 61: inference.ModelWarmup.InputsEntry.value:type_name -> inference.ModelWarmup.Input
+	27, // 62: inference.ModelConfig.ParametersEntry.value:type_name -> inference.ModelParameter
+	36, // 63: inference.RepositoryModelLoadRequest.ParametersEntry.value:type_name -> inference.ModelRepositoryParameter
+	36, // 64: inference.RepositoryModelUnloadRequest.ParametersEntry.value:type_name -> inference.ModelRepositoryParameter
+	4,  // 65: inference.GRPCInferenceService.ServerLive:input_type -> inference.ServerLiveRequest
+	6,  // 66: inference.GRPCInferenceService.ServerReady:input_type -> inference.ServerReadyRequest
+	8,  // 67: inference.GRPCInferenceService.ModelReady:input_type -> inference.ModelReadyRequest
+	10, // 68: inference.GRPCInferenceService.ServerMetadata:input_type -> inference.ServerMetadataRequest
+	12, // 69: inference.GRPCInferenceService.ModelMetadata:input_type -> inference.ModelMetadataRequest
+	16, // 70: inference.GRPCInferenceService.ModelInfer:input_type -> inference.ModelInferRequest
+	16, // 71: inference.GRPCInferenceService.ModelStreamInfer:input_type -> inference.ModelInferRequest
+	19, // 72: inference.GRPCInferenceService.ModelConfig:input_type -> inference.ModelConfigRequest
+	30, // 73: inference.GRPCInferenceService.ModelStatistics:input_type -> inference.ModelStatisticsRequest
+	37, // 74: inference.GRPCInferenceService.RepositoryIndex:input_type -> inference.RepositoryIndexRequest
+	39, // 75: inference.GRPCInferenceService.RepositoryModelLoad:input_type -> inference.RepositoryModelLoadRequest
+	41, // 76: inference.GRPCInferenceService.RepositoryModelUnload:input_type -> inference.RepositoryModelUnloadRequest
+	5,  // 77: inference.GRPCInferenceService.ServerLive:output_type -> inference.ServerLiveResponse
+	7,  // 78: inference.GRPCInferenceService.ServerReady:output_type -> inference.ServerReadyResponse
+	9,  // 79: inference.GRPCInferenceService.ModelReady:output_type -> inference.ModelReadyResponse
+	11, // 80: inference.GRPCInferenceService.ServerMetadata:output_type -> inference.ServerMetadataResponse
+	13, // 81: inference.GRPCInferenceService.ModelMetadata:output_type -> inference.ModelMetadataResponse
+	17, // 82: inference.GRPCInferenceService.ModelInfer:output_type -> inference.ModelInferResponse
+	18, // 83: inference.GRPCInferenceService.ModelStreamInfer:output_type -> inference.ModelStreamInferResponse
+	20, // 84: inference.GRPCInferenceService.ModelConfig:output_type -> inference.ModelConfigResponse
+	35, // 85: inference.GRPCInferenceService.ModelStatistics:output_type -> inference.ModelStatisticsResponse
+	38, // 86: inference.GRPCInferenceService.RepositoryIndex:output_type -> inference.RepositoryIndexResponse
+	40, // 87: inference.GRPCInferenceService.RepositoryModelLoad:output_type -> inference.RepositoryModelLoadResponse
+	42, // 88: inference.GRPCInferenceService.RepositoryModelUnload:output_type -> inference.RepositoryModelUnloadResponse
+	77, // [77:89] is the sub-list for method output_type
+	65, // [65:77] is the sub-list for method input_type
+	65, // [65:65] is the sub-list for extension type_name
+	65, // [65:65] is the sub-list for extension extendee
+	0,  // [0:65] is the sub-list for field type_name
 }
 
 func init() { file_inference_proto_init() }
@@ -3030,22 +4190,32 @@ func file_inference_proto_init() {
 		(*InferParameter_DoubleParam)(nil),
 		(*InferParameter_Uint64Param)(nil),
 	}
-	file_inference_proto_msgTypes[20].OneofWrappers = []any{
+	file_inference_proto_msgTypes[19].OneofWrappers = []any{
+		(*ModelVersionPolicy_Latest_)(nil),
+		(*ModelVersionPolicy_All_)(nil),
+		(*ModelVersionPolicy_Specific_)(nil),
+	}
+	file_inference_proto_msgTypes[25].OneofWrappers = []any{
 		(*ModelConfig_DynamicBatching)(nil),
 	}
-	file_inference_proto_msgTypes[27].OneofWrappers = []any{
+	file_inference_proto_msgTypes[32].OneofWrappers = []any{
 		(*ModelRepositoryParameter_BoolParam)(nil),
 		(*ModelRepositoryParameter_Int64Param)(nil),
 		(*ModelRepositoryParameter_StringParam)(nil),
 		(*ModelRepositoryParameter_BytesParam)(nil),
+	}
+	file_inference_proto_msgTypes[58].OneofWrappers = []any{
+		(*ModelWarmup_Input_ZeroData)(nil),
+		(*ModelWarmup_Input_RandomData)(nil),
+		(*ModelWarmup_Input_InputDataFile)(nil),
 	}
 	type x struct{}
 	out := protoimpl.TypeBuilder{
 		File: protoimpl.DescBuilder{
 			GoPackagePath: reflect.TypeOf(x{}).PkgPath(),
 			RawDescriptor: unsafe.Slice(unsafe.StringData(file_inference_proto_rawDesc), len(file_inference_proto_rawDesc)),
-			NumEnums:      2,
-			NumMessages:   47,
+			NumEnums:      4,
+			NumMessages:   64,
 			NumExtensions: 0,
 			NumServices:   1,
 		},
