@@ -97,8 +97,8 @@ func (c *counters) done(protocol int, took time.Duration, err error) {
 	c.success.add(took)
 }
 
-// statistics are those of a model in the form of the protocol.
-func (c *counters) statistics(name string) *pb.ModelStatistics {
+// statistics are those of a version of a model in the form of the protocol.
+func (c *counters) statistics(name, version string) *pb.ModelStatistics {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	s := &pb.ModelStatistics{
@@ -188,7 +188,7 @@ func newMetrics(collectors ...prometheus.Collector) *metrics {
 			seconds, "model"),
 		running: histogram("bcnn_running_seconds", "Time of a run of the device.", seconds, "model"),
 		models: gauge("bcnn_model_info", "Models that are loaded, with the device that they run on: always 1.", "model",
-			"device", "name"),
+			"version", "device", "name"),
 		progress: prometheus.NewGauge(prometheus.GaugeOpts{
 			Name: "bcnn_requests_in_progress", Help: "Requests for a model that are in progress, or wait for their turn.",
 		}),
@@ -220,16 +220,6 @@ type modelMetrics struct {
 	unloaded prometheus.Counter
 	loaded   prometheus.Gauge
 	weights  prometheus.Gauge
-}
-
-// holds says which model is there now; nil means none.
-func (m modelMetrics) holds(now *model) {
-	if now == nil {
-		m.weights.Set(0)
-		return
-	}
-	m.weights.Set(float64(now.weights))
-	m.loaded.SetToCurrentTime()
 }
 
 // of makes the series of a model: only for files and models that the server was given, so that

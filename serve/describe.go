@@ -4,7 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/bitcnn/bitcnn"
+	"google.golang.org/protobuf/proto"
+
 	"github.com/bitcnn/bitcnn/serve/internal/pb"
 	"github.com/bitcnn/bitcnn/serve/internal/picture"
 	"github.com/bitcnn/bitcnn/serve/internal/tensor"
@@ -22,25 +23,27 @@ var dataTypes = map[string]pb.DataType{
 	tensor.Int64: pb.DataType_TYPE_INT64, tensor.FP32: pb.DataType_TYPE_FP32,
 }
 
-// config describes a model as Triton's configuration does.
-func (m *model) config(opts bitcnn.Options) *pb.ModelConfig {
-	c := &pb.ModelConfig{Name: m.name, Platform: platform, Backend: serverName, MaxBatchSize: int32(m.session.MaxBatch())}
+// config describes a model as Triton's configuration does: with its settings, and what they leave
+// open.
+func (m *model) config() *pb.ModelConfig {
+	c := proto.CloneOf(m.settings)
+	labels := labelFile(c)
+	c.Name, c.Platform, c.Backend, c.MaxBatchSize = m.name, platform, serverName, int32(m.session.MaxBatch())
+	c.Input, c.Output = nil, nil
 	for _, p := range m.inputs {
-		in := &pb.ModelInput{Name: p.Name, DataType: dataTypes[p.datatype], Dims: p.shape(0)[1:]}
-		if len(p.Dims) == 3 {
-			in.Format = pb.ModelInput_FORMAT_NHWC
-			if p.ChannelsFirst {
-				in.Format = pb.ModelInput_FORMAT_NCHW
-			}
-		}
-		c.Input = append(c.Input, in)
+		c.Input = append(c.Input, &pb.ModelInput{
+			Name: p.Name, DataType: dataTypes[p.datatype], Dims: p.shape(0)[1:], Format: p.format(),
+		})
 	}
 	for _, p := range m.outputs {
-		c.Output = append(c.Output, &pb.ModelOutput{Name: p.Name, DataType: dataTypes[p.datatype], Dims: p.shape(0)[1:]})
+		c.Output = append(c.Output, &pb.ModelOutput{
+			Name: p.Name, DataType: dataTypes[p.datatype], Dims: p.shape(0)[1:], LabelFilename: labels,
+		})
+		labels = "" // those of others have none
 	}
-	if opts.BatchDelay > 0 {
+	if c.SchedulingChoice == nil && m.delay > 0 {
 		c.SchedulingChoice = &pb.ModelConfig_DynamicBatching{DynamicBatching: &pb.ModelDynamicBatching{
-			MaxQueueDelayMicroseconds: uint64(opts.BatchDelay / time.Microsecond),
+			MaxQueueDelayMicroseconds: uint64(m.delay / time.Microsecond),
 		}}
 	}
 	return c
@@ -53,8 +56,8 @@ func (s *Server) statistics(name, wanted string) (*pb.ModelStatisticsResponse, e
 		return nil, err
 	}
 	answer := &pb.ModelStatisticsResponse{}
-	for _, e := range list {
-		answer.ModelStats = append(answer.ModelStats, e.counters.statistics(e.name))
+	for _, c := range list {
+		answer.ModelStats = append(answer.ModelStats, c.counters.statistics(c.name, c.version))
 	}
 	return answer, nil
 }

@@ -19,12 +19,43 @@ import (
 // extensions are those of files in the folder of models; of files with the same name the first.
 var extensions = []string{".bcnn", ".onnx", ".tflite"}
 
-// inFolder lists the files in the folder of models by the names of models.
-func (r *repository) inFolder() (map[string]string, error) {
+// inFolder lists what is in the folder of models by the names of models, and what is no model there:
+// folders, and what no model can be called after.
+func (r *repository) inFolder() (found map[string]place, refused map[string]error, err error) {
+	found, refused = map[string]place{}, map[string]error{}
 	if r.folder == "" {
-		return map[string]string{}, nil
+		return found, refused, nil
 	}
-	return modelsIn(r.folder)
+	single, err := modelsIn(r.folder)
+	if err != nil {
+		return nil, nil, err
+	}
+	list, err := os.ReadDir(r.folder)
+	if err != nil {
+		return nil, nil, files.Name(r.folder, err)
+	}
+	for name, file := range single {
+		found[name] = place{path: file}
+	}
+	for _, f := range list {
+		if name := f.Name(); !hidden(name) && isFolder(r.folder, f) {
+			folder := filepath.Join(r.folder, name)
+			if err := checkFolder(folder); err != nil {
+				refused[name] = err
+			} else if other, taken := found[name]; taken {
+				refused[name] = files.Name(folder, fmt.Errorf("%s is the model of this name", text.Quote(filepath.Base(other.path))))
+			} else {
+				found[name] = place{folder, true}
+			}
+		}
+	}
+	for name, p := range found {
+		if err := checkName(name); err != nil {
+			delete(found, name)
+			refused[name] = files.Name(p.path, err)
+		}
+	}
+	return found, refused, nil
 }
 
 // modelsIn lists the files of models in a folder by the names of models.
@@ -58,20 +89,23 @@ func FindModel(folder string) (string, error) {
 		return list[0], nil
 	}
 	err = fmt.Errorf("want one model in the folder, a file that ends in %s, and there is none", strings.Join(extensions, ", "))
-	if len(list) > 1 {
+	switch {
+	case len(list) == 0 && checkFolder(folder) == nil:
+		err = errors.New("want a file of a model in the folder, and there are versions of one: serve the folder that it is in")
+	case len(list) > 1:
 		err = fmt.Errorf("want one model in the folder, and there are %d, such as %s and %s", len(list),
 			text.Quote(filepath.Base(list[0])), text.Quote(filepath.Base(list[1])))
 	}
 	return "", files.Name(folder, err)
 }
 
-// newInFolder makes entries of files in the folder that have none.
+// newInFolder makes entries of what is in the folder and has none.
 func (r *repository) newInFolder() ([]*entry, error) {
-	found, err := r.inFolder()
+	found, refused, err := r.inFolder()
 	r.mu.Lock()
 	if err == nil {
-		maps.DeleteFunc(found, func(name, _ string) bool { return r.entries[name] != nil })
-		r.refuse(found)
+		maps.DeleteFunc(found, func(name string, _ place) bool { return r.entries[name] != nil })
+		r.refuse(refused)
 	}
 	r.unreadable(err)
 	r.mu.Unlock()
@@ -87,18 +121,15 @@ func (r *repository) newInFolder() ([]*entry, error) {
 	return list, nil
 }
 
-// refuse takes those out of found that no model can be called after, and keeps them for the index.
-// The caller holds mu.
-func (r *repository) refuse(found map[string]string) {
-	refused := map[string]error{}
-	for name, source := range found {
-		err := checkName(name)
-		if err == nil {
-			continue
-		}
-		delete(found, name)
-		refused[name] = files.Name(source, err)
-		if r.refused[name] == nil {
+// refuse keeps what is no model for the index, and logs it once. What has become of a model that is
+// loaded is said of that. The caller holds mu.
+func (r *repository) refuse(refused map[string]error) {
+	maps.DeleteFunc(refused, func(name string, _ error) bool {
+		e := r.entries[name]
+		return e != nil && e.place.folder
+	})
+	for _, name := range slices.Sorted(maps.Keys(refused)) {
+		if old := r.refused[name]; old == nil || old.Error() != refused[name].Error() {
 			r.log.Error("model not loaded", "error", refused[name])
 		}
 	}
@@ -127,15 +158,21 @@ func (r *repository) addFolder(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if r.folder != "" && len(list) == 0 {
+		r.log.Warn("there is no model in the folder", "folder", text.Escape(r.folder), "want", folderHelp)
+	}
 	var errs []error
 	for _, e := range list {
-		errs = append(errs, r.reload(ctx, e))
+		errs = append(errs, r.reload(ctx, e, true))
 	}
 	return errors.Join(errs...)
 }
 
-// look loads models anew whose files have changed, and those of new files in the folder. A file
-// must have been the same for two looks: it may be copied right now. What is gone stays loaded.
+// folderHelp says what a folder of models has.
+var folderHelp = "NAME" + strings.Join(extensions, ", NAME") + " or NAME/1/model" + extensions[1]
+
+// look loads models anew whose files have changed, and those that are new in the folder. Files must
+// have been the same for two looks: they may be copied right now. A model that is gone stays loaded.
 func (r *repository) look(ctx context.Context) error {
 	_, err := r.newInFolder()
 	var errs []error
@@ -147,13 +184,13 @@ func (r *repository) look(ctx context.Context) error {
 		unloaded := e.unloaded
 		r.mu.RUnlock()
 		if !unloaded && e.changed() {
-			errs = append(errs, r.reload(ctx, e))
+			errs = append(errs, r.reload(ctx, e, false))
 		}
 	}
 	return errors.Join(errs...)
 }
 
-// changed looks at the file of an entry.
+// changed looks at the files of an entry.
 func (e *entry) changed() bool {
 	select {
 	case e.loading <- struct{}{}:
@@ -161,10 +198,10 @@ func (e *entry) changed() bool {
 		return false // it is being loaded
 	}
 	defer func() { <-e.loading }()
-	now := stampOf(e.source)
+	now := e.place.survey()
 	settled := now.same(e.seen)
 	e.seen = now
-	return settled && now.file != nil && !now.same(e.stamp)
+	return settled && len(now.versions) > 0 && !now.same(e.loaded)
 }
 
 // stamp says whether a file has changed.

@@ -168,7 +168,7 @@ func (g grpcServer) ModelMetadata(_ context.Context, r *pb.ModelMetadataRequest)
 		return list
 	}
 	return &pb.ModelMetadataResponse{
-		Name: m.name, Versions: []string{version}, Platform: platform,
+		Name: m.name, Versions: g.s.repository.versions(r.Name), Platform: platform,
 		Inputs: describe(m.inputs), Outputs: describe(m.outputs),
 	}, nil
 }
@@ -179,7 +179,7 @@ func (g grpcServer) ModelConfig(_ context.Context, r *pb.ModelConfigRequest) (*p
 		return nil, err
 	}
 	defer m.release()
-	return &pb.ModelConfigResponse{Config: m.config(g.s.opts.Session)}, nil
+	return &pb.ModelConfigResponse{Config: m.config()}, nil
 }
 
 func (g grpcServer) ModelStatistics(_ context.Context,
@@ -281,7 +281,7 @@ func (m *model) inferMessage(ctx context.Context, h *hold, r *pb.ModelInferReque
 	if err != nil {
 		return nil, err
 	}
-	answer := &pb.ModelInferResponse{ModelName: m.name, ModelVersion: version, Id: r.Id}
+	answer := &pb.ModelInferResponse{ModelName: m.name, ModelVersion: m.version, Id: r.Id}
 	for _, t := range response.Outputs {
 		answer.Outputs = append(answer.Outputs, &pb.ModelInferResponse_InferOutputTensor{Name: t.Name, Datatype: t.Datatype,
 			Shape: t.Shape})

@@ -243,7 +243,7 @@ func (s *Server) getModel(w http.ResponseWriter, r *http.Request) error {
 		return list
 	}
 	return writeJSON(w, http.StatusOK, map[string]any{
-		"name": m.name, "versions": []string{version}, "platform": platform,
+		"name": m.name, "versions": s.repository.versions(m.name), "platform": platform,
 		"inputs": describe(m.inputs), "outputs": describe(m.outputs),
 	})
 }
@@ -266,7 +266,7 @@ func (s *Server) getConfig(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	defer m.release()
-	return writeJSON(w, http.StatusOK, plain(m.config(s.opts.Session).ProtoReflect()))
+	return writeJSON(w, http.StatusOK, plain(m.config().ProtoReflect()))
 }
 
 func (s *Server) getStatistics(w http.ResponseWriter, r *http.Request) error {

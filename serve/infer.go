@@ -61,7 +61,7 @@ func (m *model) infer(ctx context.Context, h *hold, r *tensor.Request) (*tensor.
 		return nil, err
 	}
 	computed := time.Now()
-	response := &tensor.Response{Model: m.name, Version: version, ID: r.ID}
+	response := &tensor.Response{Model: m.name, Version: m.version, ID: r.ID}
 	for _, w := range wanted {
 		t, err := m.result(w, out[w.index])
 		if err != nil {

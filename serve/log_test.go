@@ -26,7 +26,7 @@ func TestLogOfStartAndEnd(t *testing.T) {
 	} {
 		s, log := logging(t, Options{Memory: 1 << 20, MaxRequests: 7})
 		require.NoError(t, s.Add(t.Context(), "digits", "digits"))
-		require.Equal(t, 1, log.count(`msg="model loaded" model=digits source=digits device=cpu max_batch=16`))
+		require.Equal(t, 1, log.count(`msg="model loaded" model=digits version=1 source=digits device=cpu max_batch=16`))
 		ctx, cancel := context.WithCancelCause(t.Context())
 		l := listen(t)
 		ended := make(chan error, 1)

@@ -3,11 +3,15 @@ package serve
 import (
 	"context"
 	"fmt"
+	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/arrays"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/serve/internal/pb"
 	"github.com/bitcnn/bitcnn/serve/internal/tensor"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -16,6 +20,9 @@ import (
 // session is closed when nobody does any more.
 type model struct {
 	name       string
+	version    string
+	settings   *settings
+	delay      time.Duration // Options.BatchDelay of the session
 	session    *bitcnn.Session
 	labels     []string
 	inputs     []port
@@ -44,6 +51,17 @@ func (p port) shape(images int) []int64 {
 	return shape
 }
 
+// format is the order of the dimensions of an image.
+func (p port) format() pb.ModelInput_Format {
+	switch {
+	case len(p.Dims) != 3:
+		return pb.ModelInput_FORMAT_NONE
+	case p.ChannelsFirst:
+		return pb.ModelInput_FORMAT_NCHW
+	}
+	return pb.ModelInput_FORMAT_NHWC
+}
+
 // datatypes are those of arrays that hold the values in a form of their own.
 var datatypes = map[bcnn.SourceType]string{
 	bcnn.SourceBits: tensor.Int32, bcnn.SourceInt8: tensor.Int8, bcnn.SourceUint8: tensor.Uint8,
@@ -64,24 +82,42 @@ func newPort(p arrays.Port, io bitcnn.IO) (port, error) {
 	return port{p, io, datatype}, nil
 }
 
-// openModel opens a session for a network.
-func openModel(ctx context.Context, name string, net *bitcnn.Model, opts bitcnn.Options, c *counters) (*model, error) {
+// openModel opens a session for the network of a version, as its settings say.
+func openModel(ctx context.Context, l loading, net *bitcnn.Model, opts bitcnn.Options) (*model, error) {
+	if file := labelFile(l.settings); file != "" {
+		list, err := labelsOf(filepath.Join(l.dir, filepath.FromSlash(file)))
+		if err != nil {
+			return nil, err
+		}
+		named := *net // others may have this network, too
+		named.Labels, net = list, &named
+	}
+	opts, err := withSettings(opts, l.settings)
+	if err != nil {
+		return nil, files.Name(l.config, err)
+	}
 	ports, err := arrays.PortsOf(net)
 	if err != nil {
-		return nil, err
+		return nil, files.Name(l.source, err)
 	}
-	opts.Observe = c.observe
+	opts.Observe = l.served.counters.observe
 	s, err := bitcnn.Open(ctx, net, opts)
 	if err != nil {
-		return nil, err
+		return nil, files.Name(l.source, err)
 	}
-	m := &model{name: name, session: s, labels: s.Labels(), counters: c}
-	for _, l := range net.Layers {
-		bytes, _ := bcnn.ParameterBytes(l.Op)
+	m := &model{
+		name: l.entry.name, version: l.served.version(), settings: l.settings, delay: opts.BatchDelay, session: s,
+		labels: s.Labels(), counters: l.served.counters,
+	}
+	for _, layer := range net.Layers {
+		bytes, _ := bcnn.ParameterBytes(layer.Op)
 		m.weights += bytes
 	}
 	if m.inputs, err = newPorts(ports.Inputs, s.Inputs()); err == nil {
 		m.outputs, err = newPorts(ports.Outputs, s.Outputs())
+	}
+	if err = files.Name(l.source, err); err == nil {
+		err = files.Name(l.config, m.checkSettings(l.settings, l.source))
 	}
 	if err != nil {
 		s.Close()

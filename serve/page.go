@@ -35,10 +35,10 @@ func pageHandler() http.Handler {
 // getPageModels lists the models that are loaded, for the page.
 func (s *Server) getPageModels(w http.ResponseWriter, _ *http.Request) error {
 	list := []picture.Model{}
-	for _, i := range s.repository.index(true) {
-		m, err := s.repository.acquire(i.Name, "")
+	for _, e := range s.repository.list() {
+		m, err := s.repository.acquire(e.name, "")
 		if err != nil {
-			continue // it has just been unloaded
+			continue // it is not loaded
 		}
 		list = append(list, m.describe())
 		m.release()

@@ -7,6 +7,8 @@ import (
 	"log/slog"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"sync"
 
 	"google.golang.org/grpc/codes"
@@ -35,19 +37,35 @@ type repository struct {
 
 // entry is a model that may be loaded.
 type entry struct {
-	name, source string
-	counters     *counters
+	name  string
+	place place
 
 	loading chan struct{} // has an element while somebody loads it
-	// stamp is that of the file that was loaded last, or tried; seen that of the last look.
+	// loaded is what was there when it was loaded last, or tried; seen that of the last look.
 	// Who loads the entry reads and writes them.
-	stamp, seen stamp
+	loaded, seen survey
+
+	// These belong to the mutex of the repository; who changes versions has loading, too.
+	versions []*served // in their order
+	reason   string    // why it could not be loaded, or not anew
+	unloaded bool      // a client wants it so
+}
+
+// served is a version of a model.
+type served struct {
+	number   int64
+	counters *counters
+	files    []namedStamp // that were loaded last, or tried: of who loads the entry
 
 	// These belong to the mutex of the repository.
-	current  *model // nil if there is none
-	reason   string // why it could not be loaded, or not anew
-	unloaded bool   // a client wants it so
+	current *model // nil if there is none
+	reason  string // why it could not be loaded, or not anew
 }
+
+// firstVersion is the version of a model that is a file: files that change take the place of each other.
+const firstVersion = 1
+
+func (v *served) version() string { return strconv.FormatInt(v.number, 10) }
 
 // States of a model in the index.
 const (
@@ -59,87 +77,30 @@ func (r *repository) add(ctx context.Context, name, source string) error {
 	if err := checkName(name); err != nil {
 		return files.Name(source, err)
 	}
-	e, err := r.enter(name, source)
+	e, err := r.enter(name, place{path: source})
 	if err != nil {
 		return err
 	}
-	return r.reload(ctx, e)
+	return r.reload(ctx, e, true)
 }
 
 // enter makes an entry of a new name.
-func (r *repository) enter(name, source string) (*entry, error) {
+func (r *repository) enter(name string, at place) (*entry, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed {
 		return nil, bitcnn.ErrClosed
 	}
 	if e := r.entries[name]; e != nil {
-		return nil, fmt.Errorf("two models are called %s: %s and %s", text.Quote(name), text.Escape(e.source),
-			text.Escape(source))
+		return nil, fmt.Errorf("two models are called %s: %s and %s", text.Quote(name), text.Escape(e.place.path),
+			text.Escape(at.path))
 	}
-	e := &entry{
-		name: name, source: source, counters: newCounters(r.metrics.of(name)), loading: make(chan struct{}, 1),
+	e := &entry{name: name, place: at, loading: make(chan struct{}, 1)}
+	if !at.folder {
+		e.versions = []*served{r.newServed(e, firstVersion)}
 	}
 	r.entries[name] = e
 	return e, nil
-}
-
-// reload loads the model of an entry, which takes the place of the one that is there at once.
-// If it cannot be loaded, that one stays. Where ctx ends, nothing has happened: who looks at the
-// files later loads what has changed.
-func (r *repository) reload(ctx context.Context, e *entry) error {
-	select {
-	case e.loading <- struct{}{}:
-	case <-ctx.Done():
-		return ctx.Err()
-	}
-	defer func() { <-e.loading }()
-	now := stampOf(e.source)
-	m, err := r.open(ctx, e)
-	err = files.Name(e.source, err)
-	if err != nil && ctx.Err() != nil {
-		r.log.DebugContext(ctx, "load given up", "model", e.name, "error", err)
-		return ctx.Err()
-	}
-	e.stamp, e.seen = now, now
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err != nil {
-		e.reason = err.Error()
-		e.counters.seen.unloaded.Inc()
-		r.log.ErrorContext(ctx, "model not loaded", "model", e.name, "error", err)
-		return err
-	}
-	if r.closed { // nobody can have it
-		return cmp.Or(m.session.Close(), bitcnn.ErrClosed)
-	}
-	r.replace(e, m)
-	e.reason, e.unloaded = "", false
-	device := m.session.Device()
-	r.log.InfoContext(ctx, "model loaded", "model", e.name, "source", e.source, "device", device.ID, "max_batch", m.session.MaxBatch())
-	return nil
-}
-
-func (r *repository) open(ctx context.Context, e *entry) (*model, error) {
-	net, err := r.load(ctx, e.source)
-	if err != nil {
-		return nil, err
-	}
-	return openModel(ctx, e.name, net, r.session, e.counters)
-}
-
-// replace sets the model of an entry; nil means none. The caller holds mu.
-func (r *repository) replace(e *entry, m *model) {
-	if old := e.current; old != nil {
-		d := old.session.Device()
-		r.metrics.models.DeleteLabelValues(e.name, d.ID, d.Name)
-		r.retire(old)
-	}
-	e.counters.seen.holds(m)
-	if e.current = m; m != nil {
-		d := m.session.Device()
-		r.metrics.models.WithLabelValues(e.name, d.ID, d.Name).Set(1)
-	}
 }
 
 // retire closes a model that nobody acquires any more, when those who have are done.
@@ -151,61 +112,92 @@ func (r *repository) retire(m *model) {
 	})
 }
 
-// acquire returns the model of a name, which the caller has to release.
+// acquire returns a version of the model of a name, which the caller has to release. No version is
+// the newest that is loaded.
 func (r *repository) acquire(name, wanted string) (*model, error) {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	e, err := r.find(name, wanted)
+	e, list, err := r.find(name, wanted)
 	if err != nil {
 		return nil, err
 	}
-	if e.current == nil {
-		return nil, failf(codes.Unavailable, "the model %s is not loaded: %s", text.Quote(name), e.why())
+	for _, v := range slices.Backward(list) {
+		if v.current != nil {
+			v.current.users.Add(1)
+			return v.current, nil
+		}
 	}
-	e.current.users.Add(1)
-	return e.current, nil
+	return nil, failf(codes.Unavailable, "the model %s is not loaded: %s", text.Quote(name), e.why(list))
 }
 
 // why says why there is no model. The caller holds the mutex of the repository.
-func (e *entry) why() string {
+func (e *entry) why(list []*served) string {
 	if e.unloaded {
 		return "it was unloaded"
 	}
-	return cmp.Or(e.reason, "it has not been loaded yet")
+	reason := e.reason
+	for _, v := range slices.Backward(list) {
+		reason = cmp.Or(reason, v.reason)
+	}
+	return cmp.Or(reason, "it has not been loaded yet")
 }
 
-// find returns an entry. The caller holds mu.
-func (r *repository) find(name, wanted string) (*entry, error) {
+// find returns an entry and its versions, or the one that is wanted. The caller holds mu.
+func (r *repository) find(name, wanted string) (*entry, []*served, error) {
 	e := r.entries[name]
 	if e == nil {
-		return nil, failf(codes.NotFound, "there is no model %s", text.Quote(name))
+		return nil, nil, failf(codes.NotFound, "there is no model %s", text.Quote(name))
 	}
-	if wanted != "" && wanted != version {
-		return nil, failf(codes.NotFound, "the model %s has no version %s, only %s", text.Quote(name), text.Quote(wanted),
-			version)
+	if wanted == "" || len(e.versions) == 0 {
+		return e, e.versions, nil
 	}
-	return e, nil
+	have := make([]string, len(e.versions))
+	for i, v := range e.versions {
+		if have[i] = v.version(); have[i] == wanted {
+			return e, e.versions[i : i+1], nil
+		}
+	}
+	return nil, nil, failf(codes.NotFound, "the model %s has no version %s, only %s", text.Quote(name), text.Quote(wanted),
+		strings.Join(have, ", "))
 }
 
-// loadNamed loads a model anew for a client: one that is known, or a file of the folder.
+// versions lists those of a model that are loaded.
+func (r *repository) versions(name string) []string {
+	r.mu.RLock()
+	defer r.mu.RUnlock()
+	list := []string{}
+	if e := r.entries[name]; e != nil {
+		for _, v := range e.versions {
+			if v.current != nil {
+				list = append(list, v.version())
+			}
+		}
+	}
+	return list
+}
+
+// loadNamed loads a model anew for a client: one that is known, or what is in the folder.
 func (r *repository) loadNamed(ctx context.Context, name string) error {
 	r.mu.RLock()
 	e := r.entries[name]
 	r.mu.RUnlock()
 	if e == nil {
-		found, err := r.inFolder()
+		found, refused, err := r.inFolder()
 		if err != nil {
 			return err
 		}
-		source, ok := found[name]
-		if !ok || checkName(name) != nil {
+		if refused[name] != nil {
+			return failf(codes.NotFound, "there is no model %s: %w", text.Quote(name), refused[name])
+		}
+		at, ok := found[name]
+		if !ok {
 			return failf(codes.NotFound, "there is no model %s, nor a file of it in the folder of models", text.Quote(name))
 		}
-		if e, err = r.enter(name, source); err != nil {
+		if e, err = r.enter(name, at); err != nil {
 			return failure{codes.Unavailable, err} // another client does the same
 		}
 	}
-	if err := r.reload(ctx, e); err != nil {
+	if err := r.reload(ctx, e, true); err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
@@ -218,11 +210,15 @@ func (r *repository) loadNamed(ctx context.Context, name string) error {
 func (r *repository) unload(ctx context.Context, name string) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	e, err := r.find(name, "")
+	e, list, err := r.find(name, "")
 	if err != nil {
 		return err
 	}
-	r.replace(e, nil)
+	for _, v := range list {
+		r.replace(e, v, nil)
+		v.reason = ""
+	}
+	r.weigh(e)
 	e.unloaded, e.reason = true, ""
 	r.log.InfoContext(ctx, "model unloaded", "model", name)
 	return nil
@@ -252,17 +248,12 @@ func (r *repository) index(ready bool) []indexed {
 	list := []indexed{}
 	for _, e := range r.list() {
 		r.mu.RLock()
-		i := indexed{e.name, version, stateReady, e.reason}
-		if e.current == nil {
-			i.State, i.Reason = stateUnavailable, e.why()
-			if e.unloaded {
-				i.Reason = "unloaded"
+		for _, i := range e.indexed() {
+			if !ready || i.State == stateReady {
+				list = append(list, i)
 			}
 		}
 		r.mu.RUnlock()
-		if !ready || i.State == stateReady {
-			list = append(list, i)
-		}
 	}
 	if ready {
 		return list
@@ -270,7 +261,28 @@ func (r *repository) index(ready bool) []indexed {
 	r.mu.RLock()
 	defer r.mu.RUnlock()
 	for _, name := range slices.Sorted(maps.Keys(r.refused)) {
-		list = append(list, indexed{text.Escape(name), version, stateUnavailable, r.refused[name].Error()})
+		list = append(list, indexed{text.Escape(name), "", stateUnavailable, r.refused[name].Error()})
+	}
+	return list
+}
+
+// indexed lists the versions of an entry. The caller holds the mutex of the repository.
+func (e *entry) indexed() []indexed {
+	var list []indexed
+	for _, v := range e.versions {
+		i := indexed{e.name, v.version(), stateReady, cmp.Or(v.reason, e.reason)}
+		if v.current == nil {
+			i.State, i.Reason = stateUnavailable, e.why([]*served{v})
+		}
+		list = append(list, i)
+	}
+	if len(list) == 0 {
+		list = []indexed{{e.name, "", stateUnavailable, e.why(nil)}}
+	}
+	if e.unloaded {
+		for i := range list {
+			list[i].Reason = "unloaded"
+		}
 	}
 	return list
 }
@@ -281,23 +293,43 @@ func (r *repository) ready() bool {
 	defer r.mu.RUnlock()
 	unloaded := len(r.entries) > 0
 	for _, e := range r.entries {
-		if e.current != nil {
-			return true
+		for _, v := range e.versions {
+			if v.current != nil {
+				return true
+			}
 		}
 		unloaded = unloaded && e.unloaded
 	}
 	return unloaded
 }
 
+// tally has the counters of a version.
+type tally struct {
+	name, version string
+	counters      *counters
+}
+
 // statistics returns those of a model, or of all.
-func (r *repository) statistics(name, wanted string) ([]*entry, error) {
-	if name == "" {
-		return r.list(), nil
-	}
+func (r *repository) statistics(name, wanted string) ([]tally, error) {
+	list := r.list()
 	r.mu.RLock()
 	defer r.mu.RUnlock()
-	e, err := r.find(name, wanted)
-	return []*entry{e}, err
+	if name != "" {
+		e, _, err := r.find(name, wanted)
+		if err != nil {
+			return nil, err
+		}
+		list = []*entry{e}
+	}
+	var all []tally
+	for _, e := range list {
+		for _, v := range e.versions {
+			if name == "" || wanted == "" || v.version() == wanted {
+				all = append(all, tally{e.name, v.version(), v.counters})
+			}
+		}
+	}
+	return all, nil
 }
 
 // close takes all models out and waits until they are closed.
@@ -305,7 +337,9 @@ func (r *repository) close() error {
 	r.mu.Lock()
 	r.closed = true
 	for _, e := range r.entries {
-		r.replace(e, nil)
+		for _, v := range e.versions {
+			r.replace(e, v, nil)
+		}
 	}
 	r.mu.Unlock()
 	r.retiring.Wait()

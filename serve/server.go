@@ -28,9 +28,6 @@ import (
 	"github.com/bitcnn/bitcnn"
 )
 
-// version is that of every model: files that change take the place of each other.
-const version = "1"
-
 // platform is what models are, in metadata: the project and the format.
 const platform = "bitcnn_bcnn"
 
@@ -41,8 +38,10 @@ type Options struct {
 	Session bitcnn.Options
 	// Load reads the model of a source that Add was given; nil means bitcnn.Load of a file.
 	Load func(ctx context.Context, source string) (*bitcnn.Model, error)
-	// Folder, if it is not empty, is a folder of models: those files in it, not below it, that
-	// end in .bcnn, .onnx or .tflite, by their names without that. AddFolder loads them.
+	// Folder, if it is not empty, is a folder of models: files in it that end in .bcnn, .onnx or
+	// .tflite, by their names without that, and folders as Triton has them, NAME/VERSION/model.onnx.
+	// AddFolder loads them. Beside the files, NAME.pbtxt, or in the folders, config.pbtxt, may have
+	// settings of a model, which take the place of those of Session.
 	Folder string
 	// Fixed says that clients may not load and unload models.
 	Fixed bool
