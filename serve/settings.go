@@ -161,7 +161,7 @@ func withSettings(o bitcnn.Options, c *settings) (bitcnn.Options, error) {
 	}
 	for _, g := range c.InstanceGroup {
 		o.Parallel = cmp.Or(int(g.GetCount()), o.Parallel)
-		if g.GetKind() == pb.ModelInstanceGroup_KIND_CPU && !strings.HasPrefix(o.Device, onProcessor+":") {
+		if g.GetKind() == pb.ModelInstanceGroup_KIND_CPU {
 			o.Device = onProcessor
 		}
 	}

@@ -62,6 +62,10 @@ func TestSettings(t *testing.T) {
 	post(t, url+"/v2/models/m/infer", []byte(five)).fails(t, http.StatusBadRequest, "4")
 	post(t, url+"/v2/models/plain/infer", []byte(five)).decode(t, &object{})
 
+	put(t, filepath.Join(dir, "flat.pbtxt"), "max_batch_size: 3")
+	settle(t, s)
+	require.Contains(t, string(get(t, url+"/v2/models/flat/config").body), `"max_batch_size":3`)
+
 	// They change: the model is loaded anew. They are wrong: it stays, and the index says why.
 	put(t, filepath.Join(dir, "m", configName), strings.Replace(tritonConfig, "size: 4", "size: 6", 1))
 	settle(t, s)

@@ -164,6 +164,33 @@ func TestVersionPolicy(t *testing.T) {
 	}
 }
 
+// What has not changed is not loaded again when others come, and what is not chosen is not loaded at all.
+func TestVersionsThatStay(t *testing.T) {
+	dir := repositoryOf(t, map[string]string{
+		"m/1/model.bcnn": "digits", "m/" + configName: "version_policy { specific { versions: [ 1, 3 ] } }",
+	})
+	var log bytes.Buffer
+	s := newServer(t, Options{Folder: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
+	require.ErrorContains(t, s.AddFolder(t.Context()), filepath.Join("m", "3")+": ")
+	loads := func(version string) int {
+		return strings.Count(log.String(), `msg="model loaded" model=m version=`+version+" ")
+	}
+	put(t, filepath.Join(dir, "m/2/model.bcnn"), "rubbish")
+	settle(t, s)
+	put(t, filepath.Join(dir, "m/3/model.bcnn"), "digits")
+	settle(t, s)
+	require.Equal(t, []int{1, 0, 1}, []int{loads("1"), loads("2"), loads("3")}, log.String())
+	require.Equal(t, []indexed{{"m", "1", "READY", ""}, {"m", "3", "READY", ""}}, rows(t, overWeb(t, s)))
+
+	// A client wants all of them anew, and other settings are for all.
+	url := overWeb(t, s)
+	post(t, url+"/v2/repository/models/m/load", []byte{}).decode(t, &object{})
+	require.Equal(t, []int{2, 2}, []int{loads("1"), loads("3")})
+	put(t, filepath.Join(dir, "m", configName), "max_batch_size: 2 version_policy { specific { versions: [ 1, 3 ] } }")
+	settle(t, s)
+	require.Equal(t, []int{3, 3}, []int{loads("1"), loads("3")})
+}
+
 // A version that is asked for is the one that answers, and says so.
 func TestVersionAnswers(t *testing.T) {
 	dir := repositoryOf(t, map[string]string{
