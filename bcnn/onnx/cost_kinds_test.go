@@ -245,14 +245,6 @@ func fromData(m testModel, n, size int) hostile {
 	return hostile{m.encode(), make([]byte, 4*size)}
 }
 
-// quantised makes a model of a convolution whose weights are computed of INT8.
-func quantised(n int, typed bool) testModel {
-	q := testTensor{name: "q", typ: pb.Int8, dims: []int{n, 2, 3, 3}, values: slices.Repeat([]float64{1, -1, 2}, n*6), typed: typed}
-	m := testModel{input: image(2, 2, 2), inits: []testTensor{q, filled("scale", []int{1}, 0.5)}, output: "y"}
-	m.nodes = []testNode{op("Cast", "q", "f", "to", int(pb.Float)), op("Sub", "f scale", "g"), op("Mul", "g scale", "h"), op("Conv", "x h", "y", "pads", []int{1, 1, 1, 1})}
-	return m
-}
-
 // named gives nodes a name.
 func named(name string, nodes ...testNode) []testNode {
 	for i := range nodes {
