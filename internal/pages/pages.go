@@ -3,8 +3,8 @@
 package pages
 
 import (
-	"context"
 	"bytes"
+	"context"
 	"embed"
 	"encoding/base64"
 	"html/template"
