@@ -2,6 +2,7 @@ package bcnn
 
 import (
 	"fmt"
+	"strconv"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -42,7 +43,7 @@ func TestTensorOf(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, Tensor{DType: Uint8, N: 1, Shape: Shape{H: 1, W: 2, C: 2}, U8: []uint8{1, 3, 2, 4}}, bytes)
 
-	const huge = 1 << 40 // whose product with itself is 0 of 64 bits
+	const huge = 1 << (strconv.IntSize / 2) // whose product with itself is 0
 	for i, c := range []struct {
 		n      int
 		shape  Shape
