@@ -366,6 +366,15 @@ var brokenLayers = []brokenDevice{
 	{"columns and channels not swapped", fake{step: after(func(op *plan.Transpose, in, out bcnn.Tensor) {
 		copy(out.F32, in.F32)
 	})}, "transpose/", "(transpose): image"},
+	// As lowering makes them for groups of values of several planes.
+	{"channels repeated without their groups", fake{step: change(func(op *plan.Channels, in bcnn.Tensor) {
+		if len(op.Index) > in.Shape.C {
+			op.Index = slices.Clone(op.Index)
+			for c := range op.Index {
+				op.Index[c] = int32(c % in.Shape.C)
+			}
+		}
+	})}, "levels/", "(channels): image"},
 	{"the next channel picked", fake{step: change(func(op *plan.Channels, in bcnn.Tensor) {
 		op.Index = slices.Clone(op.Index)
 		for i, c := range op.Index {
