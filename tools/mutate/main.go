@@ -241,8 +241,10 @@ func (m *mutator) try(ctx context.Context, work string, s site) (fate, error) {
 		return broken, nil
 	}
 	alone := m.many.number[s] == 0
-	if alone && !m.compile(ctx, work, s) {
-		return broken, ctx.Err()
+	if alone {
+		if ok, err := m.compile(ctx, work, s); !ok || err != nil {
+			return broken, err
+		}
 	}
 	if len(quickly) == 0 {
 		return uncovered, nil
@@ -291,23 +293,23 @@ func (m *mutator) runs(ctx context.Context, i int, binary string, number int, te
 }
 
 // compile makes test binaries that have a mutant, and reports whether it compiles.
-func (m *mutator) compile(ctx context.Context, work string, s site) bool {
+func (m *mutator) compile(ctx context.Context, work string, s site) (bool, error) {
 	src, err := s.mutated()
 	if err != nil {
-		return false
+		return false, err
 	}
 	changed, overlay := work+".go", work+".json"
 	list, err := json.Marshal(map[string]any{"Replace": map[string]string{s.file: changed}})
 	if err = errors.Join(err, os.WriteFile(changed, src, 0o644), os.WriteFile(overlay, list, 0o644)); err != nil {
-		return false
+		return false, err
 	}
 	for i, p := range m.packages {
 		c := m.command(ctx, "go", "test", "-c", "-overlay", overlay, "-tags", m.tags, "-vet=off", "-o", binaryOf(work, i), ".")
 		if c.Dir = p; c.Run() != nil {
-			return false
+			return false, ctx.Err()
 		}
 	}
-	return true
+	return true, nil
 }
 
 // binaryOf names the test binary of a package.
