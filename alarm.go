@@ -6,7 +6,6 @@ import "time"
 type alarm struct {
 	rings <-chan time.Time
 	set   func(time.Duration)
-	stop  func()
 	close func()
 }
 
@@ -14,5 +13,5 @@ type alarm struct {
 func timerAlarm() alarm {
 	t := time.NewTimer(time.Hour)
 	t.Stop()
-	return alarm{rings: t.C, set: func(d time.Duration) { t.Reset(d) }, stop: func() { t.Stop() }, close: func() { t.Stop() }}
+	return alarm{rings: t.C, set: func(d time.Duration) { t.Reset(d) }, close: func() { t.Stop() }}
 }

@@ -16,7 +16,7 @@ func newAlarm() alarm {
 	}
 	file := os.NewFile(uintptr(fd), "timerfd")
 	set := func(d time.Duration) {
-		// Its errors are of arguments, which are right, and a time of 0 stops the timer.
+		// Its errors are of arguments, which are right.
 		_ = unix.TimerfdSettime(fd, 0, &unix.ItimerSpec{Value: unix.NsecToTimespec(int64(d))}, nil)
 	}
 	rings := make(chan time.Time, 1)
@@ -34,7 +34,7 @@ func newAlarm() alarm {
 			}
 		}
 	}()
-	return alarm{rings: rings, set: set, stop: func() { set(0) }, close: func() {
+	return alarm{rings: rings, set: set, close: func() {
 		_ = file.Close() // nothing is lost with it
 		<-ended
 	}}

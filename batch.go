@@ -21,23 +21,26 @@ type batchConfig struct {
 // turns in waiting until the queue has a full batch, or all callers who are expected, or has waited
 // long enough; copy what is in it, run, and copy the results back.
 //
-// Expected are as many as were there at the same time since the last batch was taken: callers who
-// come one after the other wait for nobody, and those who come again and again wait until the others
-// have come again, too.
+// Expected are as many as were there at the same time while each worker took its last two batches:
+// callers who come one after the other wait for nobody, and those who come again and again wait until
+// the others have come again, too.
 type batcher struct {
 	batchConfig
 	running sync.WaitGroup // workers
 	// collecting has an element while a worker waits for callers, and with the clock.
 	collecting chan struct{}
 	clock      alarm
-	arrived    chan struct{} // has an element when the queue or what is expected has changed, or is closed
+	set        time.Time     // when the clock rings; zero when it has
+	arrived    chan struct{} // has an element when the queue has grown, or is closed
 
 	mu     sync.Mutex
 	queue  []*request
 	images int // in the queue
 	taken  int // requests in batches that run
-	most   int // requests in the queue and in batches, at the same time, since the last batch was taken
-	closed bool
+	// The most requests in the queue and in batches at the same time, while the workers took as many
+	// batches as they are, and as many before; and how many they have taken since.
+	most, before, takes int
+	closed              bool
 
 	requests sync.Pool
 }
@@ -172,41 +175,44 @@ func (w *batchWorker) collect() bool {
 	defer func() { <-b.collecting }()
 	free := time.Now() // whom the last batch has answered could not come before
 	for {
-		wait, closed := w.take(free)
+		until, closed := w.take(free)
 		switch {
 		case closed:
 			return false
 		case len(w.batch) > 0:
 			return true
-		case wait == 0:
+		case until.IsZero():
 			<-b.arrived
 			continue
 		}
-		b.clock.set(wait)
+		if !until.Equal(b.set) { // once for a batch, not for each who comes: it is a call of the system
+			b.set = until
+			b.clock.set(max(time.Until(until), 1))
+		}
 		select {
 		case <-b.arrived:
-			b.clock.stop()
 		case <-b.clock.rings:
+			b.set = time.Time{}
 		}
 	}
 }
 
-// take takes a batch off the queue if it is time, or says how long it may still wait for others; 0 if
-// nobody is there. It waits from a time on at the earliest, or since somebody is there.
-func (w *batchWorker) take(from time.Time) (wait time.Duration, closed bool) {
+// take takes a batch off the queue if it is time, or says how long it may still wait for others, not at
+// all if nobody is there. It waits from a time on at the earliest, or since somebody is there.
+func (w *batchWorker) take(from time.Time) (until time.Time, closed bool) {
 	b := w.batcher
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	w.batch = w.batch[:0]
 	if b.closed || len(b.queue) == 0 {
-		return 0, b.closed
+		return time.Time{}, b.closed
 	}
-	if b.images < b.max && b.taken+len(b.queue) < b.most {
+	if b.images < b.max && b.taken+len(b.queue) < max(b.most, b.before) {
 		if b.queue[0].since.After(from) {
 			from = b.queue[0].since
 		}
-		if wait := b.delay - time.Since(from); wait > 0 {
-			return wait, false
+		if until := from.Add(b.delay); time.Now().Before(until) {
+			return until, false
 		}
 	}
 	images := 0
@@ -221,8 +227,10 @@ func (w *batchWorker) take(from time.Time) (wait time.Duration, closed bool) {
 	b.queue = slices.Delete(b.queue, 0, len(w.batch))
 	b.images -= images
 	b.taken += len(w.batch)
-	b.most = b.taken + len(b.queue)
-	return 0, false
+	if b.takes++; b.takes >= b.workers {
+		b.before, b.most, b.takes = b.most, b.taken+len(b.queue), 0
+	}
+	return time.Time{}, false
 }
 
 // run runs the batch in hand and tells everyone in it.

@@ -129,12 +129,12 @@ func TestBatchAfterDelay(t *testing.T) {
 		second.succeed(t)
 		require.Equal(t, testDelay, time.Since(start)) // of the first one
 		require.Equal(t, []int{3}, d.sizes())
-		// Two are expected now: one waits as long, the next one for nobody.
-		begin(t, b, 7, 1).succeed(t)
-		require.Equal(t, 2*testDelay, time.Since(start))
-		begin(t, b, 8, 1).succeed(t)
-		require.Equal(t, 2*testDelay, time.Since(start))
-		require.Equal(t, []int{3, 1, 1}, d.sizes())
+		// More are expected for two batches: one caller waits as long, and then for nobody.
+		for _, waited := range []time.Duration{2, 3, 3, 3} {
+			begin(t, b, 7, 1).succeed(t)
+			require.Equal(t, waited*testDelay, time.Since(start))
+		}
+		require.Equal(t, []int{3, 1, 1, 1, 1}, d.sizes())
 		b.close()
 	})
 }
