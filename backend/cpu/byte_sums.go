@@ -65,14 +65,14 @@ type levelsAdder interface {
 
 // fuseByteSums makes one step of each byteSum that the kernels of its convolution can compute. It returns
 // the groups whose tensors are needed at the same time then, and where they lie.
-func (e *executable) fuseByteSums(groups []group, placed plan.Placement, workers tiles.Size, fits fits) ([]group, plan.Placement) {
+func (e *executable) fuseByteSums(groups []group, placed placement, workers tiles.Size, fits fits) ([]group, placement) {
 	fused := slices.Clone(groups)
 	var all []*byteSum
 	var unmade []int
 	for k := 0; k+1 < len(fused); k++ {
 		first, second := fused[k], fused[k+1]
 		conv, can := e.steps[first.first].(levelsAdder)
-		if !can || first.first != first.last {
+		if !can || first.first != first.last || e.parted(first.last) {
 			continue
 		}
 		b := e.byteSum(first.first, second.first, second.last)

@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"reflect"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -18,8 +19,12 @@ func TestTooLarge(t *testing.T) {
 	p := newPlanner(1, input(bcnn.Float32, 2048, 2048, 1)) // 2^48 bytes in all
 	p.step("affine", &plan.Affine{}, bcnn.Float32, p.last().Shape)
 	p.step("affine", &plan.Affine{}, bcnn.Float32, p.last().Shape)
-	_, err := Device().Compile(t.Context(), p.done(), backend.Options{MaxBatch: 1 << 24})
+	timed := func(int, string, time.Duration) {} // then all images take a step before any takes the next
+	_, err := Device().Compile(t.Context(), p.done(), backend.Options{MaxBatch: 1 << 24, Timed: timed})
 	require.ErrorIs(t, err, backend.ErrTooLarge)
+	exe, err := Device().Compile(t.Context(), p.done(), backend.Options{MaxBatch: 1 << 24})
+	require.NoError(t, err)
+	require.NoError(t, exe.Close())
 }
 
 type unknownOp struct{ plan.Op }

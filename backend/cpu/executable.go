@@ -29,11 +29,12 @@ type executable struct {
 	steps   []tiles.Step // of the plan, or fewer, where some are fused
 	weights *weights.Plan
 	// choices says what was picked for the steps.
-	choices []driver.Choice
-	// tensors are those of the plan, as many images as the batch in hand has.
+	choices   []driver.Choice
+	stretches []stretch
+	// tensors are those of the plan, as many images as are in hand.
 	// The steps point to them. Inputs and outputs are empty between runs.
 	tensors   []bcnn.Tensor
-	full      []bcnn.Tensor  // the same for MaxBatch images
+	full      []bcnn.Tensor  // the same for all images that there is memory for
 	container []int          // see joined
 	unmade    []bool         // tensors that have no memory, since a pooled step makes rows of them
 	levels    []*kern.Levels // of the steps that are bytes of them
@@ -41,6 +42,11 @@ type executable struct {
 }
 
 func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config) (*executable, error) {
+	return compileDivided(ctx, plan, set, config, cached(num.Product(schedule.L2(), config.Threads)))
+}
+
+// compileDivided is newExecutable with another division than that for the cache.
+func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config, divide division) (*executable, error) {
 	e := &executable{plan: plan, config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
@@ -50,10 +56,10 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 	if !config.Stepwise {
 		e.container = joined(plan)
 	}
-	placed, err := e.layout(fusable, nil)
+	placed, err := e.divide(fusable, divide)
 	if err != nil && !config.Stepwise { // groups may need more than their steps one by one
 		fusable, e.container = groups(plan, true), separate(plan)
-		placed, err = e.layout(fusable, nil)
+		placed, err = e.divide(fusable, divide)
 	}
 	if err != nil {
 		return nil, err
@@ -62,10 +68,14 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 	var size tiles.Size
 	needs := make([]tiles.Size, len(plan.Steps))
 	memory := int(placed.Bytes)
+	k := 0
 	for i, s := range plan.Steps {
+		if i > e.stretches[k].last {
+			k++
+		}
 		c := schedule.Context{
 			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
-			Set: set, Batch: config.MaxBatch, Threads: config.Threads, L1: schedule.L1(),
+			Set: set, Batch: e.stretches[k].images, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
 			Most:    most[s.In[0]],
 			InPitch: plan.Tensors[e.container[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.container[s.Out]].Shape.C,
@@ -87,7 +97,9 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 		e.choices = append(e.choices, c.Choice)
 		e.levels = append(e.levels, c.Levels)
 	}
-	if !config.Stepwise {
+	if config.Stepwise {
+		e.stretches[0].steps = len(e.steps)
+	} else {
 		tables := memory - int(placed.Bytes)
 		fits := func(tensors int64, workers tiles.Size) bool {
 			return config.CheckMemory(int64(num.Sum(tables, int(tensors), num.Product(workers.Total(), config.Threads)))) == nil
@@ -127,22 +139,46 @@ func compile(c *schedule.Context, op plan.Op, in, out plan.Tensor) (tiles.Step, 
 	return pixelwise.Compile(c, op, in, out)
 }
 
+// placement is where the tensors lie, each with room for so many images.
+type placement struct {
+	plan.Placement
+	images []int
+}
+
+// divide divides the groups into stretches and places the tensors. Where that takes more memory than
+// the batch as a whole, it is one stretch.
+func (e *executable) divide(groups []group, divide division) (placement, error) {
+	one := whole(e.plan, e.config.MaxBatch)
+	e.stretches = one
+	placed, err := e.layout(groups, nil)
+	if e.config.Stepwise || e.config.MaxBatch == 1 {
+		return placed, err
+	}
+	e.stretches = divide(e.plan, groups, e.config.MaxBatch)
+	if divided, than := e.layout(groups, nil); than == nil && (err != nil || divided.Bytes <= placed.Bytes) {
+		return divided, nil
+	}
+	e.stretches = one
+	return placed, err
+}
+
 // layout places the tensors in one block of memory, but for the inputs and the outputs,
 // which are the caller's. over is that of uses.
-func (e *executable) layout(groups []group, over []pair) (plan.Placement, error) {
+func (e *executable) layout(groups []group, over []pair) (placement, error) {
 	p, batch := e.plan, e.config.MaxBatch
-	uses, at := uses(p, groups, e.container, over)
+	uses, at, images := uses(p, batch, groups, e.stretches, e.container, over)
 	uses = slices.DeleteFunc(uses, func(u plan.Use) bool { return e.unmade[u.Tensor] })
 	for _, u := range uses {
-		if t := p.Tensors[u.Tensor]; e.config.CheckMemory(t.Bytes(batch)) != nil { // together, they might overflow
-			return plan.Placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, e.config.CheckMemory(t.Bytes(batch)))
+		t := p.Tensors[u.Tensor]
+		if err := e.config.CheckMemory(t.Bytes(u.Images)); err != nil { // together, they might overflow
+			return placement{}, fmt.Errorf("tensor %d (%s): %w", u.Tensor, t.Name, err)
 		}
 	}
-	placed := p.Place(batch, uses)
+	placed := placement{p.Place(batch, uses), images}
 	for t, same := range at {
 		placed.Offsets[t] = placed.Offsets[same]
 	}
-	spread(&placed)
+	spread(&placed.Placement)
 	return placed, e.config.CheckMemory(placed.Bytes)
 }
 
@@ -177,15 +213,15 @@ func spread(p *plan.Placement) {
 }
 
 // allocate makes the tensors.
-func (e *executable) allocate(placed plan.Placement) {
+func (e *executable) allocate(placed placement) {
 	arena := alignedBytes(int(placed.Bytes))
 	for i, t := range e.plan.Tensors {
-		e.full[i] = bcnn.Tensor{DType: t.DType, N: e.config.MaxBatch, Shape: t.Shape}
+		e.full[i] = bcnn.Tensor{DType: t.DType, N: placed.images[i], Shape: t.Shape}
 		if placed.Offsets[i] < 0 {
 			continue
 		}
 		place := unsafe.Pointer(&arena[placed.Offsets[i]])
-		n := e.config.MaxBatch * t.Shape.Elements(t.DType)
+		n := placed.images[i] * t.Shape.Elements(t.DType)
 		switch t.DType {
 		case bcnn.Bits:
 			e.full[i].Words = unsafe.Slice((*uint64)(place), n)
@@ -205,18 +241,24 @@ func alignedBytes(n int) []byte {
 	return b[skip:][:n:n]
 }
 
-// bind gives the tensors the size of the batch, and the caller's slices to inputs and
+// bind gives the tensors n images of the batch, from one on, and the caller's slices to inputs and
 // outputs.
-func (e *executable) bind(out, in []bcnn.Tensor) {
+func (e *executable) bind(out, in []bcnn.Tensor, from, n int) {
 	for i, w := range e.container {
-		if t := e.full[w]; t.U8 != nil || t.Words != nil || t.F32 != nil {
-			e.tensors[i] = t.Images(0, in[0].N)
+		if t := e.full[w]; t.N >= n && (t.U8 != nil || t.Words != nil || t.F32 != nil) { // fewer are those of other stretches
+			at := 0
+			if t.N == e.config.MaxBatch {
+				at = from
+			}
+			e.tensors[i] = t.Images(at, n)
 			e.tensors[i].Shape = e.full[i].Shape
 		}
 	}
-	copy(e.tensors, in)
+	for i, t := range in {
+		e.tensors[i] = t.Images(from, n)
+	}
 	for i, t := range e.outputs {
-		e.tensors[t] = out[i]
+		e.tensors[t] = out[i].Images(from, n)
 	}
 }
 
@@ -233,12 +275,28 @@ func (e *executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
 
 // RunSteps is Run if after is nil.
 func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after func(step int, took time.Duration) error) error {
-	n := in[0].N
-	e.bind(out, in)
+	batch := in[0].N
 	defer e.unbind(len(in))
 	e.workers.Begin(ctx)
 	defer e.workers.End()
-	for i, s := range e.steps {
+	steps := 0
+	for _, stretch := range e.stretches {
+		for from := 0; from < batch; from += stretch.images {
+			n := min(stretch.images, batch-from)
+			e.bind(out, in, from, n)
+			if err := e.runSteps(steps, stretch.steps, n, after); err != nil {
+				return err
+			}
+		}
+		steps = stretch.steps
+	}
+	e.workers.Done(batch)
+	return nil
+}
+
+// runSteps runs the steps of a stretch for the n images in hand.
+func (e *executable) runSteps(from, to, n int, after func(step int, took time.Duration) error) error {
+	for i, s := range e.steps[from:to] {
 		var before clock.Instant
 		if after != nil {
 			before = clock.Now()
@@ -247,12 +305,11 @@ func (e *executable) RunSteps(ctx context.Context, out, in []bcnn.Tensor, after 
 			return err
 		}
 		if after != nil {
-			if err := after(i, clock.Since(before)); err != nil {
+			if err := after(from+i, clock.Since(before)); err != nil {
 				return err
 			}
 		}
 	}
-	e.workers.Done(n)
 	return nil
 }
 

@@ -61,10 +61,11 @@ func follows(p *plan.Plan, first, i int) bool {
 	return false
 }
 
-// uses returns which groups need which tensors, without inputs and outputs. at[t] is the tensor in
-// whose memory tensor t lies. containers has, for every tensor, the one that it is concatenated
-// into, and over are pairs that may share memory.
-func uses(p *plan.Plan, groups []group, containers []int, over []pair) (uses []plan.Use, at []int) {
+// uses returns which groups need which tensors, without inputs and outputs. at[t] is the tensor in whose
+// memory tensor t lies, and images[t] for how many it has some: those that the stretch has at a time
+// that alone needs it, or a batch, which several stretches need, each to its end. containers has, for
+// every tensor, the one that it is concatenated into, and over are pairs that may share memory.
+func uses(p *plan.Plan, batch int, groups []group, stretches []stretch, containers []int, over []pair) (uses []plan.Use, at, images []int) {
 	at = inPlace(p, groups, containers)
 	for t, w := range containers {
 		at[t] = at[w]
@@ -80,17 +81,41 @@ func uses(p *plan.Plan, groups []group, containers []int, over []pair) (uses []p
 			}
 		}
 	}
+	inner := p.InnerUses()
+	only := stretchOf(p, stretches, inner, at)
 	ofStep := make([]group, len(p.Steps))
 	for _, g := range groups {
 		for i := g.first; i <= g.last; i++ {
 			ofStep[i] = g
 		}
 	}
-	for _, u := range p.InnerUses() {
-		g := ofStep[u.First]
-		uses = append(uses, plan.Use{Tensor: at[u.Tensor], First: g.first, Last: g.last})
+	images = make([]int, len(p.Tensors))
+	for _, u := range inner {
+		use := plan.Use{Tensor: at[u.Tensor], First: ofStep[u.First].first, Last: ofStep[u.First].last, Images: batch}
+		if s := only[use.Tensor]; s != nil {
+			use.Images = s.images
+		} else {
+			s := stretches[stretchAt(stretches, u.First)]
+			use.First, use.Last = s.first, s.last
+		}
+		images[u.Tensor] = use.Images
+		uses = append(uses, use)
 	}
-	return uses, at
+	return uses, at, images
+}
+
+// stretchOf returns for each tensor the stretch that alone needs its memory, nil if there are several.
+func stretchOf(p *plan.Plan, stretches []stretch, uses []plan.Use, at []int) []*stretch {
+	only, several := make([]*stretch, len(p.Tensors)), make([]bool, len(p.Tensors))
+	for _, u := range uses {
+		k := stretchAt(stretches, u.First)
+		if t := at[u.Tensor]; only[t] == nil && !several[t] {
+			only[t] = &stretches[k]
+		} else if only[t] != &stretches[k] {
+			only[t], several[t] = nil, true
+		}
+	}
+	return only
 }
 
 // inPlace returns, for every tensor, the one in whose memory it lies: the output of the next step
@@ -131,7 +156,8 @@ func inPlace(p *plan.Plan, groups []group, containers []int) []int {
 }
 
 // A pair is two tensors that may share memory: a step reads each value of one before it writes that
-// place of the other.
+// place of the other. What is written is no larger, so the first images of a batch leave the next ones as
+// they are.
 type pair struct{ read, written int }
 
 // fuse makes one step of the first step of each group and those behind it that it can lead. They must
@@ -140,7 +166,12 @@ type pair struct{ read, written int }
 func (e *executable) fuse(groups []group, needs []tiles.Size) (over []pair) {
 	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.container)
 	e.steps = nil
+	k := 0
 	for _, g := range groups {
+		if g.first > e.stretches[k].last {
+			e.stretches[k].steps = len(e.steps)
+			k++
+		}
 		led := plan.Tensors[plan.Steps[g.first].Out]
 		if steps[g.first] == nil { // another step does its work
 			e.steps = append(e.steps, slices.DeleteFunc(slices.Clone(steps[g.first:g.last+1]), func(s tiles.Step) bool { return s == nil })...)
@@ -175,6 +206,7 @@ func (e *executable) fuse(groups []group, needs []tiles.Size) (over []pair) {
 		}
 		e.steps = append(append(e.steps, steps[g.first]), steps[follow:g.last+1]...)
 	}
+	e.stretches[k].steps = len(e.steps)
 	return over
 }
 

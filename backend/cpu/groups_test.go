@@ -164,7 +164,7 @@ func TestPlaceOfPairs(t *testing.T) {
 		{[]int{9, 8, 7}, []pair{{2, 3}, {1, 2}}, []int{0, 1, 1, 1, 4}},
 	} {
 		plan := &of(c.channels...).plan
-		_, at := uses(plan, groups(plan, true), separate(plan), c.over)
+		_, at, _ := uses(plan, 1, groups(plan, true), whole(plan, 1), separate(plan), c.over)
 		require.Equal(t, c.want, at, c)
 	}
 }

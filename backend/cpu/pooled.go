@@ -9,7 +9,6 @@ import (
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -110,13 +109,13 @@ func (p *pooled) Run(tile int, s *tiles.Scratch) {
 // fusePools makes one step of each convolution alone in its group and the maxima behind it, if nothing
 // else reads what it makes, and if there is the memory that workers then need. It returns the groups whose
 // tensors are needed at the same time, and where they lie.
-func (e *executable) fusePools(groups []group, placed plan.Placement, workers *tiles.Size, fits fits) ([]group, plan.Placement) {
+func (e *executable) fusePools(groups []group, placed placement, workers *tiles.Size, fits fits) ([]group, placement) {
 	need, fused := *workers, slices.Clone(groups)
 	all := map[int]*pooled{} // by step of the convolution
 	var unmade []int
 	for k := 0; k+1 < len(fused); k++ {
 		first, last := fused[k], fused[k+1].last
-		if first.first != first.last {
+		if first.first != first.last || e.parted(first.last) {
 			continue
 		}
 		if p := e.pooled(first.first, fused[k+1].first); p != nil {
@@ -152,7 +151,7 @@ const pages = 64 << 10
 // without takes the memory from tensors that no step writes any more, where groups of steps have become
 // others. It returns where the rest lies, and reports whether that takes no more memory than before and
 // fits; if it does not, the tensors keep their memory.
-func (e *executable) without(tensors []int, groups []group, before plan.Placement, workers tiles.Size, fits fits) (plan.Placement, bool) {
+func (e *executable) without(tensors []int, groups []group, before placement, workers tiles.Size, fits fits) (placement, bool) {
 	for _, t := range tensors {
 		e.unmade[t] = true
 	}
@@ -164,6 +163,11 @@ func (e *executable) without(tensors []int, groups []group, before plan.Placemen
 		e.unmade[t] = false
 	}
 	return before, false
+}
+
+// parted reports whether another stretch begins behind a step.
+func (e *executable) parted(step int) bool {
+	return e.stretches[stretchAt(e.stretches, step)].last == step
 }
 
 // pooled returns the step that does the work of steps i and next; nil if there is none.

@@ -8,16 +8,17 @@ import (
 )
 
 // Use says that what does the work of the steps First to Last, in whatever order,
-// has a tensor as an argument, so that its memory is needed from First to Last.
-type Use struct{ Tensor, First, Last int }
+// has a tensor as an argument, so that its memory is needed from First to Last. It is
+// memory for so many images; 0 stands for those of the batch.
+type Use struct{ Tensor, First, Last, Images int }
 
 // Uses lists what the steps read and write, step by step, and EndUses.
 func (p *Plan) Uses() []Use {
 	uses := p.EndUses()
 	for i, s := range p.Steps {
-		uses = append(uses, Use{s.Out, i, i})
+		uses = append(uses, Use{Tensor: s.Out, First: i, Last: i})
 		for _, in := range s.In {
-			uses = append(uses, Use{in, i, i})
+			uses = append(uses, Use{Tensor: in, First: i, Last: i})
 		}
 	}
 	return uses
@@ -28,10 +29,10 @@ func (p *Plan) Uses() []Use {
 func (p *Plan) EndUses() []Use {
 	var uses []Use
 	for t := range p.InputTensors() {
-		uses = append(uses, Use{t, -1, -1})
+		uses = append(uses, Use{Tensor: t, First: -1, Last: -1})
 	}
 	for _, t := range p.Outputs {
-		uses = append(uses, Use{t, len(p.Steps), len(p.Steps)})
+		uses = append(uses, Use{Tensor: t, First: len(p.Steps), Last: len(p.Steps)})
 	}
 	return uses
 }
@@ -107,7 +108,7 @@ func (p *Plan) lifetimes(n int, uses []Use) []lifetime {
 	}
 	for _, u := range uses {
 		l := &items[u.Tensor]
-		l.first, l.last, l.bytes = min(l.first, u.First), max(l.last, u.Last), p.Tensors[u.Tensor].Bytes(n)
+		l.first, l.last, l.bytes = min(l.first, u.First), max(l.last, u.Last), p.Tensors[u.Tensor].Bytes(cmp.Or(u.Images, n))
 	}
 	return items
 }
