@@ -101,7 +101,7 @@ Exchange *exchange(unsigned mask, const void *value, size_t size, const char *op
 		fail(Fault::failed, "%s:%d: %s by lane %u, which is not in its mask %#x", file, line, operation, t.lane, mask);
 	size_t i = 0;
 	while (i < w.open.size() && !(w.open[i]->mask == mask && w.open[i]->line == line && w.open[i]->file == file &&
-		strcmp(w.open[i]->operation, operation) == 0))
+		(w.open[i]->operation == operation || strcmp(w.open[i]->operation, operation) == 0)))
 		i++;
 	Exchange *e;
 	if (i < w.open.size()) {
