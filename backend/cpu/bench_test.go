@@ -86,7 +86,7 @@ func benchmarkPlan(b *testing.B, p *planner, opts backend.Options) {
 		name := fmt.Sprintf("%d-%s", i, s.Kind())
 		b.ReportMetric(float64(times[i]), name+"-ns")
 		if from := plan.Tensors[s.In[0]]; from.DType == bcnn.Bits {
-			if n := plan.MACs(i); n > 0 {
+			if n := plan.Products(i); n > 0 {
 				b.ReportMetric(float64(n)/times[i].Seconds()/best, name+"-of-peak")
 			}
 		}

@@ -98,9 +98,9 @@ func leastOf(p *plan.Plan, i int) leastWork {
 	case *plan.Conv:
 		w.loads += float64(4*len(op.F32)+8*len(op.Bits)) / 16
 		if in.DType == bcnn.Bits {
-			w.operations += 3 * float64(p.MACs(i)) / 128 // EOR, CNT and a sum
+			w.operations += 3 * float64(p.Products(i)) / 128 // EOR, CNT and a sum
 		} else {
-			w.products += float64(p.MACs(i)) / 4
+			w.products += float64(p.Products(i)) / 4
 		}
 		end(op.Activation)
 	case *plan.AvgPool:
@@ -135,9 +135,9 @@ func leastOf(p *plan.Plan, i int) leastWork {
 		w.operations += float64(in.Shape.Values()) / 4 * (1 + float64(15+5)/16) // a comparison, and 64 bits of 16 vectors
 	case *plan.MatMul:
 		if in.DType == bcnn.Bits {
-			w.operations += 3 * float64(p.MACs(i)) / 128 // EOR, CNT and a sum
+			w.operations += 3 * float64(p.Products(i)) / 128 // EOR, CNT and a sum
 		} else {
-			w.products += float64(p.MACs(i)) / 4
+			w.products += float64(p.Products(i)) / 4
 		}
 	case *plan.TopK:
 		w.operations += float64(in.Shape.Values()) / 4

@@ -47,7 +47,7 @@ func (e *executable) considerNetwork(all [][]candidates.Candidate) (o networkLau
 	}
 	work := int64(0)
 	for i := range e.plan.Steps {
-		work += e.plan.MACs(i) * int64(e.config.MaxBatch)
+		work += e.plan.Products(i) * int64(e.config.MaxBatch)
 	}
 	if forced || work <= maxNetworkWork {
 		o.steps = candidates.NewSteps(e.plan, all, e.device.limits, e.config.MaxBatch)

@@ -23,7 +23,7 @@ func (e *executable) choose(step int, all []candidates.Candidate) (*built, error
 	}
 	key := gpu.Key(e.config.MaxBatch, all)
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.tuneFrom, Emulated: d.info.Kind == driver.Emulated}
-	if i, why, _ := gpu.Decide(tuner, key, all, e.plan.MACs(step)); i >= 0 {
+	if i, why, _ := gpu.Decide(tuner, key, all, e.plan.Products(step)); i >= 0 {
 		return e.buildBecause(why, all[i])
 	}
 	return e.measure(step, all, key)

@@ -85,7 +85,7 @@ func large(t *testing.T, c parity.Case, from int64) bool {
 	plan, err := lower.Network(t.Context(), c.Network(), lower.Options{})
 	require.NoError(t, err, c.Name)
 	for i := range plan.Steps {
-		if plan.MACs(i) >= from {
+		if plan.Products(i) >= from {
 			return true
 		}
 	}

@@ -19,7 +19,7 @@ func (e *executable) choose(ctx context.Context, step int, all []candidates.Cand
 	d := e.device
 	key := gpu.Key(e.config.MaxBatch, all)
 	tuner := gpu.Tuner{Cache: d.tuning, From: d.specialiseFrom, Emulated: d.info.Kind == driver.Emulated}
-	i, why, known := gpu.Decide(tuner, key, all, e.plan.MACs(step))
+	i, why, known := gpu.Decide(tuner, key, all, e.plan.Products(step))
 	if i < 0 {
 		return e.measure(ctx, step, all, key)
 	}

@@ -309,7 +309,15 @@ func TestMACs(t *testing.T) {
 	}
 	p.Steps = []plan.Step{{In: []int{0}, Op: conv}, {In: []int{0}, Op: &plan.Affine{}}}
 	require.Equal(t, int64(3*4*6*3*2*2), p.MACs(0))
+	require.Equal(t, p.MACs(0), p.Products(0))
 	require.Zero(t, p.MACs(1))
+
+	// Two planes of the same image with weights of two parts: four products of bits for each
+	// of the network's.
+	p.Tensors[0].Shape = bcnn.Shape{H: 2 * 5, W: 7, C: 2 * 4}
+	conv.InPlanes, conv.Parts = 2, 2
+	require.Equal(t, int64(3*4*6*3*2*2), p.MACs(0))
+	require.Equal(t, 4*p.MACs(0), p.Products(0))
 }
 
 func TestImagesOfABatch(t *testing.T) {

@@ -67,19 +67,27 @@ type Step struct {
 
 // MACs returns the number of multiply-accumulates of step i for one image: those of
 // its convolution or dense layer, padded taps and outputs that pooling drops included, or of
-// its matrix product. Those of binary planes count each.
-// Other steps have none.
+// its matrix product. They are the network's: how many products of bits stand for one does
+// not count. Other steps have none.
 func (p *Plan) MACs(i int) int64 {
+	if conv, ok := p.Steps[i].Op.(*Conv); ok {
+		return p.Products(i) / int64(conv.products())
+	}
+	return p.Products(i)
+}
+
+// Products returns the number of products that stand for those of MACs: of binary planes,
+// one for each plane of the input and each part of a weight.
+func (p *Plan) Products(i int) int64 {
 	in := p.Tensors[p.Steps[i].In[0]].Shape
-	conv, ok := p.Steps[i].Op.(*Conv)
-	if _, product := p.Steps[i].Op.(*MatMul); product {
+	switch op := p.Steps[i].Op.(type) {
+	case *MatMul:
 		return int64(p.Tensors[p.Steps[i].Out].Shape.Values()) * int64(in.C)
+	case *Conv:
+		image := op.Image(in)
+		return int64(op.Window.Output(image, op.Out).Values()) * op.Taps(in.C) * int64(in.H/image.H)
 	}
-	if !ok {
-		return 0
-	}
-	image := conv.Image(in)
-	return int64(conv.Window.Output(image, conv.Out).Values()) * conv.Taps(in.C) * int64(in.H/image.H)
+	return 0
 }
 
 // Integer reports whether the weights are whole numbers, apart from ±1.

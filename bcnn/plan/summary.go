@@ -69,7 +69,7 @@ func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 				Int8:     conv.Integer() || step.In[0] >= len(p.Inputs) && p.Tensors[step.In[0]].DType == bcnn.Uint8,
 				Int16:    conv.Int16 != nil,
 				Planes:   conv.products(),
-				MACs:     p.MACs(i) / int64(conv.products()) / int64(conv.Out) * int64(out),
+				MACs:     p.MACs(i) / int64(conv.Out) * int64(out),
 				WhyFloat: conv.WhyFloat,
 			}
 			if conv.Integer() {

@@ -70,7 +70,7 @@ func workOf(p *plan.Plan, i, batch int) work {
 			return work{}
 		}
 		weights := op.Out * op.KH * op.KW * (p.Tensors[s.In[0]].Shape.C / op.Groups)
-		w = work{macs: p.MACs(i) * int64(batch), bytes: (int64(weights) + 7) / 8}
+		w = work{macs: p.Products(i) * int64(batch), bytes: (int64(weights) + 7) / 8}
 	case *plan.MaxPool:
 	default:
 		return work{}
