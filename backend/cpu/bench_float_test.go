@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -310,7 +311,7 @@ func benchmarkStep(b *testing.B, tested *plan.Plan, isa string) {
 	floor := moved(read, tested.Tensors[step.Out].Bytes(1)).Seconds()
 	set, err := sets.Lookup(isa)
 	require.NoError(b, err)
-	n := tested.MACs(last)
+	n := tested.Products(last)
 	values := int64(tested.Tensors[step.Out].Shape.Values())
 	switch op := step.Op.(type) {
 	case *plan.AvgPool:
@@ -325,13 +326,12 @@ func benchmarkStep(b *testing.B, tested *plan.Plan, isa string) {
 		n = int64(op.Rows.N*op.Cols.N) * values
 	}
 	if n > 0 {
-		loop, products := set.PeakFMA, set.PeakFMAs
+		peaks := []kern.Peak{{Run: set.PeakFMA, Products: set.PeakFMAs}}
 		if tested.Tensors[step.In[0]].DType == bcnn.Bits {
-			loop, products = set.Peak, set.PeakProducts
+			peaks = set.Peaks
 		}
-		if loop != nil {
-			peak := best(1, func(int) float64 { return peakRound(loop, products, roundTime) })
-			floor = max(floor, float64(n)/peak)
+		if peaks[0].Run != nil {
+			floor = max(floor, float64(n)/bestOf(peaks, 1))
 		}
 	}
 	b.ReportMetric(float64(least)/1e3, "least-µs")

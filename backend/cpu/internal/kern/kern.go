@@ -306,13 +306,26 @@ type Set struct {
 	// matrices.
 	Matrix *Matrix
 
-	// Peak computes rounds × PeakProducts products of bits, on registers and the L1 cache alone, as
-	// fast as the instruction set can.
-	Peak         func(rounds int)
-	PeakProducts int
+	// Peaks are loops over products of bits on registers and the L1 cache alone, each as fast
+	// as some instructions of the set can. Which of them is the fastest may change with what
+	// else runs on a core.
+	Peaks []Peak
+
+	// Read reads memory as fast as the instruction set can. Its length is a multiple of
+	// ReadBytes.
+	Read func(b []byte)
 
 	// PeakFMA computes rounds × PeakFMAs fused multiplications and additions of float32, on
 	// registers. nil if the processor has no such instructions.
 	PeakFMA  func(rounds int)
 	PeakFMAs int
 }
+
+// Peak is a loop that computes rounds × Products products of bits.
+type Peak struct {
+	Run      func(rounds int)
+	Products int
+}
+
+// ReadBytes is what Read reads at least.
+const ReadBytes = 2048

@@ -42,7 +42,7 @@ func Set(others kern.Set) kern.Set {
 		Nibbles: kern.MatrixKernels{Bits: convNibblesBitsAMX, Sums: convNibblesSumsAMX, Affine: convNibblesAffineAMX, Floats: convNibblesFloatsAMX, Levels: convNibblesLevelsAMX},
 		Bytes:   kern.MatrixKernels{Bits: convBytesBitsAMX, Sums: convBytesSumsAMX, Affine: convBytesAffineAMX, Floats: convBytesFloatsAMX, Levels: convBytesLevelsAMX},
 	}
-	s.Peak, s.PeakProducts = peak, 4*kern.TileRows*kern.PanelOutputs*kern.LineBytes
+	s.Peaks = append([]kern.Peak{{Run: peak, Products: 4 * kern.TileRows * kern.PanelOutputs * kern.LineBytes}}, others.Peaks...)
 	return s
 }
 

@@ -84,7 +84,8 @@ func Set() kern.Set {
 	s.Luma = luma
 	s.LBP = lbp
 	s.MinMax = minMax
-	s.Peak, s.PeakProducts = peakAVX2, 12*32*4
+	s.Peaks = []kern.Peak{{Run: peakAVX2, Products: 12 * 32 * 4}}
+	s.Read = func(b []byte) { readAVX2(&b[0], len(b)/kern.ReadBytes) }
 	s.PeakFMA, s.PeakFMAs = peakFMAAVX2, 8*12*8
 	s.Cost = kern.Cost{Bits: 0.002, Bytes: 0.008, Floats: 0.03, Value: 0.1}
 	return s

@@ -1427,6 +1427,11 @@ func lbpAVX2(dst *uint64, above *uint8, row *uint8, below *uint8, n int)
 //go:noescape
 func minMaxAVX2(src *uint8, n int, lowest *uint8, highest *uint8)
 
+// readAVX2 reads n times 2048 bytes, n at least 1.
+//
+//go:noescape
+func readAVX2(p *uint8, n int)
+
 // peakFMAAVX2 does 8 × 12 vectors of fused products and sums, 8 each, rounds
 // times.
 func peakFMAAVX2(rounds int)

@@ -103,7 +103,8 @@ func Set() kern.Set {
 	s.Blend, s.BlendRows = blend, blendRows
 	s.Mean = mean
 	s.MeanSigns = meanSigns
-	s.Peak, s.PeakProducts = peakAVX512, 8*12*2*512
+	s.Peaks = []kern.Peak{{Run: peakAVX512, Products: 8 * 12 * 2 * 512}}
+	s.Read = func(b []byte) { readAVX512(&b[0], len(b)/kern.ReadBytes) }
 	s.PeakFMA, s.PeakFMAs = peakFMAAVX512, 8*16*16
 	s.Cost = kern.Cost{Bits: 0.001, Bytes: 0.005, Floats: 0.02, Value: 0.1}
 	return s

@@ -1975,6 +1975,11 @@ func winogradFloatsAVX512(job *byte)
 //go:noescape
 func winogradLevelsAVX512(job *byte)
 
+// readAVX512 reads n times 2048 bytes, n at least 1.
+//
+//go:noescape
+func readAVX512(p *uint8, n int)
+
 // peakFMAAVX512 does 8 × 16 vectors of fused products and sums, 16 each, rounds
 // times.
 func peakFMAAVX512(rounds int)

@@ -60,8 +60,8 @@ func Set() kern.Set {
 		Luma:           Luma,
 		LBP:            LBP,
 		MinMax:         MinMax,
-		Peak:           peak,
-		PeakProducts:   peakProducts,
+		Peaks:          []kern.Peak{{Run: peak, Products: peakProducts}},
+		Read:           read,
 		Cost:           kern.Cost{Bits: 0.012, Bytes: 0.03, Floats: 2.5, Value: 2},
 	}
 }

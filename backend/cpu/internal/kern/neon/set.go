@@ -67,7 +67,7 @@ func Set(cores Cores) kern.Set {
 	s.Luma = luma
 	s.LBP = lbp
 	s.MinMax = minMax
-	s.Peak, s.PeakProducts = peakNEON, 16*128
+	s.Peaks = []kern.Peak{{Run: peakNEON, Products: 16 * 128}}
 	s.PeakFMA, s.PeakFMAs = peakFMANEON, 16*4
 	s.Cost = kern.Cost{Bits: 0.008, Bytes: 0.03, Floats: 0.1, Value: 0.3}
 	return s

@@ -63,7 +63,7 @@ func equalOwn(a, b *kern.Set) bool {
 	for i := range x.NumField() {
 		f, g := x.Field(i), y.Field(i)
 		switch x.Type().Field(i).Name {
-		case "ISA", "Wide", "Matrix", "Cost", "Peak", "PeakProducts":
+		case "ISA", "Wide", "Matrix", "Cost", "Peaks", "Read":
 			continue
 		}
 		if f.Kind() == reflect.Func {
@@ -211,7 +211,19 @@ var sizes = []int{0, 1, 2, 3, 7, 8, 9, 15, 16, 17, 31, 32, 33, 40, 63, 64, 65, 1
 
 func TestPeak(t *testing.T) {
 	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
-		require.Positive(t, s.PeakProducts)
-		s.Peak(1)
+		require.NotEmpty(t, s.Peaks)
+		for _, p := range s.Peaks {
+			require.Positive(t, p.Products)
+			p.Run(1)
+		}
+	})
+}
+
+// Memory is read to its end and no further.
+func TestRead(t *testing.T) {
+	forEach(t, func(t *testing.T, s *kern.Set, _ *rand.Rand) {
+		for _, n := range []int{1, 2, 5} {
+			s.Read(fenced(t, n*kern.ReadBytes))
+		}
 	})
 }

@@ -56,7 +56,7 @@ func Set() kern.Set {
 	s.Join = join
 	s.ThresholdBytes = thresholdBytes
 	s.MinMax = minMax
-	s.Peak, s.PeakProducts = peakSSSE3, 12*16*4
+	s.Peaks = []kern.Peak{{Run: peakSSSE3, Products: 12 * 16 * 4}}
 	s.Cost = kern.Cost{Bits: 0.003, Bytes: 0.02, Floats: 2.5, Value: 1}
 	return s
 }

@@ -11,6 +11,7 @@ const peakTimes = 8
 
 // peak writes the innermost instructions of convCarries on registers only.
 func peak() {
+	read()
 	peakFMA()
 	TEXT("peakAVX512", NOSPLIT, "func(rounds int)")
 	Doc("peakAVX512 does 8 × 12 times what adds two vectors of 512 products each to a parity", "and counts the carries, rounds times.")
@@ -55,6 +56,29 @@ func peakFMA() {
 			VFMADD231PS(w, x, a)
 		}
 	}
+	DECQ(n)
+	JNE(LabelRef("next"))
+	VZEROUPPER()
+	RET()
+}
+
+// read writes loads that nothing waits for.
+func read() {
+	TEXT("readAVX512", NOSPLIT, "func(p *uint8, n int)")
+	Pragma("noescape")
+	Doc("readAVX512 reads n times 2048 bytes, n at least 1.")
+	p, n := Load(Param("p"), GP64()), Load(Param("n"), GP64())
+	acc := make([]reg.VecVirtual, 8)
+	for i := range acc {
+		acc[i] = ZMM()
+		zmm.Zero(acc[i])
+	}
+	Label("next")
+	for at := 0; at < 2048; at += 64 {
+		a := acc[at/64%len(acc)]
+		VPORD(Mem{Base: p, Disp: at}, a, a)
+	}
+	ADDQ(U32(2048), p)
 	DECQ(n)
 	JNE(LabelRef("next"))
 	VZEROUPPER()
