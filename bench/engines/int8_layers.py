@@ -147,7 +147,7 @@ def main():
                 for key in best:
                     best[key] = least(runs[key[0]][key[1]], best[key], 0.15)
                 now = ours(args, "--ops=" + op)
-                binary = {"min_ms": min(binary["min_ms"], now["min_ms"]), "peak_fraction": max(binary["peak_fraction"], now["peak_fraction"])}
+                binary = {"min_ms": min(binary["min_ms"], now["min_ms"]), "peak_fraction": max(binary["peak_fraction"], now.get("peak_fraction", 0))}
             times = {e: (best[9, e] - best[1, e]) / 8 for e in runs[1]}
             print(f"{side}×{side}×{channels}: bcnn {binary['min_ms']:.4f} ms ({binary['peak_fraction']:.0%} of peak); "
                   + ", ".join(f"{e} {t:.4f} ms ({t / binary['min_ms']:.2f})" for e, t in times.items()), flush=True)

@@ -157,7 +157,7 @@ func (f *figures) panel(r row, marks map[string]bool) (chart.Panel, error) {
 		if engine == "bcnn" {
 			kind = engine
 		}
-		panel.Bars = append(panel.Bars, chart.Bar{Label: engine, Note: figure, Parts: []chart.Part{{Length: ms, Kind: kind}}})
+		panel.Bars = append(panel.Bars, chart.Bar{Label: engine, Note: figure, Parts: []chart.Part{part(ms, kind)}})
 	}
 	return panel, nil
 }
@@ -194,4 +194,15 @@ func withTable(page, source, table string, read func(string) ([]byte, error)) ([
 		return nil, fmt.Errorf("%s has no table between %q and %q", page, first, last)
 	}
 	return []byte(before + first + "\n" + table + "\n" + last + after), nil
+}
+
+// colours are those of kinds in all figures.
+var colours = map[string]string{
+	"bcnn": chart.Palette[0], "1 bit, bcnn": chart.Palette[0], "others": chart.Palette[1],
+	"8 bits, OpenVINO": chart.Palette[2], "8 bits, ONNX Runtime": chart.Palette[3], "8 bits, bcnn": chart.Palette[4],
+}
+
+// part is a part of a bar.
+func part(length float64, kind string) chart.Part {
+	return chart.Part{Length: length, Kind: kind, Colour: colours[kind]}
 }

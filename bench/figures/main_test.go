@@ -27,6 +27,7 @@ func TestWritten(t *testing.T) {
 		got, err := read(name)
 		require.NoError(t, err)
 		require.Equal(t, string(want), string(got), "%s: run go run ./bench/figures", name)
+		require.NotContains(t, string(got), `fill=""`, "%s: a kind without a colour", name)
 	}
 }
 

@@ -87,7 +87,7 @@ func (f *front) charts() (all []chart.Chart) {
 			}
 			panel.Bars = append(panel.Bars, chart.Bar{
 				Label: fmt.Sprintf("%s, %.1f %%", r.Network, *r.Top1), Note: fmt.Sprintf("%.2f ms", r.Ms),
-				Parts: []chart.Part{{Length: r.Ms, Kind: kind}},
+				Parts: []chart.Part{part(r.Ms, kind)},
 			})
 		}
 		all = append(all, chart.Chart{Title: p.name, Axis: "ms", Panels: []chart.Panel{panel}})

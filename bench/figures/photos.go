@@ -36,7 +36,7 @@ func accuracy(data []byte, read func(string) ([]byte, error)) (map[string][]byte
 			figure := fmt.Sprintf("%.1f ± %.1f %%", r.Percent, r.Error)
 			fmt.Fprintf(&table, "| %s | %d | %s |\n", set.Name, r.Photos, figure)
 			panel.Bars = append(panel.Bars, chart.Bar{
-				Label: fmt.Sprint(r.Photos, " a class"), Note: figure, Parts: []chart.Part{{Length: r.Percent, Kind: "bcnn"}},
+				Label: fmt.Sprint(r.Photos, " a class"), Note: figure, Parts: []chart.Part{part(r.Percent, "bcnn")},
 			})
 		}
 		drawn.Panels = append(drawn.Panels, panel)

@@ -11,19 +11,18 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
-	"github.com/bitcnn/bitcnn/internal/chart"
+	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
-	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Formats of bench.
 const (
 	formatTable     = "table"
 	formatJSON      = "json"
+	formatCSV       = "csv"
 	formatBenchstat = "benchstat"
 	formatSVG       = "svg"
 	formatPNG       = "png"
@@ -42,9 +41,8 @@ type benchFlags struct {
 	format           string
 }
 
-// each calls f for every device, number of threads and batch, and counts.
-func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.Device, opts measure.Options) error) error {
-	i := 0
+// each calls f for every device, number of threads and batch.
+func (b benchFlags) each(devices []*backend.Device, f func(dev *backend.Device, opts measure.Options) error) error {
 	for _, dev := range devices {
 		numbers := b.threads
 		if numbers == nil {
@@ -58,10 +56,9 @@ func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.D
 				opts := b.Options
 				opts.Threads, opts.MaxBatch = threads, batch
 				opts.Options = optionsFor(b.device, dev, opts.Options)
-				if err := f(i, dev, opts); err != nil {
+				if err := f(dev, opts); err != nil {
 					return err
 				}
-				i++
 			}
 		}
 	}
@@ -72,11 +69,12 @@ func (b benchFlags) each(devices []*backend.Device, f func(i int, dev *backend.D
 type benchCommand struct {
 	env *environment
 	benchFlags
-	model, ops, compare string
-	asJSON              bool
+	models       []string
+	ops, compare string
+	asJSON       bool
 }
 
-var benchFormats = []string{formatTable, formatJSON, formatBenchstat, formatSVG, formatPNG}
+var benchFormats = []string{formatTable, formatJSON, formatCSV, formatBenchstat, formatSVG, formatPNG}
 
 func newBench(env *environment) *cobra.Command {
 	b := &benchCommand{
@@ -84,21 +82,26 @@ func newBench(env *environment) *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:   "bench",
-		Short: "Measure how fast a model runs",
-		Long: `Time a model on random images (always the same ones): median, minimum, 90th
+		Short: "Measure how fast models run",
+		Long: `Time models on random images (always the same ones): median, minimum, 90th
 percentile and mean of whole runs, then the shortest time of every step and its share.
 A run is a call of Run with the images in memory; on the CPU nothing is
 transferred, on other devices the transfers of image and result are part of the
 run. Steps are timed in separate runs, in which each one is waited for; the CPU
 computes some of them together otherwise, so that a whole run takes less time.
 
-MAC/s counts multiply-accumulates, padded taps included; one of ±1 values is one
-bit of xor and popcount. On the CPU a loop that does nothing but the arithmetic
-of the kernels, on the same instruction set and as many threads, is timed before
-and after, and one that reads as many bytes as a step. "Of peak" compares a step
-on ±1 values with them: the longer of the times that its arithmetic and its bytes
-take there at best, as a fraction of the shortest time that it took. The floor is
-the sum of these times and of the shortest of the other steps.
+MAC/s counts the multiply-accumulates of the network, padded taps included; one of
+±1 values is one bit of xor and popcount. A layer of levels takes several products of
+bits for one, so that it has fewer MAC/s and not more. On the CPU loops that do nothing
+but the arithmetic of the kernels, on the same instruction set and as many threads, are
+timed between the runs, and others that read as many bytes as a step; the quietest
+moment counts. "Of peak" compares a step on ±1 values with them: the longer of the
+times that its arithmetic and its bytes take there at best, as a fraction of the
+shortest time that it took. If it took less, the loops are measured again, up to ` + fmt.Sprint(measure.Patience) + `
+times in all; a step that they still do not come up to has "?". What a step need not
+compute is no work: outputs that pooling drops, and rows of the lower planes of levels
+in which no bit is set. So zeros among values of −1, 0 and +1 cost time; bench says how
+many such rows the images have, and --zeros 0.3 makes 30 % of their values 0.
 
 --paper follows the protocol of Khan, Huttunen and Boutellier: ` + fmt.Sprint(measure.PaperImages) + ` random
 images, one at a time, each a new one; making the images is not counted. The
@@ -113,7 +116,11 @@ groups (` + strings.Join(zoo.OperatorGroups(), ", ") + `) or names of operators,
 --ops=bitflow,c64. One thread is used unless --threads says otherwise; at most
 --runs runs are made of each.
 
---format benchstat prints lines like those of go test -bench, ten per model and
+--model takes several models, separated by commas; a comma of a name stands behind a
+backslash. A table of the medians follows.
+
+--format csv prints a line for each whole run, whose column "step" is empty, and one for
+each step. --format benchstat prints lines like those of go test -bench, ten per model and
 five per operator; --format svg and png draw the results of all devices on one
 scale: whole runs and their steps, or operators. --batch and --threads take
 several numbers, such as --threads 1,2,4; each pair of them is measured. With
@@ -122,20 +129,28 @@ has a choice of.
 
 --compare A.json B.json measures nothing: it reads two files of --json and puts the
 results of the same model or operator, device, threads and batch side by side,
-steps as well. A / B is how many times as fast B is, by the shortest times.
+steps as well. What is the same in all of a file need not be that of the other: two
+variants of a network are compared for each number of threads. A / B is how many times
+as fast B is, by the shortest times.
 
 With --json, one object per result: model (and model_bytes, the name in base64,
-where that of a file is not UTF-8), device, detail, threads (0 for all), batch,
-runs, median_us, min_us, p90_us, mean_us, transfers (whether the times count
-those of images and results), kernels_us (with --paper where they do), macs, binary_macs (for one image), macs_per_s,
-peak_macs_per_s and floor_us (CPU), steps (name, kind, output, median_us, min_us, share, macs,
-binary, peak_fraction, bound; not with --paper), processor, version, date.
+where that of a file is not UTF-8), device, detail, threads (0 where there is no
+choice), batch, runs, median_us, min_us, p90_us, mean_us, transfers (whether the times
+count those of images and results), kernels_us (with --paper where they do), macs,
+binary_macs (for one image), macs_per_s, zeros (if not 0), peak_macs_per_s,
+peak_macs_per_s_of_one_thread (where there are more), peak_steady (the peak in the
+median of the times it was measured, as a fraction of it) and floor_us (what the
+products of ±1 take at the peak; CPU), steps (name, kind, output, median_us, min_us,
+share, macs, binary, planes and plane_rows (of levels: the share of the rows of the
+lower planes that have a bit), peak_fraction, bound, outran_peak; not with --paper),
+processor, version, date.
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
 (the median), min_ms, macs, bytes, mac_per_s, byte_per_s, peak_mac_per_s,
-peak_byte_per_s, peak_fraction, bound (arithmetic or memory), processor, version,
-date. With --compare, one per pair: model or op, device, threads, batch, a and b
-(min_us, median_us), ratio, steps (name, a_min_us, b_min_us, ratio).`,
+peak_byte_per_s, peak_steady, peak_fraction, bound (arithmetic or memory), outran_peak,
+processor, version, date. With --compare, one per pair: a and b (model or op, device,
+threads, batch, min_us, median_us), ratio, steps (name, a_min_us, b_min_us, ratio).`,
 		Example: `  bcnn bench --model vehiclenet
+  bcnn bench --model vehiclenet,digits --device all --format csv > times.csv
   bcnn bench --model vehiclenet --device all --paper --json
   bcnn bench --model model.onnx --batch 16 --threads 2
   bcnn bench --ops
@@ -159,7 +174,7 @@ date. With --compare, one per pair: model or op, device, threads, batch, a and b
 			return b.runModel(cmd.Context())
 		},
 	}
-	modelFlag(cmd, &b.model, defaultModel, "built-in model, .bcnn, .onnx or .tflite file")
+	modelsFlag(cmd, &b.models, "built-in models, .bcnn, .onnx or .tflite files, separated by commas")
 	deviceFlag(cmd, &b.device, "all")
 	intsVar(cmd, &b.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
 	intVar(cmd, &b.Runs, "runs", 1, maxRuns, "number of timed runs")
@@ -169,8 +184,9 @@ date. With --compare, one per pair: model or op, device, threads, batch, a and b
 	cmd.Flags().StringVar(&b.ops, "ops", "", "time binary operators instead of a model: groups or names, by default all")
 	cmd.Flags().Lookup("ops").NoOptDefVal = allOps
 	cmd.Flags().BoolVar(&b.Fresh, "paper", false, "follow the paper's protocol")
+	fractionFlag(cmd, &b.Zeros, "zeros", "share of the values of the images that are 0")
 	cmd.Flags().StringVar(&b.compare, "compare", "", "put two files of --json side by side: --compare A.json B.json; - is standard input")
-	cmd.Flags().StringVar(&b.format, "format", formatTable, "table, json, benchstat (text that benchstat reads), svg or png (charts)")
+	cmd.Flags().StringVar(&b.format, "format", formatTable, "table, json, csv, benchstat (text that benchstat reads), svg or png (charts)")
 	cmd.Flags().BoolVar(&b.asJSON, "json", false, "short for --format json")
 	_ = cmd.RegisterFlagCompletionFunc("format", cobra.FixedCompletions(benchFormats, cobra.ShellCompDirectiveNoFileComp))
 	_ = cmd.RegisterFlagCompletionFunc("ops", cobra.FixedCompletions(zoo.OperatorGroups(), cobra.ShellCompDirectiveNoFileComp))
@@ -202,6 +218,8 @@ func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
 		return usagef("standard input (-) can be read only once")
 	case b.ops != "" && cmd.Flags().Changed("model"):
 		return usagef("--ops takes no --model")
+	case b.ops != "" && cmd.Flags().Changed("zeros"):
+		return usagef("--ops takes no --zeros: its values are ±1")
 	case !slices.Contains(benchFormats, b.format):
 		return usagef("--format %q: want one of %s", b.format, strings.Join(benchFormats, ", "))
 	case b.asJSON && cmd.Flags().Changed("format") && b.format != formatJSON:
@@ -231,48 +249,69 @@ func (b *benchCommand) runModel(ctx context.Context) error {
 	if b.Fresh {
 		b.Runs = measure.PaperImages
 	}
-	net, err := loadModel(ctx, b.model)
-	if err != nil {
-		return err
-	}
-	plan, err := lower.Network(ctx, net, lower.Options{})
-	if err != nil {
-		return err
+	var models []namedPlan
+	for _, name := range b.models {
+		net, err := loadModel(ctx, name)
+		if err != nil {
+			return err
+		}
+		p, err := lower.Network(ctx, net, lower.Options{})
+		if err != nil {
+			return files.Name(name, err)
+		}
+		models = append(models, namedPlan{name, p})
 	}
 	devices, err := openDevices(b.device)
 	if err != nil {
 		return err
 	}
-	return benchModel(ctx, b.env, devices, b.model, plan, b.benchFlags)
+	return benchModels(ctx, b.env, devices, models, b.benchFlags)
 }
 
-// benchModel times a model on the devices and prints the results.
-func benchModel(ctx context.Context, env *environment, devices []*backend.Device, model string, plan *plan.Plan, flags benchFlags) error {
+// namedPlan is a model as the user has named it.
+type namedPlan struct {
+	name string
+	*plan.Plan
+}
+
+// benchModels times models on the devices and prints the results.
+func benchModels(ctx context.Context, env *environment, devices []*backend.Device, models []namedPlan, flags benchFlags) error {
 	if flags.format == formatBenchstat {
 		_ = measure.WriteBenchstatHeader(env.out) // which keeps the error
 	}
 	var results []measure.ModelResult
-	err := flags.each(devices, func(i int, dev *backend.Device, opts measure.Options) error {
-		result, err := benchOne(ctx, env, dev, model, plan, opts)
+	for _, m := range models {
+		err := flags.each(devices, func(dev *backend.Device, opts measure.Options) error {
+			result, err := benchOne(ctx, env, dev, m.name, m.Plan, opts)
+			if err != nil {
+				return err
+			}
+			results = append(results, result)
+			switch flags.format {
+			case formatJSON:
+				return env.out.json(result)
+			case formatBenchstat:
+				return result.WriteBenchstat(env.out)
+			case formatTable:
+				if len(results) > 1 {
+					env.out.printf("\n")
+				}
+				printBench(env.out, result)
+			}
+			return env.out.err
+		})
 		if err != nil {
 			return err
 		}
-		results = append(results, result)
-		switch flags.format {
-		case formatJSON:
-			return env.out.json(result)
-		case formatBenchstat:
-			return result.WriteBenchstat(env.out)
-		case formatTable:
-			if i > 0 {
-				env.out.printf("\n")
-			}
-			printBench(env.out, result)
+	}
+	switch flags.format {
+	case formatCSV:
+		return measure.WriteModelsCSV(env.out, results)
+	case formatTable:
+		if len(models) > 1 {
+			printMedians(env.out, results)
 		}
 		return env.out.err
-	})
-	if err != nil {
-		return err
 	}
 	return writeCharts(env.out, flags.format, measure.ModelCharts(results))
 }
@@ -292,7 +331,7 @@ func benchOps(ctx context.Context, env *environment, devices []*backend.Device, 
 		_ = measure.WriteBenchstatHeader(env.out) // which keeps the error
 	}
 	var all []measure.OperatorResult
-	err := flags.each(devices, func(i int, dev *backend.Device, opts measure.Options) error {
+	err := flags.each(devices, func(dev *backend.Device, opts measure.Options) error {
 		progress := env.progress(dev.Info().ID)
 		roof := measure.NewRoofline(dev, opts.Options)
 		var results []measure.OperatorResult
@@ -304,6 +343,13 @@ func benchOps(ctx context.Context, env *environment, devices []*backend.Device, 
 			progress(j+1, len(ops))
 			r.Version, r.Date = bitcnn.Version(), time.Now().UTC().Truncate(time.Second)
 			results = append(results, r)
+		}
+		// All are compared with the best that the loops reach in all the time.
+		if err := roof.Settle(ctx, results); err != nil {
+			return err
+		}
+		for _, r := range results {
+			var err error
 			switch flags.format {
 			case formatJSON:
 				err = env.out.json(r)
@@ -314,67 +360,22 @@ func benchOps(ctx context.Context, env *environment, devices []*backend.Device, 
 				return err
 			}
 		}
-		all = append(all, results...)
 		if flags.format == formatTable {
-			if i > 0 {
+			if len(all) > 0 {
 				env.out.printf("\n")
 			}
 			printOps(env.out, results)
 		}
+		all = append(all, results...)
 		return env.out.err
 	})
 	if err != nil {
 		return err
 	}
+	if flags.format == formatCSV {
+		return measure.WriteOperatorsCSV(env.out, all)
+	}
 	return writeCharts(env.out, flags.format, measure.OperatorCharts(all))
-}
-
-// writeCharts draws charts, where the format is one of a picture.
-func writeCharts(out *output, format string, charts []chart.Chart) error {
-	switch format {
-	case formatSVG:
-		return chart.WriteSVG(out, charts)
-	case formatPNG:
-		return chart.WritePNG(out, charts)
-	}
-	return nil
-}
-
-func printBench(out *output, b measure.ModelResult) {
-	out.printf("%s on %s (%s), %s of %s\n", b.Model, b.Device, b.Detail,
-		text.Count(b.Runs, "run"), text.Count(b.Batch, "image"))
-	out.printf("median %.1f µs, min %.1f µs, p90 %.1f µs, mean %.1f µs; %.1f images/s; %.2f GMAC/s\n",
-		b.Median, b.Min, b.P90, b.Mean, float64(b.Batch)/b.Median*1e6, b.Rate/1e9)
-	if warning := measure.Busy(b.Median, b.Min); warning != "" {
-		out.printf("%s\n", warning)
-	}
-	if b.Fresh && b.Transfers {
-		out.printf("these times count the transfers of image and result, which the paper leaves out; kernels alone: mean %.1f µs\n", b.Kernels)
-	}
-	if b.Peak > 0 {
-		out.printf("peak of the arithmetic alone: %.2f GMAC/s\n", b.Peak/1e9)
-	}
-	if b.Floor > 0 && slices.ContainsFunc(b.Steps, func(s measure.StepTime) bool { return s.Fraction > 0 }) {
-		out.printf("with the steps on ±1 values at their peak: %.1f µs; the shortest run is %.2f times that\n", b.Floor, b.Min/b.Floor)
-	}
-	printOrigin(out, b.Origin)
-	if len(b.Steps) == 0 {
-		return
-	}
-	out.printf("\n")
-	rows := []row{"step\tkind\toutput\tmin µs\tshare\tGMAC/s\tof peak\tbound"}
-	for _, s := range b.Steps {
-		rate, fraction := "", ""
-		if s.MACs > 0 && s.Min > 0 {
-			rate = fmt.Sprintf("%.2f", float64(s.MACs)*float64(b.Batch)/s.Min/1e3)
-		}
-		if s.Fraction > 0 {
-			fraction = fmt.Sprintf("%.0f %%", 100*s.Fraction)
-		}
-		rows = append(rows, rowf("%s\t%s\t%s\t%.1f\t%.1f %%\t%s\t%s\t%s",
-			s.Name, s.Kind, s.Output, s.Min, 100*s.Share, rate, fraction, s.Bound))
-	}
-	out.table(rows)
 }
 
 // selectOps returns the operators that a list of groups and names, separated by
@@ -398,62 +399,4 @@ func selectOps(list string) ([]zoo.Operator, error) {
 		}
 	}
 	return chosen, nil
-}
-
-// describeOp says in a few words what an operator does.
-func describeOp(o zoo.Operator) string {
-	switch op := o.Op.(type) {
-	case bcnn.Conv2D:
-		d := fmt.Sprintf("%v → %d, %s", o.In, op.Out, window(op.Window))
-		if op.Groups > 1 {
-			d += fmt.Sprintf(", %d groups", op.Groups)
-		}
-		return d
-	case bcnn.Dense:
-		return fmt.Sprintf("%d → %d", o.In.Values(), op.Out)
-	case bcnn.MaxPool:
-		return fmt.Sprintf("%v, max-pool %s", o.In, window(op.Window))
-	}
-	return o.In.String()
-}
-
-func printOps(out *output, results []measure.OperatorResult) {
-	first := results[0]
-	out.printf("%s, batch of %d; minimum and median of up to %s, rates of the minimum\n\n", first.Where(), first.Batch,
-		text.Count(slices.MaxFunc(results, func(a, b measure.OperatorResult) int { return a.Runs - b.Runs }).Runs, "run"))
-	rows := []row{"operator\tshape\tmin ms\tmedian ms\tGMAC/s\tGB/s\tof peak\tbound"}
-	noisy := 0
-	for _, r := range results {
-		if measure.Busy(r.Median, r.Min) != "" {
-			noisy++
-		}
-		rate, fraction := "", ""
-		if r.MACs > 0 {
-			rate = fmt.Sprintf("%.1f", r.MACRate/1e9)
-		}
-		if r.Fraction > 0 {
-			fraction = fmt.Sprintf("%.0f %%", 100*r.Fraction)
-		}
-		rows = append(rows, rowf("%s\t%s\t%.4f\t%.4f\t%s\t%.1f\t%s\t%s",
-			r.Op, describeOp(r.Operator), r.Min, r.Median, rate, r.ByteRate/1e9, fraction, r.Bound))
-	}
-	out.table(rows)
-	peak := 0.0
-	for _, r := range results {
-		peak = max(peak, r.Peak)
-	}
-	if peak > 0 {
-		out.printf("peak of the arithmetic alone: %.1f GMAC/s\n", peak/1e9)
-	}
-	if noisy > 0 {
-		out.printf("the machine was busy: of %s the median is more than %g times the minimum\n", text.Count(noisy, "operator"), measure.MostUndisturbed)
-	}
-	printOrigin(out, first.Origin)
-}
-
-// printOrigin prints a line, where there is something to say.
-func printOrigin(out *output, o measure.Origin) {
-	if s := o.String(); s != "" {
-		out.printf("%s\n", s)
-	}
 }

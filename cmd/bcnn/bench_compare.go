@@ -44,6 +44,8 @@ func compareBench(env *environment, names [2]string, stdin io.Reader, format str
 			env.out.printf("\nonly in %s\n", strings.Join(alone, "; "))
 		}
 		return env.out.err
+	case formatCSV:
+		return measure.WriteComparisonsCSV(env.out, pairs)
 	}
 	return writeCharts(env.out, format, measure.ComparisonCharts(pairs))
 }
@@ -78,8 +80,8 @@ func printComparison(out *output, c measure.Comparison) {
 		line(s.Name, s.A, s.B, s.Ratio)
 	}
 	out.table(rows)
-	for i, t := range []measure.Times{c.A, c.B} {
-		if warning := measure.Busy(t.Median, t.Min); warning != "" {
+	for i, side := range []measure.Side{c.A, c.B} {
+		if warning := side.Busy(); warning != "" {
 			out.printf("%s: %s\n", string(rune('A'+i)), warning)
 		}
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/csv"
 	"encoding/json"
 	"encoding/xml"
 	"image/png"
@@ -19,10 +20,10 @@ import (
 
 func TestBench(t *testing.T) {
 	keys := []string{"model", "device", "detail", "threads", "batch", "runs", "median_us", "min_us", "p90_us", "mean_us",
-		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s", "processor", "version", "date"}
+		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s", "peak_steady", "processor", "version", "date"}
 	model := saveLightNet(t)
 	got := objects(t, succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "5", "--batch", "3", "--threads", "1"),
-		append(keys, "steps", "floor_us")...)[0]
+		append(keys, "steps", "floor_us?")...)[0]
 	require.Equal(t, 32.0, got["macs"])
 	require.Equal(t, 32.0, got["binary_macs"])
 	require.Equal(t, 3.0, got["batch"])
@@ -35,7 +36,11 @@ func TestBench(t *testing.T) {
 	// One step reads bytes, the other is compared with its bound.
 	first, last := steps[0].(map[string]any), steps[1].(map[string]any)
 	require.NotContains(t, first, "peak_fraction")
-	require.InEpsilon(t, first["min_us"].(float64)+last["min_us"].(float64)*last["peak_fraction"].(float64), got["floor_us"], 1e-9)
+	belowPeak(t, last)
+	if floor, ok := got["floor_us"]; ok {
+		require.InEpsilon(t, 3*32/got["peak_macs_per_s"].(float64)*1e6, floor, 1e-9)
+		require.LessOrEqual(t, floor, got["min_us"])
+	}
 	share := 0.0
 	for i, want := range []struct {
 		name, kind, output string
@@ -53,14 +58,48 @@ func TestBench(t *testing.T) {
 	}
 	require.InDelta(t, 1, share, 1e-9)
 
-	got = objects(t, succeed(t, "bench", "--json", "--model", model, "--paper", "--device", "cpu"), keys...)[0]
+	got = objects(t, succeed(t, "bench", "--json", "--model", model, "--paper", "--device", "cpu", "--threads", "1"), keys...)[0]
 	require.Equal(t, 1000.0, got["runs"])
 	require.Equal(t, 1.0, got["batch"])
 	require.Equal(t, false, got["transfers"])
 
 	text := succeed(t, "bench", "--model", model, "--device", "cpu", "--runs", "2", "--isa", "generic")
 	require.Contains(t, text, "2 runs of 1 image\nmedian ")
-	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* %  +(arithmetic|memory)$`, text)
+	require.Regexp(t, `(?m)^count  dense     1×1×2 float32  .* (\d+ % +(arithmetic|memory)|\?)$`, text)
+}
+
+// belowPeak requires that a step or operator is compared with a peak that it does not exceed,
+// or with none.
+func belowPeak(t *testing.T, result map[string]any) {
+	t.Helper()
+	if result["outran_peak"] == true { // on a machine that was busy whenever the loops ran
+		require.NotContains(t, result, "peak_fraction")
+		return
+	}
+	require.Positive(t, result["peak_fraction"])
+	require.LessOrEqual(t, result["peak_fraction"], 1.0)
+	require.Contains(t, []any{measure.Arithmetic, measure.Memory}, result["bound"])
+}
+
+// No step of a bundled model is quicker than the peak that it is compared with.
+func TestBenchBelowPeak(t *testing.T) {
+	if testing.Short() {
+		t.Skip("the bundled models take seconds")
+	}
+	for _, name := range embeddedModels() {
+		for _, threads := range []string{"1", "2"} {
+			var result struct{ Steps []map[string]any }
+			require.NoError(t, json.Unmarshal([]byte(succeed(t, "bench", "--json", "--model", name, "--device", "cpu", "--runs", "20", "--threads", threads)), &result))
+			compared := 0
+			for _, s := range result.Steps {
+				if s["peak_fraction"] != nil || s["outran_peak"] != nil {
+					belowPeak(t, s)
+					compared++
+				}
+			}
+			require.Positive(t, compared, name)
+		}
+	}
 }
 
 // The count agrees with the one that the layers' report gives.
@@ -85,7 +124,7 @@ func TestMACs(t *testing.T) {
 
 func TestBenchOps(t *testing.T) {
 	keys := []string{"op", "group", "device", "isa", "threads", "batch", "runs", "ms", "min_ms", "macs", "bytes",
-		"mac_per_s", "byte_per_s", "processor", "version", "date", "peak_mac_per_s", "peak_byte_per_s", "peak_fraction", "bound"}
+		"mac_per_s", "byte_per_s", "processor", "version", "date", "peak_mac_per_s", "peak_byte_per_s", "peak_steady", "peak_fraction?", "bound?", "outran_peak?"}
 	got := objects(t, succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--isa", "generic", "--runs", "7", "--json", "--batch", "2"), keys...)
 	require.Len(t, got, 2)
 	for i, want := range []struct {
@@ -107,13 +146,12 @@ func TestBenchOps(t *testing.T) {
 		require.LessOrEqual(t, r["min_ms"], r["ms"])
 		require.Positive(t, r["min_ms"])
 		require.InEpsilon(t, want.bytes/r["min_ms"].(float64)*1e3, r["byte_per_s"], 1e-9)
-		require.Positive(t, r["peak_fraction"])
+		belowPeak(t, r)
 	}
-	require.Equal(t, measure.Memory, got[0]["bound"])
 
 	text := succeed(t, "bench", "--ops=dabnn_3x3_512", "--device", "cpu", "--runs", "1")
 	require.Regexp(t, `\Acpu \(\w+\), 1 thread, batch of 1; minimum and median of up to 1 run, rates of the minimum\n\noperator  `, text)
-	require.Regexp(t, `(?m)^dabnn_3x3_512  7×7×512 → 512, 3×3, padding 1  .* %  +(arithmetic|memory)$`, text)
+	require.Regexp(t, `(?m)^dabnn_3x3_512  7×7×512 → 512, 3×3, padding 1  .* (\d+ % +(arithmetic|memory)|\?)$`, text)
 
 	// A device without meters has no peak to compare with.
 	useFake(t, fakeDevice{id: "fake:0"})
@@ -133,11 +171,49 @@ func TestSelectOps(t *testing.T) {
 	require.ErrorContains(t, err, `--ops ""`)
 }
 
+// Several models are measured one after the other, with a table of them, and as CSV.
+func TestBenchModels(t *testing.T) {
+	model := saveLightNet(t)
+	other := filepath.Join(t.TempDir(), "with,comma.bcnn")
+	data, err := os.ReadFile(model)
+	require.NoError(t, err)
+	require.NoError(t, os.WriteFile(other, data, 0o600))
+	args := []string{"bench", "--device", "cpu", "--runs", "2", "--threads", "1,2", "--model", model + "," + strings.ReplaceAll(other, ",", `\,`)}
+	text := succeed(t, args...)
+	require.Equal(t, 4, strings.Count(text, "2 runs of 1 image\nmedian "))
+	_, table, _ := strings.Cut(text, "\nmedian µs ")
+	require.Regexp(t, `\A +cpu, 1 thread, batch of 1 +cpu, 2 threads, batch of 1\n\S+light\.bcnn +[\d.]+ +[\d.]+\n\S+with,comma\.bcnn +[\d.]+ +[\d.]+\n\z`, table)
+
+	lines, err := csv.NewReader(strings.NewReader(succeed(t, append(args, "--format", "csv")...))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, lines, 1+4*3) // a whole run, and two steps
+	require.Equal(t, other, lines[len(lines)-1][0])
+	lines, err = csv.NewReader(strings.NewReader(succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--runs", "1", "--format", "csv"))).ReadAll()
+	require.NoError(t, err)
+	require.Len(t, lines, 3)
+	require.Equal(t, "c16", lines[2][0])
+
+	require.Contains(t, fail(t, exitJob, "bench", "--model", model+",nosuch.bcnn", "--device", "cpu"), "nosuch.bcnn")
+	require.Contains(t, fail(t, exitUsage, "bench", "--zeros", "1.5"), "from 0 to 1")
+	require.Contains(t, fail(t, exitUsage, "bench", "--ops", "--zeros", "0.5"), "takes no --zeros")
+}
+
+// What the time of steps on three values depends on is said.
+func TestPrintPlanes(t *testing.T) {
+	var b strings.Builder
+	out := &output{w: &b}
+	printPlanes(out, []measure.StepTime{{Name: "a"}})
+	require.Empty(t, b.String())
+	few, many := 0.0, 0.5
+	printPlanes(out, []measure.StepTime{{Name: "a"}, {Planes: 2, PlaneRows: &few}, {Planes: 2, PlaneRows: &many}})
+	require.Contains(t, b.String(), "read by 2 steps. Of the rows of the lower planes 0 % to 50 % have a bit here")
+}
+
 // What bench prints in the formats for other programs is well formed.
 func TestBenchFormats(t *testing.T) {
 	model := saveLightNet(t)
 	text := succeed(t, "bench", "--model", model, "--device", "cpu", "--runs", "20", "--format", "benchstat")
-	require.Regexp(t, `\Agoos: \w+\ngoarch: \w+\npkg: \S+\n(BenchmarkModel/model=light\.bcnn/device=cpu/isa=\w+/threads=0/batch=1\t2\t\d+ ns/op\t\S+ GMAC/s\n){10}\z`, text)
+	require.Regexp(t, `\Agoos: \w+\ngoarch: \w+\npkg: \S+\n(BenchmarkModel/model=light\.bcnn/device=cpu/isa=\w+/threads=\d+/batch=1\t2\t\d+ ns/op\t\S+ GMAC/s\n){10}\z`, text)
 	text = succeed(t, "bench", "--ops=pool5,c16", "--device", "cpu", "--runs", "10", "--format", "benchstat", "--isa", "generic")
 	require.Regexp(t, `\n(BenchmarkOp/op=pool5/device=cpu/isa=generic/threads=1/batch=1\t2\t\d+ ns/op\n){5}(BenchmarkOp/op=c16/.*GMAC/s\n){5}\z`, text)
 
@@ -228,10 +304,11 @@ only in B: net on cpu, 2 threads, batch of 1
 `, succeed(t, "bench", "--compare", first, second))
 
 	lines := strings.Split(succeed(t, "bench", "--compare", first, second, "--json"), "\n")
-	pairs := objects(t, lines[0], "model", "device", "threads", "batch", "a", "b", "ratio", "steps")
-	objects(t, lines[1], "op", "device", "threads", "batch", "a", "b", "ratio")
+	pairs := objects(t, lines[0], "a", "b", "ratio", "steps")
+	objects(t, lines[1], "a", "b", "ratio")
 	require.Equal(t, 2.0, pairs[0]["ratio"])
-	require.Equal(t, map[string]any{"min_us": 20.0, "median_us": 40.0}, pairs[0]["a"])
+	require.Equal(t, map[string]any{"model": "net", "device": "cpu", "threads": 1.0, "batch": 1.0, "min_us": 20.0, "median_us": 40.0}, pairs[0]["a"])
+	require.Contains(t, succeed(t, "bench", "--compare", first, second, "--format", "csv"), "\nnet,,cpu,1,1,net,,cpu,1,1,conv,12,6,2\n")
 	picture := succeed(t, "bench", "--compare", first, second, "--format", "svg")
 	for _, text := range []string{">A: cpu<", ">B: cpu<", ">A: cpu: one, v1, 2026-01-02<", ">c64<"} {
 		require.Contains(t, picture, text)
@@ -240,7 +317,7 @@ only in B: net on cpu, 2 threads, batch of 1
 	// One result of each is compared, whatever of.
 	other := write("c.json", `{"model":"other","device":"cuda:0","threads":0,"batch":8,"median_us":10,"min_us":10}`)
 	one := write("d.json", strings.SplitAfter(a, "]}\n")[0])
-	require.Contains(t, succeed(t, "bench", "--compare", one, other), "net on cpu, other on cuda:0, all threads, batch of 8, 1 thread")
+	require.Contains(t, succeed(t, "bench", "--compare", one, other), "net / other on cpu / cuda:0, 1 thread / -, batch of 1 / batch of 8\n")
 
 	for _, bad := range []struct{ args, want string }{
 		{"--compare " + first, "two files"},

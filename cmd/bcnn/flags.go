@@ -91,6 +91,38 @@ func (w *intsFlag) String() string {
 
 func (w *intsFlag) Type() string { return "ints" }
 
+// namesFlag is a flag for names separated by commas. A comma of a name stands behind a
+// backslash.
+type namesFlag struct{ list *[]string }
+
+func (n *namesFlag) Set(s string) error {
+	list := []string{""}
+	for i := 0; i < len(s); i++ {
+		last := &list[len(list)-1]
+		switch {
+		case strings.HasPrefix(s[i:], `\,`):
+			*last += ","
+			i++
+		case s[i] == ',':
+			list = append(list, "")
+		default:
+			*last += s[i : i+1]
+		}
+	}
+	*n.list = list
+	return nil
+}
+
+func (n *namesFlag) String() string {
+	words := make([]string, len(*n.list))
+	for i, name := range *n.list {
+		words[i] = strings.ReplaceAll(name, ",", `\,`)
+	}
+	return strings.Join(words, ",")
+}
+
+func (n *namesFlag) Type() string { return "names" }
+
 // floatsFlag adds a flag for float32 numbers, separated by commas or given one by
 // one. What is no number, too large, or not finite is a usage error.
 func floatsFlag(cmd *cobra.Command, p *[]float32, name, usage string) {

@@ -70,7 +70,7 @@ func TestAllNumbers(t *testing.T) {
 			case *intFlag, *intsFlag:
 				seen++
 				require.Contains(t, numbers, cmd.Name()+" --"+f.Name)
-			case *floats, *fraction, *duration, *size, *colour:
+			case *floats, *fraction, *duration, *size, *colour, *namesFlag:
 			default:
 				require.Contains(t, []string{"string", "bool"}, f.Value.Type(), "%s --%s", cmd.Name(), f.Name)
 			}

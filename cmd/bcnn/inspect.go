@@ -218,15 +218,12 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 
 // detail describes a device and the options that change how it works.
 func detail(info backend.Info, opts backend.Options) string {
-	d := info.Detail
-	if opts.ISA != "" {
-		d += ", --isa " + opts.ISA
+	d, threads := measure.Chosen(info, opts)
+	if threads > 0 {
+		d += ", " + text.Count(threads, "thread")
 	}
 	if opts.Kernels != "" {
 		d += ", --kernels " + opts.Kernels
-	}
-	if opts.Threads != 0 {
-		d += fmt.Sprintf(", --threads %d", opts.Threads)
 	}
 	return d
 }

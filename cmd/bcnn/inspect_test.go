@@ -33,7 +33,7 @@ grey   binarize  4×4×1 uint8  4×4×1 bits
 count  dense     4×4×1 bits   1×1×2 float32
 
 kernels on cpu (`)
-	require.Contains(t, succeed(t, "inspect", "--plan", "--isa", "generic", "--threads", "1", model), `, --isa generic, --threads 1)
+	require.Contains(t, succeed(t, "inspect", "--plan", "--isa", "generic", "--threads", "1", model), `kernels on cpu (generic, 1 thread)
 step   kernel                            tile                 why
 grey   binarize, grey                    16 pixels, 1 tile    one thread
 count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read once for the images of a tile; one thread

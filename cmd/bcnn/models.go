@@ -26,6 +26,17 @@ func embeddedModels() []string { return models.Names() }
 // modelFlag adds --model with completion of the embedded names.
 func modelFlag(cmd *cobra.Command, model *string, value, usage string) {
 	cmd.Flags().StringVarP(model, "model", "m", value, usage)
+	completeModels(cmd)
+}
+
+// modelsFlag adds --model for one or several models.
+func modelsFlag(cmd *cobra.Command, models *[]string, usage string) {
+	*models = []string{defaultModel}
+	cmd.Flags().VarP(&namesFlag{models}, "model", "m", usage)
+	completeModels(cmd)
+}
+
+func completeModels(cmd *cobra.Command) {
 	// Only an unknown flag could make this fail.
 	_ = cmd.RegisterFlagCompletionFunc("model", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 		return builtIn(), cobra.ShellCompDirectiveDefault

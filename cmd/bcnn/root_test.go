@@ -59,7 +59,7 @@ func TestUsageErrors(t *testing.T) {
 		{"devices x", `devices takes no arguments, but got "x"`},
 		{"bench --paper --batch 4", "--paper"},
 		{"bench --ops --paper", "--paper"},
-		{"bench --format csv", `"csv"`},
+		{"bench --format tsv", `"tsv"`},
 		{"bench --json --format svg", "contradict"},
 		{"bench --ops --model digits", "--model"},
 		{"bench --ops=bitflow,conv9", `"conv9"`},

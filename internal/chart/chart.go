@@ -20,6 +20,7 @@ type Chart struct {
 	Axis   string  // what the lengths are, with their unit
 	Least  float64 // where the axis ends, if no bar is longer
 	Mark   string  // what the marks of bars are; empty where there are none
+	Ticks  bool    // marks are ticks at the edges of bars, not lines across them
 	Panels []Panel
 	Footer []string // lines below the panels
 }
@@ -37,10 +38,11 @@ type Bar struct {
 	Mark        float64 // length at which a line crosses the bar, if positive
 }
 
-// Part is a part of a bar. Equal kinds have one colour, which the legend names.
+// Part is a part of a bar. The legend names the kind of each colour, such as #4477aa.
 type Part struct {
 	Length float64
 	Kind   string
+	Colour string
 }
 
 func (b Bar) end() float64 {
@@ -87,9 +89,9 @@ const (
 // another line.
 const maxLine = 100
 
-// palette are the colours of kinds, in the order in which they appear.
-var palette = []string{
-	"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#bbbbbb", "#882255", "#ddaa33", "#117733", "#000000",
+// Palette are colours of kinds, which colour-blind readers tell apart.
+var Palette = []string{
+	"#4477aa", "#ee6677", "#228833", "#ccbb44", "#66ccee", "#aa3377", "#882255", "#ddaa33", "#117733", "#000000",
 }
 
 const (
@@ -133,7 +135,7 @@ func (d *drawing) put(x, y, align, size float64, s string) {
 
 // layout places the charts one below the other.
 func layout(charts []Chart) *drawing {
-	colours, kinds := map[string]string{}, []string{}
+	var kinds []Part // one of each
 	left := 0.0
 	for _, c := range charts {
 		for _, p := range c.Panels {
@@ -142,9 +144,8 @@ func layout(charts []Chart) *drawing {
 					left = max(left, width(s, fontSize))
 				}
 				for _, part := range b.Parts {
-					if _, ok := colours[part.Kind]; !ok {
-						colours[part.Kind] = palette[len(kinds)%len(palette)]
-						kinds = append(kinds, part.Kind)
+					if !slices.ContainsFunc(kinds, func(k Part) bool { return k.Kind == part.Kind }) {
+						kinds = append(kinds, part)
 					}
 				}
 			}
@@ -156,7 +157,7 @@ func layout(charts []Chart) *drawing {
 	left += 2 * gap
 
 	d := &drawing{}
-	y := d.legend(kinds, colours, charts)
+	y := d.legend(kinds, charts)
 	for _, c := range charts {
 		y += gap
 		for _, s := range wrap(c.Title) {
@@ -164,7 +165,7 @@ func layout(charts []Chart) *drawing {
 			y += row
 		}
 		for _, p := range c.Panels {
-			y = d.panel(c, p, colours, left, y)
+			y = d.panel(c, p, left, y)
 		}
 		for _, f := range c.Footer {
 			for _, s := range wrap(f) {
@@ -180,7 +181,7 @@ func layout(charts []Chart) *drawing {
 
 // legend writes what the colours and the marks are, in lines of about the width
 // of a chart, and returns where it ends.
-func (d *drawing) legend(kinds []string, colours map[string]string, charts []Chart) float64 {
+func (d *drawing) legend(kinds []Part, charts []Chart) float64 {
 	x, y := float64(gap), float64(gap)
 	entry := func(name string, swatch func()) {
 		next := x + row + width(name, fontSize) + 2*gap
@@ -193,20 +194,20 @@ func (d *drawing) legend(kinds []string, colours map[string]string, charts []Cha
 		x = next
 	}
 	for _, kind := range kinds {
-		entry(kind, func() { d.rect(x, y+4, 12, 12, colours[kind]) })
+		entry(kind.Kind, func() { d.rect(x, y+4, 12, 12, kind.Colour) })
 	}
 	var marks []string
 	for _, c := range charts {
 		if c.Mark != "" && !slices.Contains(marks, c.Mark) {
 			marks = append(marks, c.Mark)
-			entry(c.Mark, func() { d.rect(x+5, y+2, 2, row-4, black) })
+			entry(c.Mark, func() { d.mark(c, x+6, y) })
 		}
 	}
 	return y + row
 }
 
 // panel draws a panel with its axis and returns where it ends.
-func (d *drawing) panel(c Chart, p Panel, colours map[string]string, left, y float64) float64 {
+func (d *drawing) panel(c Chart, p Panel, left, y float64) float64 {
 	y += gap / 2
 	for _, s := range wrap(p.Title) {
 		d.put(gap, y, 0, fontSize, s)
@@ -231,14 +232,14 @@ func (d *drawing) panel(c Chart, p Panel, colours map[string]string, left, y flo
 		x := left
 		for i, part := range b.Parts {
 			w := part.Length * pixels
-			d.rect(x, y+3, w, row-6, colours[part.Kind])
+			d.rect(x, y+3, w, row-6, part.Colour)
 			if i > 0 && w > 2 { // parts of one colour stay apart
 				d.rect(x, y+3, 0.5, row-6, white)
 			}
 			x += w
 		}
 		if b.Mark > 0 {
-			d.rect(left+b.Mark*pixels-1, y+1, 2, row-2, black)
+			d.mark(c, left+b.Mark*pixels, y)
 		}
 		d.put(left+barWidth+gap, y, 0, fontSize, clean(b.Note))
 		y += float64(max(1, len(lines)) * row)
@@ -246,6 +247,17 @@ func (d *drawing) panel(c Chart, p Panel, colours map[string]string, left, y flo
 	d.rect(left, top, 1, bottom-top, black)
 	d.put(left+barWidth+2*gap+width("0", fontSize)*4, bottom+tick-2, 0, fontSize, clean(c.Axis))
 	return bottom + tick + row
+}
+
+// mark draws a mark of a bar whose line begins at y.
+func (d *drawing) mark(c Chart, x, y float64) {
+	const edge = 5
+	if !c.Ticks {
+		d.rect(x-1, y+1, 2, row-2, black)
+		return
+	}
+	d.rect(x-1, y+1, 2, edge, black)
+	d.rect(x-1, y+row-1-edge, 2, edge, black)
 }
 
 type number struct {

@@ -16,6 +16,8 @@ import (
 	"golang.org/x/image/font"
 )
 
+const blue, red, green = "#4477aa", "#ee6677", "#228833"
+
 var long = strings.Repeat("conv+", 50) + strings.Repeat("ü", 150)
 
 func sample() []Chart {
@@ -24,14 +26,14 @@ func sample() []Chart {
 		for i, n := range lengths {
 			list = append(list, Bar{
 				Label: fmt.Sprint("step ", i), Note: fmt.Sprint(n, " µs <&>"), Mark: n / 2,
-				Parts: []Part{{n / 4, "conv"}, {3 * n / 4, "dense"}},
+				Parts: []Part{{n / 4, "conv", blue}, {3 * n / 4, "dense", red}},
 			})
 		}
 		return list
 	}
 	return []Chart{
 		{Title: "first", Axis: "µs", Mark: "half", Panels: []Panel{{Bars: bars(88, 0.5)}, {"second panel " + long, bars(3, 0)}}},
-		{Title: "a\x1b[2J\nb", Axis: "%", Least: 100, Panels: []Panel{{Bars: []Bar{{Label: long, Note: long, Parts: []Part{{7, "pool"}}}}}}},
+		{Title: "a\x1b[2J\nb", Axis: "%", Least: 100, Panels: []Panel{{Bars: []Bar{{Label: long, Note: long, Parts: []Part{{7, "pool", green}}}}}}},
 	}
 }
 
@@ -67,10 +69,24 @@ func TestScale(t *testing.T) {
 		}
 	}
 	per := barWidth / 100.0 // the axis of 88 ends at 100
-	conv, dense, pool := widths[palette[0]], widths[palette[1]], widths[palette[2]]
+	conv, dense, pool := widths[blue], widths[red], widths[green]
 	require.InDeltaSlice(t, []float64{22 * per, 0.125 * per, 0.75 * per, 0}, conv, 1e-9)
 	require.InDeltaSlice(t, []float64{66 * per, 0.375 * per, 2.25 * per, 0}, dense, 1e-9)
 	require.InDeltaSlice(t, []float64{7 * per}, pool, 1e-9)
+}
+
+// Two kinds of marks look different.
+func TestMarks(t *testing.T) {
+	heights := func(ticks bool) (list []float64) {
+		for _, r := range layout([]Chart{{Mark: "m", Ticks: ticks, Panels: []Panel{{Bars: []Bar{{Mark: 5}}}}}}).rects {
+			if r.colour == black && r.w == 2 {
+				list = append(list, r.h)
+			}
+		}
+		return list
+	}
+	require.Equal(t, []float64{row - 2, row - 2}, heights(false), "in the legend and on the bar")
+	require.Equal(t, []float64{5, 5, 5, 5}, heights(true))
 }
 
 func TestTicks(t *testing.T) {
@@ -121,7 +137,7 @@ func TestSVG(t *testing.T) {
 	for i, text := range d.texts {
 		require.Equal(t, text.text, svg.Texts[i])
 	}
-	require.Equal(t, palette[0], svg.Rects[1].Fill)
+	require.Equal(t, blue, svg.Rects[1].Fill)
 	full := errors.New("full")
 	require.ErrorIs(t, WriteSVG(failing{full}, sample()), full)
 	require.ErrorIs(t, WritePNG(failing{full}, sample()), full)
@@ -184,7 +200,7 @@ func TestFont(t *testing.T) {
 			require.True(t, ok && a > 0, "%c", r)
 		}
 	})
-	for _, c := range palette {
+	for _, c := range []string{blue, red, green} {
 		require.Equal(t, c, fmt.Sprintf("#%02x%02x%02x", parse(c).R, parse(c).G, parse(c).B))
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/chart"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -29,11 +30,26 @@ func unitOf(micros float64) scaled {
 func (s StepTime) kindOf() string {
 	switch {
 	case s.Binary:
-		return s.Kind + " of ±1"
+		return s.Kind + ofSigns
 	case s.MACs > 0:
 		return s.Kind + " of bytes or floats"
 	}
 	return s.Kind
+}
+
+const ofSigns = " of ±1"
+
+// kindOf names the kind of the operator as those of steps are, which sums ±1.
+func (o OperatorResult) kindOf() string {
+	switch o.Operator.Op.(type) {
+	case bcnn.Conv2D:
+		return "conv" + ofSigns
+	case bcnn.Dense:
+		return "dense" + ofSigns
+	case bcnn.MaxPool:
+		return "maxpool"
+	}
+	return "operator" // of another version
 }
 
 // ModelCharts draws the times of a model on devices, with numbers of threads and
@@ -43,20 +59,27 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 	if len(results) == 0 {
 		return nil
 	}
-	longest, perImage, threads := 0.0, "", false
+	longest, perImage, threads, models := 0.0, "", false, false
 	for _, r := range results {
 		longest = max(longest, max(r.Median, r.Mean, r.sum())/float64(r.Batch))
 		threads = threads || r.Threads != results[0].Threads
+		models = models || r.Model != results[0].Model
 		if r.Batch > 1 {
 			perImage = " per image"
 		}
 	}
-	unit := unitOf(longest)
-	whole := chart.Chart{Title: results[0].Model + ": the shortest whole run, and its steps", Axis: unit.name + perImage, Mark: "whole run"}
-	steps := chart.Chart{Title: results[0].Model + ": each step, the shortest of its runs", Axis: unit.name + perImage, Mark: "median"}
+	unit, title := unitOf(longest), results[0].Model
+	if models {
+		title = "Models"
+	}
+	whole := chart.Chart{Title: title + ": the shortest whole run, and its steps", Axis: unit.name + perImage, Mark: "whole run"}
+	steps := chart.Chart{Title: title + ": each step, the shortest of its runs", Axis: unit.name + perImage, Mark: "median", Ticks: true}
 	for _, r := range results {
 		name, full := r.Device, fmt.Sprintf("%s (%s)", r.Device, r.Detail)
-		if threads {
+		if models {
+			name, full = r.Model+" on "+name, r.Model+" on "+full
+		}
+		if threads && r.Threads > 0 {
 			name += ", " + threadCount(r.Threads)
 		}
 		if perImage != "" {
@@ -69,16 +92,16 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 			Note: fmt.Sprintf("%.4g %s, median %.4g", value(r.Min), unit.name, value(r.Median)),
 		}
 		for _, s := range r.Steps {
-			total.Parts = append(total.Parts, chart.Part{Length: value(s.Min), Kind: s.kindOf()})
+			total.Parts = append(total.Parts, part(value(s.Min), s.kindOf()))
 		}
 		if len(r.Steps) == 0 { // the paper's protocol, whose figure is the mean
-			total.Parts = []chart.Part{{Length: value(r.Mean), Kind: "mean of the whole runs"}}
+			total.Parts = []chart.Part{part(value(r.Mean), wholeRuns)}
 			total.Note += fmt.Sprintf(", mean %.4g", value(r.Mean))
 			if r.Transfers {
 				total.Note += fmt.Sprintf(" with transfers, kernels alone %.4g", value(r.Kernels))
 			}
 		}
-		if warning := Busy(r.Median, r.Min); warning != "" {
+		if warning := r.Busy(); warning != "" {
 			total.Note += "; " + warning
 		}
 		if len(whole.Panels) == 0 {
@@ -95,7 +118,7 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 				note += fmt.Sprintf(", %.0f %% of peak (%s)", 100*s.Fraction, s.Bound)
 			}
 			panel.Bars = append(panel.Bars, chart.Bar{
-				Label: s.Name, Note: note, Mark: value(s.Median), Parts: []chart.Part{{Length: value(s.Min), Kind: s.kindOf()}},
+				Label: s.Name, Note: note, Mark: value(s.Median), Parts: []chart.Part{part(value(s.Min), s.kindOf())},
 			})
 		}
 		steps.Panels = append(steps.Panels, panel)
@@ -103,7 +126,7 @@ func ModelCharts(results []ModelResult) []chart.Chart {
 	charts := []chart.Chart{whole, steps}
 	if len(steps.Panels) == 0 {
 		charts = charts[:1]
-		charts[0].Title = results[0].Model + ": whole runs"
+		charts[0].Title = title + ": whole runs"
 	}
 	charts[len(charts)-1].Footer = origins(results, func(r ModelResult) (string, Origin) { return r.Device, r.Origin })
 	return charts
@@ -127,12 +150,12 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 	longest, known := 0.0, true
 	for _, r := range results {
 		longest = max(longest, r.Median*1e3)
-		known = known && r.Fraction > 0
+		known = known && (r.Fraction > 0 || r.Outran)
 	}
 	unit := unitOf(longest)
 	fraction := chart.Chart{Title: "Operators: the shortest run beside the least time possible", Axis: "% of peak", Least: 100}
 	took := chart.Chart{
-		Title: "Operators: the shortest run", Axis: unit.name, Mark: "median",
+		Title: "Operators: the shortest run", Axis: unit.name, Mark: "median", Ticks: true,
 		Footer: origins(results, func(r OperatorResult) (string, Origin) { return r.Device, r.Origin }),
 	}
 	panelOf := func(r OperatorResult) string {
@@ -146,21 +169,22 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 		}
 		var fractions, times []chart.Bar
 		for _, r := range results[:n] {
-			kind := "operator" // of another version
-			if r.Operator.Op != nil {
-				kind = r.Operator.Op.Kind()
+			kind := r.kindOf()
+			note := fmt.Sprintf("%.0f %% (%s)", 100*r.Fraction, r.Bound)
+			if r.Outran {
+				note = "not known: quicker than the loops of the peak"
 			}
 			fractions = append(fractions, chart.Bar{
-				Label: r.Op, Note: fmt.Sprintf("%.0f %% (%s)", 100*r.Fraction, r.Bound),
-				Parts: []chart.Part{{Length: 100 * r.Fraction, Kind: kind}},
+				Label: r.Op, Note: note,
+				Parts: []chart.Part{part(100*r.Fraction, kind)},
 			})
 			value := func(millis float64) float64 { return millis * 1e3 * unit.factor }
-			note := fmt.Sprintf("%.4g %s", value(r.Min), unit.name)
-			if warning := Busy(r.Median, r.Min); warning != "" {
+			note = fmt.Sprintf("%.4g %s", value(r.Min), unit.name)
+			if warning := r.Busy(); warning != "" {
 				note += "; " + warning
 			}
 			times = append(times, chart.Bar{
-				Label: r.Op, Note: note, Mark: value(r.Median), Parts: []chart.Part{{Length: value(r.Min), Kind: kind}},
+				Label: r.Op, Note: note, Mark: value(r.Median), Parts: []chart.Part{part(value(r.Min), kind)},
 			})
 		}
 		fraction.Panels = append(fraction.Panels, chart.Panel{Title: title, Bars: fractions})
@@ -173,9 +197,10 @@ func OperatorCharts(results []OperatorResult) []chart.Chart {
 	return []chart.Chart{fraction, took}
 }
 
+// threadCount is empty where a device has no choice of threads.
 func threadCount(n int) string {
 	if n == 0 {
-		return "all threads"
+		return ""
 	}
 	return text.Count(n, "thread")
 }

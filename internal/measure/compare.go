@@ -1,11 +1,13 @@
 package measure
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/chart"
@@ -77,24 +79,25 @@ func (r *Results) Origins() []string {
 // Comparison is a measurement that two results have, and a line of bench --compare --json.
 // The ratio is that of the shortest times: how many times as fast the second is.
 type Comparison struct {
-	Model   string           `json:"model,omitempty"`
-	Op      string           `json:"op,omitempty"`
-	Device  string           `json:"device"`
-	Threads int              `json:"threads"`
-	Batch   int              `json:"batch"`
-	A       Times            `json:"a"`
-	B       Times            `json:"b"`
-	Ratio   float64          `json:"ratio"`
-	Steps   []StepComparison `json:"steps,omitempty"`
-
-	models    [2]ModelResult
-	operators [2]OperatorResult
+	A     Side             `json:"a"`
+	B     Side             `json:"b"`
+	Ratio float64          `json:"ratio"`
+	Steps []StepComparison `json:"steps,omitempty"`
 }
 
-// Times are the shortest time and the median, in microseconds.
-type Times struct {
-	Min    float64 `json:"min_us"`
-	Median float64 `json:"median_us"`
+// Side is one of two results: what was measured, the shortest time and the median in
+// microseconds.
+type Side struct {
+	Model   string  `json:"model,omitempty"`
+	Op      string  `json:"op,omitempty"`
+	Device  string  `json:"device"`
+	Threads int     `json:"threads"`
+	Batch   int     `json:"batch"`
+	Min     float64 `json:"min_us"`
+	Median  float64 `json:"median_us"`
+
+	model    ModelResult
+	operator OperatorResult
 }
 
 // StepComparison are the shortest times of a step; one of them is 0 where a result has no
@@ -106,69 +109,114 @@ type StepComparison struct {
 	Ratio float64 `json:"ratio,omitempty"`
 }
 
-// Compare pairs the results of the same model or operator, device, number of threads and
-// batch; a single result of each is a pair whatever it is of. Others are told as alone.
+// Compare pairs results that agree in what was measured, the device, the number of threads
+// and the batch. What is one and the same in all of a file need not be that of the other:
+// so two models on the same devices are compared. Others are told as alone.
 func Compare(a, b *Results) (pairs []Comparison, alone []string) {
-	list := [2][]Comparison{a.all(), b.all()}
-	single := len(list[0]) == 1 && len(list[1]) == 1 && (list[0][0].Model == "") == (list[1][0].Model == "")
+	list := [2][]Side{a.sides(), b.sides()}
+	matters := [4]bool{}
+	for i := range matters {
+		matters[i] = varies(list[0], i) || varies(list[1], i)
+	}
 	for _, x := range list[0] {
-		i := slices.IndexFunc(list[1], func(y Comparison) bool { return single || x.key() == y.key() })
+		i := slices.IndexFunc(list[1], func(y Side) bool {
+			if (x.Model == "") != (y.Model == "") {
+				return false
+			}
+			for k, m := range matters {
+				if m && x.key()[k] != y.key()[k] {
+					return false
+				}
+			}
+			return true
+		})
 		if i < 0 {
-			alone = append(alone, "A: "+x.key())
+			alone = append(alone, "A: "+x.String())
 			continue
 		}
 		y := list[1][i]
 		list[1] = slices.Delete(list[1], i, i+1)
-		if x.key() != y.key() {
-			x.Device = fmt.Sprintf("%s, %s", x.Device, y.key())
-		}
-		x.B, x.Ratio = y.A, x.A.Min/y.A.Min
-		x.models[1], x.operators[1] = y.models[0], y.operators[0]
-		x.Steps = compareSteps(x.models[0].Steps, x.models[1].Steps)
-		pairs = append(pairs, x)
+		pairs = append(pairs, Comparison{A: x, B: y, Ratio: x.Min / y.Min, Steps: compareSteps(x.model.Steps, y.model.Steps)})
 	}
 	for _, y := range list[1] {
-		alone = append(alone, "B: "+y.key())
+		alone = append(alone, "B: "+y.String())
 	}
 	return pairs, alone
 }
 
-// all returns the results as first halves of comparisons.
-func (r *Results) all() []Comparison {
-	var list []Comparison
+// varies reports whether part i of the keys is not the same for all.
+func varies(list []Side, i int) bool {
+	return slices.ContainsFunc(list, func(s Side) bool { return s.key()[i] != list[0].key()[i] })
+}
+
+// sides returns the results as sides of comparisons.
+func (r *Results) sides() []Side {
+	var list []Side
 	for _, m := range r.Models {
-		list = append(list, Comparison{Model: m.Model, Device: m.Device, Threads: m.Threads, Batch: m.Batch,
-			A: Times{m.Min, m.Median}, models: [2]ModelResult{m}})
+		list = append(list, Side{Model: m.Model, Device: m.Device, Threads: m.Threads, Batch: m.Batch, Min: m.Min, Median: m.Median, model: m})
 	}
 	for _, o := range r.Operators {
-		list = append(list, Comparison{Op: o.Op, Device: o.Device, Threads: o.Threads, Batch: o.Batch,
-			A: Times{o.Min * 1e3, o.Median * 1e3}, operators: [2]OperatorResult{o}})
+		list = append(list, Side{Op: o.Op, Device: o.Device, Threads: o.Threads, Batch: o.Batch, Min: o.Min * 1e3, Median: o.Median * 1e3, operator: o})
 	}
 	return list
 }
 
-func (c Comparison) key() string {
-	return fmt.Sprintf("%s%s on %s, %s, batch of %d", c.Model, c.Op, c.Device, threadCount(c.Threads), c.Batch)
+// key are the parts of a side by which it is paired, in words.
+func (s Side) key() [4]string {
+	return [4]string{s.Model + s.Op, s.Device, threadCount(s.Threads), fmt.Sprintf("batch of %d", s.Batch)}
 }
 
-// String names what was measured.
-func (c Comparison) String() string { return c.key() }
+// Where says on what and how a model was measured.
+func (m ModelResult) Where() string {
+	key := Side{Device: m.Device, Threads: m.Threads, Batch: m.Batch}.key()
+	return parts(key[1:])
+}
+
+func (s Side) String() string { return describe(s.key()) }
+
+// Busy says that something else ran on the machine, where the times tell so.
+func (s Side) Busy() string {
+	if s.Op != "" {
+		return s.operator.Busy()
+	}
+	return s.model.Busy()
+}
+
+// String names what was measured: in one word where both sides agree, else as A / B.
+func (c Comparison) String() string {
+	a, b := c.A.key(), c.B.key()
+	for i := range a {
+		if a[i] != b[i] {
+			a[i] = cmp.Or(a[i], "-") + " / " + cmp.Or(b[i], "-")
+		}
+	}
+	return describe(a)
+}
+
+// describe joins the parts of a key.
+func describe(key [4]string) string {
+	return key[0] + " on " + parts(key[1:])
+}
+
+// parts joins those that there are.
+func parts(key []string) string {
+	return strings.Join(slices.DeleteFunc(slices.Clone(key), func(s string) bool { return s == "" }), ", ")
+}
 
 // ComparisonCharts draws both results of each model, then those of the operators.
 func ComparisonCharts(pairs []Comparison) []chart.Chart {
 	var charts []chart.Chart
 	var operators [2][]OperatorResult
 	for _, c := range pairs {
-		if c.Model != "" {
-			models := c.models
-			models[0].Device, models[1].Device = "A: "+models[0].Device, "B: "+models[1].Device
-			charts = append(charts, ModelCharts(models[:])...)
+		if c.A.Model != "" {
+			a, b := c.A.model, c.B.model
+			a.Device, b.Device = "A: "+a.Device, "B: "+b.Device
+			charts = append(charts, ModelCharts([]ModelResult{a, b})...)
 			continue
 		}
-		for i, o := range c.operators {
-			o.Device = []string{"A: ", "B: "}[i] + o.Device
-			operators[i] = append(operators[i], o)
-		}
+		a, b := c.A.operator, c.B.operator
+		a.Device, b.Device = "A: "+a.Device, "B: "+b.Device
+		operators[0], operators[1] = append(operators[0], a), append(operators[1], b)
 	}
 	return append(charts, OperatorCharts(slices.Concat(operators[0], operators[1]))...)
 }

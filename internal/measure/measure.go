@@ -3,6 +3,7 @@
 package measure
 
 import (
+	"cmp"
 	"encoding/binary"
 	"fmt"
 	"math/rand/v2"
@@ -13,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
+	"github.com/bitcnn/bitcnn/internal/host"
 )
 
 // Seed makes random images and weights the same everywhere.
@@ -29,6 +31,9 @@ type Options struct {
 	// Fresh makes new images for every run and leaves the steps out: the paper's
 	// protocol.
 	Fresh bool
+	// Zeros is the share of the values of the images that are 0, besides those that
+	// are so by chance.
+	Zeros float64
 }
 
 // NewRand returns a source of random numbers for RandomImages.
@@ -46,6 +51,24 @@ func RandomImages(t bcnn.Tensor, rng *rand.ChaCha8) {
 	r := rand.New(rng)
 	for i := range t.F32 {
 		t.F32[i] = 2*r.Float32() - 1
+	}
+}
+
+// thin makes a share of the values of a batch 0, at random.
+func thin(t bcnn.Tensor, share float64, rng *rand.ChaCha8) {
+	if share == 0 { // the images are those of always
+		return
+	}
+	r := rand.New(rng)
+	for i := range t.U8 {
+		if r.Float64() < share {
+			t.U8[i] = 0
+		}
+	}
+	for i := range t.F32 {
+		if r.Float64() < share {
+			t.F32[i] = 0
+		}
 	}
 }
 
@@ -85,14 +108,32 @@ func origins[R any](results []R, of func(R) (device string, o Origin)) []string 
 // machine has nothing else to do.
 const MostUndisturbed = 1.5
 
-// Busy says that something else ran on the machine, where the median of runs tells so;
-// otherwise it is empty.
-func Busy(median, shortest float64) string {
-	if shortest <= 0 || median <= MostUndisturbed*shortest {
+// load is what tells whether a machine had something else to do: times of runs, and the peak
+// in the median of the times it was measured, as a fraction of the best.
+type load struct{ shortest, median, mean, steady float64 }
+
+// busy says that something else ran on the machine, where the load tells so; otherwise it
+// is empty. A mean or a steadiness of 0 is not known.
+func (l load) busy() string {
+	why := ""
+	switch {
+	case l.shortest > 0 && l.median > MostUndisturbed*l.shortest:
+		why = fmt.Sprintf("the median is %.1f times the shortest run", l.median/l.shortest)
+	case l.median > 0 && l.mean > MostUndisturbed*l.median:
+		why = fmt.Sprintf("the mean is %.1f times the median", l.mean/l.median)
+	case l.steady > 0 && l.steady*MostUndisturbed < 1:
+		why = fmt.Sprintf("the loops of the peak reached %.0f %% of their best in the median", 100*l.steady)
+	default:
 		return ""
 	}
-	return fmt.Sprintf("the machine was busy: the median is %.1f times the shortest run", median/shortest)
+	return "the machine was busy: " + why
 }
+
+// Busy says that something else ran on the machine, where the times tell so.
+func (m ModelResult) Busy() string { return load{m.Min, m.Median, m.Mean, m.Steady}.busy() }
+
+// Busy says that something else ran on the machine, where the times tell so.
+func (o OperatorResult) Busy() string { return load{o.Min, o.Median, 0, o.Steady}.busy() }
 
 // Micros returns a duration in microseconds.
 func Micros(d time.Duration) float64 { return float64(d.Nanoseconds()) / 1000 }
@@ -132,16 +173,14 @@ func (t times) samples(n int) []Sample {
 	return list
 }
 
-// isaOf returns the instruction set that the options choose, or what comes next
-// to one on a device that has no choice.
-func isaOf(info backend.Info, opts backend.Options) string {
-	if opts.ISA != "" {
-		return opts.ISA
-	}
+// Chosen returns the instruction set, or what comes next to one on a device that has no
+// choice, and the number of threads that a device works with; 0 where it has no choice.
+func Chosen(info backend.Info, opts backend.Options) (isa string, threads int) {
+	isa, threads = info.Detail, min(host.Threads(), info.MaxThreads)
 	if len(info.ISAs) > 0 {
-		return info.ISAs[0]
+		isa = info.ISAs[0]
 	}
-	return info.Detail
+	return cmp.Or(opts.ISA, isa), cmp.Or(opts.Threads, threads)
 }
 
 // Count returns the multiply-accumulates of a plan for one image, and how many of

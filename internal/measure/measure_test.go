@@ -9,9 +9,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
-	"github.com/bitcnn/bitcnn/bcnn/zoo"
 )
 
 // A batch that no memory holds is an error before anything is allocated.
@@ -78,35 +76,45 @@ func TestRandomImages(t *testing.T) {
 	require.True(t, low >= -1 && low < -0.9 && high < 1 && high > 0.9)
 }
 
-// A step takes at least the longer of its two times.
-func TestBound(t *testing.T) {
-	w := work{macs: 600, bytes: 100}
-	for _, c := range []struct {
-		peak, bandwidth, seconds float64
-		by                       string
-	}{
-		{100, 100, 6, Arithmetic},
-		{1000, 100, 1, Memory},
-		{0, 100, 1, Memory},
-		{100, 0, 6, Arithmetic},
-		{0, 0, 0, ""},
-	} {
-		seconds, by := w.bound(c.peak, c.bandwidth)
-		require.Equal(t, c.seconds, seconds, c)
-		require.Equal(t, c.by, by, c)
+// A share of the values is 0, and the others are those of images without.
+func TestThin(t *testing.T) {
+	shape := bcnn.Shape{H: 20, W: 20, C: 10}
+	for _, d := range []bcnn.DType{bcnn.Uint8, bcnn.Float32} {
+		full, thinned := bcnn.NewTensor(d, 1, shape), bcnn.NewTensor(d, 1, shape)
+		RandomImages(full, NewRand(Seed))
+		rng := NewRand(Seed)
+		RandomImages(thinned, rng)
+		thin(thinned, 0, rng)
+		require.Equal(t, full, thinned)
+		thin(thinned, 0.25, rng)
+		zeros := 0
+		for i := range shape.Values() {
+			switch {
+			case d == bcnn.Uint8 && thinned.U8[i] == 0, d == bcnn.Float32 && thinned.F32[i] == 0:
+				zeros++
+			case d == bcnn.Uint8:
+				require.Equal(t, full.U8[i], thinned.U8[i])
+			default:
+				require.Equal(t, full.F32[i], thinned.F32[i])
+			}
+		}
+		require.InDelta(t, 1000, zeros, 100)
 	}
-	seconds, by := work{bytes: 100}.bound(50, 50)
-	require.Equal(t, 2.0, seconds)
-	require.Equal(t, Memory, by)
 }
 
-// Only steps on ±1 values compare with the rates.
-func TestWorkOf(t *testing.T) {
-	net, err := zoo.New("binarynet", Seed)
-	require.NoError(t, err)
-	plan, err := lower.Network(t.Context(), net, lower.Options{})
-	require.NoError(t, err)
-	require.Zero(t, workOf(plan, 0, 1)) // reads bytes
-	// 32×32×128 bits in, 16×16×128 bits out, 3×3 kernels.
-	require.Equal(t, work{macs: 3 * 32 * 32 * 128 * 128 * 9, bytes: 16 * (3*(32*32+16*16) + 128*9)}, workOf(plan, 1, 3))
+// A machine is busy where any of the times says so.
+func TestBusy(t *testing.T) {
+	for _, c := range []struct {
+		load
+		want string
+	}{
+		{load{10, 15, 20, 0.7}, ""},
+		{load{10, 15, 0, 0}, ""},
+		{load{0, 0, 0, 0}, ""},
+		{load{10, 16, 40, 0.1}, "the machine was busy: the median is 1.6 times the shortest run"},
+		{load{150, 173, 659, 0.1}, "the machine was busy: the mean is 3.8 times the median"},
+		{load{10, 11, 12, 0.5}, "the machine was busy: the loops of the peak reached 50 % of their best in the median"},
+	} {
+		require.Equal(t, c.want, c.busy())
+	}
 }

@@ -2,6 +2,7 @@ package measure
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
@@ -19,7 +20,7 @@ type ModelResult struct {
 	ModelBytes []byte  `json:"model_bytes,omitempty"`
 	Device     string  `json:"device"`
 	Detail     string  `json:"detail"`
-	Threads    int     `json:"threads"` // that were asked for, 0 for all
+	Threads    int     `json:"threads"` // 0 where there is no choice of them
 	Batch      int     `json:"batch"`
 	Runs       int     `json:"runs"`
 	Median     float64 `json:"median_us"`
@@ -37,10 +38,15 @@ type ModelResult struct {
 	MACs       int64   `json:"macs"`
 	BinaryMACs int64   `json:"binary_macs"`
 	Rate       float64 `json:"macs_per_s"`
-	// Peak is the rate of a loop of xor, popcount and add; CPU only.
-	Peak float64 `json:"peak_macs_per_s,omitempty"`
-	// Floor is what a run takes if the steps on ±1 values take no longer than
-	// their arithmetic or memory do, and the others their shortest; CPU only.
+	// Zeros is the share of the values of the images that were made 0.
+	Zeros float64 `json:"zeros,omitempty"`
+	// Peak is the rate of a loop of nothing but the arithmetic of the kernels, PeakOfOne
+	// that of one thread where there are more, and Steady the peak in the median of the
+	// times it was measured, as a fraction of it; CPU only.
+	Peak      float64 `json:"peak_macs_per_s,omitempty"`
+	PeakOfOne float64 `json:"peak_macs_per_s_of_one_thread,omitempty"`
+	Steady    float64 `json:"peak_steady,omitempty"`
+	// Floor is what the products of the steps on ±1 values take at the peak; CPU only.
 	Floor float64    `json:"floor_us,omitempty"`
 	Steps []StepTime `json:"steps,omitempty"`
 	Origin
@@ -60,19 +66,30 @@ type StepTime struct {
 	Share  float64 `json:"share"` // of the sum of the shortest times
 	MACs   int64   `json:"macs"`  // for one image
 	Binary bool    `json:"binary"`
+	// Planes is how many planes of bits it reads, where more than one, and PlaneRows which
+	// share of the rows of the lower ones has a bit: others need no products.
+	Planes    int      `json:"planes,omitempty"`
+	PlaneRows *float64 `json:"plane_rows,omitempty"`
 	// Fraction of the speed that arithmetic or memory allow that the shortest
 	// run reached, CPU only.
 	Fraction float64 `json:"peak_fraction,omitempty"`
 	Bound    string  `json:"bound,omitempty"`
+	// Outran says that the loops of the peak never ran as undisturbed as the step did.
+	Outran bool `json:"outran_peak,omitempty"`
 }
+
+// stepSlices are the parts of the runs of steps between which the loops are measured, so
+// that both see the same moments.
+const stepSlices = 10
 
 // Model times a plan on random images, opts.MaxBatch at a time: whole runs, then
 // each step in runs of its own. The progress is that of the whole runs.
 func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Options, progress func(done, total int)) (ModelResult, error) {
 	info := dev.Info()
+	isa, threads := Chosen(info, opts.Options)
 	result := ModelResult{
-		Device: info.ID, Threads: opts.Threads, Batch: opts.MaxBatch, Runs: opts.Runs,
-		Origin: Origin{Processor: info.Name}, Transfers: info.ID != "cpu", ISA: isaOf(info, opts.Options), Fresh: opts.Fresh,
+		Device: info.ID, Threads: threads, Batch: opts.MaxBatch, Runs: opts.Runs, Zeros: opts.Zeros,
+		Origin: Origin{Processor: info.Name}, Transfers: info.ID != "cpu", ISA: isa, Fresh: opts.Fresh,
 	}
 	roof := NewRoofline(dev, opts.Options)
 	if err := roof.update(); err != nil {
@@ -83,12 +100,12 @@ func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Optio
 		return result, err
 	}
 	defer r.Close()
-	took, err := timeRuns(ctx, r, opts.Runs, opts.Fresh, progress)
+	took, err := timeRuns(ctx, r, opts, progress)
 	if err != nil {
 		return result, err
 	}
 	if !opts.Fresh {
-		if result.Steps, err = timeSteps(ctx, dev, plan, opts); err != nil {
+		if err := result.timeSteps(ctx, roof, dev, plan, opts, Micros(took.quantile(0))); err != nil {
 			return result, err
 		}
 	} else if result.Transfers {
@@ -101,9 +118,11 @@ func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Optio
 	if err := roof.update(); err != nil {
 		return result, err
 	}
-	result.Peak = roof.peak
-	if result.Floor, err = roof.compare(ctx, result.Steps, plan, opts.MaxBatch); err != nil {
-		return result, err
+	if result.Peak = roof.peak(); result.Peak > 0 {
+		result.Steady = roof.steady()
+		if result.PeakOfOne, err = roof.peakOfOne(ctx, result.Threads); err != nil {
+			return result, err
+		}
 	}
 	result.MACs, result.BinaryMACs = Count(plan)
 	result.Median, result.Min = Micros(took.quantile(0.5)), Micros(took.quantile(0))
@@ -111,6 +130,30 @@ func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Optio
 	result.Samples = took.samples(modelSamples)
 	result.Rate = float64(result.MACs) * float64(result.Batch) / result.Median * 1e6
 	return result, nil
+}
+
+// peakOfOne returns the peak of one thread, where there are more. So many threads do no more
+// than so many times what one does: until one has done its share, it was disturbed. It is 0
+// if it always was.
+func (r *Roofline) peakOfOne(ctx context.Context, threads int) (float64, error) {
+	if threads < 2 || r.peak() == 0 {
+		return 0, nil
+	}
+	opts := r.opts
+	opts.Threads = 1
+	one := NewRoofline(r.dev, opts)
+	for n := 0; n < stepSlices || n < Patience && one.peak()*float64(threads) < r.peak(); n++ {
+		if err := ctx.Err(); err != nil {
+			return 0, err
+		}
+		if err := one.update(); err != nil {
+			return 0, err
+		}
+	}
+	if one.peak()*float64(threads) < r.peak() {
+		return 0, nil
+	}
+	return one.peak(), nil
 }
 
 // timeKernels returns the times that the steps of runs with fresh images took on the
@@ -129,40 +172,84 @@ func timeKernels(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts
 	}
 	defer r.Close()
 	took = took[:0] // the first run is for warming up
-	_, err = timeRuns(ctx, r, opts.Runs, true, func(int, int) {})
+	_, err = timeRuns(ctx, r, opts, func(int, int) {})
 	return took, err
 }
 
-// timeSteps returns the times of every step over a number of runs. Steps are
-// synchronised for that, so the sum may exceed the time of a whole run.
-func timeSteps(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Options) ([]StepTime, error) {
-	took := make([]times, len(plan.Steps))
-	opts.Timed = func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) }
-	r, err := NewRunner(ctx, dev, plan, opts.Options)
+// timeSteps times every step over a number of runs, in turn with the loops of the roofline, and
+// compares both. A whole run took so many microseconds. Steps are synchronised for that, so the sum may exceed the time of a whole run.
+func (m *ModelResult) timeSteps(ctx context.Context, roof *Roofline, dev *backend.Device, p *plan.Plan, opts Options, whole float64) error {
+	filled, err := filledRows(ctx, dev, p, opts)
 	if err != nil {
-		return nil, err
+		return err
+	}
+	took := make([]times, len(p.Steps))
+	opts.Timed = func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) }
+	r, err := NewRunner(ctx, dev, p, opts.Options)
+	if err != nil {
+		return err
 	}
 	defer r.Close()
 	for i := range took {
 		took[i] = took[i][:0] // the first run is for warming up
 	}
-	if _, err := timeRuns(ctx, r, opts.Runs, false, func(int, int) {}); err != nil {
-		return nil, err
+	r.fill(NewRand(Seed), opts.Zeros)
+	sizes := sizesOf(p, opts.MaxBatch)
+	for i := range stepSlices {
+		if err := roof.update(); err != nil {
+			return err
+		}
+		for _, size := range sizes[i*len(sizes)/stepSlices : (i+1)*len(sizes)/stepSlices] {
+			if err := roof.read(size); err != nil {
+				return err
+			}
+		}
+		counted, runs := i*opts.Runs/stepSlices, (i+1)*opts.Runs/stepSlices-i*opts.Runs/stepSlices
+		if runs == 0 {
+			continue
+		}
+		for range runs + 1 {
+			if _, err := r.Run(ctx); err != nil {
+				return err
+			}
+		}
+		for s := range took { // the first brings what it reads into the caches again
+			took[s] = slices.Delete(took[s], counted, counted+1)
+		}
 	}
-	steps := make([]StepTime, len(plan.Steps))
+	m.Steps = make([]StepTime, len(p.Steps))
 	total := 0.0
-	for i, s := range plan.Steps {
-		out := plan.Tensors[s.Out]
-		steps[i] = StepTime{
+	for i, s := range p.Steps {
+		out := p.Tensors[s.Out]
+		m.Steps[i] = StepTime{
 			Name: s.Name, Kind: s.Kind(), Output: out.Shape.String() + " " + out.DType.String(),
-			Median: Micros(took[i].quantile(0.5)), Min: Micros(took[i].quantile(0)), MACs: plan.MACs(i), Binary: isBinary(plan, s),
+			Median: Micros(took[i].quantile(0.5)), Min: Micros(took[i].quantile(0)), MACs: p.MACs(i), Binary: isBinary(p, s),
 		}
-		total += steps[i].Min
+		total += m.Steps[i].Min
 	}
-	for i := range steps {
+	for _, i := range planeSteps(p) {
+		conv := p.Steps[i].Op.(*plan.Conv)
+		share := lowerShare(filled[p.Steps[i].In[0]], conv.InPlanes)
+		m.Steps[i].Planes, m.Steps[i].PlaneRows = conv.InPlanes, &share
+	}
+	for i := range m.Steps {
 		if total > 0 {
-			steps[i].Share = steps[i].Min / total
+			m.Steps[i].Share = m.Steps[i].Min / total
 		}
 	}
-	return steps, nil
+	m.Floor, err = roof.compare(ctx, m.Steps, p, opts.MaxBatch, filled, whole)
+	return err
+}
+
+// sizesOf returns the bytes that the steps on ±1 values go through, each once.
+func sizesOf(p *plan.Plan, batch int) []int64 {
+	var sizes []int64
+	for i, s := range p.Steps {
+		filled := make([]bool, batch*p.Tensors[s.In[0]].Shape.H) // which does not change them
+		if w := workOf(p, i, batch, filled); !w.none() {
+			sizes = append(sizes, w.bytes())
+		}
+	}
+	slices.Sort(sizes)
+	return slices.Compact(sizes)
 }

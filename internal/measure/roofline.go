@@ -3,9 +3,9 @@ package measure
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
@@ -15,115 +15,148 @@ const (
 	Memory     = "memory"
 )
 
-// Roofline is what a device reaches at best.
+// Patience is how often the loops are measured again until they are as undisturbed as the
+// steps were.
+const Patience = 200
+
+// Roofline is what a device reaches at best: at the quietest of all moments at which it was
+// measured.
 type Roofline struct {
 	dev     *backend.Device
 	opts    backend.Options
-	unknown bool    // the device cannot measure it
-	peak    float64 // products of ±1 per second
+	unknown bool              // the device cannot measure it
+	peaks   []float64         // products of ±1 per second, each time they were measured
+	rates   map[int64]float64 // bytes per second, of so many
 }
 
 // NewRoofline returns the roofline of a device that works with the options. It
 // measures nothing yet.
 func NewRoofline(dev *backend.Device, opts backend.Options) *Roofline {
-	return &Roofline{dev: dev, opts: opts}
+	return &Roofline{dev: dev, opts: opts, rates: map[int64]float64{}}
 }
 
-// update measures the peak once more and keeps the best.
+// update measures the peak once more.
 func (r *Roofline) update() error {
 	peak, err := r.dev.Peak(r.opts)
 	if r.unknown = errors.Is(err, errors.ErrUnsupported); r.unknown {
 		return nil
 	}
-	r.peak = max(r.peak, peak)
+	r.peaks = append(r.peaks, peak)
 	return err
 }
 
-// bandwidth returns the rate at which the bytes of a step can be read, 0 where it
-// is unknown.
-func (r *Roofline) bandwidth(size int64) (float64, error) {
-	if r.unknown {
-		return 0, nil
+// peak returns the best rate that was measured; 0 where there is none.
+func (r *Roofline) peak() float64 { return slices.Max(append(r.peaks, 0)) }
+
+// read measures once more how fast so many bytes are read.
+func (r *Roofline) read(size int64) error {
+	if r.unknown || size < 1 {
+		return nil
 	}
-	return r.dev.Bandwidth(r.opts, size)
+	rate, err := r.dev.Bandwidth(r.opts, size)
+	r.rates[size] = max(r.rates[size], rate)
+	return err
 }
 
-// work is what a step has to do for a batch.
-type work struct {
-	macs  int64 // products of ±1
-	bytes int64 // of input, weights and output, each counted once, without padding bits
+// steady returns the peak as it was measured in the median, as a fraction of the best: 1 on a
+// machine that has nothing else to do, and where there is no peak.
+func (r *Roofline) steady() float64 {
+	if r.peak() == 0 {
+		return 1
+	}
+	return slices.Sorted(slices.Values(r.peaks))[len(r.peaks)/2] / r.peak()
 }
 
-// workOf returns the work of step i on ±1 values; none for any other step, with
-// which the rates of a roofline do not compare.
-func workOf(p *plan.Plan, i, batch int) work {
-	s := p.Steps[i]
-	for _, t := range s.In {
-		if p.Tensors[t].DType != bcnn.Bits {
-			return work{}
-		}
+// bound returns the seconds that the work takes at least, whichever is the longest: its
+// products at the peak, or the bytes that it reads or those that it writes at the rate at
+// which all of them are read, which no processor exceeds in writing. It is 0 where
+// the rates are not known.
+func (r *Roofline) bound(w work) (seconds float64, by string) {
+	if peak := r.peak(); peak > 0 && w.products > 0 {
+		seconds, by = float64(w.products)/peak, Arithmetic
 	}
-	var w work
-	switch op := s.Op.(type) {
-	case *plan.Conv:
-		if !isBinary(p, s) {
-			return work{}
-		}
-		weights := op.Out * op.KH * op.KW * (p.Tensors[s.In[0]].Shape.C / op.Groups)
-		w = work{macs: p.Products(i) * int64(batch), bytes: (int64(weights) + 7) / 8}
-	case *plan.MaxPool:
-	default:
-		return work{}
-	}
-	for _, t := range append([]int{s.Out}, s.In...) {
-		tensor := p.Tensors[t]
-		size := tensor.Shape.Bytes(tensor.DType)
-		if tensor.DType == bcnn.Bits {
-			size = (int64(tensor.Shape.Values()) + 7) / 8
-		}
-		w.bytes += int64(batch) * size
-	}
-	return w
-}
-
-// bound returns the seconds that the work takes at least, whichever is the
-// longer: its products at the rate peak or its bytes at the rate bandwidth.
-// Both rates may be 0 where they are not known; bound is then 0.
-func (w work) bound(peak, bandwidth float64) (seconds float64, by string) {
-	if peak > 0 && w.macs > 0 {
-		seconds, by = float64(w.macs)/peak, Arithmetic
-	}
-	if bandwidth > 0 {
-		if t := float64(w.bytes) / bandwidth; t > seconds {
+	if rate := r.rates[w.bytes()]; rate > 0 {
+		if t := float64(max(w.read, w.written)) / rate; t > seconds {
 			seconds, by = t, Memory
 		}
 	}
 	return seconds, by
 }
 
-// compare sets the fraction and the bound of steps on ±1 values. It returns the
-// floor of the whole: the least times of those steps and the shortest of the
-// others, in microseconds; 0 where the roofline is unknown.
-func (r *Roofline) compare(ctx context.Context, steps []StepTime, plan *plan.Plan, batch int) (floor float64, err error) {
+// run is the shortest time of a step and what it did. settle tells the rest.
+type run struct {
+	work     work
+	shortest float64 // seconds
+	least    float64 // that it takes; 0 where that is not known
+	by       string
+	outran   bool
+}
+
+// settle tells how long the work of each run takes at least. One that took less
+// ran at a quieter moment than any in which the loops did: they are measured again
+// until they see such a moment. A run that they do not come up to has no peak to compare with.
+func (r *Roofline) settle(ctx context.Context, runs []*run) error {
 	if r.unknown {
-		return 0, nil
+		return nil
 	}
-	for i := range steps {
-		if err := ctx.Err(); err != nil {
-			return 0, err
+	for left := Patience; left > 0; left-- {
+		i := slices.IndexFunc(runs, r.outruns)
+		if i < 0 {
+			break
 		}
-		w := workOf(plan, i, batch)
-		if w.bytes == 0 || steps[i].Min == 0 {
-			floor += steps[i].Min
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		again := r.update
+		if _, by := r.bound(runs[i].work); by == Memory {
+			again = func() error { return r.read(runs[i].work.bytes()) }
+		}
+		if err := again(); err != nil {
+			return err
+		}
+	}
+	for _, x := range runs {
+		if x.outran = r.outruns(x); !x.outran {
+			x.least, x.by = r.bound(x.work)
+		}
+	}
+	return nil
+}
+
+// outruns reports whether a run took less time than its work takes at least.
+func (r *Roofline) outruns(x *run) bool {
+	least, _ := r.bound(x.work)
+	return least > x.shortest
+}
+
+// compare sets the fraction and the bound of steps on ±1 values. It returns the microseconds
+// that their products take at the peak, 0 where a whole run took less or the peak is not known.
+// Memory is left out of that: together steps may find in a cache what they do not alone.
+func (r *Roofline) compare(ctx context.Context, steps []StepTime, p *plan.Plan, batch int, filled map[int][]bool, whole float64) (floor float64, err error) {
+	all := &run{shortest: whole / 1e6}
+	runs := []*run{all}
+	for i, s := range steps {
+		x := &run{shortest: s.Min / 1e6}
+		runs = append(runs, x)
+		if s.Min == 0 {
 			continue
 		}
-		bandwidth, err := r.bandwidth(w.bytes)
-		if err != nil {
-			return 0, err
+		x.work = workOf(p, i, batch, filled[p.Steps[i].In[0]])
+		all.work.products += x.work.products
+		if _, measured := r.rates[x.work.bytes()]; !measured {
+			if err := r.read(x.work.bytes()); err != nil {
+				return 0, err
+			}
 		}
-		least, by := w.bound(r.peak, bandwidth)
-		steps[i].Fraction, steps[i].Bound = least*1e6/steps[i].Min, by
-		floor += least * 1e6
 	}
-	return floor, nil
+	if err := r.settle(ctx, runs); err != nil {
+		return 0, err
+	}
+	for i, x := range runs[1:] {
+		if x.least > 0 {
+			steps[i].Fraction, steps[i].Bound = x.least/x.shortest, x.by
+		}
+		steps[i].Outran = x.outran
+	}
+	return all.least * 1e6, nil
 }

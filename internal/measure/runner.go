@@ -76,22 +76,23 @@ func (r *Runner) Run(ctx context.Context) (time.Duration, error) {
 	return clock.Since(start), err
 }
 
-// fill makes all inputs random.
-func (r *Runner) fill(rng *rand.ChaCha8) {
+// fill makes all inputs random, a share of them 0.
+func (r *Runner) fill(rng *rand.ChaCha8, zeros float64) {
 	for _, t := range r.in {
 		RandomImages(t, rng)
+		thin(t, zeros, rng)
 	}
 }
 
 // timeRuns runs a batch of random images a number of times. With fresh images
 // every run gets new ones; making them is not part of the time.
-func timeRuns(ctx context.Context, r *Runner, runs int, fresh bool, progress func(done, total int)) (times, error) {
-	rng := NewRand(Seed)
-	r.fill(rng)
+func timeRuns(ctx context.Context, r *Runner, opts Options, progress func(done, total int)) (times, error) {
+	rng, runs := NewRand(Seed), opts.Runs
+	r.fill(rng, opts.Zeros)
 	result := make(times, runs)
 	for i := range result {
-		if fresh && i > 0 {
-			r.fill(rng)
+		if opts.Fresh && i > 0 {
+			r.fill(rng, opts.Zeros)
 		}
 		took, err := r.Run(ctx)
 		if err != nil {
