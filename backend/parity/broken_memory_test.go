@@ -108,7 +108,7 @@ func TestInMemory(t *testing.T) {
 	honest := fake{run: inMemory((*plan.Plan).Uses)}.device()
 	for _, c := range Cases() {
 		if strings.HasPrefix(c.Name, "ends/") || strings.HasPrefix(c.Name, "graph/") || strings.HasPrefix(c.Name, "whole/") {
-			require.Nil(t, c.check(t.Context(), honest, backend.Options{}), c.Name)
+			require.Nil(t, c.check(t.Context(), honest, backend.Options{}, func(int) {}), c.Name)
 		}
 	}
 }

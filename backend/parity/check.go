@@ -14,19 +14,15 @@ import (
 )
 
 // check returns nil if the device computes the case as the reference does.
-func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Options) *Failure {
+// It calls ran for images that have been run.
+func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Options, ran func(images int)) *Failure {
 	plans, err := c.plans(ctx)
 	if err != nil {
 		return &Failure{Case: c.Name, Err: err}
 	}
 	var outputs [][]bcnn.Tensor
 	for i, p := range plans {
-		kernels := []string{opts.Kernels}
-		// The fused plan, which comes first, is the one that users run.
-		if i == 0 && c.everyKernel && opts.Kernels == "" {
-			kernels = append(kernels, dev.Info().Kernels...)
-		}
-		if err := c.checkPlan(ctx, dev, opts, kernels, p); err != nil {
+		if err := c.checkPlan(ctx, dev, opts, c.kernels(i, dev, opts), p, ran); err != nil {
 			return &Failure{Case: c.Name, Plan: p.label, Err: err}
 		}
 		outputs = append(outputs, p.out)
@@ -38,6 +34,33 @@ func (c Case) check(ctx context.Context, dev *backend.Device, opts backend.Optio
 		return &Failure{Case: c.Name, Err: err}
 	}
 	return nil
+}
+
+// kernels returns the kinds of kernels with which a plan is checked. The fused plan, which
+// comes first, is the one that users run.
+func (c Case) kernels(plan int, dev *backend.Device, opts backend.Options) []string {
+	kernels := []string{opts.Kernels}
+	if plan == 0 && c.everyKernel && opts.Kernels == "" {
+		kernels = append(kernels, dev.Info().Kernels...)
+	}
+	return kernels
+}
+
+// work returns how many images the case runs, those of the reference among them.
+func (c Case) work(dev *backend.Device, opts backend.Options) int {
+	each := c.Batch // with Tap
+	for _, n := range sizes(c.Batch) {
+		each += n
+	}
+	plans := 2
+	if c.mutate != nil {
+		plans = 1
+	}
+	work := 0
+	for plan := range plans {
+		work += c.Batch + each*len(c.kernels(plan, dev, opts))
+	}
+	return work
 }
 
 // agree compares the outputs of the fused plan, which comes first, and others.
@@ -56,15 +79,16 @@ func agree(outputs [][]bcnn.Tensor) error {
 }
 
 // checkPlan checks a plan with each kind of kernels.
-func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.Options, kernels []string, p *labelled) error {
+func (c Case) checkPlan(ctx context.Context, dev *backend.Device, opts backend.Options, kernels []string, p *labelled, ran func(images int)) error {
 	if err := checkMemory(p.Plan, c.Batch, opts.Limits.ArenaBytes); err != nil {
 		return err
 	}
 	if err := p.reference(ctx, c); err != nil {
 		return err
 	}
+	ran(c.Batch)
 	for _, opts.Kernels = range kernels {
-		r := &runner{ctx: ctx, dev: dev, opts: opts, plan: p.Plan, in: p.in, out: p.out, batch: c.Batch}
+		r := &runner{ctx: ctx, dev: dev, opts: opts, plan: p.Plan, in: p.in, out: p.out, batch: c.Batch, ran: ran}
 		if err := r.check(p.want); err != nil {
 			if opts.Kernels != "" {
 				err = fmt.Errorf("%s kernels: %w", opts.Kernels, err)
@@ -82,6 +106,7 @@ type runner struct {
 	plan    *plan.Plan
 	in, out []bcnn.Tensor // out is what the reference makes of in
 	batch   int
+	ran     func(images int)
 }
 
 // check compares the output and every intermediate.
@@ -207,6 +232,7 @@ func (r *runner) run(exe *backend.Executable, n int) error {
 		out, guards = append(out, g.Tensor), append(guards, func() error { return g.Check("out") })
 	}
 	runErr := exe.Run(r.ctx, out, in)
+	r.ran(n)
 	for _, check := range guards[:len(in)] {
 		if err := check(); err != nil {
 			return err

@@ -24,7 +24,7 @@ func (b brokenDevice) finds(t *testing.T, c Case) bool {
 	if !strings.HasPrefix(c.Name, b.in) {
 		return false
 	}
-	f := c.check(t.Context(), b.dev.device(), backend.Options{})
+	f := c.check(t.Context(), b.dev.device(), backend.Options{}, func(int) {})
 	return f != nil && strings.Contains(f.Error(), b.says)
 }
 

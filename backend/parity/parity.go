@@ -171,7 +171,8 @@ func (f Failure) Unwrap() error { return f.Err }
 // Check runs the cases on the device and returns those that fail, at most one
 // Failure per case. Of opts, Threads, ISA, Kernels and Limits count; the suite sets
 // the rest. Whole networks run with every variant of kernels that the device has,
-// unless opts forces one. progress, if not nil, is called after every case. The error is that
+// unless opts forces one. progress, if not nil, is called as work is done, which is counted in
+// images that have been run, of all that will be. The error is that
 // of ctx, wraps ErrMemory, or is that of options which the device cannot honour.
 func Check(ctx context.Context, dev *backend.Device, opts backend.Options, cases []Case, progress func(done, total int)) ([]Failure, error) {
 	if dev == nil {
@@ -180,12 +181,22 @@ func Check(ctx context.Context, dev *backend.Device, opts backend.Options, cases
 	if err := opts.Check(dev.Info()); err != nil {
 		return nil, fmt.Errorf("%s: %w", dev.Info().ID, err)
 	}
+	done, end, total := 0, 0, 0
+	for _, c := range cases {
+		total += c.work(dev, opts)
+	}
+	ran := func(images int) {
+		if done = min(done+images, end); progress != nil {
+			progress(done, total)
+		}
+	}
 	var failures []Failure
-	for i, c := range cases {
+	for _, c := range cases {
+		end += c.work(dev, opts)
 		if err := ctx.Err(); err != nil {
 			return failures, err
 		}
-		if f := c.check(ctx, dev, opts); f != nil {
+		if f := c.check(ctx, dev, opts, ran); f != nil {
 			if err := ctx.Err(); err != nil { // not the device's fault
 				return failures, err
 			}
@@ -194,9 +205,7 @@ func Check(ctx context.Context, dev *backend.Device, opts backend.Options, cases
 			}
 			failures = append(failures, *f)
 		}
-		if progress != nil {
-			progress(i+1, len(cases))
-		}
+		ran(end - done) // what a failure or a plan that there is not has left
 	}
 	return failures, nil
 }

@@ -208,7 +208,7 @@ func TestHonestHooks(t *testing.T) {
 	}}
 	for _, c := range Core() {
 		if !isNetwork(c) {
-			require.Nil(t, c.check(t.Context(), honest.device(), backend.Options{}), c.Name)
+			require.Nil(t, c.check(t.Context(), honest.device(), backend.Options{}, func(int) {}), c.Name)
 		}
 	}
 }

@@ -67,8 +67,8 @@ func together(last int) func(*fakeEngine, context.Context, bcnn.Tensor, bcnn.Ten
 // what the suite finds; in networks of every scheme.
 func TestTakenTogether(t *testing.T) {
 	for _, c := range smallNetCases() {
-		require.Nil(t, c.check(t.Context(), fake{run: together(1)}.device(), backend.Options{}), c.Name)
-		f := c.check(t.Context(), fake{run: together(0)}.device(), backend.Options{})
+		require.Nil(t, c.check(t.Context(), fake{run: together(1)}.device(), backend.Options{}, func(int) {}), c.Name)
+		f := c.check(t.Context(), fake{run: together(0)}.device(), backend.Options{}, func(int) {})
 		require.Equal(t, strings.HasPrefix(c.Name, "whole/bytes"), f == nil, c.Name)
 	}
 }

@@ -155,13 +155,16 @@ func (e *environment) progress(what string) func(done, total int) {
 	if !isTerminal(e.stderr) {
 		return func(int, int) {}
 	}
-	var begun, drawn time.Time
+	return progressOn(e.stderr, what, time.Now)
+}
+
+// progressOn is progress of a job that begins now.
+func progressOn(w io.Writer, what string, clock func() time.Time) func(done, total int) {
+	begun := clock() // and not when the first part is done
+	var drawn time.Time
 	width := 0 // of what stands there
 	return func(done, total int) {
-		now := time.Now()
-		if begun.IsZero() {
-			begun = now
-		}
+		now := clock()
 		if done < total && now.Sub(drawn) < 100*time.Millisecond {
 			return
 		}
@@ -175,7 +178,7 @@ func (e *environment) progress(what string) func(done, total int) {
 			}
 		}
 		// A line that cannot be drawn is no reason to stop.
-		fmt.Fprintf(e.stderr, "\r%-*s\r%s", width, "", line)
+		fmt.Fprintf(w, "\r%-*s\r%s", width, "", line)
 		width = len(line)
 	}
 }

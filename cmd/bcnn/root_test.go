@@ -9,6 +9,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -217,4 +218,27 @@ func TestOneLine(t *testing.T) {
 	err := errors.Join(errors.New("first"), errors.New("second  part"))
 	require.Equal(t, "first; second  part", oneLine(err))
 	require.Equal(t, `log: a b; \x1b[2J\xff`, oneLine(errors.New("log:\ta b\r\n\n \x1b[2J\xff\n")))
+}
+
+// The time that is left is told by the time since the job began, also when its first part is
+// done.
+func TestProgress(t *testing.T) {
+	now := time.Time{}
+	var b strings.Builder
+	draw := progressOn(&b, "cpu", func() time.Time { return now })
+	for _, c := range []struct {
+		after       time.Duration
+		done, total int
+		want        string
+	}{
+		{10 * time.Second, 1, 5, "\r\rcpu 1 / 5, 40s left"},
+		{time.Millisecond, 2, 5, ""}, // too soon
+		{10 * time.Second, 2, 5, "\r                   \rcpu 2 / 5, 30s left"},
+		{time.Second, 5, 5, "\r                   \r"},
+	} {
+		b.Reset()
+		now = now.Add(c.after)
+		draw(c.done, c.total)
+		require.Equal(t, c.want, b.String())
+	}
 }
