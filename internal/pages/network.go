@@ -29,7 +29,7 @@ type Step struct {
 
 // The places of a drawing, in pixels.
 const (
-	rowHeight  = 36
+	rowHeight  = 50
 	top        = 12
 	blockLeft  = 90
 	blockMost  = 120
@@ -37,8 +37,11 @@ const (
 	outputLeft = textLeft + 330
 	shareLeft  = outputLeft + 170
 	shareMost  = 120
-	width      = shareLeft + shareMost + 340
-	nameLength = 36
+	width      = shareLeft + shareMost + 210 // what the page shows without a scrollbar
+
+	// Characters that there is room for.
+	nameLength   = 36
+	kernelLength = 120
 )
 
 func (n *Network) Width() int  { return width }
@@ -72,6 +75,9 @@ func edge(from, to int) string {
 func (s Step) Y() int     { return top + rowHeight*s.index }
 func (s Step) TextY() int { return s.Y() + 17 }
 
+// KernelY is the place of the kernel, which has a line of its own.
+func (s Step) KernelY() int { return s.Y() + 34 }
+
 // Width grows with the logarithm of the values.
 func (s Step) Width() int {
 	return min(blockMost, 14+int(6*math.Log2(float64(max(1, s.Values)))))
@@ -99,11 +105,16 @@ func (s Step) Class() string {
 }
 
 // Short is the name, cut to what there is room for.
-func (s Step) Short() string {
-	if utf8.RuneCountInString(s.Name) <= nameLength {
-		return s.Name
+func (s Step) Short() string { return cut(s.Name, nameLength) }
+
+// ShortKernel is the kernel, cut to the width of the drawing.
+func (s Step) ShortKernel() string { return cut(s.Kernel, kernelLength) }
+
+func cut(s string, most int) string {
+	if utf8.RuneCountInString(s) <= most {
+		return s
 	}
-	return string([]rune(s.Name)[:nameLength-1]) + "…"
+	return string([]rune(s)[:most-1]) + "…"
 }
 
 // Time is the time of the step.
