@@ -83,7 +83,7 @@ func newPort(p arrays.Port, io bitcnn.IO) (port, error) {
 }
 
 // openModel opens a session for the network of a version, as its settings say.
-func openModel(ctx context.Context, l loading, net *bitcnn.Model, opts bitcnn.Options) (*model, error) {
+func openModel(ctx context.Context, l loading, net *bitcnn.Model, opts bitcnn.Options, photos vision.Options) (*model, error) {
 	if file := labelFile(l.settings); file != "" {
 		list, err := labelsOf(filepath.Join(l.dir, filepath.FromSlash(file)))
 		if err != nil {
@@ -124,7 +124,7 @@ func openModel(ctx context.Context, l loading, net *bitcnn.Model, opts bitcnn.Op
 		return nil, err
 	}
 	// What is no image is no error: then nothing can be classified.
-	m.classifier, _ = vision.NewClassifier(s, vision.Options{})
+	m.classifier, _ = vision.NewClassifier(s, photos)
 	if m.classifier != nil && m.session.Inputs()[0].DType != bitcnn.Uint8 {
 		m.classifier = nil // nobody knows the scale of the bytes
 	}

@@ -93,6 +93,19 @@ func TestClassify(t *testing.T) {
 	<-s.profiling
 }
 
+// What lies under transparent pixels is an option, and black without it.
+func TestBackground(t *testing.T) {
+	clear := image.NewNRGBA(image.Rect(0, 0, 28, 28))
+	var b bytes.Buffer
+	require.NoError(t, png.Encode(&b, clear))
+	for background, want := range map[[3]uint8]uint8{{}: 0, {255, 255, 255}: 255} {
+		url := overWeb(t, newServer(t, Options{Background: background}, "digits"))
+		var got picture.Answer
+		post(t, url+"/v2/models/digits/classify?seen=1", b.Bytes()).decode(t, &got)
+		require.Equal(t, bytes.Repeat([]byte{want}, 28*28), got.Seen.Pixels)
+	}
+}
+
 // The page comes with everything that it names, from nowhere else, and no script but those of
 // the server runs on it.
 func TestPage(t *testing.T) {

@@ -121,7 +121,7 @@ func (r *repository) open(ctx context.Context, l *loading) (m *model, err error)
 	if err != nil {
 		return nil, files.Name(l.source, err)
 	}
-	return openModel(ctx, *l, net, r.session)
+	return openModel(ctx, *l, net, r.session, r.photos)
 }
 
 // put makes the versions that have been loaded, or not, those of the entry. The caller has the entry.

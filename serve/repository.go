@@ -16,6 +16,7 @@ import (
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // repository has the models by their names. Names that clients give are looked up, and never a
@@ -23,6 +24,7 @@ import (
 type repository struct {
 	load    func(ctx context.Context, source string) (*bitcnn.Model, error)
 	session bitcnn.Options
+	photos  vision.Options
 	folder  string
 	log     *slog.Logger
 	metrics *metrics

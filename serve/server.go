@@ -26,6 +26,7 @@ import (
 	"go.opentelemetry.io/otel/trace"
 
 	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // platform is what models are, in metadata: the project and the format.
@@ -43,6 +44,9 @@ type Options struct {
 	// AddFolder loads them. Beside the files, NAME.pbtxt, or in the folders, config.pbtxt, may have
 	// settings of a model, which take the place of those of Session.
 	Folder string
+	// Background is what lies under transparent pixels of pictures, R, G and B; black if it is
+	// not set.
+	Background [3]uint8
 	// Fixed says that clients may not load and unload models.
 	Fixed bool
 	// MaxBody is the size in bytes of a request at the most, uncompressed; 0 means 32 MiB.
@@ -145,7 +149,7 @@ func New(opts Options) (*Server, error) {
 	threads := cmp.Or(opts.Session.Threads, runtime.GOMAXPROCS(0))
 	s.brief, s.long = newTurns(threads), newTurns(threads)
 	s.repository = repository{
-		load: opts.Load, session: opts.Session, folder: opts.Folder, log: s.log, metrics: s.metrics,
+		load: opts.Load, session: opts.Session, photos: vision.Options{Background: opts.Background}, folder: opts.Folder, log: s.log, metrics: s.metrics,
 		entries: map[string]*entry{},
 	}
 	return s, nil

@@ -76,6 +76,7 @@ docs/serving.md tells the rest.`,
 	f.StringVar(&s.pprof, "pprof", "", "address of Go's profiles, for those who work on the server (default none)")
 	f.StringVar(&o.Folder, "models", "", "folder of models (*.bcnn, *.onnx, *.tflite, or NAME/VERSION/model.* as Triton has them), which new ones may be added to")
 	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load and unload models")
+	backgroundFlag(cmd, &o.Background)
 	deviceFlag(cmd, &o.Session.Device)
 	threadsFlag(cmd, &o.Session.Threads, "CPU threads of each model")
 	intVar(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
