@@ -46,13 +46,13 @@ func levelPNG(t *testing.T, v uint8) []byte {
 
 func TestImages(t *testing.T) {
 	dir := t.TempDir()
-	for _, name := range []string{"b.jpg", "a.JPEG", "c/0.gif", "c/d/1.bmp", "e.png", "e.webp", "f.txt", "g.png.bak", ".h.png", ".i/j.png", "k"} {
+	for _, name := range []string{"b.jpg", "a.JPEG", "c/0.gif", "c/d/1.bmp", "e.png", "e.webp", "e.HEIC", "f.tif", "f.txt", "g.png.bak", ".h.png", ".i/j.png", "k"} {
 		write(t, nil, dir, filepath.FromSlash(name))
 	}
 	got, err := Images(t.Context(), dir)
 	require.NoError(t, err)
 	var want []string
-	for _, name := range []string{"a.JPEG", "b.jpg", "c/0.gif", "c/d/1.bmp", "e.png", "e.webp"} {
+	for _, name := range []string{"a.JPEG", "b.jpg", "c/0.gif", "c/d/1.bmp", "e.HEIC", "e.png", "e.webp", "f.tif"} {
 		want = append(want, filepath.Join(dir, filepath.FromSlash(name)))
 	}
 	require.Equal(t, want, got)

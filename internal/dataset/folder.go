@@ -27,7 +27,8 @@ type Set interface {
 }
 
 // Images lists the images in a folder and the folders below it, by the endings
-// of their names: .jpg, .jpeg, .png, .gif, .bmp, .webp. Names that begin with a dot are
+// of their names: .jpg, .jpeg, .png, .gif, .bmp, .webp, and those of pictures that cannot be
+// read, such as .tif and .heic, so that nobody misses them. Names that begin with a dot are
 // passed over. Links to folders are followed directly in the folder, and are errors
 // below, where they may lead in circles. Errors name the folder.
 func Images(ctx context.Context, dir string) ([]string, error) { return imagesIn(ctx, dir, true) }
@@ -56,7 +57,7 @@ func imagesIn(ctx context.Context, dir string, links bool) ([]string, error) {
 			images = append(images, below...)
 		default:
 			switch strings.ToLower(filepath.Ext(e.Name())) {
-			case ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp":
+			case ".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp", ".tif", ".tiff", ".heic", ".heif", ".avif", ".jxl", ".jp2":
 				images = append(images, path)
 			}
 		}
