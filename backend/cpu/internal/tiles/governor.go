@@ -13,11 +13,13 @@ type governor struct {
 
 	left     int // runs until the next trial
 	interval int // from one to the next
+	failed   int // trials in a row that have changed nothing
 
 	trial   bool
 	elapsed time.Duration // of the trial so far
 	runs    int           // that count, after those in which workers wake up
 	sum     float64       // of their times
+	lost    float64       // by all runs of the trial, beside the other way
 }
 
 type way int
@@ -34,6 +36,10 @@ const (
 	trialRuns = 3 // that count, at least
 	// Trials become rarer as long as they change nothing.
 	firstInterval, lastInterval = 8, 512
+	// What disturbs workers may be gone soon. So while few trials in a row have failed the next one is
+	// near. Later they cost one run in so many at first, and ever less.
+	soonTrials, soonInterval = 16, 16
+	costOfTrials             = 20
 	// smoothing is the number of runs that the average looks back.
 	smoothing = 16
 	// worse is how much longer than alone shared runs may take before the next
@@ -62,30 +68,45 @@ func (g *governor) done(d time.Duration, n int) {
 	}
 	if g.left--; g.left <= 0 {
 		g.way, g.trial = 1-g.way, true
-		g.elapsed, g.runs, g.sum = 0, 0, 0
+		g.elapsed, g.runs, g.sum, g.lost = 0, 0, 0, 0
 	}
 }
 
 // try takes the time of a run of a trial.
 func (g *governor) try(d time.Duration, image float64) {
+	other := g.took[1-g.way]
 	if g.elapsed >= trialTime {
 		g.sum += image
 		g.runs++
 	}
 	g.elapsed += d
-	if g.runs < trialRuns || g.elapsed < 2*trialTime {
+	g.lost += image - other
+	hopeless := g.way == shared && g.runs > 0 && image > much*other
+	if !hopeless && (g.runs < trialRuns || g.elapsed < 2*trialTime) {
 		return
 	}
 	g.trial = false
 	g.took[g.way] = g.sum / float64(g.runs)
-	if g.took[g.way] < g.took[1-g.way] {
-		g.interval = firstInterval
+	if g.took[g.way] < other {
+		g.failed, g.interval = 0, firstInterval
 	} else {
 		g.way = 1 - g.way
-		g.interval = min(2*g.interval, lastInterval)
-		if g.way == shared && g.took[alone] > much*g.took[shared] {
-			g.interval = lastInterval // if it gets worse, that shows
-		}
+		g.failed++
+		g.interval = g.rest(other)
 	}
 	g.left = g.interval
+}
+
+// rest returns how many runs follow a trial that has changed nothing, where a run takes so long.
+func (g *governor) rest(run float64) int {
+	switch {
+	case g.way == alone && g.failed <= soonTrials:
+		return min(g.failed*firstInterval, soonInterval)
+	case g.way == alone:
+		cost := g.lost / run // in runs
+		return int(min(max(soonInterval, costOfTrials*cost*float64(g.failed/soonTrials)), lastInterval))
+	case g.took[alone] > much*g.took[shared]:
+		return lastInterval // if it gets worse, that shows
+	}
+	return min(2*g.interval, lastInterval)
 }

@@ -47,6 +47,40 @@ func TestGovernor(t *testing.T) {
 	}
 }
 
+// TestGovernorReturns lets a neighbour take the second CPU for some runs: soon after it has gone,
+// workers help again, and while it is there trials cost little.
+func TestGovernorReturns(t *testing.T) {
+	for _, c := range []struct {
+		name                     string
+		alone, shared, disturbed time.Duration
+	}{
+		{"QuickNet", 2440, 1450, 3400},
+		{"ReActNet", 6100, 3700, 12300},
+		{"hardly slower", 2440, 1450, 2600},
+		{"10 ms, a third CPU's share", 15000, 8000, 40000},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			one, two, busy := []time.Duration{c.alone}, []time.Duration{c.shared}, []time.Duration{c.disturbed}
+			for before := range 40 {
+				for _, neighbour := range []int{1, 5, 30, 60, 100, 250} {
+					g := newGovernor()
+					feed(&g, before, one, two)
+					feed(&g, neighbour, one, busy)
+					feed(&g, 20, one, two)
+					require.LessOrEqual(t, feed(&g, 100, one, two), 10, "%d, %d", before, neighbour)
+				}
+			}
+			// A neighbour who stays.
+			g := newGovernor()
+			alone := feed(&g, 4000, one, busy)
+			lost := float64(4000-alone) * float64(c.disturbed-c.alone) / float64(4000*c.alone)
+			require.Less(t, lost, 0.08)
+			alone = feed(&g, 4000, one, busy)
+			require.Less(t, float64(4000-alone)*float64(c.disturbed-c.alone)/float64(4000*c.alone), 0.04)
+		})
+	}
+}
+
 // TestGovernorAdapts takes the second CPU away and gives it back.
 func TestGovernorAdapts(t *testing.T) {
 	g := newGovernor()
