@@ -1,6 +1,8 @@
 """A folder of photos becomes a model."""
 
+import io
 import json
+import pickle
 import shutil
 
 import numpy as np
@@ -108,6 +110,62 @@ def test_a_seed_makes_the_same_model_and_a_training_goes_on(shapes, trained, tmp
     assert out.read_bytes() == trained.read_bytes()
     monkeypatch.undo()
     assert train(shapes, out, *QUICK, "--mirror") == 1  # the checkpoint is of another training
+
+
+@pytest.fixture(scope="session")
+def once(shapes, tmp_path_factory):
+    """A training with a checkpoint that is soon there."""
+    out = tmp_path_factory.mktemp("once") / "shapes.bcnn"
+    arguments = ("--network", "vehiclenet", "--size", "32", "--epochs", "1", "--no-teacher")
+    assert train(shapes, out, *arguments) == 0
+    return out, arguments
+
+
+def cut(content):
+    return content[: len(content) // 2]
+
+
+def pickled(values):
+    file = io.BytesIO()
+    torch.save(values, file)
+    return file.getvalue()
+
+
+@pytest.mark.parametrize(
+    "broken",
+    [
+        cut,
+        lambda _: b"",
+        lambda _: b"no checkpoint",
+        lambda _: pickled({}),
+        lambda _: pickled([1, 2]),
+        lambda content: pickled(torch.load(io.BytesIO(content), weights_only=True) | {"weights": {}}),
+        lambda content: pickled(torch.load(io.BytesIO(content), weights_only=True) | {"epoch": "one"}),
+        lambda _: pickle.dumps(print),
+    ],
+)
+def test_a_broken_checkpoint_is_named(shapes, once, capsys, broken):
+    out, arguments = once
+    checkpoint = out.with_suffix(".training") / "network.pt"
+    whole = checkpoint.read_bytes()
+    try:
+        checkpoint.write_bytes(broken(whole))
+        assert train(shapes, out, *arguments) == 1
+    finally:
+        checkpoint.write_bytes(whole)
+    told = capsys.readouterr().err.splitlines()
+    assert told[-1].startswith(f"bitcnn.train: {checkpoint} is no checkpoint of this training (")
+    assert told[-1].endswith(f"remove {checkpoint.parent} to begin anew")
+
+
+def test_two_trainings_do_not_share_a_folder(shapes, once, capsys):
+    from bitcnn.train import _loop as loop
+
+    out, arguments = once
+    with loop.alone(out.with_suffix(".training")):
+        assert train(shapes, out, *arguments) == 1
+    assert "another training writes into" in capsys.readouterr().err
+    assert train(shapes, out, *arguments) == 0
 
 
 @pytest.mark.parametrize("network", RECIPES)

@@ -283,9 +283,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         data, apart = _apart(args, recipe, size)
         folder.mkdir(exist_ok=True)
-        log = loop.Log(folder / "log.txt")
-        net = _train(args, recipe, size, data, folder, log)
-        return _finish(args, recipe, size, net, apart, folder, log)
+        with loop.alone(folder):
+            log = loop.Log(folder / "log.txt")
+            net = _train(args, recipe, size, data, folder, log)
+            return _finish(args, recipe, size, net, apart, folder, log)
     except (PhotosError, loop.SettingsError, OSError) as e:
         print(escape(f"bitcnn.train: {e}"), file=sys.stderr)
         return 1

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import math
+import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,11 @@ from ..torch import BinaryLayer
 from ._distort import centre, distort
 from ._inputs import GreyThreshold, RGBThreshold
 from ._networks import Network, Recipe
+
+if sys.platform == "win32":
+    import msvcrt
+else:
+    import fcntl
 
 
 @dataclass(frozen=True)
@@ -41,7 +48,7 @@ class Settings:
 
 
 class SettingsError(Exception):
-    """A checkpoint belongs to other settings."""
+    """A training cannot go on from what is in its folder."""
 
 
 class Log:
@@ -118,6 +125,38 @@ def _save(path: Path, content: dict[str, Any]) -> None:
     part.replace(path)
 
 
+def _resume(checkpoint: Path, settings: str, net: Network, optimiser: torch.optim.Optimizer) -> tuple[int, float]:
+    """Takes over a checkpoint. Returns how many epochs it has behind it, and their seconds."""
+    again = f"remove {checkpoint.parent} to begin anew"
+    try:
+        last = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        if last["settings"] != settings:
+            raise SettingsError(f"{checkpoint} is of other photos or settings; {again}")
+        net.load_state_dict(last["weights"])
+        optimiser.load_state_dict(last["optimiser"])
+        torch.set_rng_state(last["random"])
+        return int(last["epoch"]), float(last["seconds"])
+    except SettingsError:
+        raise
+    except Exception as e:  # whatever a broken file makes of the reader: it has no error of its own
+        why = (str(e).splitlines() or [type(e).__name__])[0]
+        raise SettingsError(f"{checkpoint} is no checkpoint of this training ({why}); {again}") from e
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """Keeps other trainings out of the folder. The system opens the lock when a process ends."""
+    with (folder / "lock").open("ab") as file:
+        try:
+            if sys.platform == "win32":
+                msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
+            else:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as e:
+            raise SettingsError(f"another training writes into {folder}; wait for it, or choose another -o") from e
+        yield
+
+
 Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
 
 
@@ -145,15 +184,7 @@ def train(
     done, seconds = 0, 0.0
     mine = json.dumps(asdict(settings))
     if checkpoint.exists():
-        last = torch.load(checkpoint, map_location="cpu", weights_only=True)
-        if last["settings"] != mine:
-            raise SettingsError(
-                f"{checkpoint} is of other photos or settings; remove {checkpoint.parent} to begin anew"
-            )
-        net.load_state_dict(last["weights"])
-        optimiser.load_state_dict(last["optimiser"])
-        torch.set_rng_state(last["random"])
-        done, seconds = last["epoch"], last["seconds"]
+        done, seconds = _resume(checkpoint, mine, net, optimiser)
         if done < settings.epochs:
             log(f"going on after epoch {done}")
 
