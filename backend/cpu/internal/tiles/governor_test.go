@@ -70,6 +70,13 @@ func TestGovernorReturns(t *testing.T) {
 					require.LessOrEqual(t, feed(&g, 100, one, two), 10, "%d, %d", before, neighbour)
 				}
 			}
+			// One who stays for long is looked for less often, and still found to have gone.
+			for neighbour := 600; neighbour < 800; neighbour += 7 {
+				g := newGovernor()
+				feed(&g, neighbour, one, busy)
+				feed(&g, 100, one, two)
+				require.LessOrEqual(t, feed(&g, 100, one, two), 10, "%d", neighbour)
+			}
 			// A neighbour who stays.
 			g := newGovernor()
 			alone := feed(&g, 4000, one, busy)
