@@ -103,14 +103,19 @@ type tensorInfo struct {
 // unsealed stands in the place of the checksum while it is computed.
 var unsealed = strings.Repeat("0", 2*sha256.Size)
 
-// writeContainer returns the bytes of a file. Tensors of 64-bit words come
-// first, so that every tensor is aligned to its element size.
-func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
+// sorted returns tensors as a file has them: those of 64-bit words come first, so that
+// every tensor is aligned to its element size.
+func sorted(tensors []*tensor) []*tensor {
 	tensors = slices.Clone(tensors)
 	slices.SortStableFunc(tensors, func(a, b *tensor) int {
 		return cmp.Compare(sizeOf(b.dtype), sizeOf(a.dtype))
 	})
-	var header bytes.Buffer
+	return tensors
+}
+
+// makeHeader returns the header of a file, without its length in front of it and with
+// zeros for its checksum, and the bytes of the sorted tensors behind it.
+func makeHeader(meta metadata, tensors []*tensor) (header bytes.Buffer, size int64, err error) {
 	member := func(key string, value any) error {
 		k, err := marshal(key)
 		if err != nil {
@@ -132,13 +137,12 @@ func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 	}
 	meta.Format, meta.SHA256 = format, unsealed
 	if err := member(metadataKey, meta); err != nil {
-		return nil, err
+		return header, 0, err
 	}
-	size := int64(0)
 	for _, t := range tensors {
 		info := tensorInfo{t.dtype, t.shape, []int64{size, size + t.bytes()}}
 		if err := member(t.name, info); err != nil {
-			return nil, err
+			return header, 0, err
 		}
 		size += t.bytes()
 	}
@@ -147,9 +151,21 @@ func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 		header.WriteByte(' ')
 	}
 	if header.Len() > maxHeader {
-		return nil, fmt.Errorf("the header of the file takes %d bytes, at most %d are allowed", header.Len(), maxHeader)
+		return header, 0, fmt.Errorf("the header of the file takes %d bytes, at most %d are allowed", header.Len(), maxHeader)
 	}
+	// Readers find the checksum's place by its digits.
+	if bytes.Count(header.Bytes(), []byte(unsealed)) != 1 {
+		return header, 0, fmt.Errorf("a name or label has %d zeros in a row, which the file format reserves for its checksum", len(unsealed))
+	}
+	return header, size, nil
+}
 
+// writeContainer returns the bytes of a file of sorted tensors.
+func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
+	header, size, err := makeHeader(meta, tensors)
+	if err != nil {
+		return nil, err
+	}
 	b := make([]byte, 0, 8+int64(header.Len())+size)
 	b = binary.LittleEndian.AppendUint64(b, uint64(header.Len()))
 	b = append(b, header.Bytes()...)
@@ -166,10 +182,6 @@ func writeContainer(meta metadata, tensors []*tensor) ([]byte, error) {
 		for _, v := range t.i8 {
 			b = append(b, byte(v))
 		}
-	}
-	// Readers find the checksum's place by its digits.
-	if bytes.Count(header.Bytes(), []byte(unsealed)) != 1 {
-		return nil, fmt.Errorf("a name or label has %d zeros in a row, which the file format reserves for its checksum", len(unsealed))
 	}
 	sum := sha256.Sum256(b)
 	copy(b[bytes.Index(b, []byte(unsealed)):], hex.EncodeToString(sum[:]))

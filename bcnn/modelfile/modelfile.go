@@ -57,14 +57,33 @@ func read(ctx context.Context, r io.ReaderAt, size int64, opts Options) (*bcnn.N
 // Encode returns the bytes of the network's file: the same bytes for the same
 // network. A network that is not well formed is an error.
 func Encode(n *bcnn.Network) ([]byte, error) {
-	if err := n.Check(); err != nil {
+	meta, tensors, err := checked(n)
+	if err != nil {
 		return nil, err
 	}
-	meta, tensors, err := encodeNetwork(n)
-	if err != nil {
-		return nil, fmt.Errorf("network %q: %w", n.Name, err)
-	}
 	return writeContainer(meta, tensors)
+}
+
+// Size returns the bytes of the network's file: those of its tensors, and the others, which
+// are metadata. A network that has no file is an error, as for Encode.
+func Size(n *bcnn.Network) (tensors, others int64, err error) {
+	meta, list, err := checked(n)
+	if err != nil {
+		return 0, 0, err
+	}
+	header, tensors, err := makeHeader(meta, list)
+	return tensors, 8 + int64(header.Len()), err
+}
+
+// checked is encodeNetwork for any network.
+func checked(n *bcnn.Network) (meta metadata, tensors []*tensor, err error) {
+	if err := n.Check(); err != nil {
+		return meta, nil, err
+	}
+	if meta, tensors, err = encodeNetwork(n); err != nil {
+		return meta, nil, fmt.Errorf("network %q: %w", n.Name, err)
+	}
+	return meta, sorted(tensors), nil
 }
 
 // Save writes the network to a file, replacing one that is there, whose mode it
