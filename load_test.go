@@ -277,6 +277,6 @@ func TestNetworkByHand(t *testing.T) {
 	for _, m := range []*Model{read, net} {
 		p, err := lower.Network(t.Context(), m, lower.Options{})
 		require.NoError(t, err)
-		require.Equal(t, m == read, plan.Summarize(m, p)[0].Binary)
+		require.Equal(t, m == read, plan.Summarize(m, p)[0].Precision == plan.Binary)
 	}
 }

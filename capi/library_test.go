@@ -27,8 +27,6 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/lower"
-	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 	"github.com/bitcnn/bitcnn/vision"
 )
@@ -328,19 +326,39 @@ func TestDescribe(t *testing.T) {
 	require.NoError(t, json.Unmarshal([]byte(strings.TrimPrefix(first, "report ")), &r))
 	require.Equal(t, model.Labels, r.Labels)
 	require.Equal(t, model.Inputs[0].Shape, bitcnn.Shape{H: r.Inputs[0].Height, W: r.Inputs[0].Width, C: r.Inputs[0].Channels})
-	p, err := lower.Network(t.Context(), model, lower.Options{})
+	same, err := newReport(model)
 	require.NoError(t, err)
-	var macs, binary int64
-	for i, l := range plan.Summarize(model, p) {
-		require.Equal(t, l.Layer, r.Layers[i].Name)
-		require.Equal(t, l.WhyFloat, r.Layers[i].WhyFloat)
-		macs += l.MACs
-		if l.Binary {
-			binary += l.MACs
-		}
+	require.Equal(t, same, &r)
+}
+
+// The multiplications of a report, counted by hand: 2·3 of the bytes of an image, 3·4 of
+// bits, 4·5 of levels with two bits, 5·6 of floats.
+func TestReportCounts(t *testing.T) {
+	n := &bitcnn.Model{Name: "mixed", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 2}, DType: bcnn.Uint8}}}
+	n.Append("image", bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: []uint64{0, 1, 2}}})
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	n.Append("bits", bcnn.Dense{Out: 4, Weights: bcnn.Weights{Bits: []uint64{0, 1, 2, 3}}})
+	n.Append("few", bcnn.Quantize{Low: 0, Levels: 4, Thresholds: []float32{1, 2, 3}})
+	n.Append("levels", bcnn.Dense{Out: 5, Weights: bcnn.Weights{Bits: []uint64{0, 1, 2, 3, 4}}})
+	n.Append("real", bcnn.Dense{Out: 6, Weights: bcnn.Weights{F32: make([]float32, 30)}})
+	r, err := newReport(n)
+	require.NoError(t, err)
+	b, err := json.Marshal(r)
+	require.NoError(t, err)
+	var got struct {
+		MACs   int64           `json:"macs"`
+		Binary int64           `json:"binary_macs"`
+		ByBits json.RawMessage `json:"macs_by_bits"`
+		Words  string          `json:"multiplications"`
+		Layers []struct{ Name, Precision string }
 	}
-	require.Equal(t, macs, r.MACs)
-	require.Equal(t, binary, r.BinaryMACs)
+	require.NoError(t, json.Unmarshal(b, &got))
+	require.Equal(t, []int64{68, 12}, []int64{got.MACs, got.Binary})
+	require.JSONEq(t, `[{"bits":1,"macs":12},{"bits":2,"macs":20},{"bits":8,"macs":6},{"bits":32,"macs":30}]`, string(got.ByBits))
+	require.Equal(t, "17.6 % binary, 29.4 % 2-bit, 8.8 % 8-bit, 44.1 % float32", got.Words)
+	for i, want := range []string{"8-bit", "binary", "2-bit", "float32"} {
+		require.Equal(t, want, got.Layers[i].Precision, got.Layers[i].Name)
+	}
 }
 
 // Calls at random, with what no function may take among the arguments.

@@ -929,7 +929,7 @@ CASES = {  # name: network, image size, metadata
     "dorefa_w1a2": (lambda: net(Bits(2), Conv(6, 4, weights=alpha_mean, padding=1)), 8, {"binary": 1, "products": "2"}),
     "dorefa_w2a2": (lambda: net(Bits(2), Conv(6, 4, weights=bits(2), padding=1, stride=2), [nn.BatchNorm2d(6)]), 9, {"binary": 1, "products": "6", "tolerance": 1e-6}),
     "dorefa_w1a1": (lambda: net(Bits(1), Conv(6, 4, weights=bits(1), padding=1)), 8, {"binary": 1}),
-    "dorefa_w4a4": (lambda: net(nn.Sequential(Bits(4), nn.MaxPool2d(2)), Conv(6, 4, weights=bits(4), padding=1)), 10, {"binary": 0, "tolerance": 1e-6}),
+    "dorefa_w4a4": (lambda: net(nn.Sequential(Bits(4), nn.MaxPool2d(2)), Conv(6, 4, weights=bits(4), padding=1)), 10, {"binary": 1, "tolerance": 1e-6}),
     "lsq_w2a3": (lambda: net(nn.Sequential(nn.ReLU(), Stepped(0, 7)), Conv(6, 4, weights=lsq(-2, 1), padding=1)), 8, {"binary": 1, "products": "1"}),
     "lsq_chain": (lambda: net(nn.Sequential(Stepped(-2, 1), nn.MaxPool2d(2), Conv(6, 6, weights=lsq(-1, 1)), nn.BatchNorm2d(6), nn.ReLU(), Stepped(0, 3)),
                               Conv(6, 4, weights=lsq(-1, 1), padding=1)), 10, {"binary": 2, "products": "4 4"}),

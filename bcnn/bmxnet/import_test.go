@@ -93,7 +93,7 @@ func TestForms(t *testing.T) {
 	p, err := lower.Network(t.Context(), first, lower.Options{})
 	require.NoError(t, err)
 	for _, l := range plan.Summarize(first, p) {
-		if l.Binary {
+		if l.Precision == plan.Binary {
 			binary++
 		}
 	}
@@ -406,7 +406,7 @@ func TestBits(t *testing.T) {
 			p, err := lower.Network(t.Context(), net, lower.Options{})
 			require.NoError(t, err)
 			for _, l := range plan.Summarize(net, p)[1:] {
-				require.True(t, bits[2] == 0 || l.Binary, l.WhyFloat)
+				require.True(t, bits[2] == 0 || l.Precision < plan.Float, l.WhyFloat)
 			}
 		})
 	}

@@ -113,39 +113,39 @@ func TestSumsOfBytes(t *testing.T) {
 	signs := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: 2, Weights: bcnn.Weights{Bits: []uint64{1, 2}}}
 	large := bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: make([]int8, 65794)}}
 	for name, c := range map[string]struct {
-		net          drawing
-		binary, int8 bool
-		why          string
+		net       drawing
+		precision plan.Precision
+		why       string
 	}{
-		"8 bits":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(1, 1, 2, 3, 4)), false, true, ""},
-		"4 bits":           {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("c", conv(1, -8, 8, 3, 4)), true, true, ""},
-		"weights of 5":     {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("c", conv(1, -9, 7, 3, 4)), false, true, ""},
-		"17 levels":        {draw(bcnn.Float32, 2, 2, 2).add("q", bcnn.Quantize{Low: -8, Levels: 17, Thresholds: constant(16, 1)}).add("c", conv(1, -8, 7, 3, 4)), false, true, ""},
-		"through a pool":   {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}).add("c", conv(1, -8, 7, 3, 4)), true, true, ""},
-		"±1":               {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", signs), true, true, ""},
-		"±1 of an image":   {draw(bcnn.Uint8, 2, 2, 2).add("c", signs), true, false, ""},
-		"an image":         {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 1, 1)), true, true, ""},
-		"8 bits of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 9, 1)), false, true, ""},
-		"groups":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups that are too small"},
-		"wide groups":      {draw(bcnn.Float32, 1, 1, 48).add("q", all(256)).add("c", inGroups(3, 16, 64)), false, true, ""},
-		"few inputs":       {draw(bcnn.Float32, 1, 1, 30).add("q", all(256)).add("c", inGroups(2, 15, 64)), false, false, "it sums bytes in groups that are too small"},
-		"two for a block":  {draw(bcnn.Float32, 1, 1, 64).add("q", all(256)).add("c", inGroups(4, 16, 32)), false, true, ""},
-		"no whole blocks":  {draw(bcnn.Float32, 1, 1, 64).add("q", all(256)).add("c", inGroups(4, 16, 33)), false, false, "it sums bytes in groups that are too small"},
-		"odd groups":       {draw(bcnn.Float32, 1, 1, 48).add("q", all(256)).add("c", inGroups(3, 16, 32)), false, false, "it sums bytes in groups that are too small"},
-		"two groups":       {draw(bcnn.Float32, 1, 1, 32).add("q", all(256)).add("c", inGroups(2, 16, 33)), false, true, ""},
-		"groups of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(2, 2, 3)), false, false, "it sums bytes in groups that are too small"},
-		"many taps":        {draw(bcnn.Float32, 2, 32897, 1).add("q", all(256)).add("d", large), false, false, "its sums of bytes might not fit into 32 bits"},
-		"many pixels":      {draw(bcnn.Uint8, 2, 32897, 1).add("d", large), false, false, "its sums of bytes might not fit into 32 bits"},
+		"8 bits":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(1, 1, 2, 3, 4)), 8, ""},
+		"4 bits":           {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("c", conv(1, -8, 7, 3, 4)), 4, ""},
+		"weights of 5":     {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("c", conv(1, -9, 7, 3, 4)), 5, ""},
+		"17 levels":        {draw(bcnn.Float32, 2, 2, 2).add("q", bcnn.Quantize{Low: -8, Levels: 17, Thresholds: constant(16, 1)}).add("c", conv(1, -8, 7, 3, 4)), 5, ""},
+		"through a pool":   {draw(bcnn.Float32, 2, 2, 2).add("q", few).add("p", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}).add("c", conv(1, -8, 7, 3, 4)), 4, ""},
+		"±1":               {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", signs), 8, ""},
+		"±1 of an image":   {draw(bcnn.Uint8, 2, 2, 2).add("c", signs), 8, ""},
+		"an image":         {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 1, 1)), 8, ""},
+		"8 bits of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(1, 1, 0, 9, 1)), 8, ""},
+		"groups":           {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("c", conv(2, 2, 3)), plan.Float, "it sums bytes in groups that are too small"},
+		"wide groups":      {draw(bcnn.Float32, 1, 1, 48).add("q", all(256)).add("c", inGroups(3, 16, 64)), 8, ""},
+		"few inputs":       {draw(bcnn.Float32, 1, 1, 30).add("q", all(256)).add("c", inGroups(2, 15, 64)), plan.Float, "it sums bytes in groups that are too small"},
+		"two for a block":  {draw(bcnn.Float32, 1, 1, 64).add("q", all(256)).add("c", inGroups(4, 16, 32)), 8, ""},
+		"no whole blocks":  {draw(bcnn.Float32, 1, 1, 64).add("q", all(256)).add("c", inGroups(4, 16, 33)), plan.Float, "it sums bytes in groups that are too small"},
+		"odd groups":       {draw(bcnn.Float32, 1, 1, 48).add("q", all(256)).add("c", inGroups(3, 16, 32)), plan.Float, "it sums bytes in groups that are too small"},
+		"two groups":       {draw(bcnn.Float32, 1, 1, 32).add("q", all(256)).add("c", inGroups(2, 16, 33)), 8, ""},
+		"groups of images": {draw(bcnn.Uint8, 2, 2, 2).add("c", conv(2, 2, 3)), plan.Float, "it sums bytes in groups that are too small"},
+		"many taps":        {draw(bcnn.Float32, 2, 32897, 1).add("q", all(256)).add("d", large), plan.Float, "its sums of bytes might not fit into 32 bits"},
+		"many pixels":      {draw(bcnn.Uint8, 2, 32897, 1).add("d", large), plan.Float, "its sums of bytes might not fit into 32 bits"},
 		"without a 0": {draw(bcnn.Float32, 2, 2, 2).add("q", bcnn.Quantize{Low: 1, Levels: 17, Thresholds: constant(16, 1)}).add("c", conv(1, 1, 2, 3, 4)),
-			false, false, "0 is not among the levels of its input"},
+			plan.Float, "0 is not among the levels of its input"},
 		"moved": {draw(bcnn.Float32, 2, 2, 2).add("q", all(256)).add("p", bcnn.Pixels{Rows: []int32{1}, Cols: []int32{0}}).add("c", conv(1, 1, 2, 3, 4)),
-			false, true, ""},
+			8, ""},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p, err := lower.Network(t.Context(), c.net.Network, lower.Options{})
 			require.NoError(t, err)
 			r := plan.Summarize(c.net.Network, p)[0]
-			require.Equal(t, []any{c.binary, c.int8, c.why}, []any{r.Binary, r.Int8, r.WhyFloat}, lines(p))
+			require.Equal(t, []any{c.precision, c.precision < plan.Float, c.why}, []any{r.Precision, r.Bytes, r.WhyFloat}, lines(p))
 		})
 	}
 }

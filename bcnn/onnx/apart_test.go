@@ -134,7 +134,7 @@ func TestUnlikeParts(t *testing.T) {
 			net, _ := compare(t, r, m, Options{}, false)
 			binary := 0
 			for _, l := range summarize(t, net) {
-				if l.Binary {
+				if l.small {
 					binary++
 				}
 			}

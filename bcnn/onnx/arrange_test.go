@@ -106,7 +106,7 @@ func TestRearranged(t *testing.T) {
 			net, _ := compare(t, r, m, Options{}, false)
 			binary := 0
 			for _, l := range summarize(t, net) {
-				if l.Binary {
+				if l.small {
 					binary++
 				}
 			}

@@ -322,7 +322,7 @@ func TestBinaryThrough(t *testing.T) {
 			net, _ := compare(t, r, m, Options{}, false)
 			layers := summarize(t, net)
 			require.Len(t, layers, 1)
-			require.True(t, layers[0].Binary, layers[0].WhyFloat)
+			require.True(t, layers[0].small, layers[0].WhyFloat)
 		})
 	}
 }

@@ -30,11 +30,11 @@ func ExampleRead() {
 		log.Fatal(err)
 	}
 	for _, r := range plan.Summarize(net, p) {
-		fmt.Println(r.Layer, r.Binary, r.BytesFloat, "→", r.BytesStored, "bytes")
+		fmt.Println(r.Layer, r.Precision, r.BytesFloat, "→", r.BytesStored, "bytes")
 	}
 	// Output:
 	// 3 nodes, of which 1 became no layers of their own
 	// n_y sign
 	// n_z conv2d
-	// n_z true 9216 → 288 bytes
+	// n_z binary 9216 → 288 bytes
 }

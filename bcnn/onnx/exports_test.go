@@ -95,7 +95,7 @@ func TestExports(t *testing.T) {
 			}
 			binary := 0
 			for _, l := range summarize(t, net) {
-				if l.Binary {
+				if l.small {
 					binary++
 				} else {
 					t.Log(l.Layer, "is float:", l.WhyFloat)
@@ -116,7 +116,7 @@ func TestExports(t *testing.T) {
 			require.Empty(t, report.Ternary)
 			require.NotEmpty(t, report.Zeros)
 			for _, l := range summarize(t, net) {
-				require.True(t, !l.Binary || l.Planes == 1, l.Layer)
+				require.True(t, !l.small || l.Planes == 1, l.Layer)
 			}
 			checkOutputs(t, net, tensor("test input"), tensor("test output"), within)
 		})

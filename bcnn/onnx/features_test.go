@@ -212,7 +212,7 @@ func TestFeatures(t *testing.T) {
 		{name: "bytes to a binary convolution", model: testModel{
 			input: bytesImage(3, 6, 6),
 			nodes: []testNode{toFloat("x", "a"), op("Sub", "a mid", "b"), op("Conv", "b w", "y", same(2)...)},
-			inits: []testTensor{number("mid", 128), w("w", 4, 3, 5, 5)}, output: "y"}, binary: 1},
+			inits: []testTensor{number("mid", 128), w("w", 4, 3, 5, 5)}, output: "y"}},
 		{name: "mean and scale", opts: Options{Mean: []float32{1, 2, 64}, Scale: []float32{0.5}, InputType: bcnn.Uint8}, model: testModel{
 			input: image(3, 4, 4),
 			nodes: []testNode{op("Conv", "x w", "y")},
@@ -257,7 +257,7 @@ func TestFeatures(t *testing.T) {
 			net, _ := compare(t, r, test.model, test.opts, test.nhwc)
 			binary := 0
 			for _, l := range summarize(t, net) {
-				if l.Binary {
+				if l.small {
 					binary++
 				}
 			}
@@ -379,9 +379,9 @@ func TestReport(t *testing.T) {
 	}, report.Folded)
 	layers := summarize(t, net)
 	require.Len(t, layers, 2)
-	require.True(t, layers[0].Binary)
+	require.True(t, layers[0].small)
 	require.EqualValues(t, 4*64*48, layers[0].BytesFloat)
-	require.False(t, layers[1].Binary)
+	require.False(t, layers[1].small)
 	require.NotEmpty(t, layers[1].WhyFloat)
 	require.Equal(t, 13, report.Opset)
 	require.Equal(t, 7, report.Nodes)

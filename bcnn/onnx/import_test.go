@@ -195,26 +195,33 @@ func compareSources(t *testing.T, m testModel, net *bcnn.Network, x bcnn.Tensor,
 	require.NoError(t, err)
 }
 
+// layer is a layer that multiplies. It is small if its weights and its input are of up to four
+// bits: what it is made of counts here, not what is fastest.
+type layer struct {
+	plan.LayerReport
+	small bool
+}
+
 // summarize reports on the layers of a network that have weights.
-func summarize(t *testing.T, net *bcnn.Network) []plan.LayerReport {
+func summarize(t *testing.T, net *bcnn.Network) []layer {
 	p, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
-	layers := plan.Summarize(net, p)
-	for i, l := range layers { // what they are made of counts here, not what is fastest
-		layers[i].Binary = l.Binary || strings.HasSuffix(l.WhyFloat, "in groups that are too small")
+	var layers []layer
+	for _, l := range plan.Summarize(net, p) {
+		layers = append(layers, layer{l, l.Precision <= 4 || strings.HasSuffix(l.WhyFloat, "in groups that are too small")})
 	}
 	return layers
 }
 
-// requireProducts demands so many products of bits of the binary layers, unless those of a
+// requireProducts demands so many products of bits of the small layers, unless those of a
 // layer are of bytes or float32, which takes one.
-func requireProducts(t *testing.T, want string, layers []plan.LayerReport) {
+func requireProducts(t *testing.T, want string, layers []layer) {
 	t.Helper()
 	numbers := strings.Fields(want)
-	layers = slices.DeleteFunc(layers, func(l plan.LayerReport) bool { return !l.Binary })
+	layers = slices.DeleteFunc(layers, func(l layer) bool { return !l.small })
 	require.Len(t, layers, len(numbers))
 	for i, l := range layers {
-		if !l.Int8 && l.WhyFloat == "" {
+		if !l.Bytes && l.WhyFloat == "" {
 			require.Equal(t, numbers[i], strconv.Itoa(l.Planes), l.Layer)
 		}
 	}
@@ -304,7 +311,7 @@ func TestSignForms(t *testing.T) {
 				}
 			}
 			require.Equal(t, 1, signs)
-			require.True(t, summarize(t, net)[0].Binary)
+			require.True(t, summarize(t, net)[0].small)
 		})
 	}
 }
@@ -365,7 +372,7 @@ func TestWeightTolerance(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			net, report, err := Decode(t.Context(), c.model.encode(), Options{SignOfZero: bcnn.ZeroIsPlus, WeightTolerance: c.tolerance})
 			require.NoError(t, err)
-			require.Equal(t, c.taken, summarize(t, net)[0].Binary)
+			require.Equal(t, c.taken, summarize(t, net)[0].small)
 			require.Len(t, report.NearlyBinary, len(c.deviations))
 			for i, want := range c.deviations {
 				require.Equal(t, c.taken, report.NearlyBinary[i].Taken)

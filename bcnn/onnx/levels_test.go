@@ -104,10 +104,10 @@ func TestLevels(t *testing.T) {
 				require.Len(t, layers, 1)
 				planes := test.planes * products[name]
 				if planes > 6 { // as many products of bits are never faster than those of bytes
-					require.True(t, layers[0].Int8, "%d products", planes)
+					require.True(t, layers[0].Bytes, "%d products", planes)
 				}
-				require.Equal(t, test.planes > 0 && (test.planes <= 4 && name != "8 bits" || name == "±1"), layers[0].Binary, layers[0].WhyFloat)
-				if layers[0].Int8 {
+				require.Equal(t, test.planes > 0 && test.planes <= 4 && name != "8 bits", layers[0].small, layers[0].WhyFloat)
+				if layers[0].Bytes {
 					planes = 1
 				}
 				require.Equal(t, max(planes, 1), layers[0].Planes)
@@ -143,20 +143,20 @@ func TestIntegerWeights(t *testing.T) {
 			if name == "not integers" { // the sums are real
 				net, _, err := Load(t.Context(), write(t, m.encode()), Options{})
 				require.NoError(t, err)
-				require.False(t, summarize(t, net)[0].Binary)
+				require.False(t, summarize(t, net)[0].small)
 				return
 			}
 			net, _ := compare(t, r, m, Options{}, false)
 			layer := summarize(t, net)[0]
-			require.Equal(t, test.planes > 0, layer.Binary)
-			require.True(t, !layer.Binary || layer.Planes == test.planes)
+			require.Equal(t, test.planes > 0, layer.small)
+			require.True(t, !layer.small || layer.Planes == test.planes)
 		})
 	}
 	m := testModel{input: image(3, 2, 2), nodes: append(sign, op("Flatten", "s", "f"), op("MatMul", "f w", "y")),
 		inits: append(constants, randomTensor(r, "w", []int{12, 5}, -0.5, 0, 0.5)), output: "y"}
 	net, _ := compare(t, r, m, Options{}, false)
 	require.Equal(t, 2, summarize(t, net)[0].Planes)
-	require.True(t, summarize(t, net)[0].Binary)
+	require.True(t, summarize(t, net)[0].small)
 }
 
 // TestMultiThreshold gives each channel a threshold of its own, in both layouts, and
@@ -171,7 +171,7 @@ func TestMultiThreshold(t *testing.T) {
 	bipolar := []any{"out_scale", 2.0, "out_bias", -1.0}
 	m := testModel{input: image(3, 6, 5), inits: inits, output: "y", nodes: []testNode{op(name, "x first", "q", bipolar...), conv}}
 	net, _ := compare(t, r, m, Options{}, false)
-	require.True(t, summarize(t, net)[0].Binary)
+	require.True(t, summarize(t, net)[0].small)
 
 	last := m
 	last.nodes = []testNode{op("Transpose", "x", "a", perm(0, 2, 3, 1)...), op(name, "a first", "b", append(bipolar, "data_layout", "NHWC")...), op("Transpose", "b", "q", perm(0, 3, 1, 2)...), conv}
@@ -292,7 +292,7 @@ func TestOffsetLevels(t *testing.T) {
 			net, _ := compare(t, r, m, Options{}, false)
 			binary := 0
 			for _, l := range summarize(t, net) {
-				if l.Binary {
+				if l.small {
 					binary++
 				}
 			}

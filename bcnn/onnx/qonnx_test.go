@@ -39,7 +39,7 @@ func TestQONNX(t *testing.T) {
 	layers := summarize(t, net)
 	require.Len(t, layers, 4)
 	for i, want := range []int64{784 * 64, 64 * 64, 64 * 64, 64 * 10} {
-		require.True(t, layers[i].Binary)
+		require.True(t, layers[i].small)
 		require.Equal(t, want, layers[i].Params)
 	}
 

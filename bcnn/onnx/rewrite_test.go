@@ -78,7 +78,7 @@ func TestStraightThrough(t *testing.T) {
 			m.nodes = append(weights, m.nodes...)
 			net, _, err := Load(t.Context(), write(t, m.encode()), Options{})
 			require.NoError(t, err)
-			require.True(t, summarize(t, net)[0].Binary)
+			require.True(t, summarize(t, net)[0].small)
 		})
 	}
 	// A sum of which nothing cancels stays one.
@@ -86,7 +86,7 @@ func TestStraightThrough(t *testing.T) {
 	m.nodes = append(append([]testNode{}, sign...), op("Relu", "x", "z"), op("Sub", "s x", "a"), op("Add", "z a", "b"), op("Conv", "b w", "y"))
 	net, report := compare(t, r, m, Options{}, false)
 	require.Empty(t, report.Cancelled)
-	require.False(t, summarize(t, net)[0].Binary)
+	require.False(t, summarize(t, net)[0].small)
 }
 
 // TestZeros checks when a Sign is exact without a rule, when a rule is enough, and

@@ -108,7 +108,7 @@ func TestLists(t *testing.T) {
 			net, _ := compare(t, r, m, Options{}, false)
 			if name == "signs of parts" {
 				layers := summarize(t, net)
-				require.True(t, layers[len(layers)-1].Binary)
+				require.True(t, layers[len(layers)-1].small)
 			}
 		})
 	}

@@ -343,5 +343,5 @@ func TestTransposedGroupsOfSigns(t *testing.T) {
 	m := testModel{input: image(6, 3, 4), output: "y", inits: []testTensor{w, number("zero", 0), number("plus", 1), number("minus", -1)},
 		nodes: []testNode{op("GreaterOrEqual", "x zero", "s"), op("Where", "s plus minus", "q"), op("ConvTranspose", "q w", "y", "strides", []int{2, 2}, "group", 2)}}
 	net, _ := compare(t, r, m, Options{}, false)
-	require.True(t, summarize(t, net)[0].Binary)
+	require.True(t, summarize(t, net)[0].small)
 }

@@ -79,8 +79,8 @@ func TestJoinedComparisons(t *testing.T) {
 			if c.products >= 0 {
 				layers := summarize(t, net)
 				last := layers[len(layers)-1]
-				require.Equal(t, c.products > 0, last.Binary, last.WhyFloat)
-				if !last.Int8 { // its products are of bits
+				require.Equal(t, c.products > 0, last.small, last.WhyFloat)
+				if !last.Bytes { // its products are of bits
 					require.Equal(t, max(c.products, 1), last.Planes)
 				}
 			}
@@ -115,7 +115,7 @@ func TestRisingSteps(t *testing.T) {
 			net, _ := compare(t, r, m, Options{}, false)
 			binary := 0
 			for _, l := range summarize(t, net) {
-				if l.Binary {
+				if l.small {
 					binary++
 				}
 			}

@@ -1,10 +1,6 @@
 package plan
 
-import (
-	"slices"
-
-	"github.com/bitcnn/bitcnn/bcnn"
-)
+import "github.com/bitcnn/bitcnn/bcnn"
 
 // LayerReport tells what became of a layer that multiplies: one with weights, or a product of two
 // layers, which has none.
@@ -13,12 +9,12 @@ type LayerReport struct {
 	Kind   string // "conv2d", "dense" or "matmul"
 	Output bcnn.Shape
 	Params int64 // weights and biases
-	// Binary says that its sums are exact integers and its weights ±1, or integers from −8
-	// to 8 of values of at most sixteen levels, or of an image.
-	Binary bool
-	// Int8 says that its sums are exact integers, made of products of bytes: of levels or
-	// with 8-bit weights, or with weights of more bits, which Int16 says, too.
-	Int8, Int16 bool
+	// Step is the step of the plan that computes it, perhaps with other layers.
+	Step int
+	// Precision is that of its multiplications.
+	Precision Precision
+	// Bytes says that its sums are exact integers, made of products of bytes.
+	Bytes bool
 	// Planes is how many products of bits stand for each of its products: 1 where
 	// inputs and weights are ±1, more for levels and integer weights.
 	Planes int
@@ -31,7 +27,7 @@ type LayerReport struct {
 	// MACs is the number of multiply-accumulates for one image, padded taps
 	// included.
 	MACs int64
-	// WhyFloat says why the layer is computed in float32; empty if Binary or Int8.
+	// WhyFloat says why the layer is computed in float32; empty if it is not.
 	WhyFloat string
 }
 
@@ -39,6 +35,7 @@ type LayerReport struct {
 // in order.
 func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 	var reports []LayerReport
+	values := p.valueBits()
 	for i, step := range p.Steps {
 		if _, product := step.Op.(*MatMul); product {
 			reports = append(reports, p.productReport(n, i))
@@ -60,20 +57,16 @@ func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 			default:
 				continue
 			}
-			in := p.Tensors[step.In[0]].Shape
+			in := p.Tensors[step.In[0]]
 			r := LayerReport{
-				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(),
-				Output:   conv.Window.Output(conv.Image(in), out),
-				Params:   conv.Taps(in.C)/int64(max(conv.Parts, 1))*int64(out) + int64(len(bias)),
-				Binary:   conv.WhyFloat == "",
-				Int8:     conv.Integer() || step.In[0] >= len(p.Inputs) && p.Tensors[step.In[0]].DType == bcnn.Uint8,
-				Int16:    conv.Int16 != nil,
-				Planes:   conv.products(),
-				MACs:     p.MACs(i) / int64(conv.Out) * int64(out),
-				WhyFloat: conv.WhyFloat,
-			}
-			if conv.Integer() {
-				r.Binary = conv.Int8 != nil && conv.fewBits() && p.fewLevels(step.In[0])
+				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(), Step: i,
+				Output:    conv.Window.Output(conv.Image(in.Shape), out),
+				Params:    conv.Taps(in.Shape.C)/int64(max(conv.Parts, 1))*int64(out) + int64(len(bias)),
+				Precision: conv.precision(in, values[step.In[0]], w),
+				Bytes:     in.DType == bcnn.Uint8,
+				Planes:    conv.products(),
+				MACs:      p.MACs(i) / int64(conv.Out) * int64(out),
+				WhyFloat:  conv.WhyFloat,
 			}
 			r.FewZeros = fewZeros(w.Int8)
 			r.BytesFloat = 4 * r.Params
@@ -103,40 +96,19 @@ func fewZeros(weights []int8) int {
 	return zeros
 }
 
-// fewLevels reports whether the bytes of a tensor are an image, or have no more values
-// than planes hold.
-func (p *Plan) fewLevels(t int) bool {
-	for t >= len(p.Inputs) {
-		s := p.Steps[t-len(p.Inputs)]
-		if q, ok := s.Op.(*Quantize); ok {
-			return q.Levels <= 1<<MaxPlanes
-		}
-		t = s.In[0]
-	}
-	return true
-}
-
-// fewBits reports whether weights of 8 bits are numbers that as many bits as planes hold,
-// of either sign.
-func (c *Conv) fewBits() bool {
-	const most = 1 << (MaxPlanes - 1)
-	return !slices.ContainsFunc(c.Int8, func(w int8) bool { return w < -most || w > most })
-}
-
 // productReport reports on step i, the product of two layers.
 func (p *Plan) productReport(n *bcnn.Network, i int) LayerReport {
 	step := p.Steps[i]
 	r := LayerReport{
-		Layer: step.Name, Kind: step.Kind(), Output: p.Tensors[step.Out].Shape, Planes: 1, MACs: p.MACs(i),
-		Binary: p.Tensors[step.In[0]].DType == bcnn.Bits,
+		Layer: step.Name, Kind: step.Kind(), Step: i, Output: p.Tensors[step.Out].Shape, Precision: Binary, Planes: 1, MACs: p.MACs(i),
+	}
+	if p.Tensors[step.In[0]].DType != bcnn.Bits {
+		r.Precision, r.WhyFloat = Float, "not both of its inputs are signs"
 	}
 	for _, l := range step.Layers {
 		if _, ok := n.Layers[l].Op.(bcnn.MatMul); ok {
 			r.Layer = n.Layers[l].Name
 		}
-	}
-	if !r.Binary {
-		r.WhyFloat = "not both of its inputs are signs"
 	}
 	return r
 }

@@ -72,7 +72,7 @@ func TestOneLayerFiles(t *testing.T) {
 			require.NoError(t, err)
 			layers := plan.Summarize(net, p)
 			require.Len(t, layers, 1)
-			require.True(t, layers[0].Binary, layers[0].WhyFloat)
+			require.Equal(t, plan.Binary, layers[0].Precision, layers[0].WhyFloat)
 		})
 	}
 }

@@ -184,9 +184,11 @@ BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32
 BITCNN_API bitcnn_status bitcnn_bundled_name(size_t index, char *text, size_t size, size_t *length);
 
 /* What became of the layers of a model, as JSON: an object with name, inputs, labels,
- * layers that multiply (name, kind, binary, params, float_bytes, stored_bytes, macs,
- * why_float), macs, binary_macs, float_bytes and stored_bytes of all of them, and a
- * warning if little is binary. */
+ * layers that multiply (name, kind, bits and precision, params, float_bytes, stored_bytes,
+ * macs, why_float); macs, binary_macs, macs_by_bits and, in words, multiplications of all of
+ * them; float_bytes, stored_bytes, table_bytes, metadata_bytes and file_bytes; and a warning
+ * if little is computed with integers. bits are those of the wider factor of a product:
+ * precision is "binary" for 1, "float32" for 32, else "2-bit" and so on. */
 BITCNN_API bitcnn_status bitcnn_report(bitcnn_model model, char *text, size_t size, size_t *length);
 
 typedef enum bitcnn_kind {

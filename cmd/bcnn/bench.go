@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
@@ -90,14 +91,14 @@ transferred, on other devices the transfers of image and result are part of the
 run. Steps are timed in separate runs, in which each one is waited for; the CPU
 computes some of them together otherwise, so that a whole run takes less time.
 
-MAC/s counts the multiply-accumulates of the network, padded taps included; one of
-±1 values is one bit of xor and popcount. A layer of levels takes several products of
-bits for one, so that it has fewer MAC/s and not more. On the CPU loops that do nothing
-but the arithmetic of the kernels, on the same instruction set and as many threads, are
-timed between the runs, and others that read as many bytes as a step; the quietest
-moment counts. "Of peak" compares a step on ±1 values with them: the longer of the
-times that its arithmetic and its bytes take there at best, as a fraction of the
-shortest time that it took. If it took less, the loops are measured again, up to ` + fmt.Sprint(measure.Patience) + `
+MAC/s counts the multiplications of the network, padded taps included; a binary one
+is one bit of xor and popcount. A layer of levels takes several products of bits for
+one, so that it has fewer MAC/s and not more. On the CPU loops that do nothing but the
+arithmetic of the kernels, on the same instruction set and as many threads, are timed
+between the runs, and others that read as many bytes as a step; the quietest moment
+counts. "Of peak" compares a step on bits with them: the longer of the times that its
+products of bits and its bytes take there at best, as a fraction of the shortest time
+that it took. If it took less, the loops are measured again, up to ` + fmt.Sprint(measure.Patience) + `
 times in all; a step that they still do not come up to has "?". What a step need not
 compute is no work: outputs that pooling drops, and rows of the lower planes of levels
 in which no bit is set. So zeros among values of −1, 0 and +1 cost time; bench says how
@@ -137,11 +138,11 @@ With --json, one object per result: model (and model_bytes, the name in base64,
 where that of a file is not UTF-8), device, detail, threads (0 where there is no
 choice), batch, runs, median_us, min_us, p90_us, mean_us, transfers (whether the times
 count those of images and results), kernels_us (with --paper where they do), macs,
-binary_macs (for one image), macs_per_s, zeros (if not 0), peak_macs_per_s,
+binary_macs, macs_by_bits (for one image), macs_per_s, zeros (if not 0), peak_macs_per_s,
 peak_macs_per_s_of_one_thread (where there are more), peak_steady (the peak in the
 median of the times it was measured, as a fraction of it) and floor_us (what the
-products of ±1 take at the peak; CPU), steps (name, kind, output, median_us, min_us,
-share, macs, binary, planes and plane_rows (of levels: the share of the rows of the
+products of bits take at the peak; CPU), steps (name, kind, output, median_us, min_us,
+share, macs, bits, planes and plane_rows (of levels: the share of the rows of the
 lower planes that have a bit), peak_fraction, bound, outran_peak; not with --paper),
 processor, version, date.
 With --ops, one per operator: op, group, device, isa, threads, batch, runs, ms
@@ -259,7 +260,7 @@ func (b *benchCommand) runModel(ctx context.Context) error {
 		if err != nil {
 			return files.Name(name, err)
 		}
-		models = append(models, namedPlan{name, p})
+		models = append(models, namedPlan{name, net, p})
 	}
 	devices, err := openDevices(b.device)
 	if err != nil {
@@ -268,9 +269,10 @@ func (b *benchCommand) runModel(ctx context.Context) error {
 	return benchModels(ctx, b.env, devices, models, b.benchFlags)
 }
 
-// namedPlan is a model as the user has named it.
+// namedPlan is a model as the user has named it, and its plan.
 type namedPlan struct {
 	name string
+	net  *bcnn.Network
 	*plan.Plan
 }
 
@@ -282,7 +284,7 @@ func benchModels(ctx context.Context, env *environment, devices []*backend.Devic
 	var results []measure.ModelResult
 	for _, m := range models {
 		err := flags.each(devices, func(dev *backend.Device, opts measure.Options) error {
-			result, err := benchOne(ctx, env, dev, m.name, m.Plan, opts)
+			result, err := benchOne(ctx, env, dev, m.name, m.net, m.Plan, opts)
 			if err != nil {
 				return err
 			}
@@ -317,9 +319,9 @@ func benchModels(ctx context.Context, env *environment, devices []*backend.Devic
 }
 
 // benchOne times a model on a device.
-func benchOne(ctx context.Context, env *environment, dev *backend.Device, model string, plan *plan.Plan, opts measure.Options) (measure.ModelResult, error) {
+func benchOne(ctx context.Context, env *environment, dev *backend.Device, model string, net *bcnn.Network, plan *plan.Plan, opts measure.Options) (measure.ModelResult, error) {
 	info := dev.Info()
-	result, err := measure.Model(ctx, dev, plan, opts, env.progress(info.ID))
+	result, err := measure.Model(ctx, dev, net, plan, opts, env.progress(info.ID))
 	result.Model, result.ModelBytes, result.Detail = model, nameBytes(model), detail(info, opts.Options)
 	result.Version, result.Date = bitcnn.Version(), time.Now().UTC().Truncate(time.Second)
 	return result, err

@@ -44,7 +44,7 @@ func printBench(out *output, b measure.ModelResult) {
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s%s\n", b.Peak/1e9, times)
 	}
 	if b.Floor > 0 {
-		out.printf("the products of ±1 take %.1f µs at that peak, %.0f %% of the shortest run\n", b.Floor, 100*b.Floor/b.Min)
+		out.printf("the products of bits take %.1f µs at that peak, %.0f %% of the shortest run\n", b.Floor, 100*b.Floor/b.Min)
 	}
 	printOrigin(out, b.Origin)
 	if len(b.Steps) == 0 {

@@ -20,7 +20,7 @@ import (
 
 func TestBench(t *testing.T) {
 	keys := []string{"model", "device", "detail", "threads", "batch", "runs", "median_us", "min_us", "p90_us", "mean_us",
-		"transfers", "macs", "binary_macs", "macs_per_s", "peak_macs_per_s", "peak_steady", "processor", "version", "date"}
+		"transfers", "macs", "binary_macs", "macs_by_bits", "macs_per_s", "peak_macs_per_s", "peak_steady", "processor", "version", "date"}
 	model := saveLightNet(t)
 	got := objects(t, succeed(t, "bench", "--json", "--model", model, "--device", "cpu", "--runs", "5", "--batch", "3", "--threads", "1"),
 		append(keys, "steps", "floor_us?")...)[0]
@@ -102,7 +102,7 @@ func TestBenchBelowPeak(t *testing.T) {
 	}
 }
 
-// The count agrees with the one that the layers' report gives.
+// The count of the steps agrees with the one of the layers.
 func TestMACs(t *testing.T) {
 	for _, name := range embeddedModels() {
 		net, err := loadModel(t.Context(), name)
@@ -116,8 +116,6 @@ func TestMACs(t *testing.T) {
 		for i := range p.Steps {
 			got += p.MACs(i)
 		}
-		counted, _ := measure.Count(p)
-		require.Equal(t, want, counted, name)
 		require.Equal(t, want, got, name)
 	}
 }

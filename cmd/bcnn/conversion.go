@@ -16,7 +16,6 @@ import (
 type conversion struct {
 	Input  string `json:"input"`
 	Output string `json:"output"`
-	Bytes  int64  `json:"bytes"`
 	*summary.Report
 	// Of an ONNX or TensorFlow Lite model.
 	kind         string         // what its nodes are called
@@ -104,7 +103,7 @@ func (c *conversion) print(out *output) {
 			options += " with --override-zeros"
 		}
 		if n := len(signs); n > 0 {
-			out.printf("%s of three values (-1, 0, +1); a layer with weights that reads one needs twice the products of bits; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
+			out.printf("%s of three values (-1, 0, +1); a layer with weights that reads one is 2-bit, twice the work of a binary one; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
 				text.Count(n, "sign"), options, strings.Join(signs, ", "))
 		}
 	}
@@ -123,7 +122,7 @@ func (c *conversion) print(out *output) {
 	for _, f := range c.Findings {
 		out.printf("%s: %s (rule %s)\n", f.Layer, f.Text, f.Rule)
 	}
-	out.printf("%s -> %s, %d bytes\n", c.Input, c.Output, c.Bytes)
+	out.printf("%s -> %s, %d bytes\n", c.Input, c.Output, c.File)
 	printWarning(out, c.Report)
 }
 
@@ -143,7 +142,7 @@ func printReport(out *output, r *summary.Report) {
 	}
 }
 
-// printWarning says at the end of a report that little is binary.
+// printWarning says at the end of a report that little is computed with integers.
 func printWarning(out *output, r *summary.Report) {
 	if r.Warning != "" {
 		out.printf("WARNING: %s\n", r.Warning)

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -93,14 +92,16 @@ func newConvert(env *environment) *cobra.Command {
 Engine, a network of BMXNet (NAME-symbol.json, with its weights NAME-0000.params
 beside it), the folder of weights published with BinCNN (with --mode), or a network
 that 'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and
-report for every layer that multiplies whether it is binary, its bytes before and
-after, and why it is computed in float. The format is recognised by what is in
+report for every layer that multiplies whether it is binary, of more bits or
+float32, its bytes before and after, and why it is computed in float32. The format is recognised by what is in
 the file; a .bcnn file is written anew.
 
 What a .bcnn file cannot represent exactly is an error that names all such nodes.
 The file is written completely or not at all; a file of that name is replaced.
-The report ends with a warning if less than half of the multiplications became
-binary; with --require-binary that is an error, and no file is written.
+Binary multiplications are of one bit by one bit; N-bit ones are of integers, the
+wider of which has N bits (8 for the bytes of an image). The report ends with a
+warning if most multiplications are float32. With --require-binary no file is
+written if less than half of them are binary.
 
 The flags below override what the file says about its input; the size of the
 input of a BMXNet model must be given with --shape. --input uint8 makes a model
@@ -109,8 +110,8 @@ with a float input read the bytes of images, of which it computes
 
 With --explain the report says of each layer what made it binary, or of few bits.
 
-With --json, one object: input, output, bytes, layers, macs, binary_macs,
-float_bytes, stored_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
+With --json, one object: input, output, layers, macs, binary_macs, macs_by_bits,
+multiplications (in words), float_bytes, stored_bytes, table_bytes, metadata_bytes, file_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
 folded, of an ONNX model cancelled, zeros, ternary, nearly_binary, of a TensorFlow
 Lite model deviations, with --first-weights rounded, and with --explain findings.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
@@ -143,17 +144,14 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 			if err != nil {
 				return err
 			}
-			if c.Warning != "" && f.requireBinary {
-				return files.Name(in, errors.New(c.Warning))
+			if f.requireBinary {
+				if err := c.CheckBinary(); err != nil {
+					return files.Name(in, err)
+				}
 			}
 			if err := modelfile.Save(f.output, net); err != nil {
 				return err
 			}
-			info, err := os.Stat(f.output)
-			if err != nil {
-				return err
-			}
-			c.Bytes = info.Size()
 			if f.json {
 				return env.out.json(c)
 			}
@@ -178,7 +176,7 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	f.onnx.WeightTolerance = onnx.DefaultWeightTolerance
 	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α; 0: only equal ones")
 	intVar(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of so many bits times a scale per filter, which makes another network")
-	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications become binary")
+	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications are binary")
 	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
@@ -210,7 +208,11 @@ func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*co
 	if err != nil {
 		return nil, nil, files.Name(in, err)
 	}
-	c := &conversion{Input: in, Output: f.output, Report: summary.New(net, plan)}
+	report, err := summary.New(net, plan)
+	if err != nil {
+		return nil, nil, files.Name(in, err)
+	}
+	c := &conversion{Input: in, Output: f.output, Report: report}
 	if m.describe != nil {
 		m.describe(c)
 	}

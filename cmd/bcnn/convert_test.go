@@ -189,30 +189,30 @@ func TestConversion(t *testing.T) {
 	convert := func(name string, more ...string) []string {
 		return append([]string{"convert", exported(t, name), "-o", out}, more...)
 	}
-	fields := []string{"input", "output", "bytes", "layers", "macs", "binary_macs", "float_bytes", "stored_bytes", "compression", "float_steps", "nodes", "folded"}
+	fields := append(reportFields(), "input", "output", "nodes", "folded")
 
 	// Straight-through sums and a rule for zero.
 	args := convert("sign_detach.old", "--sign-zero", "plus")
 	text := succeed(t, args...)
 	require.Contains(t, text, "1 sum with parts that cancel")
 	require.Contains(t, text, "1: --sign-zero changes its result for 0\n")
-	require.True(t, strings.HasSuffix(text, "WARNING: only 36.0 % of the multiplications are binary\n"), text)
+	require.True(t, strings.HasSuffix(text, "WARNING: most multiplications are float32: 36.0 % binary, 64.0 % float32\n"), text)
 	require.NoError(t, os.Remove(out))
-	require.Contains(t, fail(t, exitJob, append(args, "--require-binary")...), "only 36.0 % of the multiplications are binary")
+	require.Contains(t, fail(t, exitJob, append(args, "--require-binary")...), "less than half of the multiplications are binary: 36.0 % binary, 64.0 % float32")
 	require.NoFileExists(t, out)
 	got := objects(t, succeed(t, append(args, "--json")...), append(fields, "warning", "cancelled", "zeros")...)[0]
 	require.Equal(t, []any{map[string]any{"node": "1", "frequent": false}}, got["zeros"])
 	require.EqualValues(t, 13, got["nodes"])
 	layers := got["layers"].([]any)
 	require.Len(t, layers, 3)
-	require.Equal(t, true, layers[1].(map[string]any)["binary"])
+	require.EqualValues(t, 1, layers[1].(map[string]any)["bits"])
 	require.Equal(t, "2", layers[1].(map[string]any)["name"])
 
 	// Weights that the exporter has rounded.
 	args = convert("residual.dynamo", "--sign-zero", "plus")
 	text = succeed(t, append(args, "--weight-tolerance", "0")...)
 	require.Contains(t, text, "; --weight-tolerance 1e-06 takes them as such\n")
-	require.True(t, strings.HasSuffix(text, "WARNING: no layer is binary: nothing gets smaller or faster\n"), text)
+	require.True(t, strings.HasSuffix(text, "WARNING: no layer is binary or of integers: nothing gets smaller or faster\n"), text)
 	args = append(args, "--require-binary")
 	text = succeed(t, args...)
 	require.Contains(t, text, "and are taken as such\n")
@@ -223,7 +223,7 @@ func TestConversion(t *testing.T) {
 	text = succeed(t, convert("residual.dynamo")...)
 	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\); .* by --sign-zero plus or minus, which makes another network: node_sign, node_sign_2$`, text)
 	text = succeed(t, convert("even_sums.old")...)
-	require.Contains(t, text, "low-bit (2 products)")
+	require.Regexp(t, `(?m) 2-bit +\d`, text)
 	require.Contains(t, text, "--sign-zero plus or minus with --override-zeros")
 	args = convert("even_sums.old", "--sign-zero", "minus")
 	got = objects(t, succeed(t, append(args, "--json")...), append(fields, "ternary")...)[0]
@@ -304,7 +304,7 @@ func TestConvertFirstWeights(t *testing.T) {
 	require.Regexp(t, `(?m)^conv\.integers +conv2d +16-bit +864 +100\.0 %`, text)
 	require.Regexp(t, `(?m)^conv: --first-weights has made its weights integers of 16 bits times a scale: they differ by up to 1\.\de-05 of the largest of their filter, and outputs by at most \d\.?\d?e-0\d of the largest possible: another network$`, text)
 	require.NotContains(t, text, "WARNING")
-	fields := []string{"input", "output", "bytes", "layers", "macs", "binary_macs", "int16_macs", "float_bytes", "stored_bytes", "compression", "float_steps", "rounded"}
+	fields := append(reportFields(), "input", "output", "rounded")
 	got := objects(t, succeed(t, "convert", in, "-o", out, "--first-weights", "9", "--json"), fields...)[0]
 	rounded := got["rounded"].([]any)[0].(map[string]any)
 	require.Equal(t, "conv", rounded["layer"])

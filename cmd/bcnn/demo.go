@@ -96,7 +96,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 		}
 		wrong := differences(got, digitLogits.F32)
 
-		result, err := benchOne(ctx, env, dev, defaultModel, vehicles, measure.Options{
+		result, err := benchOne(ctx, env, dev, defaultModel, vehiclesNet, vehicles, measure.Options{
 			Options: backend.Options{MaxBatch: 1}, Runs: runs, Fresh: true,
 		})
 		if err != nil {

@@ -50,7 +50,7 @@ func TestInspectPage(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "net.html")
 	require.Contains(t, succeed(t, "inspect", saveLightNet(t), "--isa", "generic", "--html", path), "light: input 4×4×1")
 	drawing := page(t, path)
-	require.Contains(t, drawing, "Input 4×4×1 uint8; 2 steps, 100.0 % of the products binary.")
+	require.Contains(t, drawing, "Input 4×4×1 uint8; 2 steps.<br>Multiplications: 100.0 % binary.<br>")
 	require.Contains(t, drawing, "(generic, ")
 	require.Equal(t, 1, strings.Count(drawing, "<path "))
 	require.Contains(t, drawing, `<tspan class="soft">count</tspan>`)

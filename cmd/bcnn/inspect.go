@@ -86,7 +86,7 @@ func newInspect(env *environment) *cobra.Command {
 		Short: "Show what a model consists of",
 		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn, .onnx
 or .tflite file): output shapes, parameters, which layers are binary, what their
-weights take as float32 and as stored, and why a layer is computed in float.
+weights take as float32 and as stored, and why a layer is computed in float32.
 
 --plan shows the steps that devices execute as well: their names join those of
 the layers that are fused. The bytes are those of the tensors of an image, input
@@ -94,11 +94,12 @@ and output included, where tensors that are not needed at the same time share
 memory. Then it compiles the plan on a device and shows which kernel and tile the
 device picked for each step, and why.
 
-With --json, one object: name, input, labels, layers, bytes, and with --plan
+With --json, one object: name, input, labels, layers, arrays, report (as that of
+convert), and with --plan
 plan (tensor_bytes, device, detail, steps with kernel, tile and why).
 
 --html FILE writes a page with a drawing of the steps, which are run on the device
-for it: what each reads and gives, which products are binary, its share of the time.`,
+for it: what each reads and gives, what it multiplies, its share of the time.`,
 		Example: `  bcnn inspect vehiclenet
   bcnn inspect model.onnx --plan
   bcnn inspect vehiclenet --plan --isa avx2 --threads 1
@@ -182,7 +183,7 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 	if err != nil {
 		return nil, err
 	}
-	result, err := measure.Model(ctx, dev, plan, measure.Options{Options: opts, Runs: drawnRuns}, func(int, int) {})
+	result, err := measure.Model(ctx, dev, net, plan, measure.Options{Options: opts, Runs: drawnRuns}, func(int, int) {})
 	if err != nil {
 		return nil, err
 	}
@@ -192,8 +193,8 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 	}
 	in := net.Inputs[0]
 	n := &pages.Network{Title: net.Name, About: []string{
-		fmt.Sprintf("Input %v %v; %s, %.1f %% of the products binary.", in.Shape, in.DType, text.Count(len(plan.Steps), "step"),
-			100*float64(result.BinaryMACs)/float64(max(1, result.MACs))),
+		fmt.Sprintf("Input %v %v; %s.", in.Shape, in.DType, text.Count(len(plan.Steps), "step")),
+		fmt.Sprintf("Multiplications: %v.", result.ByBits),
 		fmt.Sprintf("%s: %s (%s); a run of %s takes %.4g µs, the shortest of %d.", info.Device, dev.Info().Name, info.Detail,
 			text.Count(opts.MaxBatch, "image"), result.Min, drawnRuns),
 	}}
@@ -202,7 +203,7 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 		step := pages.Step{
 			Name: s.Name, Kind: s.Kind(), Output: fmt.Sprintf("%v %v", plan.Tensors[s.Out].Shape, plan.Tensors[s.Out].DType),
 			Kernel: info.Steps[i].Kernel, Values: plan.Tensors[s.Out].Shape.Values(),
-			Products: plan.MACs(i) > 0, Binary: result.Steps[i].Binary, Work: plan.MACs(i),
+			Precision: result.Steps[i].Precision, Work: result.Steps[i].MACs,
 			Micros: result.Steps[i].Min, Share: result.Steps[i].Share,
 		}
 		for _, t := range s.In {
@@ -237,11 +238,15 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	if err != nil {
 		return nil, err
 	}
+	report, err := summary.New(net, plan)
+	if err != nil {
+		return nil, err
+	}
 	in := net.Inputs[0]
 	info := &inspection{
 		Name:   net.Name,
 		Labels: append([]string{}, net.Labels...),
-		Report: summary.New(net, plan),
+		Report: report,
 		Input: inputInfo{
 			Height: in.Shape.H, Width: in.Shape.W, Channels: in.Shape.C,
 			Type: in.DType.String(), Resize: in.Resize,
@@ -369,13 +374,13 @@ func printInspection(out *output, info *inspection) {
 	}
 	out.printf("arrays: %s -> %s\n\n", describeArrays(info.Arrays.Inputs), describeArrays(info.Arrays.Outputs))
 
-	rows := []row{"layer\tkind\toutput\tweights\tdetails"}
+	rows := []row{"layer\tkind\toutput\tprecision\tdetails"}
 	for _, l := range info.Layers {
-		weights := ""
+		precision := ""
 		if l.Weights != nil {
-			weights = l.Weights.Precision()
+			precision = l.Weights.Words
 		}
-		rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s", l.Name, l.Kind, l.Output, weights, l.Details))
+		rows = append(rows, rowf("%s\t%s\t%s\t%s\t%s", l.Name, l.Kind, l.Output, precision, l.Details))
 	}
 	out.table(rows)
 	printPlan(out, info.Plan)

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 func TestInspect(t *testing.T) {
@@ -16,14 +17,17 @@ func TestInspect(t *testing.T) {
 labels: light, dark
 arrays: input N×4×4×1 -> output N×2
 
-layer  kind      output  weights  details
-grey   binarize  4×4×1            grey, x ≥ [128]
+layer  kind      output  precision  details
+grey   binarize  4×4×1              grey, x ≥ [128]
 count  dense     1×1×2   binary
 
-layer  operator  weights  multiplications           float32 bytes           stored bytes           smaller    why float
-count  dense     binary   32               100.0 %  128            100.0 %  16            100.0 %  8.0 times
-all                       32               100.0 %  128            100.0 %  16            100.0 %  8.0 times
-100.0 % of the multiplications are binary
+layer         operator  precision  multiplications           float32 bytes           stored bytes           smaller    why float
+count         dense     binary     32               100.0 %  128            100.0 %  16            100.0 %  8.0 times
+all                                32               100.0 %  128            100.0 %  16            100.0 %  8.0 times
+other tables                                                                         4
+metadata                                                                             704
+file                                                                                 724
+multiplications: 100.0 % binary
 `, succeed(t, "inspect", model))
 
 	require.Contains(t, succeed(t, "inspect", "--plan", model), `
@@ -51,7 +55,7 @@ count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read 
 	require.Equal(t, map[string]any{
 		"name": "count", "kind": "dense", "inputs": []any{0.0}, "output": "1×1×2",
 		"weights": map[string]any{
-			"name": "count", "kind": "dense", "binary": true, "params": 32.0, "macs": 32.0,
+			"name": "count", "kind": "dense", "bits": 1.0, "precision": "binary", "params": 32.0, "macs": 32.0,
 			"float_bytes": 128.0, "stored_bytes": 16.0, "compression": 8.0,
 		},
 	}, got["layers"].([]any)[1])
@@ -66,7 +70,7 @@ func TestInspectFloat(t *testing.T) {
 	net.Append("last", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: []float32{1, 2, 3, 4}}})
 	info, err := inspect(t.Context(), net, false)
 	require.NoError(t, err)
-	require.False(t, info.Layers[2].Weights.Binary)
+	require.Equal(t, plan.Float, info.Layers[2].Weights.Precision)
 	require.NotEmpty(t, info.Layers[2].Weights.WhyFloat)
 	var text strings.Builder
 	printInspection(&output{w: &text}, info)

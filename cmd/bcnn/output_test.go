@@ -64,8 +64,8 @@ func TestHostileNames(t *testing.T) {
 		print func(out *output)
 		lines int // of output, whatever the names hold
 	}{
-		"inspect": {func(out *output) { printInspection(out, &info) }, 3 + 1 + 2 + 4 + 4 + 1 + 5},
-		"convert": {func(out *output) { (&conversion{Input: hostile, Output: hostile, Report: report}).print(out) }, 6},
+		"inspect": {func(out *output) { printInspection(out, &info) }, 3 + 1 + 2 + 4 + 4 + 1 + 8},
+		"convert": {func(out *output) { (&conversion{Input: hostile, Output: hostile, Report: report}).print(out) }, 9},
 		"check": {func(out *output) {
 			checked := checkedTensor{Name: hostile}
 			(&checkResult{Device: hostile, Outputs: []checkedTensor{checked}, Layers: []checkedTensor{checked}, NotCompared: []string{hostile}}).print(out)
@@ -151,7 +151,7 @@ func TestHostileFileNames(t *testing.T) {
 	harmless(t, line, 1)
 	require.NoError(t, json.Unmarshal([]byte(line), &measured))
 	require.Equal(t, copied, string(measured.ModelBytes))
-	harmless(t, succeed(t, "convert", "--from", "zoo", "vgg16", "-o", copied), 20)
+	harmless(t, succeed(t, "convert", "--from", "zoo", "vgg16", "-o", copied), 23)
 }
 
 // An error that names such a file is one line.

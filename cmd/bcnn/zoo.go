@@ -10,7 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
-	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/summary"
 	"github.com/bitcnn/bitcnn/models"
 )
 
@@ -23,12 +23,13 @@ type zooLine struct {
 	Training *models.Trained `json:"training,omitempty"`
 	Input    string          `json:"input"`
 	Params   int64           `json:"params"`
-	// MACs is the number of multiply-accumulates for one image; Binary those
-	// over ±1 inputs and weights.
-	MACs       int64 `json:"macs"`
-	BinaryMACs int64 `json:"binary_macs"`
-	Float      int64 `json:"float_bytes"`
-	Stored     int64 `json:"stored_bytes"`
+	// As in the report of inspect.
+	MACs       int64                `json:"macs"`
+	BinaryMACs int64                `json:"binary_macs"`
+	ByBits     plan.Multiplications `json:"macs_by_bits"`
+	Float      int64                `json:"float_bytes"`
+	Stored     int64                `json:"stored_bytes"`
+	File       int64                `json:"file_bytes"`
 }
 
 func newZoo(env *environment) *cobra.Command {
@@ -40,15 +41,15 @@ func newZoo(env *environment) *cobra.Command {
 of published networks with random weights (always the same ones), to measure
 with. 'bcnn convert --from zoo NAME' writes one to a file.
 
-Multiply-accumulates are for one image, padded taps included; binary ones have
-±1 inputs and weights, the others bytes or float inputs. Bytes are those of the
-weights, as float32 and as a model file holds them.
+Multiplications are for one image, padded taps included; 'bcnn convert --help'
+says what is binary. Bytes are those of the weights, as float32 and as a model
+file holds them, and of the whole file.
 
 A second table says what the trained ones were trained on, and how good they are.
 
 With --json, one object per line: name, trained, about, training (name, on,
-accuracy, of, source, licence), input, params, macs, binary_macs, float_bytes,
-stored_bytes.`,
+accuracy, of, source, licence), input, params, macs, binary_macs, macs_by_bits,
+float_bytes, stored_bytes, file_bytes.`,
 		Example: `  bcnn zoo
   bcnn bench --model vgg16
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
@@ -92,24 +93,27 @@ func (l *zooLine) count(ctx context.Context) error {
 		return err
 	}
 	l.Input = net.Inputs[0].Shape.String()
-	for _, r := range plan.Summarize(net, p) {
-		l.Params += r.Params
-		l.Float += r.BytesFloat
-		l.Stored += r.BytesStored
+	r, err := summary.New(net, p)
+	if err != nil {
+		return err
 	}
-	l.MACs, l.BinaryMACs = measure.Count(p)
+	for _, layer := range r.Layers {
+		l.Params += layer.Params
+	}
+	l.MACs, l.BinaryMACs, l.ByBits = r.MACs, r.BinaryMACs, r.ByBits
+	l.Float, l.Stored, l.File = r.Float, r.Stored, r.File
 	return nil
 }
 
 func printZoo(out *output, lines []zooLine) {
-	rows := []row{"name\tweights\tinput\tparameters\tbinary MACs\tother MACs\tfloat32 bytes\tstored bytes"}
+	rows := []row{"name\tweights\tinput\tparameters\tmultiplications\tof which\tfloat32 bytes\tstored bytes\tfile bytes"}
 	for _, l := range lines {
 		weights := "random"
 		if l.Trained {
 			weights = "trained"
 		}
-		rows = append(rows, rowf("%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d",
-			l.Name, weights, l.Input, l.Params, l.BinaryMACs, l.MACs-l.BinaryMACs, l.Float, l.Stored))
+		rows = append(rows, rowf("%s\t%s\t%s\t%d\t%d\t%s\t%d\t%d\t%d",
+			l.Name, weights, l.Input, l.Params, l.MACs, l.ByBits, l.Float, l.Stored, l.File))
 	}
 	out.table(rows)
 	rows = []row{"name\ttrained on\taccuracy\tof\tsource\tlicence"}

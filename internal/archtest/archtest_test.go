@@ -102,7 +102,7 @@ var allowed = map[string][]string{
 	"dataset":             {"dataset", "vision", "bcnn", "internal"},
 	"arrays":              {"bcnn", "bits", "internal"},
 	"summary":             {"plan", "bcnn", "reader", "internal"},
-	"pages":               {"dataset", "vision", "bcnn", "internal"},
+	"pages":               {"dataset", "vision", "plan", "bcnn", "internal"},
 	"measure":             {"backend", "lower", "plan", "bcnn", "reader", "internal"},
 	"serve":               {"serve", "front", "models", "vision", "arrays", "bcnn", "internal"},
 	"cmd":                 {"front", "models", "serve", "vision", "dataset", "pages", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/chart"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -26,26 +27,21 @@ func unitOf(micros float64) scaled {
 	return scaled{"s", 1e-6}
 }
 
-// kindOf names the kind of a step, and what it sums.
+// kindOf names the kind of a step, and the precision of what it multiplies.
 func (s StepTime) kindOf() string {
-	switch {
-	case s.Binary:
-		return s.Kind + ofSigns
-	case s.MACs > 0:
-		return s.Kind + " of bytes or floats"
+	if s.Precision == 0 {
+		return s.Kind
 	}
-	return s.Kind
+	return fmt.Sprintf("%s, %v", s.Kind, s.Precision)
 }
 
-const ofSigns = " of ±1"
-
-// kindOf names the kind of the operator as those of steps are, which sums ±1.
+// kindOf names the kind of the operator as those of steps are, which are binary.
 func (o OperatorResult) kindOf() string {
 	switch o.Operator.Op.(type) {
 	case bcnn.Conv2D:
-		return "conv" + ofSigns
+		return StepTime{Kind: "conv", Precision: plan.Binary}.kindOf()
 	case bcnn.Dense:
-		return "dense" + ofSigns
+		return StepTime{Kind: "dense", Precision: plan.Binary}.kindOf()
 	case bcnn.MaxPool:
 		return "maxpool"
 	}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
 	"github.com/bitcnn/bitcnn/internal/chart"
 )
@@ -17,8 +18,8 @@ func TestModelCharts(t *testing.T) {
 	fast := ModelResult{
 		Model: "net", Device: "cpu", Detail: "avx2", Threads: 1, Batch: 1, Median: 50, Min: 40,
 		Steps: []StepTime{
-			{Name: "in", Kind: "conv", Median: 35, Min: 30, Share: 0.75, MACs: 5},
-			{Name: "conv", Kind: "conv", Median: 9, Min: 8, Share: 0.2, MACs: 5, Binary: true, Fraction: 0.5, Bound: Memory},
+			{Name: "in", Kind: "conv", Median: 35, Min: 30, Share: 0.75, MACs: 5, Precision: 8},
+			{Name: "conv", Kind: "conv", Median: 9, Min: 8, Share: 0.2, MACs: 5, Precision: 1, Fraction: 0.5, Bound: Memory},
 			{Name: "sign", Kind: "sign", Median: 3, Min: 2, Share: 0.05},
 		},
 	}
@@ -31,17 +32,17 @@ func TestModelCharts(t *testing.T) {
 	require.Equal(t, []chart.Panel{{Bars: []chart.Bar{
 		{
 			Label: "cpu, 1 thread, batch of 1", Note: "40 µs, median 50", Mark: 40,
-			Parts: []chart.Part{part(30, "conv of bytes or floats"), part(8, "conv of ±1"), part(2, "sign")},
+			Parts: []chart.Part{part(30, "conv, 8-bit"), part(8, "conv, binary"), part(2, "sign")},
 		},
 		{
 			Label: "opencl:0, 2 threads, batch of 10", Mark: 4,
 			Note:  "4 µs, median 10; the machine was busy: the median is 2.5 times the shortest run",
-			Parts: []chart.Part{part(3, "conv of bytes or floats"), part(0.8, "conv of ±1"), part(0.2, "sign")},
+			Parts: []chart.Part{part(3, "conv, 8-bit"), part(0.8, "conv, binary"), part(0.2, "sign")},
 		},
 	}}}, charts[0].Panels)
 	require.Equal(t, "opencl:0 (avx2), batch of 10: steps 4 µs together", charts[1].Panels[1].Title)
 	require.Equal(t, chart.Bar{
-		Label: "conv", Note: "8 µs, 20.0 %, 50 % of peak (memory)", Mark: 9, Parts: []chart.Part{part(8, "conv of ±1")},
+		Label: "conv", Note: "8 µs, 20.0 %, 50 % of peak (memory)", Mark: 9, Parts: []chart.Part{part(8, "conv, binary")},
 	}, charts[1].Panels[0].Bars[1])
 	require.Empty(t, charts[0].Footer)
 	require.Equal(t, []string{"opencl:0: GPU, v1, 2026-11-23"}, charts[1].Footer)
@@ -72,13 +73,13 @@ func TestOperatorCharts(t *testing.T) {
 	require.Equal(t, []string{"cpu (avx2), 1 thread, batch of 1", "cpu (avx2), 2 threads, batch of 1"},
 		[]string{charts[1].Panels[0].Title, charts[1].Panels[1].Title})
 	require.Equal(t, []chart.Bar{
-		{Label: "a", Note: "90 % (arithmetic)", Parts: []chart.Part{part(90, "conv of ±1")}},
-		{Label: "b", Note: "30 % (memory)", Parts: []chart.Part{part(30, "dense of ±1")}},
+		{Label: "a", Note: "90 % (arithmetic)", Parts: []chart.Part{part(90, "conv, binary")}},
+		{Label: "b", Note: "30 % (memory)", Parts: []chart.Part{part(30, "dense, binary")}},
 	}, charts[0].Panels[0].Bars)
-	require.Equal(t, []chart.Bar{{Label: "a", Note: "125 µs", Parts: []chart.Part{part(125, "dense of ±1")}}}, charts[1].Panels[1].Bars)
+	require.Equal(t, []chart.Bar{{Label: "a", Note: "125 µs", Parts: []chart.Part{part(125, "dense, binary")}}}, charts[1].Panels[1].Bars)
 
 	list[0].Outran, list[0].Fraction, list[0].Bound = true, 0, ""
-	require.Equal(t, chart.Bar{Label: "a", Note: "not known: quicker than the loops of the peak", Parts: []chart.Part{part(0, "conv of ±1")}},
+	require.Equal(t, chart.Bar{Label: "a", Note: "not known: quicker than the loops of the peak", Parts: []chart.Part{part(0, "conv, binary")}},
 		OperatorCharts(list)[0].Panels[0].Bars[0])
 	list[1].Fraction = 0 // a device that cannot measure its peak
 	require.Equal(t, charts[1:], OperatorCharts(list))
@@ -108,15 +109,19 @@ func TestColours(t *testing.T) {
 		seen[colour] = kind
 	}
 	require.Equal(t, unknown, colourOf("of another version"))
-	require.Equal(t, colourOf(StepTime{Kind: "conv", Binary: true}.kindOf()), colourOf(OperatorResult{Operator: zoo.Operator{Op: bcnn.Conv2D{}}}.kindOf()))
+	require.Equal(t, colourOf(StepTime{Kind: "conv", Precision: plan.Binary}.kindOf()), colourOf(OperatorResult{Operator: zoo.Operator{Op: bcnn.Conv2D{}}}.kindOf()))
 	for _, name := range []string{"binarynet", "cnv-1w2a", "densenet28"} {
 		net, err := zoo.New(name, Seed)
 		require.NoError(t, err)
 		p, err := lower.Network(t.Context(), net, lower.Options{})
 		require.NoError(t, err)
+		steps := make([]StepTime, len(p.Steps))
 		for i, s := range p.Steps {
-			kind := StepTime{Kind: s.Kind(), MACs: p.MACs(i), Binary: isBinary(p, s)}.kindOf()
-			require.Contains(t, kinds, kind)
+			steps[i].Kind = s.Kind()
+		}
+		count(steps, plan.Summarize(net, p))
+		for _, s := range steps {
+			require.Contains(t, kinds, s.kindOf())
 		}
 	}
 }

@@ -5,15 +5,29 @@ import (
 	"math"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/chart"
 )
 
 // kinds are those of parts of bars. Each has its colour, whatever else a chart shows, so that
 // charts beside each other agree. New ones come last.
-var kinds = []string{
-	"conv of ±1", "conv of bytes or floats", "dense of ±1", "dense of bytes or floats", "maxpool", "binarize", wholeRuns,
-	"affine", "sign", "add", "avgpool", "quantize", "table", "concat", "flatten", "matmul of ±1", "matmul of bytes or floats",
+var kinds = append([]string{
+	"conv, binary", "conv, 8-bit", "dense, binary", "dense, 8-bit", "maxpool", "binarize", wholeRuns,
+	"affine", "sign", "add", "avgpool", "quantize", "table", "concat", "flatten", "matmul, binary", "matmul, float32",
 	"channels", "pixels", "resample", "topk", "transpose", "mul", "min", "max", "mask",
+	"conv, float32", "dense, float32",
+}, otherBits()...)
+
+// otherBits are the kinds of integers of other numbers of bits.
+func otherBits() (list []string) {
+	for bits := plan.Binary + 1; bits <= 16; bits++ {
+		for _, kind := range []string{"conv", "dense"} {
+			if bits != 8 {
+				list = append(list, StepTime{Kind: kind, Precision: bits}.kindOf())
+			}
+		}
+	}
+	return list
 }
 
 // wholeRuns is the kind of what is no step.

@@ -6,6 +6,7 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -69,10 +70,16 @@ var modelColumns = []column[modelRow]{
 	step("share", func(s StepTime) string { return decimal(s.Share) }),
 	both("macs", func(m ModelResult) string { return integer(m.MACs) }, func(s StepTime) string { return integer(s.MACs) }),
 	both("binary_macs", func(m ModelResult) string { return integer(m.BinaryMACs) }, func(s StepTime) string {
-		if !s.Binary {
+		if s.Precision != plan.Binary {
 			return "0"
 		}
 		return integer(s.MACs)
+	}),
+	step("bits", func(s StepTime) string {
+		if s.Precision == 0 {
+			return ""
+		}
+		return strconv.Itoa(int(s.Precision))
 	}),
 	whole("macs_per_s", func(m ModelResult) string { return decimal(m.Rate) }),
 	whole("peak_macs_per_s", func(m ModelResult) string { return decimal(m.Peak) }),

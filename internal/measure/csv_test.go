@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // cells returns what a CSV file has in its lines, by the names of columns.
@@ -29,7 +31,7 @@ func cells(t *testing.T, text string) []map[string]string {
 func TestCSV(t *testing.T) {
 	model := ModelResult{
 		Model: `a,"b"`, Device: "cpu", Detail: "avx2, 2 threads", Threads: 2, Batch: 3, Runs: 4, Median: 1.5, Min: 1, MACs: 100, BinaryMACs: 60,
-		Steps:  []StepTime{{Name: "conv", Kind: "conv", Min: 0.5, Median: 0.75, MACs: 60, Binary: true, Fraction: 0.25, Bound: Memory}},
+		Steps:  []StepTime{{Name: "conv", Kind: "conv", Min: 0.5, Median: 0.75, MACs: 60, Precision: plan.Binary, Fraction: 0.25, Bound: Memory}},
 		Origin: Origin{Date: time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)},
 	}
 	var b strings.Builder
@@ -39,7 +41,7 @@ func TestCSV(t *testing.T) {
 	require.Equal(t, []string{"", "conv", ""}, []string{rows[0]["step"], rows[1]["step"], rows[2]["step"]})
 	for name, want := range map[string][2]string{
 		"model": {`a,"b"`, `a,"b"`}, "threads": {"2", "2"}, "min_us": {"1", "0.5"}, "median_us": {"1.5", "0.75"}, "macs": {"100", "60"},
-		"binary_macs": {"60", "60"}, "peak_fraction": {"", "0.25"}, "bound": {"", Memory}, "transfers": {"false", ""}, "date": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"},
+		"binary_macs": {"60", "60"}, "bits": {"", "1"}, "peak_fraction": {"", "0.25"}, "bound": {"", Memory}, "transfers": {"false", ""}, "date": {"2026-01-02T03:04:05Z", "2026-01-02T03:04:05Z"},
 	} {
 		require.Equal(t, want, [2]string{rows[0][name], rows[1][name]}, name)
 	}

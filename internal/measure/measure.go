@@ -183,21 +183,9 @@ func Chosen(info backend.Info, opts backend.Options) (isa string, threads int) {
 	return cmp.Or(opts.ISA, isa), cmp.Or(opts.Threads, threads)
 }
 
-// Count returns the multiply-accumulates of a plan for one image, and how many of
-// them are over ±1 inputs and weights.
-func Count(plan *plan.Plan) (macs, binary int64) {
-	for i, s := range plan.Steps {
-		n := plan.MACs(i)
-		macs += n
-		if isBinary(plan, s) {
-			binary += n
-		}
-	}
-	return macs, binary
-}
-
-// isBinary reports whether a step sums products of ±1 values.
-func isBinary(p *plan.Plan, s plan.Step) bool {
+// sumsBits reports whether a step sums products of bits, of which several may stand for one
+// of its layer.
+func sumsBits(p *plan.Plan, s plan.Step) bool {
 	conv, ok := s.Op.(*plan.Conv)
 	return ok && conv.Bits != nil && p.Tensors[s.In[0]].DType == bcnn.Bits
 }

@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
@@ -33,11 +34,12 @@ type ModelResult struct {
 	// Kernels is the mean time of a run's steps on the device, without transfers, by the
 	// paper's protocol where there are such.
 	Kernels float64 `json:"kernels_us,omitempty"`
-	// MACs is the number of multiply-accumulates for one image; BinaryMACs those
-	// over ±1 inputs and weights.
-	MACs       int64   `json:"macs"`
-	BinaryMACs int64   `json:"binary_macs"`
-	Rate       float64 `json:"macs_per_s"`
+	// MACs are the multiplications of the network for one image, and ByBits those of each
+	// precision.
+	MACs       int64                `json:"macs"`
+	BinaryMACs int64                `json:"binary_macs"`
+	ByBits     plan.Multiplications `json:"macs_by_bits"`
+	Rate       float64              `json:"macs_per_s"`
 	// Zeros is the share of the values of the images that were made 0.
 	Zeros float64 `json:"zeros,omitempty"`
 	// Peak is the rate of a loop of nothing but the arithmetic of the kernels, PeakOfOne
@@ -46,7 +48,7 @@ type ModelResult struct {
 	Peak      float64 `json:"peak_macs_per_s,omitempty"`
 	PeakOfOne float64 `json:"peak_macs_per_s_of_one_thread,omitempty"`
 	Steady    float64 `json:"peak_steady,omitempty"`
-	// Floor is what the products of the steps on ±1 values take at the peak; CPU only.
+	// Floor is what the products of the steps on bits take at the peak; CPU only.
 	Floor float64    `json:"floor_us,omitempty"`
 	Steps []StepTime `json:"steps,omitempty"`
 	Origin
@@ -64,8 +66,10 @@ type StepTime struct {
 	Median float64 `json:"median_us"`
 	Min    float64 `json:"min_us"`
 	Share  float64 `json:"share"` // of the sum of the shortest times
-	MACs   int64   `json:"macs"`  // for one image
-	Binary bool    `json:"binary"`
+	// MACs are the multiplications of its layers for one image, and Precision theirs, the
+	// widest if they have several; 0 without any.
+	MACs      int64          `json:"macs"`
+	Precision plan.Precision `json:"bits,omitempty"`
 	// Planes is how many planes of bits it reads, where more than one, and PlaneRows which
 	// share of the rows of the lower ones has a bit: others need no products.
 	Planes    int      `json:"planes,omitempty"`
@@ -82,9 +86,9 @@ type StepTime struct {
 // that both see the same moments.
 const stepSlices = 10
 
-// Model times a plan on random images, opts.MaxBatch at a time: whole runs, then
+// Model times the plan of a network on random images, opts.MaxBatch at a time: whole runs, then
 // each step in runs of its own. The progress is that of the whole runs.
-func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Options, progress func(done, total int)) (ModelResult, error) {
+func Model(ctx context.Context, dev *backend.Device, net *bcnn.Network, p *plan.Plan, opts Options, progress func(done, total int)) (ModelResult, error) {
 	info := dev.Info()
 	isa, threads := Chosen(info, opts.Options)
 	result := ModelResult{
@@ -95,7 +99,7 @@ func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Optio
 	if err := roof.update(); err != nil {
 		return result, err
 	}
-	r, err := NewRunner(ctx, dev, plan, opts.Options)
+	r, err := NewRunner(ctx, dev, p, opts.Options)
 	if err != nil {
 		return result, err
 	}
@@ -105,11 +109,11 @@ func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Optio
 		return result, err
 	}
 	if !opts.Fresh {
-		if err := result.timeSteps(ctx, roof, dev, plan, opts, Micros(took.quantile(0))); err != nil {
+		if err := result.timeSteps(ctx, roof, dev, p, opts, Micros(took.quantile(0))); err != nil {
 			return result, err
 		}
 	} else if result.Transfers {
-		kernels, err := timeKernels(ctx, dev, plan, opts)
+		kernels, err := timeKernels(ctx, dev, p, opts)
 		if err != nil {
 			return result, err
 		}
@@ -124,12 +128,25 @@ func Model(ctx context.Context, dev *backend.Device, plan *plan.Plan, opts Optio
 			return result, err
 		}
 	}
-	result.MACs, result.BinaryMACs = Count(plan)
+	layers := plan.Summarize(net, p)
+	if len(result.Steps) > 0 {
+		count(result.Steps, layers)
+	}
+	result.ByBits = plan.Count(layers)
+	result.MACs, result.BinaryMACs = result.ByBits.All(), result.ByBits.Of(plan.Binary)
 	result.Median, result.Min = Micros(took.quantile(0.5)), Micros(took.quantile(0))
 	result.P90, result.Mean = Micros(took.quantile(0.9)), Micros(took.mean())
 	result.Samples = took.samples(modelSamples)
 	result.Rate = float64(result.MACs) * float64(result.Batch) / result.Median * 1e6
 	return result, nil
+}
+
+// count tells steps what their layers multiply.
+func count(steps []StepTime, layers []plan.LayerReport) {
+	for _, l := range layers {
+		s := &steps[l.Step]
+		s.MACs, s.Precision = s.MACs+l.MACs, max(s.Precision, l.Precision)
+	}
 }
 
 // peakOfOne returns the peak of one thread, where there are more. So many threads do no more
@@ -223,7 +240,7 @@ func (m *ModelResult) timeSteps(ctx context.Context, roof *Roofline, dev *backen
 		out := p.Tensors[s.Out]
 		m.Steps[i] = StepTime{
 			Name: s.Name, Kind: s.Kind(), Output: out.Shape.String() + " " + out.DType.String(),
-			Median: Micros(took[i].quantile(0.5)), Min: Micros(took[i].quantile(0)), MACs: p.MACs(i), Binary: isBinary(p, s),
+			Median: Micros(took[i].quantile(0.5)), Min: Micros(took[i].quantile(0)),
 		}
 		total += m.Steps[i].Min
 	}
@@ -241,7 +258,7 @@ func (m *ModelResult) timeSteps(ctx context.Context, roof *Roofline, dev *backen
 	return err
 }
 
-// sizesOf returns the bytes that the steps on ±1 values go through, each once.
+// sizesOf returns the bytes that the steps on bits go through, each once.
 func sizesOf(p *plan.Plan, batch int) []int64 {
 	var sizes []int64
 	for i, s := range p.Steps {

@@ -54,12 +54,13 @@ func (e clockEngine) RunSteps(_ context.Context, _, in []bcnn.Tensor, after func
 // TestPaperLeavesTransfersOut: the paper's figure is the time of the kernels, of new
 // images in every run.
 func TestPaperLeavesTransfersOut(t *testing.T) {
-	plan, err := lower.Network(t.Context(), backendtest.VehicleNet(3, 8), lower.Options{})
+	net := backendtest.VehicleNet(3, 8)
+	plan, err := lower.Network(t.Context(), net, lower.Options{})
 	require.NoError(t, err)
 	require.Len(t, plan.Steps, 5)
 	d := clockDevice{id: "gpu:0", runs: new(int), images: make(map[byte]bool)}
 	opts := Options{Options: backend.Options{MaxBatch: 1}, Runs: 5, Fresh: true}
-	result, err := Model(t.Context(), backend.NewDevice(d), plan, opts, func(int, int) {})
+	result, err := Model(t.Context(), backend.NewDevice(d), net, plan, opts, func(int, int) {})
 	require.NoError(t, err)
 	require.Equal(t, 3*15.0, result.Kernels) // the first run is for warming up
 	require.Empty(t, result.Steps)
@@ -67,7 +68,7 @@ func TestPaperLeavesTransfersOut(t *testing.T) {
 	require.Greater(t, len(d.images), 3)
 
 	d.id = "cpu" // which transfers nothing
-	result, err = Model(t.Context(), backend.NewDevice(d), plan, opts, func(int, int) {})
+	result, err = Model(t.Context(), backend.NewDevice(d), net, plan, opts, func(int, int) {})
 	require.NoError(t, err)
 	require.Zero(t, result.Kernels)
 	require.Equal(t, 6, *d.runs)

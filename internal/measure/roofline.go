@@ -25,7 +25,7 @@ type Roofline struct {
 	dev     *backend.Device
 	opts    backend.Options
 	unknown bool              // the device cannot measure it
-	peaks   []float64         // products of ±1 per second, each time they were measured
+	peaks   []float64         // products of bits per second, each time they were measured
 	rates   map[int64]float64 // bytes per second, of so many
 }
 
@@ -129,7 +129,7 @@ func (r *Roofline) outruns(x *run) bool {
 	return least > x.shortest
 }
 
-// compare sets the fraction and the bound of steps on ±1 values. It returns the microseconds
+// compare sets the fraction and the bound of steps on bits. It returns the microseconds
 // that their products take at the peak, 0 where a whole run took less or the peak is not known.
 // Memory is left out of that: together steps may find in a cache what they do not alone.
 func (r *Roofline) compare(ctx context.Context, steps []StepTime, p *plan.Plan, batch int, filled map[int][]bool, whole float64) (floor float64, err error) {

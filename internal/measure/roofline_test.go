@@ -142,7 +142,7 @@ func TestSettleOperators(t *testing.T) {
 
 // The floor is what products take, and nothing where a whole run took less.
 func TestCompareSteps(t *testing.T) {
-	p := planesPlan(t)
+	_, p := planesPlan(t)
 	_, r := newMeter([]float64{1e8}, []float64{1e9})
 	require.NoError(t, r.update())
 	filled := map[int][]bool{1: make([]bool, 10)}

@@ -10,17 +10,17 @@ import (
 
 // work is what a step cannot do without for a batch, whatever computes it.
 type work struct {
-	products      int64 // of ±1
+	products      int64 // of bits
 	read, written int64 // bytes, each counted once, without padding bits
 }
 
 // bytes is the memory that the work goes through.
 func (w work) bytes() int64 { return w.read + w.written }
 
-// none says that the rates of a roofline do not compare with a step: not all it reads is ±1.
+// none says that the rates of a roofline do not compare with a step: not all it reads is bits.
 func (w work) none() bool { return w.read == 0 }
 
-// workOf returns the work of step i on ±1 values. filled are the rows of its input's planes
+// workOf returns the work of step i on bits. filled are the rows of its input's planes
 // that have a bit, of all images; nil where it has one plane.
 func workOf(p *plan.Plan, i, batch int, filled []bool) work {
 	s := p.Steps[i]
@@ -32,7 +32,7 @@ func workOf(p *plan.Plan, i, batch int, filled []bool) work {
 	var w work
 	switch op := s.Op.(type) {
 	case *plan.Conv:
-		if !isBinary(p, s) {
+		if !sumsBits(p, s) {
 			return work{}
 		}
 		in := p.Tensors[s.In[0]].Shape
@@ -90,7 +90,7 @@ func productsOf(op *plan.Conv, in, out bcnn.Shape, batch int, filled []bool) int
 func planeSteps(p *plan.Plan) []int {
 	var list []int
 	for i, s := range p.Steps {
-		if conv, ok := s.Op.(*plan.Conv); ok && conv.InPlanes > 1 && isBinary(p, s) {
+		if conv, ok := s.Op.(*plan.Conv); ok && conv.InPlanes > 1 && sumsBits(p, s) {
 			list = append(list, i)
 		}
 	}

@@ -16,7 +16,7 @@ import (
 
 // planesPlan is a sign of three values of 5×5×64 numbers, then a convolution of 3×3 of its two
 // planes, padded around.
-func planesPlan(t *testing.T) *plan.Plan {
+func planesPlan(t *testing.T) (*bcnn.Network, *plan.Plan) {
 	net := &bcnn.Network{Name: "planes", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 5, W: 5, C: 64}}}}
 	net.Append("sign", bcnn.Ternary())
 	net.Append("conv", bcnn.Conv2D{
@@ -27,10 +27,10 @@ func planesPlan(t *testing.T) *plan.Plan {
 	require.NoError(t, err)
 	require.Len(t, p.Steps, 2)
 	require.Equal(t, []int{1}, planeSteps(p))
-	return p
+	return net, p
 }
 
-// Only steps on ±1 values compare with the rates.
+// Only steps on bits compare with the rates.
 func TestWorkOf(t *testing.T) {
 	net, err := zoo.New("binarynet", Seed)
 	require.NoError(t, err)
@@ -46,7 +46,7 @@ func TestWorkOf(t *testing.T) {
 // Rows of a lower plane without a bit, padded rows among them, are no work, and outputs that
 // pooling drops are none.
 func TestProductsOf(t *testing.T) {
-	p := planesPlan(t)
+	_, p := planesPlan(t)
 	row := int64(5 * 64 * 64 * 3) // of a tap of a window, along a row of outputs
 	upper := 5 * 3 * row
 	for _, c := range []struct {
@@ -81,7 +81,7 @@ func TestProductsOf(t *testing.T) {
 
 // Which rows have a bit is found on the images that are timed.
 func TestFilledRows(t *testing.T) {
-	p := planesPlan(t)
+	net, p := planesPlan(t)
 	dev, err := backend.Open("cpu")
 	require.NoError(t, err)
 	for _, c := range []struct{ zeros, share float64 }{{0, 0}, {0.5, 1}} {
@@ -92,9 +92,10 @@ func TestFilledRows(t *testing.T) {
 		require.Len(t, filled[1], 2*10)
 		require.Equal(t, c.share, lowerShare(filled[1], 2))
 
-		result, err := Model(t.Context(), dev, p, opts, func(int, int) {})
+		result, err := Model(t.Context(), dev, net, p, opts, func(int, int) {})
 		require.NoError(t, err)
 		require.Equal(t, 2, result.Steps[1].Planes)
+		require.Equal(t, plan.Precision(2), result.Steps[1].Precision)
 		require.Equal(t, c.share, *result.Steps[1].PlaneRows)
 		require.Nil(t, result.Steps[0].PlaneRows)
 		require.Equal(t, p.MACs(1), result.MACs, "two products for one count once")

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"unicode/utf8"
+
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // Network is a network as a device executes it.
@@ -17,11 +19,10 @@ type Network struct {
 // Step is a step of the drawing. Its block is the wider the more values come out of it.
 type Step struct {
 	Name, Kind, Output, Kernel string
-	From                       []int // the steps whose outputs it reads, −1 for the input
-	Values                     int   // of its output
-	Products                   bool
-	Binary                     bool
-	Work                       int64 // multiply-accumulates
+	From                       []int          // the steps whose outputs it reads, −1 for the input
+	Values                     int            // of its output
+	Precision                  plan.Precision // 0 where it multiplies nothing
+	Work                       int64          // multiplications
 	Micros, Share              float64
 
 	index int
@@ -96,12 +97,14 @@ func (s Step) Percent() float64 { return 100 * s.Share }
 // Class is the colour.
 func (s Step) Class() string {
 	switch {
-	case !s.Products:
+	case s.Precision == 0:
 		return "other"
-	case s.Binary:
-		return "bits"
+	case s.Precision == plan.Binary:
+		return "binary"
+	case s.Precision == plan.Float:
+		return "float"
 	}
-	return "bytes"
+	return "integer"
 }
 
 // Short is the name, cut to what there is room for.
@@ -125,15 +128,15 @@ func (s Step) Time() string {
 	return fmt.Sprintf("%.3g ms", s.Micros/1000)
 }
 
-// MACs are the multiply-accumulates in words, "" for none.
-func (s Step) MACs() string {
+// Multiplications says how many there are, and of what precision; "" for none.
+func (s Step) Multiplications() string {
 	switch {
 	case s.Work == 0:
 		return ""
 	case s.Work < 1e6:
-		return fmt.Sprintf("%.3gk", float64(s.Work)/1e3)
+		return fmt.Sprintf("%.3gk %v", float64(s.Work)/1e3, s.Precision)
 	case s.Work < 1e9:
-		return fmt.Sprintf("%.3gM", float64(s.Work)/1e6)
+		return fmt.Sprintf("%.3gM %v", float64(s.Work)/1e6, s.Precision)
 	}
-	return fmt.Sprintf("%.3gG", float64(s.Work)/1e9)
+	return fmt.Sprintf("%.3gG %v", float64(s.Work)/1e9, s.Precision)
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/dataset"
 )
 
@@ -109,8 +110,8 @@ func TestAccuracy(t *testing.T) {
 
 func TestNetwork(t *testing.T) {
 	n := &Network{Title: "net", About: []string{"one", "<two>"}, Steps: []Step{
-		{Name: "first", Kind: "conv", Output: "4×4×8 bits", Values: 128, Products: true, Work: 1234, Micros: 3.25, Share: 0.75, Kernel: strings.Repeat("wide ", 30)},
-		{Name: strings.Repeat("é", 50), Kind: "conv", Output: "4×4×8 bits", Values: 128, From: []int{0}, Products: true, Binary: true, Work: 2.5e9, Micros: 1500, Share: 0.2},
+		{Name: "first", Kind: "conv", Output: "4×4×8 bits", Values: 128, Precision: 8, Work: 1234, Micros: 3.25, Share: 0.75, Kernel: strings.Repeat("wide ", 30)},
+		{Name: strings.Repeat("é", 50), Kind: "conv", Output: "4×4×8 bits", Values: 128, From: []int{0}, Precision: plan.Binary, Work: 2.5e9, Micros: 1500, Share: 0.2},
 		{Name: "sum", Kind: "pointwise", Output: "1×1×1 float32", Values: 1, From: []int{1, 0}, Micros: 0.5, Share: 0.05},
 	}}
 	path := filepath.Join(t.TempDir(), "network.html")
@@ -121,7 +122,7 @@ func TestNetwork(t *testing.T) {
 	require.Equal(t, 3, strings.Count(page, "<path "))
 	require.Equal(t, 6, strings.Count(page, "<rect "))
 	for _, want := range []string{
-		`class="bytes"`, `class="bits"`, `class="other"`, "75.0 %", "3.25 µs, 1.23k MACs", "1.5 ms, 2.5G MACs", "0.5 µs</tspan>",
+		`class="integer"`, `class="binary"`, `class="other"`, "75.0 %", "3.25 µs, 1.23k 8-bit", "1.5 ms, 2.5G binary", "0.5 µs</tspan>",
 		strings.Repeat("é", 35) + "…", "&lt;two&gt;", "<title>" + strings.Repeat("wide ", 30) + "</title>", strings.Repeat("wide ", 23) + "wide…</text>",
 	} {
 		require.Contains(t, page, want)

@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
@@ -16,38 +17,40 @@ type Report struct {
 	Layers []Layer `json:"layers"` // those that multiply
 	// FloatSteps are the steps without weights that compute in float32, by their kinds.
 	FloatSteps []Steps `json:"float_steps"`
-	// MACs are the multiplications for one image; some of them are of ±1.
-	MACs       int64 `json:"macs"`
-	BinaryMACs int64 `json:"binary_macs"`
-	// Int8MACs are those of bytes, levels of few bits aside, and Int16MACs those of bytes
-	// and weights of 16 bits.
-	Int8MACs  int64 `json:"int8_macs,omitempty"`
-	Int16MACs int64 `json:"int16_macs,omitempty"`
+	// MACs are the multiplications for one image, and ByBits those of each precision.
+	MACs       int64                `json:"macs"`
+	BinaryMACs int64                `json:"binary_macs"`
+	ByBits     plan.Multiplications `json:"macs_by_bits"`
+	Shares     string               `json:"multiplications"` // ByBits in words
 	// Float are the bytes of the weights as float32, Stored those in a model file.
 	Float       int64   `json:"float_bytes"`
 	Stored      int64   `json:"stored_bytes"`
 	Compression float64 `json:"compression"` // Float / Stored; 0 without weights
+	// Tables are the bytes of other numbers in a model file, such as those of batch norms,
+	// Metadata those of its text, and File all bytes of it.
+	Tables   int64 `json:"table_bytes"`
+	Metadata int64 `json:"metadata_bytes"`
+	File     int64 `json:"file_bytes"`
 	// Deviations are those of the network.
 	Deviations []string `json:"deviations,omitempty"`
-	// Warning says that little is binary, or of bytes; empty otherwise.
+	// Warning says that little is computed with integers; empty otherwise.
 	Warning string `json:"warning,omitempty"`
 }
 
 // Layer is a layer with weights, or a product of two layers.
 type Layer struct {
-	Name        string  `json:"name"`
-	Kind        string  `json:"kind"`
-	Binary      bool    `json:"binary"`
-	Int8        bool    `json:"int8,omitempty"`      // products of bytes
-	Int16       bool    `json:"int16,omitempty"`     // and weights of 16 bits
-	Products    int     `json:"products,omitempty"`  // of bits for each multiplication, where more than one
-	FewZeros    int     `json:"few_zeros,omitempty"` // weights that are 0, which alone make it more than binary
-	Params      int64   `json:"params"`
-	MACs        int64   `json:"macs"`
-	Float       int64   `json:"float_bytes"`
-	Stored      int64   `json:"stored_bytes"`
-	Compression float64 `json:"compression"`
-	WhyFloat    string  `json:"why_float,omitempty"`
+	Name        string         `json:"name"`
+	Kind        string         `json:"kind"`
+	Precision   plan.Precision `json:"bits"`
+	Words       string         `json:"precision"`           // Precision in words
+	Products    int            `json:"products,omitempty"`  // of bits for each multiplication, where more than one
+	FewZeros    int            `json:"few_zeros,omitempty"` // weights that are 0, which alone make it more than binary
+	Params      int64          `json:"params"`
+	MACs        int64          `json:"macs"`
+	Float       int64          `json:"float_bytes"`
+	Stored      int64          `json:"stored_bytes"`
+	Compression float64        `json:"compression"`
+	WhyFloat    string         `json:"why_float,omitempty"`
 }
 
 // Steps are so many steps of a kind.
@@ -56,34 +59,30 @@ type Steps struct {
 	Count int    `json:"count"`
 }
 
-// New reports on a network and the plan that it has been lowered to.
-func New(net *bcnn.Network, p *plan.Plan) *Report {
-	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}, Deviations: net.Deviations}
-	binary, bytes := false, false
-	for _, l := range plan.Summarize(net, p) {
+// New reports on a network and the plan that it has been lowered to. A network that has no
+// model file is an error.
+func New(net *bcnn.Network, p *plan.Plan) (*Report, error) {
+	layers := plan.Summarize(net, p)
+	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}, Deviations: net.Deviations, ByBits: plan.Count(layers)}
+	r.MACs, r.BinaryMACs, r.Shares = r.ByBits.All(), r.ByBits.Of(plan.Binary), r.ByBits.String()
+	for _, l := range layers {
 		products, zeros := 0, 0
-		if l.Binary && l.Planes > 1 {
+		if l.Planes > 1 {
 			products, zeros = l.Planes, l.FewZeros
 		}
 		r.Layers = append(r.Layers, Layer{
-			Name: l.Layer, Kind: l.Kind, Products: products, Binary: l.Binary, Int8: l.Int8, Int16: l.Int16, FewZeros: zeros, Params: l.Params, MACs: l.MACs,
+			Name: l.Layer, Kind: l.Kind, Precision: l.Precision, Words: l.Precision.String(), Products: products, FewZeros: zeros, Params: l.Params, MACs: l.MACs,
 			Float: l.BytesFloat, Stored: l.BytesStored, Compression: ratio(l.BytesFloat, l.BytesStored), WhyFloat: l.WhyFloat,
 		})
-		r.MACs += l.MACs
 		r.Float += l.BytesFloat
 		r.Stored += l.BytesStored
-		if l.Binary {
-			binary = true
-			r.BinaryMACs += l.MACs
-		} else if l.Int16 {
-			bytes = true
-			r.Int16MACs += l.MACs
-		} else if l.Int8 {
-			bytes = true
-			r.Int8MACs += l.MACs
-		}
 	}
 	r.Compression = ratio(r.Float, r.Stored)
+	tensors, metadata, err := modelfile.Size(net)
+	if err != nil {
+		return nil, err
+	}
+	r.Tables, r.Metadata, r.File = tensors-r.Stored, metadata, tensors+metadata
 	for _, s := range p.Steps {
 		switch s.Op.(type) {
 		case *plan.Conv, *plan.MatMul, *plan.Flatten:
@@ -99,35 +98,26 @@ func New(net *bcnn.Network, p *plan.Plan) *Report {
 		}
 		r.FloatSteps[i].Count++
 	}
-	switch {
-	case !binary && !bytes:
-		r.Warning = "no layer is binary: nothing gets smaller or faster"
-	case 2*(r.BinaryMACs+r.Int8MACs+r.Int16MACs) < r.MACs:
-		r.Warning = "only " + r.exact()
+	if float := r.ByBits.Of(plan.Float); float == r.MACs {
+		r.Warning = "no layer is binary or of integers: nothing gets smaller or faster"
+	} else if 2*float > r.MACs {
+		r.Warning = "most multiplications are float32: " + r.Shares
 	}
-	return r
+	return r, nil
 }
 
-// Precision says in a few words what the layer computes with.
-func (l Layer) Precision() string {
-	switch {
-	case l.Products > 1:
-		return fmt.Sprintf("low-bit (%d products)", l.Products)
-	case l.Int8 && l.Binary:
-		return "low-bit (bytes)"
-	case l.Int16:
-		return "16-bit"
-	case l.Int8:
-		return "8-bit"
-	case l.Binary:
-		return "binary"
+// CheckBinary returns an error if less than half of the multiplications are binary.
+func (r *Report) CheckBinary() error {
+	if 2*r.BinaryMACs < r.MACs || r.MACs == 0 {
+		return fmt.Errorf("less than half of the multiplications are binary: %s", r.Shares)
 	}
-	return "float"
+	return nil
 }
 
-// Table returns the layers as rows of cells, with a head and the sums.
+// Table returns the layers as rows of cells, with a head, the sums, and what else is in the
+// model file.
 func (r *Report) Table() [][]string {
-	rows := [][]string{{"layer", "operator", "weights", "multiplications", "", "float32 bytes", "", "stored bytes", "", "smaller", "why float"}}
+	rows := [][]string{{"layer", "operator", "precision", "multiplications", "", "float32 bytes", "", "stored bytes", "", "smaller", "why float"}}
 	numbers := func(macs, float, stored int64, compression float64) []string {
 		cells := []string{fmt.Sprint(macs), percent(macs, r.MACs), fmt.Sprint(float), percent(float, r.Float), fmt.Sprint(stored), percent(stored, r.Stored)}
 		smaller := ""
@@ -137,10 +127,19 @@ func (r *Report) Table() [][]string {
 		return append(cells, smaller)
 	}
 	for _, l := range r.Layers {
-		row := append([]string{l.Name, l.Kind, l.Precision()}, numbers(l.MACs, l.Float, l.Stored, l.Compression)...)
+		row := append([]string{l.Name, l.Kind, l.Words}, numbers(l.MACs, l.Float, l.Stored, l.Compression)...)
 		rows = append(rows, append(row, l.WhyFloat))
 	}
-	return append(rows, append(append([]string{"all", "", ""}, numbers(r.MACs, r.Float, r.Stored, r.Compression)...), ""))
+	rows = append(rows, append(append([]string{"all", "", ""}, numbers(r.MACs, r.Float, r.Stored, r.Compression)...), ""))
+	for _, of := range []struct {
+		name  string
+		bytes int64
+	}{{"other tables", r.Tables}, {"metadata", r.Metadata}, {"file", r.File}} {
+		row := make([]string, len(rows[0]))
+		row[0], row[7] = of.name, fmt.Sprint(of.bytes)
+		rows = append(rows, row)
+	}
+	return rows
 }
 
 // Lines returns what the table does not say. The warning is not among them: it belongs
@@ -148,7 +147,7 @@ func (r *Report) Table() [][]string {
 func (r *Report) Lines() []string {
 	var lines []string
 	if len(r.Layers) > 0 {
-		lines = append(lines, r.exact())
+		lines = append(lines, "multiplications: "+r.Shares)
 	}
 	if len(r.FloatSteps) > 0 {
 		var kinds []string
@@ -170,18 +169,6 @@ func (r *Report) Lines() []string {
 		lines = append(lines, "deviates from the file: "+d)
 	}
 	return lines
-}
-
-// exact says how many multiplications are of integers.
-func (r *Report) exact() string {
-	text := percent(r.BinaryMACs, r.MACs) + " of the multiplications are binary"
-	if r.Int8MACs > 0 {
-		text += ", " + percent(r.Int8MACs, r.MACs) + " of 8 bits"
-	}
-	if r.Int16MACs > 0 {
-		text += ", " + percent(r.Int16MACs, r.MACs) + " of bytes and 16 bits"
-	}
-	return text
 }
 
 func ratio(a, b int64) float64 {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // build returns a network with a float and a binary layer of the given outputs behind
@@ -28,9 +30,15 @@ func build(t *testing.T, float, binary int) *Report {
 		}
 		n.Append("binary", bcnn.Dense{Out: binary, Weights: bcnn.Weights{Bits: make([]uint64, binary*((in+63)/64))}})
 	}
-	plan, err := lower.Network(t.Context(), n, lower.Options{})
+	p, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
-	return New(n, plan)
+	return report(t, n, p)
+}
+
+func report(t *testing.T, n *bcnn.Network, p *plan.Plan) *Report {
+	r, err := New(n, p)
+	require.NoError(t, err)
+	return r
 }
 
 func TestReport(t *testing.T) {
@@ -42,34 +50,58 @@ func TestReport(t *testing.T) {
 	require.Equal(t, 65536.0/17920, r.Compression)
 	require.Equal(t, []Steps{{"add", 1}}, r.FloatSteps)
 	require.Empty(t, r.Warning)
+	require.NoError(t, r.CheckBinary())
 	table := r.Table()
 	require.Equal(t, []string{"binary", "dense", "binary", "12288", "75.0 %", "49152", "75.0 %", "1536", "8.6 %", "32.0 times", ""}, table[2])
-	require.Equal(t, []string{"float", "dense", "float", "4096", "25.0 %", "16384", "25.0 %", "16384", "91.4 %", "1.0 times", r.Layers[0].WhyFloat}, table[1])
+	require.Equal(t, []string{"float", "dense", "float32", "4096", "25.0 %", "16384", "25.0 %", "16384", "91.4 %", "1.0 times", r.Layers[0].WhyFloat}, table[1])
 	require.NotEmpty(t, r.Layers[0].WhyFloat)
 	require.Equal(t, []string{"all", "", "", "16384", "100.0 %", "65536", "100.0 %", "17920", "100.0 %", "3.7 times", ""}, table[3])
-	require.Equal(t, []string{"75.0 % of the multiplications are binary", "steps without weights in float32: 1 add"}, r.Lines())
+	for i, want := range []string{"other tables", "metadata", "file"} {
+		require.Equal(t, want, table[4+i][0])
+		require.Equal(t, fmt.Sprint([]int64{r.Tables, r.Metadata, r.File}[i]), table[4+i][7])
+	}
+	require.Equal(t, []string{"multiplications: 75.0 % binary, 25.0 % float32", "steps without weights in float32: 1 add"}, r.Lines())
 }
 
 func TestWarning(t *testing.T) {
-	require.Equal(t, "no layer is binary: nothing gets smaller or faster", build(t, 64, 0).Warning)
-	require.Equal(t, "only 33.3 % of the multiplications are binary", build(t, 64, 32).Warning)
+	require.Equal(t, "no layer is binary or of integers: nothing gets smaller or faster", build(t, 64, 0).Warning)
+	require.Equal(t, "most multiplications are float32: 33.3 % binary, 66.7 % float32", build(t, 64, 32).Warning)
 	require.Empty(t, build(t, 64, 64).Warning)
 	require.Empty(t, build(t, 0, 1).Warning)
 }
 
 // A network of bytes needs no binary layers.
 func TestBytes(t *testing.T) {
-	for outputs, warning := range map[int]string{8: "", 1: "only 0.0 % of the multiplications are binary, 33.3 % of 8 bits"} {
+	for outputs, warning := range map[int]string{8: "", 1: "most multiplications are float32: 0.0 % binary, 33.3 % 8-bit, 66.7 % float32"} {
 		n := &bcnn.Network{Name: "bytes", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 8}, DType: bcnn.Uint8}}}
 		n.Append("8-bit", bcnn.Dense{Out: outputs, Weights: bcnn.Weights{Int8: slices.Repeat([]int8{100}, 8*outputs)}})
 		n.Append("float", bcnn.Dense{Out: 16 / outputs, Weights: bcnn.Weights{F32: make([]float32, 16)}})
-		plan, err := lower.Network(t.Context(), n, lower.Options{})
+		p, err := lower.Network(t.Context(), n, lower.Options{})
 		require.NoError(t, err)
-		r := New(n, plan)
+		r := report(t, n, p)
 		require.Equal(t, warning, r.Warning)
-		require.Equal(t, int64(8*outputs), r.Int8MACs)
-		require.Equal(t, []string{"8-bit", "float"}, []string{r.Layers[0].Precision(), r.Layers[1].Precision()})
+		require.Equal(t, int64(8*outputs), r.ByBits.Of(8))
+		require.ErrorContains(t, r.CheckBinary(), "less than half")
+		require.Equal(t, []plan.Precision{8, plan.Float}, []plan.Precision{r.Layers[0].Precision, r.Layers[1].Precision})
 	}
+}
+
+// What a file holds adds up to its size.
+func TestBytesOfFile(t *testing.T) {
+	n := &bcnn.Network{Name: "tables", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 64}, DType: bcnn.Float32}}}
+	n.Append("slopes", bcnn.PReLU{Slope: make([]float32, 64)})
+	n.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	n.Append("binary", bcnn.Dense{Out: 3, Weights: bcnn.Weights{Bits: make([]uint64, 3)}, Bias: make([]float32, 3)})
+	p, err := lower.Network(t.Context(), n, lower.Options{})
+	require.NoError(t, err)
+	r := report(t, n, p)
+	b, err := modelfile.Encode(n)
+	require.NoError(t, err)
+	require.Equal(t, []int64{3*8 + 3*4, 64 * 4, int64(len(b))}, []int64{r.Stored, r.Tables, r.File})
+	require.Equal(t, r.File, r.Stored+r.Tables+r.Metadata)
+	n.Name = strings.Repeat("0", 64) // which a file cannot hold
+	_, err = New(n, p)
+	require.ErrorContains(t, err, "zeros in a row")
 }
 
 // A layer of ±1 but for few zeros is named, with others it is not.
@@ -89,7 +121,7 @@ func TestFewZeros(t *testing.T) {
 			n.Append("d", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Int8: c.weights}})
 			p, err := lower.Network(t.Context(), n, lower.Options{})
 			require.NoError(t, err)
-			r := New(n, p)
+			r := report(t, n, p)
 			require.Equal(t, c.want, r.Layers[0].FewZeros)
 			lines := strings.Join(r.Lines(), "\n")
 			require.Equal(t, c.want > 0, strings.Contains(lines, fmt.Sprintf("d (%d)", c.want)), lines)
@@ -104,7 +136,7 @@ func TestProducts(t *testing.T) {
 	n.Append("scores", bcnn.MatMul{}, 0, 0)
 	p, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
-	r := New(n, p)
+	r := report(t, n, p)
 	require.Equal(t, []int64{4 * 4 * 8, 4 * 4 * 8}, []int64{r.MACs, r.BinaryMACs})
 	require.Empty(t, r.FloatSteps)
 	require.Empty(t, r.Warning)

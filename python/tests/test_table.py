@@ -8,14 +8,14 @@ import bitcnn
 def test_report(digits: bitcnn.Model) -> None:
     report = digits.report()
     assert [row["layer"] for row in report] == ["conv1", "conv2", "dense1", "dense2"]
-    assert report["binary"] == [True] * 4
+    assert report["precision"] == ["8-bit", "binary", "binary", "binary"]
     assert report.totals["macs"] == sum(report["macs"])  # type: ignore[arg-type]
     assert len(report) == 4
     assert report[-1]["layer"] == "dense2"
     assert [row["layer"] for row in report[1:3]] == ["conv2", "dense1"]
     lines = repr(report).splitlines()
-    assert lines[0] == "digits: input 28×28×1 uint8; 100.0 % of the multiplications are binary"
-    assert lines[1].split()[:3] == ["layer", "kind", "binary"]
+    assert lines[0] == "digits: input 28×28×1 uint8; multiplications: 88.5 % binary, 11.5 % 8-bit"
+    assert lines[1].split()[:3] == ["layer", "kind", "precision"]
     assert len(lines) == 7
     with pytest.raises(KeyError, match="no column 'bytes', there are layer"):
         report["bytes"]
@@ -70,10 +70,10 @@ def test_plot_of_report(digits: bitcnn.Model) -> None:
     assert ax.get_xlabel() == "stored_bytes"
     legend = ax.get_legend()
     assert legend is not None
-    assert [t.get_text() for t in legend.get_texts()] == ["binary"]
-    rows = [["a very long name of a layer " * 2, True, 3], ["b", False, 2], ["c", True, 1]]
-    ax = bitcnn.Table("title", ["layer", "yes", "n"], rows, plotted="n", coloured="yes").plot()
-    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["yes", "not yes"]  # type: ignore[union-attr]
+    assert [t.get_text() for t in legend.get_texts()] == ["8-bit", "binary"]
+    rows = [["a very long name of a layer " * 2, "2-bit", 3], ["b", "float32", 2], ["c", "2-bit", 1]]
+    ax = bitcnn.Table("title", ["layer", "precision", "n"], rows, plotted="n", coloured="precision").plot()
+    assert [t.get_text() for t in ax.get_legend().get_texts()] == ["2-bit", "float32"]  # type: ignore[union-attr]
     assert [bar.get_width() for bar in ax.patches] == [3, 1, 2]  # type: ignore[attr-defined]
     # Nothing is cut off.
     figure = ax.figure

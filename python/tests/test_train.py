@@ -181,7 +181,7 @@ def test_every_network(shapes, network, tmp_path):
     out = tmp_path / "net.bcnn"
     assert train(few, out, "--network", network, "--size", size, "--epochs", "2", "--no-teacher", "--mirror") == 0
     with bitcnn.load(out) as model:
-        binary = [row for row in model.report() if row["binary"] == "yes" or row["binary"] is True]
+        binary = [row for row in model.report() if row["precision"] == "binary"]
         want = {"quicknet-small": 16, "birealnet18": 16, "digits": 3}.get(
             network, 5 if network == "vehiclenet-rgb" else 4
         )

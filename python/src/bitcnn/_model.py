@@ -304,7 +304,12 @@ class Model(_core.Runner):
         return report
 
     def report(self) -> Table:
-        """The layers that multiply: which are binary, and why others are not."""
+        """The layers that multiply: which are binary, and why others are not.
+
+        The precision of a layer is that of the wider factor of its products: "binary" for one
+        bit by one bit, "2-bit" to "16-bit" for integers, of which the bytes of an image have
+        8, or "float32".
+        """
         return _report_table(self._report())
 
     def profile(self, *inputs: ArrayLike, runs: int = 100) -> Table:
@@ -441,18 +446,17 @@ def _output(a: Any, info: TensorInfo, shape: tuple[int, ...], others: Sequence[N
 
 
 def _report_table(report: Mapping[str, Any]) -> Table:
-    columns = ["kind", "binary", "params", "float_bytes", "stored_bytes", "macs", "why_float"]
+    columns = ["kind", "precision", "params", "float_bytes", "stored_bytes", "macs", "why_float"]
     totals: dict[str, Value] = {"layer": "all"}
     totals.update({name: report[name] for name in ("float_bytes", "stored_bytes", "macs")})
     inputs = ", ".join(f"{i['name']} {i['height']}×{i['width']}×{i['channels']} {i['dtype']}" for i in report["inputs"])
-    share = 100 * report["binary_macs"] / max(1, report["macs"])
     return Table(
-        f"{report['name']}: {inputs}; {share:.1f} % of the multiplications are binary",
+        f"{report['name']}: {inputs}; multiplications: {report['multiplications']}",
         ["layer", *columns],
         [[layer["name"], *(layer.get(c, "") for c in columns)] for layer in report["layers"]],
         totals,
         plotted="stored_bytes",
-        coloured="binary",
+        coloured="precision",
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import html
+import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, overload
 
@@ -11,6 +12,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 Value = str | int | float | bool
+
+# The colours of a plot that tell rows apart, the same in all plots for the most frequent.
+_COLOURS = {"binary": "#0072b2", "float32": "#d55e00"}
+_OTHER_COLOURS = ("#009e73", "#e69f00", "#cc79a7", "#56b4e9")
 
 
 class Table(Sequence[Mapping[str, Value]]):
@@ -93,8 +98,8 @@ class Table(Sequence[Mapping[str, Value]]):
     def plot(self, column: str | None = None, ax: matplotlib.axes.Axes | None = None) -> matplotlib.axes.Axes:
         """A bar for each row, of a column of numbers; needs matplotlib.
 
-        Without a column it is that which matters most: the bytes of a report, of which binary
-        layers have a colour of their own, and the median time of a profile.
+        Without a column it is that which matters most: the bytes of a report, with a colour for
+        each precision, and the median time of a profile.
         """
         import matplotlib.pyplot as plt
 
@@ -113,11 +118,12 @@ class Table(Sequence[Mapping[str, Value]]):
         if self._coloured is None:
             ax.barh(range(len(self)), values)
         else:
-            for yes, colour in (True, "#0072b2"), (False, "#d55e00"):
-                rows = [i for i, v in enumerate(self[self._coloured]) if v is yes]
-                label = self._coloured if yes else f"not {self._coloured}"
-                if rows:
-                    ax.barh(rows, [values[i] for i in rows], color=colour, label=label)
+            kinds = self[self._coloured]
+            others = itertools.cycle(_OTHER_COLOURS)
+            for kind in dict.fromkeys(kinds):
+                rows = [i for i, v in enumerate(kinds) if v == kind]
+                colour = _COLOURS.get(str(kind)) or next(others)
+                ax.barh(rows, [values[i] for i in rows], color=colour, label=str(kind))
             ax.legend()
         ax.set_yticks(range(len(self)), [str(v) for v in self[self.columns[0]]])
         ax.invert_yaxis()
