@@ -318,6 +318,38 @@ func TestLayerNames(t *testing.T) {
 	require.Equal(t, want, got)
 }
 
+// TestModules names layers by the modules of PyTorch that its newer exporter lists, and by the
+// operators of those that have several.
+func TestModules(t *testing.T) {
+	r := rand.New(rand.NewPCG(17, 18))
+	m := testModel{
+		input: image(3, 4, 4),
+		nodes: []testNode{
+			op("Sign", "w", "s"), op("Conv", "x s", "a"), op("Relu", "a", "b"), op("Sigmoid", "b", "c"), op("Tanh", "c", "d"), op("Tanh", "d", "e"), op("Exp", "e", "f"), op("Erf", "f", "y"),
+		},
+		inits: []testTensor{randomTensor(r, "w", []int{4, 3, 1, 1}, 0.5, 0.25, 3)}, output: "y",
+	}
+	for i, scopes := range []string{
+		"['', 'blocks', 'blocks.0', 'blocks.0.conv1', 'sign']", // of weights
+		"['', 'blocks', 'blocks.0', 'blocks.0.conv1', 'conv2d_3']",
+		"['relu']",                  // of no module
+		"['', 'blocks', 'sigmoid']", // among others
+		"['', 'blocks', 'tanh']",    //
+		"['', 'blocks', 'tanh_1']",  //
+		"['', 'exp']",               // of the whole network
+		"no list, 'of', 'strings'",
+	} {
+		m.nodes[i].scopes = scopes
+	}
+	net, _, err := Load(t.Context(), write(t, m.encode()), Options{})
+	require.NoError(t, err)
+	var names []string
+	for _, l := range net.Layers {
+		names = append(names, l.Name)
+	}
+	require.Equal(t, []string{"blocks.0.conv1", "n_b", "blocks/Sigmoid", "blocks/Tanh", "blocks/Tanh_2", "n_f", "n_y"}, names)
+}
+
 // TestMetadata reads name, labels and size from the file, unless the options
 // give them.
 func TestMetadata(t *testing.T) {

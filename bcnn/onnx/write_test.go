@@ -34,6 +34,7 @@ type testInput struct {
 
 type testNode struct {
 	domain, op, name string
+	scopes           string // as PyTorch's newer exporter writes them
 	in, out          []string
 	attrs            map[string]any // float64, int, string, []int, []int64, []float64, testTensor
 }
@@ -147,6 +148,9 @@ func (n testNode) encode() []byte {
 	}
 	b = message(b, 3, []byte(n.name))
 	b = message(b, 4, []byte(n.op))
+	if n.scopes != "" {
+		b = message(b, 9, message(message(nil, 1, []byte("pkg.torch.onnx.name_scopes")), 2, []byte(n.scopes)))
+	}
 	for k, v := range n.attrs {
 		if strings.HasPrefix(k, "oracle.") { // of no file
 			continue

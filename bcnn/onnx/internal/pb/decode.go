@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -62,7 +64,32 @@ func Decode(data []byte, b *budget.Budget) (*Model, error) {
 	if m.Graph == nil {
 		return nil, errors.New("it has no graph")
 	}
-	return m, nil
+	return m, m.Graph.countModules(b)
+}
+
+// countModules finds the nodes that are alone in their module, those on constants aside, such as
+// the sign of a convolution's weights.
+func (g *Graph) countModules(b *budget.Budget) error {
+	nodes, constants := map[string]int{}, map[string]bool{}
+	for _, n := range g.Nodes {
+		if n.module == "" {
+			continue
+		}
+		if err := b.Charge(nameUnits * int64(1+len(n.Inputs)+len(n.Outputs))); err != nil {
+			return err
+		}
+		if slices.ContainsFunc(n.Inputs, func(name string) bool { return name != "" && g.Initializers[name] == nil && !constants[name] }) {
+			nodes[n.module]++
+			continue
+		}
+		for _, name := range n.Outputs {
+			constants[name] = true
+		}
+	}
+	for _, n := range g.Nodes {
+		n.alone = nodes[n.module] == 1
+	}
+	return nil
 }
 
 // function returns the operator that a FunctionProto defines.
@@ -248,8 +275,34 @@ func (d *decoder) nodeField(n *Node, f field) error {
 		return f.message(func(f field) error { return d.attributeField(a, f) })
 	case 7:
 		return n.domain(f)
+	case 9:
+		key, value, err := d.entry(f)
+		if err != nil || key != scopesKey || len(value) > maxName {
+			return err
+		}
+		n.module = innermost(string(value))
+		return d.budget.Charge(2 * int64(len(value)))
 	}
 	return nil
+}
+
+// scopesKey is the entry of a node's metadata in which PyTorch's newer exporter lists the modules
+// that the node is in, the innermost last, and behind them the node of its own graph: a list of
+// Python, such as [”, 'blocks', 'blocks.0', 'conv2d'].
+const scopesKey = "pkg.torch.onnx.name_scopes"
+
+// innermost returns the last but one string of such a list, and "" if there is none.
+func innermost(scopes string) string {
+	const separator = "', '"
+	end := strings.LastIndex(scopes, separator)
+	if !strings.HasPrefix(scopes, "['") || !strings.HasSuffix(scopes, "']") || end < 0 {
+		return ""
+	}
+	modules := scopes[len("['"):end]
+	if last := strings.LastIndex(modules, separator); last >= 0 {
+		modules = modules[last+len(separator):]
+	}
+	return modules
 }
 
 func (d *decoder) attributeField(a *Attribute, f field) error {

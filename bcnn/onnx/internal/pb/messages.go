@@ -49,6 +49,8 @@ type Node struct {
 	Name, OpType, Domain string
 	Inputs, Outputs      []string
 	Attrs                []*Attribute
+	module               string // of PyTorch, "" if unknown
+	alone                bool   // in the module, but for nodes on constants
 	reads                *reads
 }
 

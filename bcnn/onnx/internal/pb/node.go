@@ -173,8 +173,9 @@ func (n *Node) Input(i int) string {
 // maxLabel is the longest label in bytes.
 const maxLabel = 200
 
-// Label returns the name for layers made of a node: valid, printable UTF-8. PyTorch names nodes
-// "/module/Operator"; users know the module, so the operator is left out.
+// Label returns the name for layers made of a node: valid, printable UTF-8. Users know modules of
+// PyTorch, and no numbers of nodes. The newer exporter says in which module a node is, which
+// names the node if it is the only one there; the older one names nodes "/module/Operator".
 func (n *Node) Label() string {
 	if n == nil {
 		return "input"
@@ -182,6 +183,11 @@ func (n *Node) Label() string {
 	name := strings.TrimPrefix(n.Name, "/")
 	if rest, ok := strings.CutSuffix(name, n.OpType); ok && strings.HasSuffix(rest, "/") {
 		name = rest[:len(rest)-1]
+	}
+	if n.alone {
+		name = n.module
+	} else if n.module != "" {
+		name = n.module + "/" + n.OpType
 	}
 	if name == "" {
 		name = fmt.Sprintf("%.*s_%d", maxLabel/2, n.OpType, n.Index)
