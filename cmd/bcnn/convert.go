@@ -44,6 +44,7 @@ type convertFlags struct {
 // imported is a network that was read, with what the report says of it.
 type imported struct {
 	net      *bcnn.Network
+	named    bool // by the model, and not for want of a name after its file
 	findings []simplify.Finding
 	describe func(c *conversion) // nil for nothing
 }
@@ -67,7 +68,7 @@ func readers() []reader {
 		{"zoo", 0, nil, loadZoo},
 		{"bcnn", recognize.ModelFile, nil, func(ctx context.Context, _ *convertFlags, in string) (imported, error) {
 			net, err := modelfile.Load(ctx, in, modelfile.Options{})
-			return imported{net: net}, err
+			return imported{net: net, named: err == nil && net.Name != stem(in)}, err
 		}},
 	}
 }
@@ -169,7 +170,7 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
 	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
-	flags.StringVar(&f.onnx.Name, "name", "", "name of the network")
+	flags.StringVar(&f.onnx.Name, "name", "", "name of the network (default that in the file, else that of OUT)")
 	intVar(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "make an ONNX Sign node binary, 0 becoming plus or minus (ONNX says 0, which takes two products of bits)")
 	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
@@ -193,6 +194,9 @@ func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*co
 	m, err := from.load(ctx, f, in)
 	if err != nil {
 		return nil, nil, err
+	}
+	if !m.named && f.onnx.Name == "" {
+		m.net.Name = stem(f.output)
 	}
 	net, found, err := simplify.Network(ctx, m.net, simplify.Options{})
 	if err != nil {
@@ -291,7 +295,7 @@ func loadONNX(ctx context.Context, f *convertFlags, in string) (imported, error)
 	if err != nil {
 		return imported{}, err
 	}
-	return imported{net, r.Findings, func(c *conversion) { c.ofONNX(r) }}, nil
+	return imported{net, net.Name != stem(in), r.Findings, func(c *conversion) { c.ofONNX(r) }}, nil
 }
 
 // loadBMXNet imports a network of BMXNet, whose input the same flags describe.
@@ -322,7 +326,7 @@ func loadTFLite(ctx context.Context, f *convertFlags, in string) (imported, erro
 	if err != nil {
 		return imported{}, err
 	}
-	return imported{net, r.Findings, func(c *conversion) { c.ofTFLite(r) }}, nil
+	return imported{net, false, r.Findings, func(c *conversion) { c.ofTFLite(r) }}, nil
 }
 
 // loadBinCNN reads a folder of weights of BinCNN.
@@ -341,7 +345,12 @@ func loadZoo(_ context.Context, _ *convertFlags, in string) (imported, error) {
 		return imported{}, usagef("--from zoo has no %q: want %s", in, strings.Join(zoo.Names(), ", "))
 	}
 	net, err := zoo.New(in, measure.Seed)
-	return imported{net: net}, err
+	return imported{net: net, named: true}, err
+}
+
+// stem is the name of the network in a file that has no other.
+func stem(path string) string {
+	return text.Escape(strings.TrimSuffix(filepath.Base(path), filepath.Ext(path)))
 }
 
 // setLabels reads the file of labels.

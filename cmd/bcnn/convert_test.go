@@ -85,6 +85,31 @@ func TestConvertTFLite(t *testing.T) {
 	require.Contains(t, fail(t, exitJob, "convert", "--from", "tflite", labels, "-o", out), "not a valid TensorFlow Lite file")
 }
 
+// A network without a name of its own is called as the file that is written.
+func TestConvertNames(t *testing.T) {
+	dir := t.TempDir()
+	named := lightNet()
+	sources := map[string]string{
+		exported(t, "where.old"): "mine",
+		writeFile(t, filepath.Join(dir, "light.bcnn"), string(saved(t, named))):   "mine",
+		writeFile(t, filepath.Join(dir, "another.bcnn"), string(saved(t, named))): "light",
+	}
+	out := filepath.Join(dir, "mine.bcnn")
+	name := func() string {
+		net, err := modelfile.Load(t.Context(), out, modelfile.Options{})
+		require.NoError(t, err)
+		return net.Name
+	}
+	for in, want := range sources {
+		succeed(t, "convert", in, "-o", out)
+		require.Equal(t, want, name(), in)
+	}
+	succeed(t, "convert", exported(t, "where.old"), "-o", out, "--name", "ours")
+	require.Equal(t, "ours", name())
+	succeed(t, "convert", "--from", "zoo", "lfc-1w1a", "-o", out)
+	require.Equal(t, "lfc-1w1a", name())
+}
+
 func TestConvertONNX(t *testing.T) {
 	in := testenv.SharedData(t, "onnx/qonnx_tfc_1w1a.onnx")
 	dir := t.TempDir()
@@ -94,7 +119,7 @@ func TestConvertONNX(t *testing.T) {
 		"--labels", labels, "--name", "tfc"}
 	text := succeed(t, args...)
 	require.Contains(t, text, in+" -> "+out)
-	require.Equal(t, 4, strings.Count(text, "  binary  ")+strings.Count(text, "  float  "), text)
+	require.Equal(t, 4, strings.Count(text, "  binary  ")+strings.Count(text, "  float32  "), text)
 
 	net, err := modelfile.Load(t.Context(), out, modelfile.Options{})
 	require.NoError(t, err)
