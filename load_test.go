@@ -218,7 +218,7 @@ func TestBundled(t *testing.T) {
 
 func TestLoadFirstWeights(t *testing.T) {
 	net := &bcnn.Network{Name: "first", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 1, W: 1, C: 3}, DType: bcnn.Uint8}}}
-	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: []float32{0.1, -0.2, 0.3}}})
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: []float32{0.1, -0.2, 0.31415}}}) // no multiples
 	data, err := modelfile.Encode(net)
 	require.NoError(t, err)
 	opts := LoadOptions{FirstWeights: 16}
@@ -226,7 +226,7 @@ func TestLoadFirstWeights(t *testing.T) {
 		t.Helper()
 		require.NoError(t, err)
 		require.Len(t, m.Layers, 2)
-		require.Equal(t, []float32{10880, -21759, 32639}, m.Layers[0].Op.(bcnn.Dense).Weights.F32)
+		require.Equal(t, []float32{10390, -20779, 32639}, m.Layers[0].Op.(bcnn.Dense).Weights.F32)
 	}
 	check(Read(t.Context(), bytes.NewReader(data), opts))
 	check(LoadFS(t.Context(), fstest.MapFS{"m": {Data: data}}, "m", opts))

@@ -222,9 +222,13 @@ func softplus(x float64) float64 { return math.Log1p(math.Exp(x)) }
 
 func (n testNode) execute(in []array, m testModel) array {
 	if n.op == "QuantizeLinear" || n.op == "DequantizeLinear" {
+		axis := 1
+		if a, ok := n.attrs["axis"].(int); ok {
+			axis = a
+		}
 		for i := range in[1:] {
-			if len(in[i+1].dims) == 1 {
-				in[i+1].dims = []int{in[i+1].dims[0], 1, 1} // of each channel
+			if len(in[i+1].dims) == 1 { // of each channel
+				in[i+1].dims = append(in[i+1].dims, slices.Repeat([]int{1}, len(in[0].dims)-axis-1)...)
 			}
 		}
 	}

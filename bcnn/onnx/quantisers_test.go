@@ -6,7 +6,12 @@ import (
 	"slices"
 	"testing"
 
+	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 // TestChainsOfQuantisers has each way to quantise, per tensor and per channel, behind each other one,
@@ -119,5 +124,52 @@ func TestQuantisersOfVectors(t *testing.T) {
 				compare(t, r, m, Options{}, false)
 			})
 		}
+	}
+}
+
+// TestQuantisedFirstWeights has weights that the file quantises in front of an image: its own
+// integers are summed, and none is rounded again.
+func TestQuantisedFirstWeights(t *testing.T) {
+	r := rand.New(rand.NewPCG(303, 304))
+	filters := testTensor{name: "q", typ: pb.Int8, dims: []int{4, 3, 3, 3}, values: make([]float64, 108)}
+	for i := range filters.values {
+		filters.values[i] = float64(r.IntN(255) - 127)
+	}
+	for o := range 4 {
+		filters.values[27*o], filters.values[27*o+1] = 127, 126 // so that no larger unit is common
+	}
+	real := testTensor{name: "w", typ: pb.Float, dims: filters.dims, values: make([]float64, 108)}
+	for i, q := range filters.values {
+		real.values[i] = q*0x1p-9 + 0x1p-12
+	}
+	scales := floats("scales", []int{4}, 0x1p-9, 0x1p-8, 0x1p-11, 0x1p-6)
+	for name, weights := range map[string]testNode{
+		"DequantizeLinear": op("DequantizeLinear", "q scales i0", "v", "axis", 0),
+		"Quant":            op("qonnx.custom_op.general/Quant", "w scale zero eight", "v", "signed", 1, "narrow", 1),
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := testModel{input: image(3, 6, 5), nodes: []testNode{weights, op("Conv", "x v bias", "y", "pads", []int{1, 1, 1, 1})}, output: "y",
+				inits: []testTensor{filters, real, scales, number("scale", 0x1p-9), number("zero", 0), number("eight", 8), floats("bias", []int{4}, 0.5, -1, 0, 2),
+					{name: "i0", typ: pb.Int8, dims: []int{4}, values: make([]float64, 4)}}}
+			net, _ := compare(t, r, m, Options{InputType: bcnn.Uint8, Mean: []float32{128}, Scale: []float32{1. / 64}}, false)
+			l := summarize(t, net)[0]
+			require.Equal(t, []any{plan.Precision(8), ""}, []any{l.Precision, l.WhyFloat})
+			require.EqualValues(t, 108, l.BytesStored)
+			for _, l := range net.Layers {
+				if conv, ok := l.Op.(bcnn.Conv2D); ok {
+					w := conv.Weights.Int8 // [filter][y][x][channel]
+					for i, q := range filters.values {
+						o, c, at := i/27, i/9%3, i%9
+						require.EqualValues(t, q, w[27*o+3*at+c])
+					}
+				}
+			}
+			_, _, err := lower.RoundFirst(t.Context(), net, 8, lower.Options{})
+			require.ErrorContains(t, err, "no layer with real weights reads the bytes of an input")
+
+			// Scaled in another way for each channel, the sums are of floats, and that is why.
+			net, _ = compare(t, r, m, Options{InputType: bcnn.Uint8, Mean: []float32{1, 2, 3}, Scale: []float32{0.5}}, false)
+			require.Equal(t, "the zero of the scaled input is not one integer for all channels", summarize(t, net)[0].WhyFloat)
+		})
 	}
 }

@@ -133,17 +133,35 @@ func (p *pass) onParts(l *layer, w bcnn.Weights, in value) (*value, error) {
 	return p.finished(p.parted(l, in))
 }
 
-// onNumbers returns the layer at hand with weights of ±α on values of which no codes are known;
-// nil for other weights.
+// onNumbers returns the layer at hand with weights of ±α on values of which no codes are known,
+// or of multiples of α on the bytes of an image; nil for other weights.
 func (p *pass) onNumbers(l *layer, in value, real bool) (*value, error) {
 	if !real || l.padded && l.fill != 0 {
 		return nil, nil
 	}
 	// Of numbers, as which bits are computed with, they are only smaller.
-	if of, err := p.sets.Of(in.layer); err != nil || !of.Only && 8*bits.Words(l.rows.RowLen) >= 4*l.rows.RowLen {
+	image := p.image(in.layer)
+	if of, err := p.sets.Of(in.layer); err != nil || !image && !of.Only && 8*bits.Words(l.rows.RowLen) >= 4*l.rows.RowLen {
 		return nil, err
 	}
-	return p.finished(p.binary(l, in.layer))
+	return p.finished(p.uncoded(l, in.layer, image))
+}
+
+// image reports whether a layer of the new network gives the bytes of an input, perhaps scaled.
+func (p *pass) image(layer int) bool {
+	if layer <= bcnn.NetworkInput {
+		return p.to.Inputs[bcnn.NetworkInput-layer].DType == bcnn.Uint8
+	}
+	return p.made[layer].image
+}
+
+// scales reports whether an operation scales each channel of an image.
+func scales(op bcnn.Op) bool {
+	switch op.(type) {
+	case bcnn.Affine, bcnn.BatchNorm:
+		return true
+	}
+	return false
 }
 
 // fillsAsGiven reports whether the padding of the layer is that of the operation.
@@ -199,23 +217,23 @@ func (p *pass) deviates(deviation float64, taken bool, format string, args ...an
 	f.Deviation, f.Nearly = deviation, !taken
 }
 
-// binary emits a layer with weights of ±α on values of which no codes are known; ok is false
-// for other weights.
-func (p *pass) binary(l *layer, in int) (y int, ok bool, err error) {
-	form, deviation, err := weights.Binary(p.budget, l.rows, p.within())
+// uncoded emits a layer with weights of ±α, or of multiples of α on an image, on values of which
+// no codes are known; ok is false for other weights.
+func (p *pass) uncoded(l *layer, in int, image bool) (y int, ok bool, err error) {
+	form, deviation, err := weights.Find(p.budget, l.rows, image, false, p.within())
 	if err != nil {
 		return 0, false, err
 	}
 	if form == nil {
 		if deviation > 0 {
-			p.deviates(deviation, false, "its weights are nearly ±α")
+			p.deviates(deviation, false, "its weights are nearly ±α, or multiples of it")
 		}
 		return 0, false, nil
 	}
 	if p.room--; p.room < 0 {
 		return 0, false, nil
 	}
-	p.deviates(deviation, true, "its weights are ±α")
+	p.deviates(deviation, true, "its weights are %v", form)
 	return p.factored(l, scaled{layer: in, gain: 1}, form, 0), true, nil
 }
 

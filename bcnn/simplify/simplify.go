@@ -31,8 +31,9 @@ import (
 type Rule string
 
 const (
-	// Weights: real weights that are ±α for one α per filter, multiples of α, two values, or
-	// sums of up to three times ±α, become bits or integers with a scale behind them.
+	// Weights: real weights that are ±α for one α per filter, multiples of α on codes or on the
+	// bytes of an image, two values, or sums of up to three times ±α, become bits or integers
+	// with a scale behind them.
 	Weights Rule = "weights"
 	// Factors: of an input that is gain·code + offset, a layer reads the codes, and what gain
 	// and offset make is behind its sums.
@@ -224,6 +225,7 @@ type made struct {
 	suffix string
 	shape  bcnn.Shape
 	same   bool // its output is that of the layer
+	image  bool // it gives the bytes of an input, scaled
 }
 
 // value is the output of a layer of the given network.
@@ -268,7 +270,7 @@ func (p *pass) found(r Rule, format string, args ...any) *Finding {
 
 // emit appends a layer that the layer at hand becomes, or a part of it.
 func (p *pass) emit(suffix string, op bcnn.Op, shape bcnn.Shape, inputs ...int) int {
-	p.made = append(p.made, made{of: p.at, suffix: suffix, shape: shape})
+	p.made = append(p.made, made{of: p.at, suffix: suffix, shape: shape, image: scales(op) && p.image(inputs[0])})
 	p.sets.Append(shape)
 	return p.to.Append("", op, inputs...)
 }
