@@ -170,12 +170,8 @@ func roundLayer(l bcnn.Layer, bits int) (bcnn.Layer, bcnn.Affine, RoundedLayer) 
 	switch op := l.Op.(type) {
 	case bcnn.Conv2D:
 		out, scale.Bias = op.Out, op.Bias
-		op.Bias, op.Weights = nil, bcnn.Weights{F32: weights}
-		l.Op = op
 	case bcnn.Dense:
 		out, scale.Bias = op.Out, op.Bias
-		op.Bias, op.Weights = nil, bcnn.Weights{F32: weights}
-		l.Op = op
 	}
 	l.Source = nil
 	report := RoundedLayer{Layer: l.Name, Bits: bits}
@@ -188,6 +184,21 @@ func roundLayer(l bcnn.Layer, bits int) (bcnn.Layer, bcnn.Affine, RoundedLayer) 
 				report.Bits--
 			}
 		}
+	}
+	integers := bcnn.Weights{F32: weights}
+	if bits <= 8 { // a fourth of the bytes in a model file
+		integers = bcnn.Weights{Int8: make([]int8, len(weights))}
+		for i, w := range weights {
+			integers.Int8[i] = int8(w)
+		}
+	}
+	switch op := l.Op.(type) {
+	case bcnn.Conv2D:
+		op.Bias, op.Weights = nil, integers
+		l.Op = op
+	case bcnn.Dense:
+		op.Bias, op.Weights = nil, integers
+		l.Op = op
 	}
 	return l, scale, report
 }

@@ -75,6 +75,7 @@ func TestRoundFirst(t *testing.T) {
 		require.Empty(t, conv.WhyFloat)
 		require.Equal(t, c.bits > 8, conv.Int16 != nil)
 		require.Equal(t, c.bits <= 8, conv.Int8 != nil)
+		require.Equal(t, c.bits <= 8, rounded.Layers[2].Op.(bcnn.Conv2D).Weights.Int8 != nil) // of a byte in a file
 		got, err := ref.RunAll(t.Context(), p, []bcnn.Tensor{image}, nil)
 		require.NoError(t, err)
 		// Within the bound that the report gives, and float32's own rounding.
