@@ -41,6 +41,7 @@ type importer struct {
 	cancelled []string                // see Report
 
 	types     map[string]pb.DataType  // by tensor: the file's type where it is not FLOAT, see inFloat
+	quantised map[string]bool         // by tensor: constants that the file quantises
 	unrounded map[pb.DataType]int     // by such a type: tensors that are computed otherwise than in the file
 	target    pb.DataType             // of the Cast or CastLike that is imported
 	lines     map[string]*build.Value // by tensor: rows that are a vector without its batch of 1, see gatherLine
@@ -67,6 +68,7 @@ func newImporter(m *pb.Model, opts Options, s *source) *importer {
 		lines:     map[string]*build.Value{},
 		distances: map[string]*distances{},
 		types:     map[string]pb.DataType{},
+		quantised: map[string]bool{},
 		unrounded: map[pb.DataType]int{},
 		roots:     map[int]*build.Value{}, repeated: map[int]repetition{},
 	}

@@ -218,7 +218,8 @@ func (s *source) decode(ctx context.Context, data []byte, opts Options) (net *bc
 	}
 	net, findings, err := simplify.Network(ctx, im.build.Net, simplify.Options{
 		WeightTolerance: tolerance(opts), Limits: s.limits,
-		Rounding: func(layer int) float64 { return im.build.Tolerance(layer).Rounding },
+		Rounding:  func(layer int) float64 { return im.build.Tolerance(layer).Rounding },
+		Quantised: im.build.IsQuantised,
 	})
 	if err != nil {
 		return nil, nil, err

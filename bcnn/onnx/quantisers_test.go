@@ -127,9 +127,9 @@ func TestQuantisersOfVectors(t *testing.T) {
 	}
 }
 
-// TestQuantisedFirstWeights has weights that the file quantises in front of an image: its own
-// integers are summed, and none is rounded again.
-func TestQuantisedFirstWeights(t *testing.T) {
+// TestQuantisedWeights has weights that the file quantises on an image: its own integers are
+// summed, and none is rounded again. Real numbers are multiplied with them.
+func TestQuantisedWeights(t *testing.T) {
 	r := rand.New(rand.NewPCG(303, 304))
 	filters := testTensor{name: "q", typ: pb.Int8, dims: []int{4, 3, 3, 3}, values: make([]float64, 108)}
 	for i := range filters.values {
@@ -170,6 +170,15 @@ func TestQuantisedFirstWeights(t *testing.T) {
 			// Scaled in another way for each channel, the sums are of floats, and that is why.
 			net, _ = compare(t, r, m, Options{InputType: bcnn.Uint8, Mean: []float32{1, 2, 3}, Scale: []float32{0.5}}, false)
 			require.Equal(t, "the zero of the scaled input is not one integer for all channels", summarize(t, net)[0].WhyFloat)
+
+			m.nodes = append([]testNode{op("Transpose", "v", "turned", "perm", []int{0, 1, 3, 2})}, m.nodes...)
+			m.nodes[0], m.nodes[1] = m.nodes[1], m.nodes[0]
+			m.nodes[2].in[1] = "turned"
+			net, _ = compare(t, r, m, Options{}, false)
+			l = summarize(t, net)[0]
+			require.EqualValues(t, 108, l.BytesStored)
+			require.Equal(t, plan.Float, l.Precision)
+			require.Contains(t, l.WhyFloat, "its input is real")
 		})
 	}
 }

@@ -30,7 +30,7 @@ func computedIn(typ pb.DataType) pb.DataType {
 
 // inFloat calls the handler of a node. If the node reads a value, its real constants are converted
 // to FLOAT for the call. inFloat also notes which tensors have another real type in the file, and
-// what their rounding may do to weights (Builder.Rounding).
+// what their rounding may do to weights (Builder.Rounding), and which constants are quantised.
 func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	typ := pb.Float
 	cast := n.OpType == "Cast" || n.OpType == "CastLike"
@@ -71,7 +71,11 @@ func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 		im.env[name] = build.Operand{Constant: t}
 		defer func() { im.env[name] = r }()
 	}
+	im.build.Quantised = slices.ContainsFunc(n.Inputs, func(name string) bool { return im.quantised[name] })
 	r := f(im, n)
+	if r.Constant != nil && (slices.Contains(quantisers, n.OpType) || im.build.Quantised && slices.Contains(picks, n.OpType)) {
+		im.quantised[n.Outputs[0]] = true
+	}
 	if cast && r.Value != nil {
 		typ = im.target
 	}
@@ -88,6 +92,9 @@ func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	}
 	return r
 }
+
+// quantisers are operators whose results are integers times a scale.
+var quantisers = []string{"DequantizeLinear", "Quant", "IntQuant", "BipolarQuant"}
 
 // picks are operators whose results are numbers of their first input, or their negatives, so that a
 // type holds them that holds the input.

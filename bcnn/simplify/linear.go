@@ -134,17 +134,17 @@ func (p *pass) onParts(l *layer, w bcnn.Weights, in value) (*value, error) {
 }
 
 // onNumbers returns the layer at hand with weights of ±α on values of which no codes are known,
-// or of multiples of α on the bytes of an image; nil for other weights.
+// or of multiples of α where it reads an image or the file quantises them; nil for other weights.
 func (p *pass) onNumbers(l *layer, in value, real bool) (*value, error) {
 	if !real || l.padded && l.fill != 0 {
 		return nil, nil
 	}
 	// Of numbers, as which bits are computed with, they are only smaller.
-	image := p.image(in.layer)
-	if of, err := p.sets.Of(in.layer); err != nil || !image && !of.Only && 8*bits.Words(l.rows.RowLen) >= 4*l.rows.RowLen {
+	integers := p.image(in.layer) || p.opts.Quantised != nil && p.opts.Quantised(p.at)
+	if of, err := p.sets.Of(in.layer); err != nil || !integers && !of.Only && 8*bits.Words(l.rows.RowLen) >= 4*l.rows.RowLen {
 		return nil, err
 	}
-	return p.finished(p.uncoded(l, in.layer, image))
+	return p.finished(p.uncoded(l, in.layer, integers))
 }
 
 // image reports whether a layer of the new network gives the bytes of an input, perhaps scaled.
@@ -217,10 +217,10 @@ func (p *pass) deviates(deviation float64, taken bool, format string, args ...an
 	f.Deviation, f.Nearly = deviation, !taken
 }
 
-// uncoded emits a layer with weights of ±α, or of multiples of α on an image, on values of which
-// no codes are known; ok is false for other weights.
-func (p *pass) uncoded(l *layer, in int, image bool) (y int, ok bool, err error) {
-	form, deviation, err := weights.Find(p.budget, l.rows, image, false, p.within())
+// uncoded emits a layer with weights of ±α, or of multiples of α where integers are of use, on
+// values of which no codes are known; ok is false for other weights.
+func (p *pass) uncoded(l *layer, in int, integers bool) (y int, ok bool, err error) {
+	form, deviation, err := weights.Find(p.budget, l.rows, integers, false, p.within())
 	if err != nil {
 		return 0, false, err
 	}

@@ -68,6 +68,9 @@ type Options struct {
 	// Rounding tells of a layer how far its weights may be off, as a fraction, because
 	// they were rounded, and what they were computed from: 2^−11 for FLOAT16. nil means 0.
 	Rounding func(layer int) float64
+	// Quantised tells of a layer that its weights were made of integers and a scale, so that they
+	// are no real numbers whatever the layer reads. nil means that none is known to be so.
+	Quantised func(layer int) bool
 	// Without switches rules off.
 	Without []Rule
 	// Limits bound the layers; no rule makes more.
@@ -110,7 +113,7 @@ func Network(ctx context.Context, n *bcnn.Network, opts Options) (*bcnn.Network,
 		if out == n {
 			break
 		}
-		n, opts.Rounding = out, nil // which the weights that are left have been told by
+		n, opts.Rounding, opts.Quantised = out, nil, nil // which the weights that are left have been told by
 	}
 	return n, all, nil
 }

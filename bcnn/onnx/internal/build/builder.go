@@ -40,6 +40,8 @@ type Builder struct {
 	// rounded them and what they were computed from, more for FLOAT16 and BFLOAT16 than for FLOAT.
 	// It extends Options.WeightTolerance; 0 extends nothing.
 	Rounding float64
+	// Quantised says that the file quantises weights of the node at hand.
+	Quantised bool
 	// Rearranges allows values to be put in another order in memory. Refused says that one would
 	// have had to be.
 	Rearranges, Refused bool
@@ -48,7 +50,9 @@ type Builder struct {
 	holes  map[int]Obstacle // by layer: the reason of a hole, if it is not an earlier one
 	// rounding is Rounding by layer, where it is not 0.
 	rounding map[int]float64
-	err      error
+	// quantised are the layers whose weights the file quantises.
+	quantised map[int]bool
+	err       error
 }
 
 // Options are those of the import that change the network.
@@ -73,7 +77,7 @@ type Zero struct {
 func New(e *eval.Evaluator, maxLayers int, opts Options) *Builder {
 	b := &Builder{
 		eval: e, budget: e.Budget, options: opts, maxLayers: maxLayers,
-		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, rounding: map[int]float64{},
+		Net: &bcnn.Network{}, names: map[string]int{}, Made: map[int]string{}, holes: map[int]Obstacle{}, rounding: map[int]float64{}, quantised: map[int]bool{},
 	}
 	b.values = values.New(b.Net, b.budget)
 	b.values.Within = b.Tolerance

@@ -127,12 +127,17 @@ func (b *Builder) Finish(outputs []int) []Obstacle {
 	}
 	b.Zeros = slices.DeleteFunc(b.Zeros, func(z Zero) bool { return !used[z.layer] })
 	b.Ternary = slices.DeleteFunc(b.Ternary, func(z Zero) bool { return !used[z.layer] })
-	rounding := map[int]float64{}
-	for l, r := range b.rounding {
+	b.rounding, b.quantised = moved(b.rounding, used, to), moved(b.quantised, used, to)
+	return nil
+}
+
+// moved returns what is noted of layers, of those that are used, at their new places.
+func moved[T any](of map[int]T, used []bool, to []int) map[int]T {
+	out := map[int]T{}
+	for l, v := range of {
 		if used[l] {
-			rounding[to[l]] = r
+			out[to[l]] = v
 		}
 	}
-	b.rounding = rounding
-	return nil
+	return out
 }

@@ -25,8 +25,14 @@ func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) *
 	if b.Rounding != 0 && b.err == nil {
 		b.rounding[y.Layer] = b.Rounding
 	}
+	if b.Quantised && b.err == nil {
+		b.quantised[y.Layer] = true
+	}
 	return y
 }
+
+// IsQuantised reports whether the file quantises the weights of a layer.
+func (b *Builder) IsQuantised(layer int) bool { return b.quantised[layer] }
 
 // Tolerance returns how far the weights of a layer may be from what they are taken for.
 func (b *Builder) Tolerance(layer int) weights.Tolerance {
