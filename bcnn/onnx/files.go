@@ -12,6 +12,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
+	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -42,6 +43,14 @@ type source struct {
 	name  string
 	bytes int64           // in all files opened so far
 	known map[string]bool // files beside the model that bytes includes
+	// unopened is the first file beside the model that could not be opened, by its location.
+	unopened *unopened
+}
+
+// unopened says why a file beside the model could not be opened.
+type unopened struct {
+	location string
+	err      error
 }
 
 // begin sets the limits and opens the budget.
@@ -84,23 +93,45 @@ func (s *source) model(r io.Reader, size int64) ([]byte, error) {
 
 // external returns size bytes from offset on of a file beside the model.
 func (s *source) external(location string, offset, size int64) ([]byte, error) {
-	if s.open == nil {
-		return nil, fmt.Errorf("%s cannot be read, since the model was decoded without its folder: use Load", text.Quote(location))
-	}
-	name := path.Clean(location)
-	if !fs.ValidPath(name) || filepath.IsAbs(location) {
-		return nil, fmt.Errorf("%s lies outside of the model's folder", text.Quote(location))
-	}
 	if err := s.budget.Charge(openUnits); err != nil {
 		return nil, err
 	}
-	file, end, err := s.open(name)
+	name := path.Clean(location)
+	file, end, err := s.beside(name, location)
 	if err != nil {
-		return nil, err // names the file
+		if s.unopened == nil {
+			s.unopened = &unopened{location, err}
+		}
+		return nil, err
 	}
 	defer file.Close()
 	data, err := s.part(name, file, end, offset, size)
 	return data, files.Name(name, err)
+}
+
+// beside opens a file beside the model. The error names it.
+func (s *source) beside(name, location string) (io.ReadCloser, int64, error) {
+	if s.open == nil {
+		return nil, 0, fmt.Errorf("%s cannot be read, since the model was decoded without its folder: use Load", text.Quote(location))
+	}
+	if !fs.ValidPath(name) || filepath.IsAbs(location) {
+		return nil, 0, fmt.Errorf("%s lies outside of the model's folder", text.Quote(location))
+	}
+	return s.open(name)
+}
+
+// missing returns one error for all tensors that are in a file which could not be opened.
+func (s *source) missing(initializers map[string]*pb.Tensor) error {
+	if s.unopened == nil {
+		return nil
+	}
+	n := 0
+	for _, t := range initializers {
+		if t.External != nil && t.External.Location == s.unopened.location {
+			n++
+		}
+	}
+	return fmt.Errorf("external data of %s: %w", text.Count(max(n, 1), "tensor"), s.unopened.err)
 }
 
 // part reads size bytes from offset on of an open file of end bytes.

@@ -3,6 +3,7 @@ package onnx
 import (
 	"archive/zip"
 	"bytes"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -131,7 +132,7 @@ func TestDecode(t *testing.T) {
 	require.Equal(t, "n", net.Name)
 	model, _ := splitModel()
 	_, _, err = Decode(t.Context(), model, Options{})
-	require.ErrorContains(t, err, `tensor "w": external data: "w.bin"`)
+	require.ErrorContains(t, err, `external data of 1 tensor: "w.bin" cannot be read`)
 }
 
 // TestFileBytes holds the files of a model against the limit, as a whole.
@@ -170,4 +171,23 @@ func TestLinks(t *testing.T) {
 	testenv.Symlink(t, filepath.Join(elsewhere, "m"), path)
 	_, _, err := Load(t.Context(), path, Options{})
 	require.NoError(t, err)
+}
+
+// TestMissingFile says of a file that is not there once how many tensors are in it.
+func TestMissingFile(t *testing.T) {
+	m := testModel{input: image(3, 4, 4), output: "y2"}
+	from := "x"
+	for i := range 3 {
+		w := testTensor{name: fmt.Sprint("w", i), typ: pb.Float, dims: []int{3, 3, 1, 1}, external: map[string]string{"location": "w.data"}}
+		m.inits = append(m.inits, w)
+		to := fmt.Sprint("y", i)
+		m.nodes = append(m.nodes, op("Conv", from+" "+w.name, to))
+		from = to
+	}
+	path := filepath.Join(t.TempDir(), "model.onnx")
+	require.NoError(t, os.WriteFile(path, m.encode(), 0o600))
+	_, _, err := Load(t.Context(), path, Options{})
+	require.ErrorIs(t, err, fs.ErrNotExist)
+	require.ErrorContains(t, err, path+": external data of 3 tensors: w.data: ")
+	require.NotContains(t, err.Error(), "\n")
 }

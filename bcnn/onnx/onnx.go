@@ -279,6 +279,9 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		if errors.Is(err, try.ErrPanic) { // which another layout would hide
 			return nil, err
 		}
+		if missing := s.missing(m.Graph.Initializers); missing != nil { // else an obstacle for each of its tensors
+			return nil, missing
+		}
 		again = again || im.build.Refused
 		if err == nil {
 			net := im.build.Net
