@@ -84,11 +84,17 @@ var (
 // Error is an error of an operation on a device.
 type Error struct {
 	Device string // "cuda:0", or what was asked for
-	Op     string // "compile", "run", "open"
+	Op     string // "compile", "run", "profile"; "" where the device itself is the matter
 	Err    error
 }
 
-func (e *Error) Error() string { return text.Escape(e.Device) + ": " + e.Op + ": " + e.Err.Error() }
+func (e *Error) Error() string {
+	where := text.Escape(e.Device)
+	if e.Op != "" {
+		where += ": " + e.Op
+	}
+	return where + ": " + e.Err.Error()
+}
 
 func (e *Error) Unwrap() error { return e.Err }
 

@@ -209,7 +209,7 @@ func (e *Executable) check(out, in []bcnn.Tensor) error {
 	}
 	n := in[0].N
 	if n > e.maxBatch {
-		return fmt.Errorf("%w: a batch of %d images, at most %d", ErrShape, n, e.maxBatch)
+		return fmt.Errorf("%w: batch of %d images exceeds MaxBatch (%d)", ErrShape, n, e.maxBatch)
 	}
 	for i, want := range e.inputs {
 		if err := checkTensor(in[i], want, n); err != nil {

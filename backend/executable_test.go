@@ -73,7 +73,7 @@ func TestRunRefusesTensors(t *testing.T) {
 		{"0 in and 0 out, want 1 and 1", nil, nil},
 		{"1 in and 0 out", nil, in},
 		{"2 in and 1 out", out, append(in[:1:1], in[0])},
-		{"a batch of 3 images, at most 2", out, []bcnn.Tensor{{N: 3}}},
+		{"batch of 3 images exceeds MaxBatch (2)", out, []bcnn.Tensor{{N: 3}}},
 		{"input 0: tensor is DType(0)", out, []bcnn.Tensor{{}}},
 		{"input 0: batch size 0", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape}}},
 		{"input 0: batch size -1", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape, N: -1}}},

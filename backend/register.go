@@ -95,7 +95,7 @@ func Open(name string) (*Device, error) {
 	}
 	d, err := openNamed(name)
 	if err != nil {
-		return nil, &Error{Device: asked, Op: "open", Err: err}
+		return nil, &Error{Device: asked, Err: err}
 	}
 	return d, nil
 }
@@ -123,7 +123,7 @@ func openAuto() (*Device, error) {
 		}
 	}
 	if best == nil {
-		return nil, &Error{Device: "auto", Op: "open", Err: fmt.Errorf("%w: no device; there is %s", ErrUnavailable, inventory())}
+		return nil, &Error{Device: "auto", Err: fmt.Errorf("%w: no device: %s", ErrUnavailable, inventory())}
 	}
 	return best, nil
 }
@@ -135,23 +135,36 @@ func openNamed(name string) (*Device, error) {
 		var err error
 		index, err = strconv.Atoi(number)
 		if err != nil || index < 0 || number != strconv.Itoa(index) {
-			return nil, fmt.Errorf("%q is no device number; there is %s", number, inventory())
+			return nil, fmt.Errorf("%q is not the number of a device, want 0, 1 and so on", number)
 		}
 	}
-	for _, b := range Backends() {
-		if b.Name() != backendName {
-			continue
-		}
-		devices, err := b.Devices()
-		if err != nil && len(devices) == 0 {
-			return nil, err
-		}
-		if index >= len(devices) {
-			return nil, fmt.Errorf("%w: backend %s has no device %d; there is %s", ErrUnavailable, backendName, index, inventory())
-		}
+	all := Backends()
+	i := slices.IndexFunc(all, func(b Backend) bool { return b.Name() == backendName })
+	switch {
+	case len(all) == 0:
+		return nil, fmt.Errorf("%w: %s", ErrUnavailable, inventory())
+	case i < 0:
+		return nil, fmt.Errorf("%w: no such device, want auto%s", ErrUnavailable, names(all))
+	}
+	devices, err := all[i].Devices()
+	switch {
+	case index < len(devices):
 		return devices[index], nil
+	case err != nil:
+		return nil, err
+	case len(devices) == 0:
+		return nil, fmt.Errorf("%w: it has no devices", ErrUnavailable)
 	}
-	return nil, fmt.Errorf("%w: unknown backend; there is %s", ErrUnavailable, inventory())
+	return nil, fmt.Errorf("%w: the last device of this backend is %s", ErrUnavailable, devices[len(devices)-1].Info().ID)
+}
+
+// names lists the names of backends, for a sentence that has begun a list.
+func names(backends []Backend) string {
+	list := ""
+	for _, b := range backends {
+		list += ", " + b.Name()
+	}
+	return list
 }
 
 // inventory lists what can be opened, and why the rest cannot.

@@ -146,28 +146,28 @@ func TestOpenByName(t *testing.T) {
 		require.Equal(t, want, d.Info().ID)
 	}
 	for name, want := range map[string]string{
-		"cpu:1":    "backend cpu has no device 1",
-		"cuda:2":   "cuda:1 (a emulated)",
+		"cpu:1":    "the last device of this backend is cpu:0",
+		"cuda:2":   "the last device of this backend is cuda:1",
 		"opencl":   "libOpenCL is missing",
 		"opencl:0": "libOpenCL is missing",
-		"empty":    "no devices",
-		"vulkan":   "cpu:0 (a CPU), cuda:0 (a discrete GPU)",
-		"CPU":      "unknown backend",
-		"cpu:":     `"" is no device number`,
-		"cpu:-1":   `"-1" is no device number`,
-		"cpu:+0":   `"+0" is no device number`,
-		"cpu:x":    "no device number",
-		"cpu:0:0":  "no device number",
-		":0":       "unknown backend",
+		"empty":    "it has no devices",
+		"vulkan":   "no such device, want auto, cpu, cuda, empty, opencl",
+		"CPU":      "no such device, want auto, cpu, cuda, empty, opencl",
+		"cpu:":     `"" is not the number of a device`,
+		"cpu:-1":   `"-1" is not the number of a device`,
+		"cpu:+0":   `"+0" is not the number of a device`,
+		"cpu:x":    "is not the number of a device",
+		"cpu:0:0":  "is not the number of a device",
+		":0":       "no such device, want auto, cpu, cuda, empty, opencl",
 	} {
 		_, err := Open(name)
 		require.ErrorContains(t, err, want, name)
-		require.ErrorContains(t, err, name+": open: ")
+		require.ErrorContains(t, err, name+": ")
 		var e *Error
 		require.True(t, errors.As(err, &e))
 	}
 	_, err := Open("\x1b[31mx\n\xff")
-	require.ErrorContains(t, err, `\x1b[31mx\n\xff: open: `, "what was asked for may have anything in it")
+	require.ErrorContains(t, err, `\x1b[31mx\n\xff: not available: `, "what was asked for may have anything in it")
 	_, err = Open("opencl")
 	require.ErrorIs(t, err, ErrUnavailable)
 	_, err = Open("vulkan")
@@ -186,7 +186,7 @@ func TestOpenReadsTheEnvironment(t *testing.T) {
 
 	t.Setenv(EnvDevice, "npu")
 	_, err = Open("")
-	require.ErrorContains(t, err, "npu (from BCNN_DEVICE): open: ")
+	require.ErrorContains(t, err, "npu (from BCNN_DEVICE): not available: ")
 }
 
 func TestRegisterReplacesAndSorts(t *testing.T) {

@@ -235,7 +235,7 @@ func TestAbsence(t *testing.T) {
 		library = `\nvcuda.dll`
 	}
 	for _, c := range []struct{ what, env, want string }{
-		{"no driver", "LD_LIBRARY_PATH=/nowhere", "no NVIDIA driver: libcuda.so.1"},
+		{"no driver", "LD_LIBRARY_PATH=/nowhere", "NVIDIA driver not found (libcuda.so.1"},
 		{"no device", envFault + "=absent", library + ": error 100 (CUDA_ERROR_NO_DEVICE)"},
 		{"stub", envFault + "=stub", library + " is the stub of a CUDA toolkit"},
 		{"old driver", envFault + "=driver:8000", "its driver is too old: it supports CUDA 8.0, and the kernels need 9.0"},

@@ -33,7 +33,7 @@ func (cudaBackend) Devices() ([]driver.Device, error) {
 // says why others cannot.
 var enumerate = sync.OnceValues(func() ([]*device, error) {
 	if err := shim.Load(); err != nil {
-		return nil, fmt.Errorf("%w: no NVIDIA driver: %w; install the driver of the GPU (a CUDA toolkit is not needed)",
+		return nil, fmt.Errorf("%w: NVIDIA driver not found (%w); install the GPU driver, the CUDA toolkit is not needed",
 			driver.ErrUnavailable, err)
 	}
 	count, err := cu.NumDevices()

@@ -174,8 +174,8 @@ func TestOutsideModule(t *testing.T) {
 		out := shell(t, dir, lines, "GOPROXY=off", "GOWORK=off", "GOFLAGS=-trimpath -mod="+mode,
 			"LD_LIBRARY_PATH="+driver, "POCL_CACHE_DIR="+filepath.Join(root, "build", "pocl"))
 		require.Contains(t, out, "cpu: the same bits\n")
-		require.Equal(t, withGPUs, !strings.Contains(out, "this build is without CUDA"), out)
-		require.Equal(t, withGPUs, !strings.Contains(out, "this build is without OpenCL"), out)
+		require.Equal(t, withGPUs, !strings.Contains(out, "this program was built without CUDA"), out)
+		require.Equal(t, withGPUs, !strings.Contains(out, "this program was built without OpenCL"), out)
 		t.Log(out)
 	}
 	const plain, gpus = "go build -o plain . && ./plain", "go build -tags cuda,opencl -o gpus . && ./gpus"

@@ -16,7 +16,7 @@ var _ embed.FS
 func Missing(name, tag string) string {
 	switch runtime.GOOS + "/" + runtime.GOARCH {
 	case "linux/amd64", "linux/arm64", "windows/amd64":
-		return fmt.Sprintf("this build is without %s; rebuild it with make, or with the tag %s and the settings that 'bcnn env' prints", name, tag)
+		return fmt.Sprintf("this program was built without %s; to add it, build with -tags %s and the settings that 'bcnn env' prints", name, tag)
 	}
-	return fmt.Sprintf("this build has no %s on %s/%s, only on linux/amd64, linux/arm64 and windows/amd64", name, runtime.GOOS, runtime.GOARCH)
+	return fmt.Sprintf("there is no %s on %s/%s, only on linux/amd64, linux/arm64 and windows/amd64", name, runtime.GOOS, runtime.GOARCH)
 }
