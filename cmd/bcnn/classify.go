@@ -48,11 +48,15 @@ func newClassify(env *environment) *cobra.Command {
 	var background [3]uint8
 	cmd := &cobra.Command{
 		Use:   "classify IMAGE|FOLDER|-...",
-		Short: "Say what is on images",
+		Short: "Classify images",
 		Long: `Classify images (JPEG, PNG, GIF, BMP, WebP): label, probability, time and
 device, a line each. Of a folder, all images in it and below it are classified
-whose names end in .jpg, .jpeg, .png, .gif, .bmp or .webp; - are the images of
-standard input, one after the other, each as soon as it has come.
+whose names end in .jpg, .jpeg, .png, .gif, .bmp or .webp; - reads images from
+standard input, one after another, as they arrive.
+
+Without --model the network is vehiclenet, a demonstration that knows six kinds of
+vehicles and takes everything else for one of them. Train one for your own classes
+with 'python -m bitcnn.train', or name another with --model ('bcnn zoo' lists them).
 
 A photo is resized so that its shorter side fits the model and the centre is
 cropped; a picture that already has the model's size is used as it is. The time
@@ -90,8 +94,15 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 			defer session.Close()
 
 			job := &classifying{env: env, net: net, classifier: c, device: session.Device().ID, top: top, json: asJSON}
+			for _, label := range c.Labels() {
+				job.labels = max(job.labels, utf8.RuneCountInString(text.Escape(label)))
+			}
 			if page != "" {
 				job.sheet = &pages.Sheet{Title: net.Name, Device: job.device}
+			}
+			if !asJSON && !cmd.Flags().Changed("model") {
+				env.note("without --model this is %s, which knows nothing but %s: whatever else is in a photo, the answer is one of them",
+					model, strings.Join(c.Labels(), ", "))
 			}
 			sources := listSources(ctx, args)
 			for _, s := range sources {
@@ -130,10 +141,12 @@ type classifying struct {
 	net        *bcnn.Network
 	classifier *vision.Classifier
 	device     string
-	top, width int // width of the names of files
-	json       bool
-	sheet      *pages.Sheet // if one is wanted
-	failed     error        // where something could not be classified, which has been reported
+	top        int
+	// The widths of the names of files and of classes.
+	width, labels int
+	json          bool
+	sheet         *pages.Sheet // if one is wanted
+	failed        error        // where something could not be classified, which has been reported
 }
 
 // files classifies images one after the other, so that the time is that of one, and prepares
@@ -218,7 +231,7 @@ func (j *classifying) classify(ctx context.Context, file string, p prepared) err
 		return j.env.out.json(newClassification(file, results[0], j.top, j.device))
 	default:
 		r := results[0]
-		j.env.out.printf("%-*s  %s  %.0f µs  %s\n", j.width, file, classes(r.Top(j.top)), measure.Micros(r.Time), j.device)
+		j.env.out.printf("%-*s  %s  %.0f µs  %s\n", j.width, file, classes(r.Top(j.top), j.labels), measure.Micros(r.Time), j.device)
 	}
 	return j.env.out.err
 }
@@ -231,11 +244,11 @@ func newClassification(file string, r vision.Result, top int, device string) cla
 	return c
 }
 
-// classes writes classes with their probabilities.
-func classes(list []vision.Class) string {
+// classes writes classes with their probabilities, in columns for labels of up to width runes.
+func classes(list []vision.Class, width int) string {
 	words := make([]string, len(list))
 	for i, c := range list {
-		words[i] = fmt.Sprintf("%s  %.1f %%", c.Label, 100*c.Probability)
+		words[i] = fmt.Sprintf("%-*s  %5.1f %%", width, c.Label, 100*c.Probability)
 	}
 	return strings.Join(words, ", ")
 }

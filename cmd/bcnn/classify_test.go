@@ -23,7 +23,7 @@ func TestClassify(t *testing.T) {
 	text := succeed(t, "classify", "--model", model, "--device", "cpu", dark, light)
 	lines := strings.Split(text, "\n")
 	require.Len(t, lines, 3)
-	require.Regexp(t, `dark\.png +dark  100\.0 %  \d+ µs  cpu$`, lines[0])
+	require.Regexp(t, `dark\.png +dark   100\.0 %  \d+ µs  cpu$`, lines[0])
 	require.Regexp(t, `light\.png +light  100\.0 %  \d+ µs  cpu$`, lines[1])
 
 	got := objects(t, succeed(t, "classify", "--json", "--model", model, "--device", "cpu", dark, light),
@@ -76,10 +76,20 @@ func TestClassifyBrokenImages(t *testing.T) {
 	require.Contains(t, lines[1], absent)
 }
 
+// The network that is used where none is named says what it knows, but not between JSON.
+func TestClassifyWithoutModel(t *testing.T) {
+	photo := writePNG(t, filepath.Join(t.TempDir(), "photo.png"), lightImage(3))
+	r := runCommand(t, "classify", photo)
+	require.Equal(t, exitOK, r.code)
+	require.Regexp(t, `\Abcnn: [^\n]*vehiclenet, which knows nothing but bike, car, [^\n]*\n\z`, r.stderr)
+	succeed(t, "classify", "--json", photo)
+	succeed(t, "classify", "--model", "vehiclenet", photo)
+}
+
 func TestClassifyTop(t *testing.T) {
 	model := saveLightNet(t)
 	dark := writePNG(t, filepath.Join(t.TempDir(), "dark.png"), lightImage(7))
-	require.Regexp(t, `dark\.png  dark  98\.2 %, light  1\.8 %  \d+ µs  cpu\n$`,
+	require.Regexp(t, `dark\.png  dark    98\.2 %, light    1\.8 %  \d+ µs  cpu\n$`,
 		succeed(t, "classify", "--top", "2", "--model", model, "--device", "cpu", dark))
 	got := objects(t, succeed(t, "classify", "--json", "--top", "5", "--model", model, "--device", "cpu", dark),
 		"file", "label", "index", "probability", "logits", "top", "device", "us")[0]
@@ -141,7 +151,7 @@ func TestClassifyStandardInput(t *testing.T) {
 	require.Equal(t, "dark", got[1]["label"])
 
 	stdin(t, writeFile(t, filepath.Join(dir, "text"), "not an image"))
-	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: no image of a known format")
+	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: unsupported image format")
 	stdin(t, writeFile(t, filepath.Join(dir, "nothing"), ""))
 	require.Contains(t, fail(t, exitJob, "classify", "--model", model, "-"), "standard input: there is no image")
 

@@ -13,6 +13,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
+
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // Exit codes.
@@ -87,8 +89,8 @@ or of a network with random weights ('bcnn zoo' lists them), a .bcnn file, an .o
 file, or a .tflite file. A device is "auto" (the fastest), "cpu",
 "cuda:0" and so on, as 'bcnn devices' lists them; $BCNN_DEVICE sets the default.
 
-Exit codes: 0 everything went well, 1 the job failed (an image could not be
-read, a device is absent, a parity case differs), 2 wrong usage; 130 and 143
+Exit status: 0 on success, 1 if the job failed (an image could not be read, a
+device is absent, a parity case differs), 2 for wrong usage; 130 and 143 if
 interrupted by SIGINT (Ctrl-C) and SIGTERM. The first signal asks the command to
 stop, a second one ends it at once.`,
 		Example: `  bcnn classify photo.jpg
@@ -147,6 +149,11 @@ stop, a second one ends it at once.`,
 type environment struct {
 	out    *output
 	stderr io.Writer
+}
+
+// note says something on stderr that is no error.
+func (e *environment) note(format string, args ...any) {
+	fmt.Fprintln(e.stderr, "bcnn:", text.Escape(fmt.Sprintf(format, args...)))
 }
 
 // progress returns a function that shows how far a job is, on stderr and only
