@@ -175,7 +175,7 @@ func TestRunErrors(t *testing.T) {
 	nobody := array("nobody", []int{1}, 1)
 	text := writeFile(t, filepath.Join(t.TempDir(), "x.npz"), "text")
 	for _, c := range []struct{ file, want string }{
-		{saveArray(t, array("x", []int{1, 4, 4, 1}, half...)), `"input": element 0 is 0.5, which uint8 cannot hold`},
+		{saveArray(t, array("x", []int{1, 4, 4, 1}, half...)), `"input": element 0 is 0.5, which uint8 cannot hold exactly`},
 		{saveArray(t, array("x", []int{4, 4, 1}, pixels...)), `"input": an array of 4×4×1, want N×4×4×1, images first`},
 		{saveArray(t, array("x", []int{1, 1, 4, 4}, pixels...)), `an array of 1×1×4×4, want N×4×4×1`},
 		{saveArray(t, array("x", []int{0, 4, 4, 1})), `"input": an array without images`},

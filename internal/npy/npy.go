@@ -79,14 +79,18 @@ func (a *Array) Index(i int) int64 { return a.first + int64(i) }
 type Number interface{ ~uint8 | ~float32 | ~float64 }
 
 // Values fills dst with elements, from number from on. One that dst cannot hold exactly
-// is an error.
+// is an error, which says how to round it in NumPy where that is all that it takes.
 func Values[T Number](dst []T, a *Array, from int) error {
 	for i := range dst {
 		v, exact := a.at(from + i)
 		dst[i] = T(v)
 		same := float64(dst[i]) == v || v != v && dst[i] != dst[i] // NaN
 		if !same || !exact {
-			return fmt.Errorf("element %d is %s, which %T cannot hold", a.Index(from+i), a.text(from+i), dst[i])
+			hint := ""
+			if T(1)/2 != 0 { // a type with fractions, to which NumPy rounds
+				hint = fmt.Sprintf(": round the array with .astype(numpy.%T)", dst[i])
+			}
+			return fmt.Errorf("element %d is %s, which %T cannot hold exactly%s", a.Index(from+i), a.text(from+i), dst[i], hint)
 		}
 	}
 	return nil

@@ -158,7 +158,7 @@ def test_columns() -> None:
     flat = predictor({"input": np.array([*x.reshape(3, -1).astype(np.int64)])})
     assert np.array_equal(flat["output"], expected()[:3])
     assert predictor({"input": x[:0]})["output"].shape == (0, 10)
-    with pytest.raises(KeyError, match="no column 'input', there are image"):
+    with pytest.raises(KeyError, match="no column 'input'; the batch has image"):
         predictor({"image": x})
     with pytest.raises(TypeError, match="float64"):
         predictor({"input": x + 0.5})

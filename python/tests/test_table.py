@@ -17,7 +17,7 @@ def test_report(digits: bitcnn.Model) -> None:
     assert lines[0] == "digits: input 28×28×1 uint8; multiplications: 88.5 % binary, 11.5 % 8-bit"
     assert lines[1].split()[:3] == ["layer", "kind", "precision"]
     assert len(lines) == 7
-    with pytest.raises(KeyError, match="no column 'bytes', there are layer"):
+    with pytest.raises(KeyError, match="no column 'bytes'; the table has layer"):
         report["bytes"]
     with pytest.raises(IndexError):
         report[4]
@@ -33,7 +33,7 @@ def test_profile(digits: bitcnn.Model) -> None:
     for wrong, text in [(0, "0 runs"), (1 << 40, "runs, want")]:
         with pytest.raises(ValueError, match=text):
             digits.profile(runs=wrong)
-    with pytest.raises(ValueError, match="2 inputs, the model has 1"):
+    with pytest.raises(ValueError, match="got 2 inputs, want 1"):
         digits.profile(1, 2)  # type: ignore[arg-type]
 
 

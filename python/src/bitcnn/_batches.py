@@ -33,7 +33,7 @@ class Predictor:
         arrays = {}
         for name, info in zip(self._columns, self.model.inputs, strict=True):
             if name not in batch:
-                raise KeyError(f"no column {name!r}, there are {', '.join(batch)}")
+                raise KeyError(f"no column {name!r}; the batch has {', '.join(batch)}")
             arrays[info.name] = as_array(batch[name], info)
         results = self.model.run(arrays)
         return {**batch, **{to: results[o.name] for to, o in zip(self._outputs, self.model.outputs, strict=True)}}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, Literal
 
 import numpy as np
@@ -55,7 +55,7 @@ def load(
     options.parallel = _whole("parallel", parallel)
     options.batch_delay_ns = _nanoseconds(batch_delay)
     options.arena_bytes = _whole("memory", memory)
-    model = _checked_load(source, format_options)
+    model = _checked_load(source, format_options, load)
     try:
         return Model(model, options)
     except BaseException:
@@ -75,12 +75,12 @@ def convert(source: Source, destination: str | os.PathLike[str], **format_option
         channels), 0 for what the file says.
     mean, scale: (x - mean) * scale is put before an ONNX model; one value, or one per channel.
     sign_of_zero: "plus" or "minus", what an ONNX Sign makes of 0; override_zeros applies it
-        also where the input often is 0, which makes another network.
+        also where the input often is 0, which changes what the network computes.
     weight_tolerance: weights that differ from ±a by at most this fraction are taken as ±a;
         1e-6 is what rounding to float32 leaves, with 0 they must be equal.
     max_layers, max_file_bytes, max_tensor_bytes: limits for files from strangers.
     """
-    model = _checked_load(source, format_options)
+    model = _checked_load(source, format_options, convert)
     try:
         import json
 
@@ -91,12 +91,17 @@ def convert(source: Source, destination: str | os.PathLike[str], **format_option
         lib.status("close_model", model)
 
 
-def _checked_load(source: Source, format_options: dict[str, Any]) -> int:
-    known = [name for name in inspect.signature(_load).parameters if name != "source"]
+def _checked_load(source: Source, format_options: dict[str, Any], caller: Callable[..., Any]) -> int:
+    known = _options(_load)
     for name in format_options:
         if name not in known:
-            raise TypeError(f"no option {name!r}; of the format of a model there are {', '.join(known)}")
+            raise TypeError(f"unexpected option {name!r}; options: {', '.join(_options(caller) + known)}")
     return _load(source, **format_options)
+
+
+def _options(function: Callable[..., Any]) -> list[str]:
+    parameters = inspect.signature(function).parameters.values()
+    return [p.name for p in parameters if p.kind is p.KEYWORD_ONLY]
 
 
 def _load(

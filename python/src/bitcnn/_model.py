@@ -149,9 +149,14 @@ def _array(x: Any, info: TensorInfo) -> NDArray[Any]:
     typed = x.dtype == info.dtype and x.dtype.isnative
     if not typed or (x.shape != info.shape and x.shape[1:] != info.shape):
         have = x.shape[1:] if x.ndim == len(info.shape) + 1 else x.shape
+        fix = ""
+        if not typed and np.can_cast(x.dtype, info.dtype, "same_kind"):
+            fix = f"; convert it with .astype(numpy.{info.dtype})"
+        elif typed and have != info.shape and x.size == np.prod(info.shape):
+            fix = f"; convert it with .reshape({', '.join(map(str, info.shape))})"
         raise _wrong(
             info.name,
-            f"tensor is {_described(x.dtype, have)}, want {_described(info.dtype, info.shape)}",
+            f"tensor is {_described(x.dtype, have)}, want {_described(info.dtype, info.shape)}{fix}",
             ValueError if typed else TypeError,
         )
     array: NDArray[Any] = x
@@ -322,13 +327,13 @@ class Model(_core.Runner):
         if not inputs:
             inputs = tuple(np.zeros(i.shape, i.dtype) for i in self.inputs)
         if len(inputs) != len(self.inputs):
-            raise ValueError(f"{len(inputs)} inputs, the model has {len(self.inputs)}")
+            raise ValueError(f"got {len(inputs)} inputs, want {len(self.inputs)}")
         if not isinstance(runs, int) or not 1 <= runs <= 1_000_000:
             raise ValueError(f"{runs} runs, want 1 to 1000000")
         given = [_array(x, i) for x, i in zip(inputs, self.inputs, strict=True)]
         images = 1 if given[0].ndim == len(self.inputs[0].shape) else given[0].shape[0]
         if images > self.max_batch:
-            raise ValueError(f"a batch of {images} images, at most {self.max_batch}")
+            raise ValueError(f"batch of {images} images exceeds max_batch ({self.max_batch})")
         arrays = [i._to_memory(a) for i, a in zip(self.inputs, given, strict=True)]
         tensors = (lib.Tensor * len(arrays))(
             *[lib.Tensor(a.ctypes.data, a.nbytes, 3 if a.dtype == np.float32 else 1, 0) for a in arrays]
@@ -418,7 +423,7 @@ def _names(what: str, given: Mapping[str, Any], infos: Sequence[TensorInfo], *, 
         raise TypeError(f"want a dictionary of {what}s by name: {', '.join(known)}")
     for name in given:
         if name not in known:
-            raise KeyError(f"no {what} {name!r}, there are {', '.join(known)}")
+            raise KeyError(f"unknown {what} {name!r}; the model has {', '.join(known)}")
     for name in known:
         if complete and name not in given:
             raise KeyError(f"the {what} {name!r} is missing")

@@ -52,7 +52,7 @@ class Table(Sequence[Mapping[str, Value]]):
     def __getitem__(self, index: Any) -> Any:
         if isinstance(index, str):
             if index not in self.columns:
-                raise KeyError(f"no column {index!r}, there are {', '.join(self.columns)}")
+                raise KeyError(f"no column {index!r}; the table has {', '.join(self.columns)}")
             at = self.columns.index(index)
             return [row[at] for row in self._rows]
         if isinstance(index, slice):
