@@ -213,7 +213,7 @@ func TestBundled(t *testing.T) {
 		require.NoError(t, m.Check())
 	}
 	_, err := Bundled("planenet")
-	require.ErrorContains(t, err, "there are vehiclenet, ")
+	require.ErrorContains(t, err, "available: vehiclenet, ")
 }
 
 func TestLoadFirstWeights(t *testing.T) {

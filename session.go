@@ -327,12 +327,12 @@ func (s *Session) check(ctx context.Context, out, in []Tensor) error {
 		return err
 	}
 	if len(in) != len(s.inputs) || len(out) != len(s.outputs) {
-		return fmt.Errorf("%w: %d inputs and %d outputs, the model has %d and %d",
-			ErrShape, len(in), len(out), len(s.inputs), len(s.outputs))
+		return fmt.Errorf("%w: inputs: got %d, want %d; outputs: got %d, want %d",
+			ErrShape, len(in), len(s.inputs), len(out), len(s.outputs))
 	}
 	n := in[0].N
 	if n > s.maxBatch {
-		return fmt.Errorf("%w: a batch of %d images, at most %d", ErrShape, n, s.maxBatch)
+		return fmt.Errorf("%w: batch of %d images exceeds MaxBatch (%d)", ErrShape, n, s.maxBatch)
 	}
 	return cmp.Or(checkTensors(s.inputs, in, n), checkTensors(s.outputs, out, n))
 }

@@ -21,8 +21,8 @@ func bitcnnGoEnqueue(number C.bitcnn_session, stream C.uintptr_t, images C.int64
 ) C.int {
 	return with(number, message, func(s *session) error {
 		if int(ins) != len(s.inputs) || int(outs) != len(s.outputs) {
-			return fmt.Errorf("%w: %d inputs and %d outputs, the model has %d and %d",
-				bitcnn.ErrShape, uint64(ins), uint64(outs), len(s.inputs), len(s.outputs))
+			return fmt.Errorf("%w: inputs: got %d, want %d; outputs: got %d, want %d",
+				bitcnn.ErrShape, uint64(ins), len(s.inputs), uint64(outs), len(s.outputs))
 		}
 		if err := s.checkBatch(int64(images)); err != nil {
 			return err

@@ -226,8 +226,8 @@ func run(number uint64, images int64, in *C.bitcnn_tensor, ins C.size_t, out *C.
 		return err
 	}
 	if int(ins) != len(s.inputs) || int(outs) != len(s.outputs) {
-		return fmt.Errorf("%w: %d inputs and %d outputs, the model has %d and %d",
-			bitcnn.ErrShape, uint64(ins), uint64(outs), len(s.inputs), len(s.outputs))
+		return fmt.Errorf("%w: inputs: got %d, want %d; outputs: got %d, want %d",
+			bitcnn.ErrShape, uint64(ins), len(s.inputs), uint64(outs), len(s.outputs))
 	}
 	c := s.calls.Get().(*call)
 	err = s.tensors(c.in, c.inOrder, s.inputs, in, images)

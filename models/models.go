@@ -65,7 +65,7 @@ func Load(ctx context.Context, name string) (*bcnn.Network, error) {
 	case slices.Contains(vehiclenet.Models(), name):
 		return vehiclenet.Load(ctx, name)
 	case !slices.Contains(Names(), name):
-		return nil, fmt.Errorf("models: there is no %q, there are %s", name, strings.Join(Names(), ", "))
+		return nil, fmt.Errorf("no bundled model %q; available: %s", name, strings.Join(Names(), ", "))
 	}
 	data, err := files.ReadFile(name + ".bcnn")
 	if err != nil {

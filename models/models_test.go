@@ -41,6 +41,6 @@ func TestLoad(t *testing.T) {
 	require.Subset(t, Names(), vehiclenet.Models())
 	for _, name := range []string{"planenet", "", "../models/digits", "digits.bcnn"} {
 		_, err := Load(t.Context(), name)
-		require.ErrorContains(t, err, "there are vehiclenet, ")
+		require.ErrorContains(t, err, "available: vehiclenet, ")
 	}
 }

@@ -88,12 +88,12 @@ func FindModel(folder string) (string, error) {
 	if len(list) == 1 {
 		return list[0], nil
 	}
-	err = fmt.Errorf("want one model in the folder, a file that ends in %s, and there is none", strings.Join(extensions, ", "))
+	err = fmt.Errorf("no model found, want exactly one file that ends in %s", strings.Join(extensions, ", "))
 	switch {
 	case len(list) == 0 && checkFolder(folder) == nil:
-		err = errors.New("want a file of a model in the folder, and there are versions of one: serve the folder that it is in")
+		err = errors.New("it has versions of a model, not a model: serve the folder that contains it")
 	case len(list) > 1:
-		err = fmt.Errorf("want one model in the folder, and there are %d, such as %s and %s", len(list),
+		err = fmt.Errorf("%d models found, such as %s and %s, want exactly one", len(list),
 			text.Quote(filepath.Base(list[0])), text.Quote(filepath.Base(list[1])))
 	}
 	return "", files.Name(folder, err)

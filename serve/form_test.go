@@ -76,7 +76,7 @@ func TestClassifyForm(t *testing.T) {
 		"part 3 is a second file":              {image, {"x", "", ""}, image},
 		"more than the 32 parts":               many,
 		"part 1: a header without an end with": long,
-		"no image of a known format":           {{"image", "x.png", "no image"}},
+		"unsupported image format":           {{"image", "x.png", "no image"}},
 	} {
 		contentType, body := form(t, parts...)
 		post(t, url+"/classify", body, "Content-Type", contentType).fails(t, 400, words)

@@ -278,7 +278,7 @@ func TestONNXOfTriton(t *testing.T) {
 	require.NoError(t, s.AddFolder(t.Context()))
 	require.Equal(t, []indexed{{"small", "1", "READY", ""}}, rows(t, overWeb(t, s)))
 	_, err = FindModel(filepath.Join(dir, "small"))
-	require.ErrorContains(t, err, "there are versions of one: serve the folder that it is in")
+	require.ErrorContains(t, err, "it has versions of a model, not a model: serve the folder that contains it")
 }
 
 // A folder of a model may be a link to one.

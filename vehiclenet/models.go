@@ -29,7 +29,7 @@ func Models() []string {
 func Load(ctx context.Context, name string) (*bcnn.Network, error) {
 	data, err := files.ReadFile("models/" + name + modelfile.Extension)
 	if err != nil {
-		return nil, fmt.Errorf("vehiclenet: no embedded model %q, there are %s", name, strings.Join(Models(), ", "))
+		return nil, fmt.Errorf("no embedded model %q; available: %s", name, strings.Join(Models(), ", "))
 	}
 	n, err := modelfile.Read(ctx, data, modelfile.Options{})
 	if err != nil {

@@ -76,7 +76,7 @@ func TestEmbeddedModels(t *testing.T) {
 		})
 	}
 	_, err = Load(t.Context(), "planenet")
-	require.ErrorContains(t, err, `"planenet", there are vehiclenet, `)
+	require.ErrorContains(t, err, `"planenet"; available: vehiclenet, `)
 	_, err = Load(t.Context(), "../models/vehiclenet")
 	require.Error(t, err)
 }

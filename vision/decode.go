@@ -263,7 +263,7 @@ func imageError(ctx context.Context, err error) error {
 		return ended
 	}
 	if errors.Is(err, image.ErrFormat) {
-		return errors.New("no image of a known format (JPEG, PNG, GIF, BMP, WebP)")
+		return errors.New("unsupported image format (supported: JPEG, PNG, GIF, BMP, WebP)")
 	}
 	var ofJPEG jpeg.Unsupported
 	var ofPNG png.UnsupportedError

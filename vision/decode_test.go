@@ -65,8 +65,8 @@ func TestDecodeNamesTheFileAndTheCause(t *testing.T) {
 		data []byte
 		want string
 	}{
-		{"empty.png", nil, "no image"},
-		{"text.jpg", []byte("not a photo"), "no image of a known format"},
+		{"empty.png", nil, "unsupported image format"},
+		{"text.jpg", []byte("not a photo"), "unsupported image format"},
 		{"short.png", good[:len(good)/2], "broken image"},
 		{"short.jpg", encodeJPEG(t, noise(64, 64))[:900], "broken image"},
 		{"huge.png", huge, "16384×8192 pixels"},

@@ -94,7 +94,7 @@ func Example_service() {
 	}
 	// Output:
 	// 200 4
-	// 400 no image of a known format (JPEG, PNG, GIF, BMP, WebP)
+	// 400 unsupported image format (supported: JPEG, PNG, GIF, BMP, WebP)
 }
 
 // Several images in one run of the device, and the two likeliest classes of each.

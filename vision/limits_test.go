@@ -91,7 +91,7 @@ func TestDecodeBytes(t *testing.T) {
 		}
 	}
 	_, err := reading(9, 9, 3, 0).DecodeBytes(t.Context(), bytes.NewReader([]byte("no image")))
-	require.ErrorContains(t, err, "no image of a known format")
+	require.ErrorContains(t, err, "unsupported image format")
 	_, err = reading(9, 9, 2, 0).DecodeBytes(t.Context(), bytes.NewReader(nil))
 	require.ErrorContains(t, err, "not an image")
 }

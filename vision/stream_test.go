@@ -108,7 +108,7 @@ func TestDecoderErrors(t *testing.T) {
 	require.Equal(t, 31, img.Bounds().Dx())
 
 	for text, want := range map[string]string{
-		"no image":                                       "no image of a known format",
+		"no image":                                       "unsupported image format",
 		"\xff\xd8\xff\xe0\x00\x01":                       "a segment of 1 bytes",
 		"\x89PNG\r\n\x1a\n\xff\xff\xff\xffIDAT":          "more than 268435456 bytes",
 		"GIF89a\x01\x00\x01\x00\x00\x00\x00\x07":         "a block of kind 0x7",
@@ -116,8 +116,8 @@ func TestDecoderErrors(t *testing.T) {
 		"BM\x00\x00\x00\x20  ":                           "a size of 536870912 bytes",
 		"RIFF\x00\x00\x00\x20WEBP":                       "a size of 536870920 bytes",
 		"RIFF\x03\x00\x00\x00WEBP":                       "a size of 11 bytes",
-		"RIFF\x10\x00\x00\x00AVI LIST":                   "no image of a known format",
-		string(files[0]) + "and what does not belong to": "no image of a known format",
+		"RIFF\x10\x00\x00\x00AVI LIST":                   "unsupported image format",
+		string(files[0]) + "and what does not belong to": "unsupported image format",
 	} {
 		d := NewDecoder(bytes.NewReader([]byte(text)))
 		_, err := d.Decode(t.Context())

@@ -114,7 +114,7 @@ typedef struct bitcnn_load_options {
 	const float *scale;
 	size_t scale_count;
 	/* What a Sign makes of 0: 1 or -1, 0 for no rule; and whether it holds where its
-	 * input often is 0, which makes another network. */
+	 * input often is 0, which changes what the network computes. */
 	int32_t sign_of_zero, override_zeros;
 	/* Weights that differ from +-a by at most this fraction of a are taken as +-a: 0 means
 	 * 1e-6, what rounding to float leaves, and less than 0 that they must be equal. */

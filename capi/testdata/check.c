@@ -176,7 +176,7 @@ static void files(const char *in, const char *out) {
 	FAILS(bitcnn_load("no such file", NULL, &memory), BITCNN_NOT_FOUND, "no such file");
 	FAILS(bitcnn_load("/dev/null/x", NULL, &memory), BITCNN_IO, "not a directory");
 	FAILS(bitcnn_save(digits, "/no such folder/x.bcnn"), BITCNN_NOT_FOUND, "no such folder");
-	FAILS(bitcnn_bundled("digit", &memory), BITCNN_NOT_FOUND, "there is no \"digit\"");
+	FAILS(bitcnn_bundled("digit", &memory), BITCNN_NOT_FOUND, "no bundled model \"digit\"; available: ");
 
 	// An ONNX file with what is left open.
 	bitcnn_load_options options = BITCNN_INIT(bitcnn_load_options);
@@ -250,15 +250,15 @@ static void misuse(void) {
 	OK(run(session, &b));
 	FAILS(bitcnn_run(session, 2, NULL, 1, &b.out, 1), BITCNN_INVALID, "no inputs");
 	FAILS(bitcnn_run(session, 2, &b.in, 1, NULL, 1), BITCNN_INVALID, "no outputs");
-	FAILS(bitcnn_run(session, 2, &b.in, 1, &b.out, 0), BITCNN_SHAPE, "1 inputs and 0 outputs, the model has 1 and 1");
-	FAILS(bitcnn_run(session, 2, &b.in, SIZE_MAX, &b.out, 1), BITCNN_SHAPE, "the model has 1 and 1");
+	FAILS(bitcnn_run(session, 2, &b.in, 1, &b.out, 0), BITCNN_SHAPE, "inputs: got 1, want 1; outputs: got 0, want 1");
+	FAILS(bitcnn_run(session, 2, &b.in, SIZE_MAX, &b.out, 1), BITCNN_SHAPE, "want 1; outputs: got 1, want 1");
 	FAILS(bitcnn_run(session, 0, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "batch size 0, want at least 1");
 	FAILS(bitcnn_run(session, INT64_MIN, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "want at least 1");
-	FAILS(bitcnn_run(session, 3, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "a batch of 3 images, at most 2");
+	FAILS(bitcnn_run(session, 3, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "batch of 3 images exceeds MaxBatch (2)");
 	FAILS(bitcnn_run(session, 1, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "bytes, want ");
 	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 1), BITCNN_UNSUPPORTED, "takes no tensors in memory of its own");
 	FAILS(bitcnn_enqueue(session, NULL, 2, NULL, 1, &b.out, 1), BITCNN_INVALID, "no inputs");
-	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 2), BITCNN_SHAPE, "the model has 1 and 1");
+	FAILS(bitcnn_enqueue(session, NULL, 2, &b.in, 1, &b.out, 2), BITCNN_SHAPE, "outputs: got 2, want 1");
 	FAILS(bitcnn_enqueue(session, NULL, 1, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "bytes, want ");
 	FAILS(bitcnn_enqueue(session, NULL, 0, &b.in, 1, &b.out, 1), BITCNN_SHAPE, "batch size 0, want at least 1");
 	b.in.data = NULL;
@@ -549,8 +549,8 @@ static void image(const char *path) {
 	FAILS(bitcnn_read_image(clear, sizeof clear - 1, 1, 1, 3, 0, 0x1000000, pixels, 3), BITCNN_INVALID, "a background of 0x1000000");
 	FAILS(bitcnn_read_image(data, bytes / 2, 6, 6, 2, 0, 0, pixels, 108), BITCNN_INVALID, "not an image");
 	FAILS(bitcnn_read_image(data, bytes / 2, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "broken image");
-	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "no image of a known format (JPEG, PNG, GIF, BMP, WebP)");
-	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "no image of a known format");
+	FAILS(bitcnn_read_image("no image", 8, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "unsupported image format (supported: JPEG, PNG, GIF, BMP, WebP)");
+	FAILS(bitcnn_read_image(NULL, 0, 5, 7, 3, 0, 0, pixels, 105), BITCNN_IO, "unsupported image format");
 	FAILS(bitcnn_read_image(NULL, 1, 5, 7, 3, 0, 0, pixels, 105), BITCNN_INVALID, "no data");
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, NULL, 105), BITCNN_INVALID, "no place for pixels");
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, 0, 0, pixels, 104), BITCNN_SHAPE, "memory of 104 bytes, an image of 5×7×3 has 105");

@@ -78,7 +78,7 @@ func (c *conversion) ofTFLite(operators *tflite.Report) {
 func (c *conversion) print(out *output) {
 	printReport(out, c.Report)
 	if c.Nodes > 0 {
-		out.printf("%d %s, %d of which became part of another layer or were constant\n", c.Nodes, c.kind, c.Folded)
+		out.printf("%d %s, of which %d were fused or constant-folded\n", c.Nodes, c.kind, c.Folded)
 	}
 	if n := len(c.Cancelled); n > 0 {
 		out.printf("%s with parts that cancel, as in x + (f(x) - x), taken as what is left: %s\n",
@@ -87,7 +87,7 @@ func (c *conversion) print(out *output) {
 	for _, z := range c.Zeros {
 		often := ""
 		if z.Frequent {
-			often = ", which is frequent in its input: another network"
+			often = ", which is frequent in its input: this changes what the network computes"
 		}
 		out.printf("%s: --sign-zero changes its result for 0%s\n", z.Node, often)
 	}
@@ -103,7 +103,7 @@ func (c *conversion) print(out *output) {
 			options += " with --override-zeros"
 		}
 		if n := len(signs); n > 0 {
-			out.printf("%s of three values (-1, 0, +1); a layer with weights that reads one is 2-bit, twice the work of a binary one; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which makes another network: %s\n",
+			out.printf("%s of three values (-1, 0, +1); a layer with weights that reads one is 2-bit, twice the work of a binary one; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which changes what the network computes: %s\n",
 				text.Count(n, "sign"), options, strings.Join(signs, ", "))
 		}
 	}
@@ -116,7 +116,7 @@ func (c *conversion) print(out *output) {
 		}
 	}
 	for _, r := range c.Rounded {
-		out.printf("%s: --first-weights has made its weights integers of %d bits times a scale: they differ by up to %.2g of the largest of their filter, and outputs by at most %.2g of the largest possible: another network\n",
+		out.printf("%s: --first-weights has made its weights integers of %d bits times a scale: they differ by up to %.2g of the largest of their filter, and outputs by at most %.2g of the largest possible: this changes what the network computes\n",
 			r.Layer, r.Bits, r.Weight, r.Output)
 	}
 	for _, f := range c.Findings {

@@ -173,10 +173,10 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	flags.StringVar(&f.onnx.Name, "name", "", "name of the network (default that in the file, else that of OUT)")
 	intVar(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "make an ONNX Sign node binary, 0 becoming plus or minus (ONNX says 0, which takes two products of bits)")
-	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which makes another network")
+	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which changes what the network computes")
 	f.onnx.WeightTolerance = onnx.DefaultWeightTolerance
 	fractionFlag(cmd, &f.onnx.WeightTolerance, "weight-tolerance", "take weights as ±α of a filter that differ from it by at most this fraction of α; 0: only equal ones")
-	intVar(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of so many bits times a scale per filter, which makes another network")
+	intVar(cmd, &f.firstWeights, "first-weights", 2, 16, "round the real weights of layers that read bytes to integers of so many bits times a scale per filter, which changes what the network computes")
 	flags.BoolVar(&f.requireBinary, "require-binary", false, "fail if less than half of the multiplications are binary")
 	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")

@@ -34,7 +34,7 @@ const demoImages = 2
 func newDemo(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "demo",
-		Short: "Show the whole way on every device that is here",
+		Short: "Run the end-to-end demo on every available device",
 		Long: `Classify the bundled images of digits on every device, time VehicleNet by the
 paper's protocol ('bcnn bench --paper'), and say whether all devices compute the
 same bits as the reference implementation.`,

@@ -34,7 +34,7 @@ func newDevices(env *environment) *cobra.Command {
 	var asJSON, showTuning, clearTuning bool
 	cmd := &cobra.Command{
 		Use:   "devices",
-		Short: "List the devices, and why others are absent",
+		Short: "List available devices, and why the others are unavailable",
 		Long: `List every device of every backend. A backend without a device, or with devices
 that cannot be used, has a line with the reason.
 

@@ -35,7 +35,7 @@ esac
 func newEnv(env *environment) *cobra.Command {
 	return &cobra.Command{
 		Use:   "env",
-		Short: "Print the settings with which other modules build the GPU backends",
+		Short: "Print the build settings that other Go modules need for the GPU backends",
 		Long: `Print lines for a shell, after which the go command builds a module that imports
 this one with the tags cuda and opencl. C headers and a stand-in for pkg-config
 are written to a folder of the user's cache ($XDG_CACHE_HOME), which the lines

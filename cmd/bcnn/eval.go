@@ -34,7 +34,7 @@ gzip.
 Images that cannot be read are reported and not counted; the exit code is 1.
 
 With --json, one object: correct, total, accuracy (0 to 1), confusion. With --html
-FILE, a page with the confusion matrix and pictures of the worst mistakes.`,
+FILE, a page with the confusion matrix and pictures of the most confident mistakes.`,
 		Example: `  bcnn eval --model vehiclenet --data photos
   bcnn eval --model vehiclenet --data photos --html accuracy.html
   bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz`,

@@ -27,7 +27,7 @@ func TestClassifyPage(t *testing.T) {
 	sheet := page(t, path)
 	require.Contains(t, sheet, "2 photos on cpu")
 	require.Less(t, strings.Index(sheet, doubtful), strings.Index(sheet, light))
-	require.Contains(t, sheet, "<li>"+broken+": no image of a known format")
+	require.Contains(t, sheet, "<li>"+broken+": unsupported image format")
 	require.Equal(t, 2, strings.Count(sheet, "data:image/png;base64,"))
 
 	stdout := succeed(t, "classify", "--model", model, light)

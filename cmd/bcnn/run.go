@@ -17,7 +17,7 @@ func newRun(env *environment) *cobra.Command {
 	var input, output string
 	cmd := &cobra.Command{
 		Use:   "run --model MODEL --input X.npz|X.npy|- --output Y.npz|Y.npy|-",
-		Short: "Run a model on arrays of NumPy",
+		Short: "Run a model on NumPy arrays",
 		Long: `Compute the outputs of any model for arrays in NumPy's files.
 
 The array of an input has the name, the dimensions and the order of the model

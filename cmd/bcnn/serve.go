@@ -44,16 +44,16 @@ func newServe(env *environment) *cobra.Command {
 	o.Session.MaxBatch, o.MaxRequests, o.MaxConnections, o.Timeout = 16, 256, 1024, 30*time.Second
 	cmd := &cobra.Command{
 		Use:   "serve [[NAME=]MODEL...]",
-		Short: "Answer requests over the network, and show a page",
+		Short: "Serve models over HTTP and gRPC, with a web page",
 		Long: `Serve models by the Open Inference Protocol, version 2, which clients of Triton and
 KServe speak: over HTTP below /v2 and over gRPC. / is a page that shows the models at
 work, /metrics is for Prometheus, and POST /v2/models/NAME/classify takes a photo.
 
-A model is called as its file without the ending, or as NAME=MODEL says; there MODEL
-may also be a folder with one model in it, whatever its file is called. Without a MODEL
-and without --models, digits and vehiclenet are served. Files that change are loaded
-anew when they have been the same for a second; if that fails, the model that was there
-stays.
+A model takes the name of its file, without the extension, or the one that NAME=MODEL
+gives; there MODEL may also be a folder with one model in it, whatever its file is called.
+Without a MODEL and without --models, digits and vehiclenet are served. Changed files are
+reloaded after one second without further changes; if that fails, the previous model
+keeps serving.
 
 The server listens on this machine alone unless --http and --grpc say otherwise; then
 think of --tls-cert and --token-file. Where OTEL_EXPORTER_OTLP_ENDPOINT names a collector,
@@ -82,21 +82,21 @@ docs/serving.md tells the rest.`,
 	intVar(cmd, &o.Session.Parallel, "parallel", 0, maxThreads,
 		"runs at the same time of each model; 0 means as many as threads, 1 on GPUs")
 	intVar(cmd, &o.Session.MaxBatch, "batch", 1, maxBatch,
-		"images of a request, and of a run of the device, at the most")
+		"maximum number of images per request and per run of the device")
 	durationFlag(cmd, &o.Session.BatchDelay, "batch-delay", 0, time.Minute,
-		"how long a request waits at the most for others to make a batch with, such as 200us; for GPUs")
-	intVar(cmd, &s.bodyMiB, "max-body", 1, 2047, "size of a request at the most, in MiB")
+		"how long a request may wait for others to be batched with, such as 200us; for GPUs")
+	intVar(cmd, &s.bodyMiB, "max-body", 1, 2047, "maximum size of a request, in MiB")
 	sizeFlag(cmd, &o.Memory, "memory", 16<<20, 1<<40,
 		"memory of all requests together, such as 512MiB; one address gets three quarters, more get 429 (default a quarter of what the process may use, up to 2GiB)")
-	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "requests in progress and waiting, at the most, of which one address gets three quarters; more get 429")
+	intVar(cmd, &o.MaxRequests, "max-requests", 1, 1<<20, "maximum number of requests in progress and waiting, three quarters of them from one address; more get 429")
 	intVar(cmd, &o.MaxConnections, "max-connections", 1, 1<<20,
-		"connections at the most; more take the place of those that were silent for the longest")
+		"maximum number of connections; beyond it those idle for the longest are closed")
 	durationFlag(cmd, &o.Timeout, "timeout", time.Millisecond, 24*time.Hour,
-		"time of a request at the most, and that of reading it")
+		"maximum time of a request, and of reading it")
 	durationFlag(cmd, &s.drain, "drain", time.Millisecond, 24*time.Hour, "how long requests in progress are waited for at the end")
 	f.StringVar(&s.certificate, "tls-cert", "", "file of the certificate (PEM); --tls-key goes with it")
 	f.StringVar(&s.key, "tls-key", "", "file of the private key (PEM)")
-	f.StringVar(&s.tokens, "token-file", "", "file of bearer tokens, one a line, of which requests must bring one")
+	f.StringVar(&s.tokens, "token-file", "", "file with bearer tokens, one per line; requests must carry one of them")
 	f.BoolVar(&s.logJSON, "log-json", false, "log as JSON")
 	f.StringVar(&s.level, "log-level", "info", "what is logged: debug (every request), info, warn or error, and what is worse")
 	f.BoolVarP(&s.verbose, "verbose", "v", false, "--log-level debug")

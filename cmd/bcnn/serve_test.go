@@ -207,8 +207,8 @@ func TestServeNames(t *testing.T) {
 		models []string
 		says   string
 	}{
-		{exitJob, []string{"x=" + folder}, `there are 2, such as "as it was called=.bcnn" and "other.onnx"`},
-		{exitJob, []string{"x=" + t.TempDir()}, "a file that ends in .bcnn, .onnx, .tflite, and there is none"},
+		{exitJob, []string{"x=" + folder}, `2 models found, such as "as it was called=.bcnn" and "other.onnx", want exactly one`},
+		{exitJob, []string{"x=" + t.TempDir()}, "no model found, want exactly one file that ends in .bcnn, .onnx, .tflite"},
 		{exitJob, []string{"x=nosuch"}, "nosuch: no such file or built-in model"},
 		{exitJob, []string{"x=digits", "x=" + model}, `two models are called "x": digits and ` + model},
 		{exitUsage, []string{"=digits"}, "=digits: want NAME=MODEL"},

@@ -36,7 +36,7 @@ func newZoo(env *environment) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "zoo",
-		Short: "List the networks that are built in",
+		Short: "List the built-in networks",
 		Long: `List the networks that --model takes by name: the trained ones, and topologies
 of published networks with random weights (always the same ones), to measure
 with. 'bcnn convert --from zoo NAME' writes one to a file.

@@ -112,8 +112,8 @@ def test_a_model_reads_photos_of_its_size():
 @pytest.mark.parametrize(
     ("source", "sides", "resize", "error", "about"),
     [
-        (b"no image", (1, 2, 3), 0, OSError, "no image of a known format"),
-        (b"", (1, 2, 3), 0, OSError, "no image of a known format"),
+        (b"no image", (1, 2, 3), 0, OSError, "unsupported image format"),
+        (b"", (1, 2, 3), 0, OSError, "unsupported image format"),
         (gif()[:20], (1, 2, 3), 0, OSError, "broken image"),
         ("no-such-file.jpg", (1, 2, 3), 0, FileNotFoundError, "no-such-file.jpg"),
         (__file__, (1, 2, 3), 0, OSError, "test_image.py: no image"),

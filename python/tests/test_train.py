@@ -83,7 +83,7 @@ def test_the_model_knows_photos_that_it_has_not_seen(trained):
     with Image.open(folder / "confusion.png") as picture:
         assert picture.size[0] > 300
     log = (folder / "log.txt").read_text()
-    assert "the runtime answers 24 of 24 photos as PyTorch does" in log
+    assert "runtime and PyTorch agree on 24 of 24 photos" in log
     with bitcnn.load(trained) as model:
         assert model.labels == SHAPES
         assert model.name == "shapes"
@@ -234,7 +234,7 @@ def test_what_is_wrong_with_photos_is_said(shapes, tmp_path, capsys):
     (folder / "circle" / "broken.webp").write_bytes(b"RIFF not really")
     fails("2 of 53 photos cannot be read; --skip-broken leaves them out")
     assert train(folder, out, *QUICK[:-1], "1", "--no-teacher", "--skip-broken") == 0
-    assert "2 photos that cannot be read are left out" in capsys.readouterr().out
+    assert "skipping 2 unreadable photos" in capsys.readouterr().out
 
 
 def test_names_are_printed_with_escapes_and_odd_files_are_no_photos(shapes, tmp_path, capsys):

@@ -97,7 +97,7 @@ await page.click("#clear");
 const rubbish = join(tmpdir(), "bcnn-page-rubbish.png");
 await writeFile(rubbish, "no image");
 await drop(rubbish);
-await statusIs(/no image of a known format/);
+await statusIs(/unsupported image format/);
 assert.ok(await page.$eval("#status", (e) => e.classList.contains("error")));
 await drop(join(samples, "digit-8.png"));
 await statusIs(/^8, in /);

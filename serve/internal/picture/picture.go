@@ -64,7 +64,7 @@ type Options struct {
 }
 
 // ErrImage is wrapped by errors of what is no image.
-var ErrImage = errors.New("the body is no image that can be classified")
+var ErrImage = errors.New("cannot classify this")
 
 // DecodingBytes reckons the memory that decoding an image takes, from its header.
 func DecodingBytes(ctx context.Context, c *vision.Classifier, data []byte) (int64, error) {

@@ -136,7 +136,7 @@ def check(module: nn.Module, example: Tensor | Sequence[Tensor], *, tolerance: f
             rows.append(_row(output[0], "output", output[1], x.detach().numpy(), tolerance))
     within = f"{tolerance:g} of the largest value"
     differ = sum(not row[-1] for row in rows)
-    verdict = f"{differ} differ by more than {within}" if differ else f"all are equal to {within}"
+    verdict = f"{differ} differ by more than {within}" if differ else f"all agree within {within}"
     if not differ and tolerance == 0:
         verdict = "all are equal"
     return Check(f"{name} on {device}: {len(rows)} tensors compared, {verdict}", rows, not_compared)

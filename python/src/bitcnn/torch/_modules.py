@@ -55,7 +55,7 @@ class Sign(nn.Module):
     def __init__(self, estimator: Estimator = "clipped", zero_is_positive: bool = True) -> None:
         super().__init__()
         if estimator not in ("ste", "clipped", "polynomial"):
-            raise ValueError(f'no estimator {estimator!r}, there are "ste", "clipped" and "polynomial"')
+            raise ValueError(f'unknown estimator {estimator!r}; choose "ste", "clipped" or "polynomial"')
         self.estimator: Estimator = estimator
         self.zero_is_positive = zero_is_positive
 

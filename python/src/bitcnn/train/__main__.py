@@ -76,12 +76,12 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--out", type=Path, required=True, help="the model to write, *.bcnn")
     parser.add_argument("--network", choices=RECIPES, default="vehiclenet", help="(default %(default)s)")
     parser.add_argument("--size", type=_positive, help="pixels of a side of the input (default: the network's)")
-    parser.add_argument("--test", type=_fraction, default=0.2, help="the part for the test (default %(default)s)")
+    parser.add_argument("--test", type=_fraction, default=0.2, help="fraction held out for testing (default %(default)s)")
     parser.add_argument(
-        "--test-photos", type=Path, help="a folder of the same classes for the test, in place of a part"
+        "--test-photos", type=Path, help="a folder of the same classes to test on, in place of a held-out fraction"
     )
     parser.add_argument("--epochs", type=_positive, help="passes over the photos (default: by their number)")
-    parser.add_argument("--batch", type=_positive, help="photos of a step (default: the network's)")
+    parser.add_argument("--batch", type=_positive, help="batch size (default: the network's)")
     parser.add_argument("--learning-rate", type=_rate, help="(default: the network's)")
     parser.add_argument("--no-teacher", action="store_true", help="train on the labels alone")
     parser.add_argument(
@@ -89,10 +89,10 @@ def _parser() -> argparse.ArgumentParser:
     )
     parser.add_argument("--skip-broken", action="store_true", help="leave out photos that cannot be read")
     parser.add_argument(
-        "--seed", type=int, default=0, help="of the split and of all that is random (default %(default)s)"
+        "--seed", type=int, default=0, help="seed for the split and all other randomness (default %(default)s)"
     )
     parser.add_argument("--device", default="cpu", help='where PyTorch trains, such as "cuda" (default %(default)s)')
-    parser.add_argument("--threads", type=_positive, help="of PyTorch (default: its own choice)")
+    parser.add_argument("--threads", type=_positive, help="threads of PyTorch (default: its own choice)")
     return parser
 
 
@@ -114,7 +114,7 @@ def _read(photos: Photos, what: str, size: int, channels: int, resize: int, skip
         broken = len(photos.files) - len(good)
         if not skip:
             raise PhotosError(f"{broken} of {len(photos.files)} photos cannot be read; --skip-broken leaves them out")
-        say(f"{broken} photos that cannot be read are left out")
+        say(f"skipping {broken} unreadable photo{'s' if broken > 1 else ''}")
     readable = photos.part(good)
     for label, n in photos.counts().items():
         if n > 0 and readable.counts()[label] == 0:
@@ -224,7 +224,7 @@ def _finish(
     answers = logits.argmax(1)
     matrix = report.confusion(answers, test.classes, len(apart.labels))
     accuracy = report.Accuracy(int(matrix.trace()), len(answers))
-    log(f"accuracy on {accuracy.of} photos that it has never seen: {accuracy}")
+    log(f"accuracy on {accuracy.of} held-out photos: {accuracy}")
     for i, label in enumerate(apart.labels):
         of = int(matrix[i].sum())
         wrong = matrix[i].clone()
@@ -248,11 +248,11 @@ def _finish(
     }
     (folder / "result.json").write_text(json.dumps(result, indent=1) + "\n", encoding="utf-8")
     same = comparison.images - len(comparison.different)
-    log(f"the runtime answers {same} of {comparison.images} photos as PyTorch does,")
+    log(f"runtime and PyTorch agree on {same} of {comparison.images} photos,")
     log(f"and outputs differ by at most {comparison.difference:.1e} of the largest")
     for i in comparison.different[:5]:
         log(f"  another answer: {test.photos.files[i]}")
-    log(f"{args.out}: {args.out.stat().st_size} bytes; {folder / 'confusion.png'} shows what is taken for what")
+    log(f"{args.out}: {args.out.stat().st_size} bytes; see {folder / 'confusion.png'} for the confusion matrix")
     return 0 if comparison.ok else 1
 
 
