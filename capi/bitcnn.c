@@ -269,6 +269,16 @@ bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32_t height, 
 	DONE(bitcnnGoReadImage((void *)data, bytes, height, width, channels, resize, background, pixels, pixel_bytes, &text));
 }
 
+bitcnn_status bitcnn_softmax(const float *scores, size_t count, double *probabilities) {
+	ENTER();
+	DONE(bitcnnGoSoftmax((float *)scores, count, probabilities, &text));
+}
+
+bitcnn_status bitcnn_top_k(const float *scores, size_t count, size_t *indices, double *probabilities, size_t k) {
+	ENTER();
+	DONE(bitcnnGoTopK((float *)scores, count, indices, probabilities, k, &text));
+}
+
 // PLACE looks at where text goes.
 #define PLACE(to, size) \
 	do { \

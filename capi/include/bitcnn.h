@@ -174,6 +174,14 @@ BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32
                                            int32_t resize, uint32_t background, uint8_t *pixels,
                                            size_t pixel_bytes);
 
+/* What the outputs of a classifier mean. The softmax of scores, in double: how likely each
+ * class is, by the network. Scores are finite. */
+BITCNN_API bitcnn_status bitcnn_softmax(const float *scores, size_t count, double *probabilities);
+
+/* The k likeliest of count classes, the likeliest first and the first of equals first: their
+ * indices, which bitcnn_label takes, and their softmax, unless probabilities is NULL. */
+BITCNN_API bitcnn_status bitcnn_top_k(const float *scores, size_t count, size_t *indices, double *probabilities, size_t k);
+
 /*
  * Functions that return text write it to memory of size bytes, cut if it does not fit,
  * with a 0 at the end if size is not 0. length is its length without that 0 and uncut;

@@ -166,6 +166,26 @@ inline std::vector<uint8_t> read_image(const void *data, size_t bytes, int32_t h
 	return pixels;
 }
 
+// A class of a classifier, and how likely it is.
+struct likely_class {
+	size_t index;
+	double probability;
+};
+
+// The k likeliest classes of the outputs of a classifier, or all if there are fewer: see
+// bitcnn_top_k.
+inline std::vector<likely_class> top_k(const std::vector<float> &scores, size_t k = 1) {
+	k = k < scores.size() ? k : scores.size();
+	std::vector<size_t> indices(k);
+	std::vector<double> probabilities(k);
+	check(bitcnn_top_k(scores.data(), scores.size(), indices.data(), probabilities.data(), k));
+	std::vector<likely_class> classes(k);
+	for (size_t i = 0; i < k; i++) {
+		classes[i] = {indices[i], probabilities[i]};
+	}
+	return classes;
+}
+
 // The median and the shortest time of a step, in nanoseconds.
 struct step_time {
 	int64_t median, shortest;

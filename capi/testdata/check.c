@@ -4,6 +4,7 @@
 #include <bitcnn.h>
 
 #include <errno.h>
+#include <math.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <signal.h>
@@ -558,6 +559,32 @@ static void image(const char *path) {
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, -1, 0, pixels, 105), BITCNN_INVALID, "images resized to -1");
 }
 
+// classes checks what is made of the outputs of a classifier, and prints it.
+static void classes(void) {
+	const float scores[] = {0.5f, 3, -1, 3, 90};
+	double probabilities[5], likely[3];
+	size_t indices[5];
+	OK(bitcnn_softmax(scores, 4, probabilities));
+	OK(bitcnn_top_k(scores, 4, indices, likely, 3));
+	CHECK(indices[0] == 1 && indices[1] == 3 && indices[2] == 0);
+	CHECK(likely[0] == probabilities[1] && likely[1] == probabilities[3] && likely[2] == probabilities[0]);
+	for (size_t i = 0; i < 4; i++) {
+		printf("%.17g ", probabilities[i]);
+	}
+	OK(bitcnn_top_k(scores, 5, indices, NULL, 5));
+	CHECK(indices[0] == 4 && indices[4] == 2);
+	OK(bitcnn_softmax(NULL, 0, NULL));
+	OK(bitcnn_top_k(NULL, 0, NULL, NULL, 0));
+	const float endless[] = {0, HUGE_VALF, NAN};
+	FAILS(bitcnn_softmax(endless, 2, probabilities), BITCNN_INVALID, "score 1 is +Inf, want a finite number");
+	FAILS(bitcnn_top_k(endless + 2, 1, indices, likely, 1), BITCNN_INVALID, "score 0 is NaN");
+	FAILS(bitcnn_softmax(NULL, 1, probabilities), BITCNN_INVALID, "no scores");
+	FAILS(bitcnn_softmax(scores, SIZE_MAX, probabilities), BITCNN_INVALID, "scores are too many");
+	FAILS(bitcnn_softmax(scores, 1, NULL), BITCNN_INVALID, "no probabilities");
+	FAILS(bitcnn_top_k(scores, 4, NULL, likely, 3), BITCNN_INVALID, "no indices");
+	FAILS(bitcnn_top_k(scores, 4, indices, likely, 5), BITCNN_INVALID, "5 classes of 4");
+}
+
 // default_signals dies of a signal that nobody handles, as if there were no library.
 static void default_signals(const char *which) {
 	start_threads();
@@ -630,6 +657,8 @@ int main(int count, char **arguments) {
 		describe(arguments[2]);
 	} else if (MODE("files", 2)) {
 		files(arguments[2], arguments[3]);
+	} else if (MODE("classes", 0)) {
+		classes();
 	} else if (MODE("image", 1)) {
 		image(arguments[2]);
 	} else if (MODE("misuse", 0)) {

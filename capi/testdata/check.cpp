@@ -3,6 +3,7 @@
 
 #include <bitcnn.hpp>
 
+#include <cmath>
 #include <cstdlib>
 #include <cstring>
 #include <fstream>
@@ -125,6 +126,14 @@ static void check_image() {
 	fails(BITCNN_INVALID, "an input of", [&] { bitcnn::read_image(grey.data(), 20, -1, 2); });
 }
 
+static void check_classes() {
+	const auto classes = bitcnn::top_k({0, 5, 1}, 2);
+	CHECK(classes.size() == 2 && classes[0].index == 1 && classes[1].index == 2);
+	CHECK(classes[0].probability > 0.9 && classes[0].probability < 1);
+	CHECK(bitcnn::top_k({1}, 7).size() == 1);
+	fails(BITCNN_INVALID, "finite", [] { bitcnn::top_k({NAN}); });
+}
+
 int main(int count, char **arguments) try {
 	CHECK(count == 3);
 	CHECK(bitcnn::version().compare(0, 1, "v") == 0);
@@ -136,6 +145,7 @@ int main(int count, char **arguments) try {
 	check_relu(arguments[1], arguments[2]);
 	check_conv();
 	check_image();
+	check_classes();
 	return 0;
 } catch (const std::exception &e) {
 	std::cerr << e.what() << "\n";

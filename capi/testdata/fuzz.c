@@ -5,6 +5,7 @@
 
 #include <bitcnn.h>
 
+#include <math.h>
 #include <pthread.h>
 #include <stdatomic.h>
 #include <stdio.h>
@@ -102,7 +103,7 @@ static bitcnn_status call(source *s) {
 	char *to;
 	size_t size, needed;
 	int place = (int)(next(s) % PLACES);
-	switch (next(s) % 21) {
+	switch (next(s) % 22) {
 	case 0: {
 		bitcnn_load_options o = BITCNN_INIT(bitcnn_load_options);
 		o.size = one_in(s, 4) ? length(s) : sizeof o;
@@ -163,6 +164,19 @@ static bitcnn_status call(source *s) {
 		size_t bytes = one_in(s, 2) ? sizeof photo - 1 : next(s) % sizeof photo;
 		return bitcnn_read_image(one_in(s, 12) ? NULL : photo, bytes, height, width, one_in(s, 4) ? (int32_t)next(s) % 5 : 3,
 			one_in(s, 4) ? (int32_t)length(s) : 0, one_in(s, 4) ? (uint32_t)next(s) : 0, one_in(s, 12) ? NULL : pixels, one_in(s, 4) ? next(s) % 13 : sizeof pixels);
+	}
+	case 21: {
+		float scores[8];
+		double probabilities[8];
+		size_t indices[8];
+		for (size_t i = 0; i < 8; i++) {
+			scores[i] = one_in(s, 20) ? NAN : (float)(next(s) % 100);
+		}
+		size_t count = next(s) % 9, k = one_in(s, 2) ? next(s) % 9 : count;
+		if (one_in(s, 2)) {
+			return bitcnn_softmax(one_in(s, 12) ? NULL : scores, count, one_in(s, 12) ? NULL : probabilities);
+		}
+		return bitcnn_top_k(one_in(s, 12) ? NULL : scores, count, one_in(s, 12) ? NULL : indices, one_in(s, 4) ? NULL : probabilities, k);
 	}
 	case 3:
 		return bitcnn_save(number(s, models), one_in(s, 2) ? NULL : "/no such folder/x");

@@ -21,16 +21,13 @@ int main(int count, char **arguments) {
 	bitcnn_session session = 0;
 	bitcnn_tensor input = {.data = pixels, .bytes = sizeof pixels, .dtype = BITCNN_UINT8};
 	bitcnn_tensor output = {.data = scores, .bytes = sizeof scores, .dtype = BITCNN_FLOAT32};
+	size_t best; // the class; a place for its probability may be given, too
 	int failed = bitcnn_bundled("digits", &model) || bitcnn_open(model, NULL, &session) ||
-		bitcnn_run(session, 1, &input, 1, &output, 1);
+		bitcnn_run(session, 1, &input, 1, &output, 1) || bitcnn_top_k(scores, 10, &best, NULL, 1);
 	if (failed) {
 		fprintf(stderr, "%s\n", bitcnn_last_error());
 	} else {
-		int best = 0;
-		for (int i = 1; i < 10; i++) {
-			best = scores[i] > scores[best] ? i : best;
-		}
-		printf("%d\n", best);
+		printf("%d\n", (int)best);
 	}
 	bitcnn_close(session);
 	bitcnn_close_model(model);

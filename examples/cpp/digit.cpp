@@ -3,7 +3,6 @@
 
 #include <bitcnn.hpp>
 
-#include <algorithm>
 #include <fstream>
 #include <iostream>
 #include <vector>
@@ -29,8 +28,7 @@ int main(int count, char **arguments) try {
 	}
 	std::vector<float> scores(out.bytes / sizeof(float));
 	session.run(1, {pixels.data(), pixels.size(), BITCNN_UINT8, 0}, {scores.data(), out.bytes, BITCNN_FLOAT32, 0});
-	const auto best = std::max_element(scores.begin(), scores.end()) - scores.begin();
-	std::cout << session.label(static_cast<size_t>(best)) << "\n";
+	std::cout << session.label(bitcnn::top_k(scores).at(0).index) << "\n";
 	return 0;
 } catch (const bitcnn::error &e) {
 	std::cerr << e.what() << "\n";

@@ -95,7 +95,7 @@ def test_only_regular_files_are_read(tmp_path):
     assert read_file(tmp_path / "photo.png", len(gif())) == gif()
     odd = tmp_path / "a\nb\x1b[31m.png"
     odd.write_bytes(b"no image")
-    with pytest.raises(OSError, match=r"a\\nb\\x1b\[31m\.png: no image") as e:
+    with pytest.raises(OSError, match=r"a\\nb\\x1b\[31m\.png: unsupported image format") as e:
         bitcnn.read_image(odd, 1, 2)
     assert str(e.value).isprintable()
 
@@ -116,7 +116,7 @@ def test_a_model_reads_photos_of_its_size():
         (b"", (1, 2, 3), 0, OSError, "unsupported image format"),
         (gif()[:20], (1, 2, 3), 0, OSError, "broken image"),
         ("no-such-file.jpg", (1, 2, 3), 0, FileNotFoundError, "no-such-file.jpg"),
-        (__file__, (1, 2, 3), 0, OSError, "test_image.py: no image"),
+        (__file__, (1, 2, 3), 0, OSError, "test_image.py: unsupported image format"),
         (gif(), (1, 2, 2), 0, ValueError, "not an image"),
         (gif(), (0, 2, 3), 0, ValueError, "0×2×3"),
         (gif(), (1, 2, 3), -1, ValueError, "resized to -1"),
@@ -127,3 +127,70 @@ def test_a_model_reads_photos_of_its_size():
 def test_what_is_wrong_is_said(source, sides, resize, error, about):
     with pytest.raises(error, match=about):
         bitcnn.read_image(source, *sides, resize=resize)
+
+
+def test_classify():
+    with bitcnn.load("digits") as model:
+        classes = model.classify(SAMPLE)
+        assert classes[0].label == "7"
+        assert len(classes) == 5
+        scores = model(model.read_image(SAMPLE)).astype(np.float64)
+        likely = np.exp(scores - scores.max())
+        likely /= likely.sum()
+        assert [c.index for c in classes] == np.argsort(-likely, kind="stable")[:5].tolist()
+        np.testing.assert_allclose([c.probability for c in classes], sorted(likely)[:-6:-1], rtol=1e-12)
+        assert len(model.classify(SAMPLE.read_bytes(), top=100)) == 10
+        for top in (0, True, 1.5):
+            with pytest.raises(ValueError, match="want a whole number from 1 on"):
+                model.classify(SAMPLE, top=top)
+        with pytest.raises(TypeError, match="float is not a photo, want a path, bytes, an array or an image of Pillow"):
+            model.classify(1.5)
+
+
+def test_arrays_are_read_as_the_photos_that_they_are_of():
+    rng = np.random.default_rng(2)
+    colour = rng.integers(0, 256, (9, 13, 3), np.uint8)
+    assert np.array_equal(bitcnn.read_image(colour, 9, 13), colour)
+    assert np.array_equal(bitcnn.read_image(colour[::-1, ::2], 9, 7), colour[::-1, ::2])
+    grey = colour[:, :, :1]
+    assert np.array_equal(bitcnn.read_image(grey, 9, 13, 1), grey)
+    assert np.array_equal(bitcnn.read_image(grey[:, :, 0], 9, 13, 1), grey)
+    assert np.array_equal(bitcnn.read_image(grey, 9, 13), np.repeat(grey, 3, 2))
+    clear = np.concatenate([colour, np.zeros_like(grey)], 2)
+    assert (bitcnn.read_image(clear, 9, 13, background=(1, 2, 3)) == (1, 2, 3)).all()
+    with bitcnn.load("digits") as model:
+        x = bitcnn.read_image(SAMPLE, 28, 28, 1)
+        assert model.classify(x) == model.classify(x[:, :, 0]) == model.classify(SAMPLE)
+    for wrong, kind, text in [
+        (colour / 255, TypeError, r"an image of float64, .*\.astype\(numpy\.uint8\)"),
+        (colour.astype(np.int16), TypeError, "an image of int16, want an array of uint8$"),
+        (colour.transpose(2, 0, 1), ValueError, r"an image of shape \(3, 9, 13\), want height, width and"),
+        (colour[:0], ValueError, "an image of shape"),
+        (colour[0, 0], ValueError, "an image of shape"),
+    ]:
+        with pytest.raises(kind, match=text):
+            bitcnn.read_image(wrong, 9, 13)
+
+
+def test_images_of_pillow_are_read_as_their_files():
+    image = pytest.importorskip("PIL.Image")
+    rng = np.random.default_rng(3)
+    photo = image.fromarray(rng.integers(0, 256, (40, 90, 3), np.uint8))
+    clear = photo.convert("RGBA")
+    clear.putalpha(100)
+    for picture in (photo, photo.convert("L"), photo.convert("P"), photo.convert("1"), clear, clear.convert("LA")):
+        file = io.BytesIO()
+        picture.save(file, "PNG")
+        want = bitcnn.read_image(file.getvalue(), 20, 20, background=(0, 90, 0))
+        assert np.array_equal(bitcnn.read_image(picture, 20, 20, background=(0, 90, 0)), want), picture.mode
+    assert bitcnn.read_image(photo.convert("CMYK"), 20, 20).shape == (20, 20, 3)
+    exif = image.Exif()
+    exif[0x0112] = 6  # turned
+    file = io.BytesIO()
+    photo.save(file, "PNG", exif=exif)
+    turned = image.open(file)
+    assert np.array_equal(bitcnn.read_image(turned, 90, 40), np.asarray(photo.rotate(-90, expand=True)))
+    with pytest.raises(TypeError, match="of mode F"):
+        bitcnn.read_image(photo.convert("F"), 20, 20)
+    with bitcnn.load("digits") as model:
+        assert model.classify(image.open(SAMPLE)) == model.classify(SAMPLE)

@@ -6,13 +6,26 @@
 (10,)
 """
 
+from ._classes import Class
 from ._image import read_image
 from ._library import version as _version
 from ._load import convert, load
 from ._model import Device, Model, TensorInfo, bundled, devices
 from ._table import Table
 
-__all__ = ["Device", "Model", "Table", "TensorInfo", "bundled", "convert", "devices", "load", "read_image", "version"]
+__all__ = [
+    "Class",
+    "Device",
+    "Model",
+    "Table",
+    "TensorInfo",
+    "bundled",
+    "convert",
+    "devices",
+    "load",
+    "read_image",
+    "version",
+]
 
 __version__ = "0.1.0.dev0"  # of the package
 

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import errno
+import io
 import os
 import stat
+import struct
+import sys
+import zlib
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -14,7 +18,8 @@ from numpy.typing import NDArray
 
 from . import _library as lib
 
-Photo = str | os.PathLike[str] | bytes | bytearray | memoryview
+# Any: an image of Pillow, which this package does not import.
+Photo = str | os.PathLike[str] | bytes | bytearray | memoryview | NDArray[np.uint8] | Any
 
 # The largest file of a photo, as for the command.
 MAX_FILE = 256 << 20
@@ -56,6 +61,66 @@ def _regular(info: os.stat_result, path: str | os.PathLike[str]) -> None:
         raise OSError(errno.EINVAL, "not a regular file", os.fspath(path))
 
 
+def _png(array: NDArray[Any]) -> bytes:
+    """The file of an image of bytes, so that an array is resized as a photo is. It is not
+    compressed.
+    """
+    kinds = {1: 0, 3: 2, 4: 6}  # grey, RGB, RGBA
+    if array.ndim == 2:
+        array = array[:, :, np.newaxis]
+    if array.dtype != np.uint8:
+        fix = ""
+        if np.issubdtype(array.dtype, np.floating):
+            fix = "; values from 0 to 1 become so by (255 * x).round().astype(numpy.uint8)"
+        raise TypeError(f"an image of {array.dtype}, want an array of uint8{fix}")
+    if array.ndim != 3 or array.shape[2] not in kinds or not array.size:
+        raise ValueError(f"an image of shape {array.shape}, want height, width and 1, 3 or 4 channels, in this order")
+    height, width, channels = array.shape
+    rows = np.zeros((height, 1 + width * channels), np.uint8)  # each begins with its filter, none
+    rows[:, 1:] = array.reshape(height, -1)
+
+    def chunk(kind: bytes, data: bytes) -> bytes:
+        return struct.pack(">I", len(data)) + kind + data + struct.pack(">I", zlib.crc32(kind + data))
+
+    header = struct.pack(">IIBBBBB", width, height, 8, kinds[channels], 0, 0, 0)
+    data = zlib.compress(rows.tobytes(), 0)
+    return b"\x89PNG\r\n\x1a\n" + chunk(b"IHDR", header) + chunk(b"IDAT", data) + chunk(b"IEND", b"")
+
+
+def _is_pillow(source: object) -> bool:
+    module = sys.modules.get("PIL.Image")
+    return module is not None and isinstance(source, module.Image)
+
+
+def _of_pillow(image: Any) -> bytes:
+    """The file of an image of Pillow, turned upright."""
+    from PIL import ImageOps
+
+    if image.mode in ("F", "I"):
+        raise TypeError(f"an image of Pillow of mode {image.mode}, whose values have no range; scale them to bytes")
+    image = ImageOps.exif_transpose(image)
+    if image.mode in ("LA", "La", "PA", "RGBa") or "transparency" in image.info:
+        image = image.convert("RGBA")
+    elif image.mode not in ("1", "L", "P", "RGB", "RGBA") and not image.mode.startswith("I;16"):
+        image = image.convert("RGB")
+    file = io.BytesIO()
+    image.save(file, "PNG", compress_level=0)
+    return file.getvalue()
+
+
+def _bytes_of(source: Photo) -> tuple[bytes, str]:
+    """The file of a photo, and what errors about it begin with."""
+    if isinstance(source, bytes | bytearray | memoryview):
+        return bytes(source), ""
+    if isinstance(source, np.ndarray):
+        return _png(source), ""
+    if _is_pillow(source):
+        return _of_pillow(source), ""
+    if not isinstance(source, str | os.PathLike):
+        raise TypeError(f"{type(source).__name__} is not a photo, want a path, bytes, an array or an image of Pillow")
+    return read_file(source), f"{escape(os.fspath(source))}: "
+
+
 def read_image(
     source: Photo,
     height: int,
@@ -67,12 +132,13 @@ def read_image(
 ) -> NDArray[np.uint8]:
     """The pixels of a photo, [height, width, channels]: R, G and B, or the luma.
 
-    ``source`` is the path or the bytes of a JPEG, PNG, GIF, BMP or WebP file; a path is that of a
-    regular file of at most 256 MiB. A photo is turned upright and resized so that its shorter
-    side has ``resize`` pixels, or just fits if that is 0, and its centre is cropped; one that has
-    the size is taken as it is. Transparent pixels are laid over ``background``, R, G and B from 0
-    to 255. These are the bytes that the command sees. What is no image is an OSError that names
-    the file, with escapes for what is not printable.
+    ``source`` is the path or the bytes of a JPEG, PNG, GIF, BMP or WebP file, an image of Pillow, or
+    an array of bytes [height, width] or [height, width, channels] with 1 (grey), 3 (RGB) or 4
+    (RGBA) channels; a path is that of a regular file of at most 256 MiB. A photo is turned upright
+    and resized so that its shorter side has ``resize`` pixels, or just fits if that is 0, and its
+    centre is cropped; one that has the size is taken as it is. Transparent pixels are laid over
+    ``background``, R, G and B from 0 to 255. These are the bytes that the command sees.
+    What is no image is an OSError that names the file, with escapes for what is not printable.
     """
     sides = (height, width, channels, resize)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 31 for n in sides):
@@ -84,10 +150,7 @@ def read_image(
         ground = ground << 8 | int(value)
     if len(background) != 3:
         raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
-    if isinstance(source, bytes | bytearray | memoryview):
-        data, name = bytes(source), ""
-    else:
-        data, name = read_file(source), f"{escape(os.fspath(source))}: "
+    data, name = _bytes_of(source)
     if height * width * channels > 1 << 31:
         raise ValueError(f"an image of {height}×{width}×{channels} is too large")
     pixels = np.empty((height, width, channels), np.uint8)

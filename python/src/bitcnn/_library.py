@@ -141,6 +141,7 @@ _arguments: dict[str, list[Any]] = {
     "save": [_number, c.c_char_p],
     "close_model": [_number],
     "read_image": [c.c_char_p, _size, c.c_int32, c.c_int32, c.c_int32, c.c_int32, c.c_uint32, c.c_void_p, _size],
+    "top_k": [c.c_void_p, _size, c.POINTER(_size), c.POINTER(c.c_double), _size],
     "bundled_name": [_size, *_text],
     "report": [_number, *_text],
     "get_device": [_size, c.POINTER(DeviceInfo)],

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from . import _library as lib
+from ._classes import Class, likeliest
 from ._cuda import Memory, all_of, is_on_device
 from ._image import Photo, read_input
 from ._table import Table, Value
@@ -367,6 +368,16 @@ class Model(_core.Runner):
         if len(self.inputs) != 1:
             raise ValueError(f"the model has {len(self.inputs)} inputs, so that it does not read a photo")
         return read_input(source, self.inputs[0], background)
+
+    def classify(self, source: Photo, *, top: int = 5, background: Sequence[int] = (0, 0, 0)) -> list[Class]:
+        """The likeliest classes of a photo, at most ``top``, the likeliest first.
+
+        ``source`` is what ``bitcnn.read_image`` takes: a path, bytes, an array or an image of
+        Pillow. The answer is that of the command.
+        """
+        if len(self.outputs) != 1:
+            raise ValueError(f"the model has {len(self.outputs)} outputs, so that it does not classify")
+        return likeliest(self(self.read_image(source, background=background)), self.labels, top)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model to a .bcnn file, completely or not at all."""

@@ -76,7 +76,9 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument("-o", "--out", type=Path, required=True, help="the model to write, *.bcnn")
     parser.add_argument("--network", choices=RECIPES, default="vehiclenet", help="(default %(default)s)")
     parser.add_argument("--size", type=_positive, help="pixels of a side of the input (default: the network's)")
-    parser.add_argument("--test", type=_fraction, default=0.2, help="fraction held out for testing (default %(default)s)")
+    parser.add_argument(
+        "--test", type=_fraction, default=0.2, help="fraction held out for testing (default %(default)s)"
+    )
     parser.add_argument(
         "--test-photos", type=Path, help="a folder of the same classes to test on, in place of a held-out fraction"
     )
