@@ -1,14 +1,14 @@
 // Package bitcnn runs binary convolutional neural networks: weights and activations
-// are ±1, one bit each. It is the front door of the module:
+// are ±1, one bit each. It is the main API of the module:
 //
 //	model, err := bitcnn.Load(ctx, "model.onnx", bitcnn.LoadOptions{}) // any format
 //	s, err := bitcnn.Open(ctx, model, bitcnn.Options{})                // on the best device
 //	defer s.Close()
 //	outputs, err := s.Predict(ctx, input)                              // from any goroutine
 //
-// Package vision makes the inputs of photos and says what is on them. Behind the door
-// are the packages bcnn (networks and how they are lowered), bcnn/onnx and its
-// neighbours (formats), and backend (devices); what they return fits here.
+// Package vision turns photos into inputs and outputs into labels. The packages below are
+// bcnn (networks), bcnn/onnx and its neighbours (formats), and backend (devices); what they
+// return fits here.
 package bitcnn
 
 import (
@@ -19,31 +19,89 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
-// These are the types of package bcnn under their own names, so that most programs
-// need not import it.
+// These are types of the packages bcnn, backend and plan under names of this one, so that most
+// programs need not import them. Each comment has what go doc would show of a type of its own.
 type (
-	// Model is a network with its weights.
+	// Model is a network with its weights. Any number of sessions share one.
+	//
+	//	Name       string
+	//	Inputs     []bcnn.Input // what it is fed with: Name, DType, Shape, and Resize of photos
+	//	Layers     []bcnn.Layer
+	//	Outputs    []int        // layers; none means the last one
+	//	Labels     []string     // of the values of the first output; empty if unknown
+	//	Absorbed   []string     // tensors of the file that became part of others
+	//	Deviations []string     // what is computed otherwise than in the file, in sentences
+	//
+	//	func (n *Model) Check() error               // whether it can be computed
+	//	func (n *Model) Shapes() ([]Shape, error)   // of the output of each layer
+	//	func (n *Model) OutputLayers() []int        // Outputs, or the last layer
+	//
+	// Append, Absorb and Types are for who makes networks: see package bcnn.
 	Model = bcnn.Network
-	// Tensor is a batch of N images in NHWC layout, in memory of the caller's: fields DType,
-	// N, Shape, and U8 or F32 with the values. NewTensor and TensorOf make one.
+	// Tensor is a batch of N images of a Shape, in NHWC layout and in memory of the caller. NewTensor
+	// and TensorOf make one.
+	//
+	//	DType DType
+	//	N     int
+	//	Shape Shape
+	//	U8    []uint8   // the values, if DType is Uint8
+	//	F32   []float32 // the values, if DType is Float32
+	//	Words []uint64  // bits, which are inside of networks only
+	//
+	//	func (t Tensor) Floats(l Layout) ([]float32, error) // the values in a layout
+	//	func (t Tensor) Images(from, n int) Tensor          // a part of the batch, in the same memory
+	//	func (t Tensor) Check(d DType, s Shape) error       // whether it is of this type and shape
+	//	func (t Tensor) String() string                     // type, shape and the first values
 	Tensor = bcnn.Tensor
 	// Layout is the order of values in memory, NHWC or NCHW.
 	Layout = bcnn.Layout
-	// Shape is the shape of one image of a tensor: height, width, channels. A vector
-	// of n values is {1, 1, n}.
+	// Shape is the shape of one image of a tensor. A vector of n values is {1, 1, n}.
+	//
+	//	H, W, C int // height, width, channels
+	//
+	//	func (s Shape) Values() int          // H·W·C
+	//	func (s Shape) Pixels() int          // H·W
+	//	func (s Shape) Bytes(d DType) int64  // of memory for one image
+	//	func (s Shape) Elements(d DType) int // of the slice for one image
+	//	func (s Shape) Transposed() Shape    // width and height swapped
+	//	func (s Shape) Check() error         // whether it is possible
+	//	func (s Shape) String() string       // "28×28×1"
 	Shape = bcnn.Shape
 	// DType is the type of the elements of a tensor: Uint8 or Float32 at the ends of
-	// a network.
+	// a network. It has String.
 	DType = bcnn.DType
-	// Limits bound the memory that a model may take.
+	// Limits bound the memory that a model may take. 0 is the default of each.
+	//
+	//	FileBytes   int64 // of a model with the files that it refers to
+	//	Layers      int   // of a network, and nodes of a graph that is imported
+	//	TensorBytes int64 // of each tensor, as it is held in memory
+	//	ArenaBytes  int64 // for the tensors of a session with the largest batch
+	//
+	//	func (l Limits) WithDefaults() (Limits, error)
 	Limits = bcnn.Limits
 
-	// UnsupportedError lists the steps of a model that a device has no kernels for.
+	// UnsupportedError lists the steps of a model that a device has no kernels for, in Steps. It
+	// matches errors.ErrUnsupported (Error, Is); Add and Err are for devices.
 	UnsupportedError = plan.UnsupportedError
 
 	// Device describes a device.
+	//
+	//	ID          string            // what Options.Device takes: "cpu", "cuda:0"
+	//	Name        string            // the product's name
+	//	Kind        backend.Kind      // discrete GPU, integrated GPU, CPU or emulated
+	//	Detail      string            // "avx2, 8 threads"
+	//	Memory      int64             // bytes, 0 if unknown
+	//	MaxBatch    int               // images that a Run can count
+	//	MaxThreads  int               // what Options.Threads may be; 0 on GPUs
+	//	ISAs        []string          // what Options.ISA may be, the best first
+	//	MissingISAs map[string]string // instruction sets that may not be used, and why
+	//	Kernels     []string          // what Options.Kernels may be, on GPUs
 	Device = backend.Info
 	// Choice says how a device executes a step of a network.
+	//
+	//	Kernel string // "wide bits, joined rows"
+	//	Tile   string // "24 rows × 64 channels, 4 tiles"; empty where there are none
+	//	Why    string
 	Choice = backend.Choice
 )
 

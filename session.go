@@ -106,9 +106,9 @@ type Session struct {
 	observe func(Observation)
 }
 
-// Open compiles a model for a device. What is binary in a network that was made with real
-// numbers, package simplify finds first. It runs once, so that what a device does at the
-// first time is not a matter of the first caller.
+// Open compiles a model for a device. It first runs package simplify, which finds the parts of a
+// real-valued network that are binary, and last runs the model once, so that the first caller
+// does not wait for what a device does only once.
 func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	switch {
 	case ctx == nil:
@@ -246,7 +246,7 @@ func (s *Session) Device() Device { return s.device }
 func (s *Session) Explain() []Choice { return s.engines.explain() }
 
 // Run computes the outputs of a batch: a tensor for each of Inputs and Outputs, all of
-// the same N, 1 ≤ N ≤ MaxBatch. The memory stays the caller's and is not kept; Run
+// the same N, 1 ≤ N ≤ MaxBatch. The caller keeps the memory; nothing is retained. Run
 // allocates none, but where more goroutines call at the same time than ever before.
 // When ctx ends, Run returns its error as soon as what is in hand is done, and at once
 // while it waits for its turn; what out holds then is unspecified.
