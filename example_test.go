@@ -157,14 +157,14 @@ func ExampleRead() {
 
 // A file of another kind is answered with what it is.
 func ExampleLoad() {
-	_, err := bitcnn.Load(context.Background(), "cmd/bcnn/samples/digit-7.png", bitcnn.LoadOptions{})
+	_, err := bitcnn.Load(context.Background(), "internal/samples/digit-7.png", bitcnn.LoadOptions{})
 	fmt.Println(err)
-	// Output: cmd/bcnn/samples/digit-7.png: a PNG image, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; a model is wanted here
+	// Output: internal/samples/digit-7.png: a PNG image, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; a model is wanted here
 }
 
 // sevenPixels returns the bytes of a picture of the digit 7.
 func sevenPixels() []byte {
-	f, err := os.Open("cmd/bcnn/samples/digit-7.png")
+	f, err := os.Open("internal/samples/digit-7.png")
 	if err != nil {
 		log.Fatal(err)
 	}

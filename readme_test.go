@@ -48,7 +48,7 @@ func TestReadme(t *testing.T) {
 
 	// It says what it sees, and what it is given.
 	run := func(model string) string {
-		cmd := exec.Command(filepath.Join(dir, "classify.exe"), model, "cmd/bcnn/samples/digit-7.png")
+		cmd := exec.Command(filepath.Join(dir, "classify.exe"), model, "internal/samples/digit-7.png")
 		out, err := cmd.CombinedOutput()
 		var ended *exec.ExitError
 		if err != nil && !errors.As(err, &ended) { // an emulator runs the test, of which the kernel does not know

@@ -44,7 +44,7 @@ func form(t testing.TB, parts ...formPart) (contentType string, body []byte) {
 func TestClassifyForm(t *testing.T) {
 	s := newServer(t, Options{}, "digits")
 	url := overWeb(t, s) + "/v2/models/digits"
-	seven, err := os.ReadFile("../cmd/bcnn/samples/digit-7.png")
+	seven, err := os.ReadFile("../internal/samples/digit-7.png")
 	require.NoError(t, err)
 	image := formPart{"image", "digit-7.png", string(seven)}
 	var want, got picture.Answer
@@ -76,7 +76,7 @@ func TestClassifyForm(t *testing.T) {
 		"part 3 is a second file":              {image, {"x", "", ""}, image},
 		"more than the 32 parts":               many,
 		"part 1: a header without an end with": long,
-		"unsupported image format":           {{"image", "x.png", "no image"}},
+		"unsupported image format":             {{"image", "x.png", "no image"}},
 	} {
 		contentType, body := form(t, parts...)
 		post(t, url+"/classify", body, "Content-Type", contentType).fails(t, 400, words)

@@ -50,7 +50,7 @@ func TestClassify(t *testing.T) {
 	defer session.Close()
 	c, err := vision.NewClassifier(session, vision.Options{})
 	require.NoError(t, err)
-	seven, err := os.ReadFile("../cmd/bcnn/samples/digit-7.png")
+	seven, err := os.ReadFile("../internal/samples/digit-7.png")
 	require.NoError(t, err)
 	for _, data := range [][]byte{photo(t, "jpeg"), photo(t, "png"), seven} {
 		img, err := vision.Decode(t.Context(), bytes.NewReader(data))
@@ -118,7 +118,7 @@ func TestPage(t *testing.T) {
 	for _, m := range regexp.MustCompile(`(?:src|href|data-engine)="([^"]+)"`).FindAllSubmatch(page.body, -1) {
 		named = append(named, string(m[1]))
 	}
-	require.Equal(t, []string{"./server.js", "data:,", "page.css", "page.js"}, named)
+	require.Equal(t, []string{"./server.js", "icon.svg", "page.css", "page.js", "https://github.com/bitcnn/bitcnn#readme"}, named)
 	for _, file := range []string{"/server.js", "/page.css", "/page.js"} {
 		r := get(t, url+file)
 		require.Equal(t, 200, r.status, file)

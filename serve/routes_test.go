@@ -32,6 +32,7 @@ func TestLost(t *testing.T) {
 		{"POST", "/metrics", 405, "GET, HEAD", "want GET, HEAD"},
 		{"GET", "/healthz", 404, "", `nothing else at \"/healthz\"`},
 		{"GET", "/page.go", 404, "", "nothing else"},
+		{"GET", "/samples/none.png", 404, "", "nothing else"},
 		{"GET", "/v2/models/", 404, "", "nothing else"},
 		{"POST", "/v2/models/digits/", 404, "", "nothing else"},
 		{"GET", "/v2/models/digits/trace/setting", 404, "", "nothing else"},
@@ -49,7 +50,7 @@ func TestLost(t *testing.T) {
 		r.fails(t, c.status, "")
 	}
 	require.Equal(t, 404, ask(t, "HEAD", url+"/none", nil).status)
-	for _, path := range []string{"/", "/page.css", "/page.js", "/server.js"} {
+	for _, path := range []string{"/", "/page.css", "/page.js", "/server.js", "/samples/digit-7.png"} {
 		require.Equal(t, 200, ask(t, "HEAD", url+path, nil).status, path)
 	}
 }

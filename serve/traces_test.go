@@ -28,7 +28,7 @@ func TestTraces(t *testing.T) {
 	)
 	a := askedOf(t, "digits", 1, rand.New(rand.NewPCG(1, 1)))
 	input := object{"name": "input", "datatype": "UINT8", "shape": []int{1, 28, 28, 1}, "data": a.numbers}
-	digit, err := os.ReadFile("../cmd/bcnn/samples/digit-7.png")
+	digit, err := os.ReadFile("../internal/samples/digit-7.png")
 	require.NoError(t, err)
 
 	// spans are those that have ended since the last call, by their names, the last to end first.

@@ -33,7 +33,7 @@ func ExampleClassifier() {
 		log.Fatal(err)
 	}
 
-	img, err := vision.DecodeFile(ctx, "../cmd/bcnn/samples/digit-7.png")
+	img, err := vision.DecodeFile(ctx, "../internal/samples/digit-7.png")
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func Example_service() {
 	}))
 	defer service.Close()
 
-	for _, file := range []string{"../cmd/bcnn/samples/digit-4.png", "example_test.go"} {
+	for _, file := range []string{"../internal/samples/digit-4.png", "example_test.go"} {
 		f, err := os.Open(file)
 		if err != nil {
 			log.Fatal(err)
@@ -116,7 +116,7 @@ func ExampleClassifier_ClassifyBatch() {
 
 	var images []image.Image
 	for _, digit := range []int{3, 5} {
-		img, err := vision.DecodeFile(ctx, fmt.Sprintf("../cmd/bcnn/samples/digit-%d.png", digit))
+		img, err := vision.DecodeFile(ctx, fmt.Sprintf("../internal/samples/digit-%d.png", digit))
 		if err != nil {
 			log.Fatal(err)
 		}

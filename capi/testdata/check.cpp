@@ -58,7 +58,7 @@ static void check_digits() {
 	c.session.run(1, bitcnn::tensor(image), bitcnn::tensor(scores));
 	c.session.run(1, std::vector<bitcnn::tensor>{image}, {again});
 	CHECK(scores == again && scores != std::vector<float>(10));
-	fails(BITCNN_SHAPE, "the model has 1 and 1", [&] { c.session.run(1, {image, image}, {again}); });
+	fails(BITCNN_SHAPE, "inputs: got 2, want 1", [&] { c.session.run(1, {image, image}, {again}); });
 	fails(BITCNN_SHAPE, "tensor is float32", [&] { c.session.run(1, {scores}, {again}); });
 	const std::vector<bitcnn::step_time> times = c.session.profile(1, {image}, 3);
 	CHECK(times.size() == info.steps);

@@ -3,11 +3,9 @@ package main
 import (
 	"bytes"
 	"context"
-	"embed"
 	"fmt"
 	"io/fs"
 	"math"
-	"path"
 
 	"github.com/spf13/cobra"
 
@@ -17,15 +15,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 	"github.com/bitcnn/bitcnn/internal/measure"
+	"github.com/bitcnn/bitcnn/internal/samples"
 	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/models"
 	"github.com/bitcnn/bitcnn/vision"
 )
-
-// samples are ten digits of the MNIST test set; NOTICE says where they are from.
-//
-//go:embed samples/*.png
-var samples embed.FS
 
 // demoImages is the number of random images on which VehicleNet is compared
 // with the reference, which takes a good part of a second for each.
@@ -127,14 +121,14 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 
 // sampleImages decodes the bundled images into one batch.
 func sampleImages(ctx context.Context, in bcnn.Input) (bcnn.Tensor, []string, error) {
-	files, err := fs.Glob(samples, "samples/*.png")
+	files, err := fs.Glob(samples.Digits, "*.png")
 	if err != nil {
 		return bcnn.Tensor{}, nil, err
 	}
 	t := bcnn.NewTensor(bcnn.Uint8, len(files), in.Shape)
 	names := make([]string, len(files))
 	for i, file := range files {
-		data, err := samples.ReadFile(file)
+		data, err := samples.Digits.ReadFile(file)
 		if err != nil {
 			return t, nil, err
 		}
@@ -145,7 +139,7 @@ func sampleImages(ctx context.Context, in bcnn.Input) (bcnn.Tensor, []string, er
 		if err != nil {
 			return t, nil, fmt.Errorf("%s: %w", file, err)
 		}
-		names[i] = path.Base(file)
+		names[i] = file
 	}
 	return t, names, nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/internal/samples"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -87,12 +88,12 @@ func knowsCIFAR10(t *testing.T, data, model string) {
 
 // knowsDigits takes the digits that are in the command.
 func knowsDigits(t *testing.T, _, model string) {
-	files, err := samples.ReadDir("samples")
+	files, err := samples.Digits.ReadDir(".")
 	require.NoError(t, err)
 	require.Len(t, files, 10)
 	right := 0
 	for _, f := range files {
-		data, err := samples.ReadFile("samples/" + f.Name())
+		data, err := samples.Digits.ReadFile(f.Name())
 		require.NoError(t, err)
 		require.NoError(t, os.WriteFile(f.Name(), data, 0o666))
 		got := objects(t, succeed(t, "classify", "--json", "--model", model, f.Name()), "file", "label", "index", "probability", "logits", "device", "us")

@@ -24,7 +24,7 @@ import (
 
 const digits = "../../models/digits.bcnn"
 
-func sample(digit int) string { return fmt.Sprintf("../../cmd/bcnn/samples/digit-%d.png", digit) }
+func sample(digit int) string { return fmt.Sprintf("../../internal/samples/digit-%d.png", digit) }
 
 // frameOf is an image of a digit as ffmpeg writes it.
 func frameOf(t *testing.T, digit int) []byte {

@@ -18,7 +18,7 @@ import (
 
 const (
 	digits = "../../models/digits.bcnn"
-	seven  = "../../cmd/bcnn/samples/digit-7.png"
+	seven  = "../../internal/samples/digit-7.png"
 )
 
 // started serves digits until stop, which returns what serve does.

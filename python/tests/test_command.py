@@ -13,7 +13,7 @@ from bitcnn import __main__ as main
 
 SCRIPT = [str(Path(sysconfig.get_path("scripts")) / main.NAME)]
 MODULE = [sys.executable, "-P", "-m", "bitcnn"]
-DIGIT = Path(__file__).parents[2] / "cmd/bcnn/samples/digit-7.png"
+DIGIT = Path(__file__).parents[2] / "internal/samples/digit-7.png"
 
 
 def run(command, *arguments, **options):

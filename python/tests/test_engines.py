@@ -110,7 +110,7 @@ def test_ray_when_a_worker_dies(ray: Any, tmp_path: Path) -> None:
 def test_ray_example(ray: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert ray.is_initialized()  # or the program would start another one
     root = Path(__file__).parents[2]
-    monkeypatch.setattr(sys, "argv", ["digits.py", str(root / "cmd" / "bcnn" / "samples"), str(tmp_path / "results")])
+    monkeypatch.setattr(sys, "argv", ["digits.py", str(root / "internal" / "samples"), str(tmp_path / "results")])
     runpy.run_path(str(root / "examples" / "ray" / "digits.py"), run_name="__main__")
     lines = [line for file in (tmp_path / "results").iterdir() for line in file.read_text().splitlines()]
     assert {Path(row["path"]).name: row["label"] for row in map(json.loads, lines)} == {

@@ -1,6 +1,6 @@
 // The page: it asks an engine, a server or one in WebAssembly, what models see on images.
-// Engines have the functions models(), classify(name, blob), profile(name, blob), and those with
-// tokens have useToken(token).
+// Engines have the functions version(), models(), classify(name, blob), profile(name, blob), and
+// those with tokens have useToken(token).
 const engine = await import(document.documentElement.dataset.engine);
 const at = (id) => document.getElementById(id);
 const status = at("status");
@@ -16,14 +16,16 @@ function say(text, isError = false) {
   status.classList.toggle("error", isError);
 }
 
-// attempt does something that may fail, and says why it did.
+// attempt does something that may fail, says why it did, and returns whether it did not.
 async function attempt(what, action) {
   say(what);
   try {
     await action();
+    return true;
   } catch (error) {
     if (error.unauthorized) at("login").hidden = false;
     say(error.message, true);
+    return false;
   }
 }
 
@@ -65,20 +67,42 @@ function drawSeen({ width, height, channels, pixels }) {
   canvas.getContext("2d").putImageData(data, 0, 0);
 }
 
+// forget hides the answer, which is of another image or model than those that are chosen now.
+function forget() {
+  asked++;
+  image = null;
+  at("result").hidden = true;
+}
+
+// classify shows the answer of an image, or none: that of another image never stays beside it.
+// It returns whether there is one.
 async function classify(blob) {
   const m = model();
-  if (!m?.input) return say("This model does not classify images: ask it by the protocol.", true);
+  if (!m?.input) {
+    forget();
+    say("This model does not classify images: ask it by the protocol.", true);
+    return false;
+  }
   const question = ++asked;
-  image = blob;
-  await attempt("Looking …", async () => {
-    const answer = await engine.classify(m.name, blob);
+  at("result").classList.add("old");
+  const good = await attempt("Looking …", async () => {
+    let answer;
+    try {
+      answer = await engine.classify(m.name, blob);
+    } catch (error) {
+      if (question === asked) throw error;
+    }
     if (question !== asked) return;
+    image = blob;
     bars(at("classes"), answer.top.map((c) => [c.label, c.probability, `${(100 * c.probability).toFixed(1)} %`]), 1);
     drawSeen(answer.seen);
     at("steps").replaceChildren();
     at("result").hidden = false;
+    at("result").classList.remove("old");
     say(`${answer.label}, in ${micros(answer.us)} on ${answer.device}`);
   });
+  if (!good) forget();
+  return good && question === asked;
 }
 
 async function measure() {
@@ -93,12 +117,48 @@ async function measure() {
   at("measure").disabled = false;
 }
 
-function show(blob) {
+// picture shows the image that is asked about.
+function picture(blob) {
   const photo = at("photo");
   URL.revokeObjectURL(photo.src);
   photo.src = URL.createObjectURL(blob);
   photo.hidden = false;
-  classify(blob);
+}
+
+// show classifies an image that is no drawing. On a phone the answer is below what asks for it.
+async function show(blob) {
+  picture(blob);
+  clearPad();
+  if ((await classify(blob)) && matchMedia("(max-width: 44rem)").matches)
+    at("answer").scrollIntoView({ behavior: "smooth" });
+}
+
+// Samples are images of labels, in the folder samples, for models that have them all.
+const samples = [..."0123456789"].map((label) => ({ label, file: `samples/digit-${label}.png`, channels: 1 }));
+
+function offer(m) {
+  const fit = m.input ? samples.filter((s) => s.channels === m.input.channels && m.labels?.includes(s.label)) : [];
+  at("samples").replaceChildren(
+    ...fit.map(({ label, file }) => {
+      const button = document.createElement("button");
+      button.type = "button";
+      button.title = `a sample of ${label}`;
+      const img = document.createElement("img");
+      img.src = file;
+      img.alt = label;
+      button.append(img);
+      button.addEventListener("click", () =>
+        attempt("Loading …", async () => {
+          const response = await fetch(file);
+          if (!response.ok) throw new Error(`${file}: the server answers ${response.status}`);
+          show(await response.blob());
+        }),
+      );
+      return button;
+    }),
+  );
+  at("try").hidden = fit.length === 0;
+  return fit.length > 0;
 }
 
 function describe() {
@@ -115,8 +175,12 @@ function describe() {
     }),
   );
   at("drawing").hidden = m.input?.channels !== 1;
-  at("result").hidden = true;
-  say(m.input ? "Ready." : "This model does not classify images: ask it by the protocol.");
+  at("photo").hidden = true;
+  clearPad();
+  forget();
+  const ways = ["choose an image", ...(offer(m) ? ["click a sample"] : []), ...(at("drawing").hidden ? [] : ["draw"])];
+  const kinds = m.labels?.length ? ` The model knows ${m.labels.length} classes and takes everything for one of them.` : "";
+  say(m.input ? `Ready: ${ways.join(", or ")}.${kinds}` : "This model does not classify images: ask it by the protocol.");
 }
 
 async function start() {
@@ -127,6 +191,7 @@ async function start() {
     at("model").replaceChildren(...models.map((m) => new Option(m.name, m.name)));
     at("model").disabled = false;
     describe();
+    at("version").textContent = await engine.version();
   });
 }
 
@@ -135,6 +200,7 @@ const pad = at("pad").getContext("2d", { willReadFrequently: true });
 function clearPad() {
   pad.fillStyle = "#000";
   pad.fillRect(0, 0, 280, 280);
+  at("hint").hidden = false;
 }
 
 function fitted() {
@@ -160,6 +226,7 @@ function fitted() {
 
 let pen = null;
 function draw(event) {
+  at("hint").hidden = true;
   const [x, y] = [event.offsetX, event.offsetY];
   pad.strokeStyle = "#fff";
   pad.lineWidth = 22;
@@ -179,7 +246,9 @@ at("pad").addEventListener("pointermove", (e) => pen && draw(e));
 at("pad").addEventListener("pointerup", async () => {
   pen = null;
   const blob = await fitted();
-  if (blob) classify(blob);
+  if (!blob) return;
+  picture(blob);
+  classify(blob);
 });
 at("clear").addEventListener("click", clearPad);
 

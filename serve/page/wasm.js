@@ -25,6 +25,7 @@ function ask(what, ...args) {
 
 const bytes = async (blob) => new Uint8Array(await blob.arrayBuffer());
 
+export const version = () => ask("version");
 export const models = () => ask("models");
 export const classify = async (name, blob) => ask("classify", name, await bytes(blob));
 export const profile = async (name, blob) => ask("profile", name, await bytes(blob));

@@ -41,6 +41,7 @@ function assertShows(shown, want) {
 await statusIs(/^Ready/);
 assert.deepEqual(await page.$$eval("#model option", (o) => o.map((e) => e.value)), ["digits", "vehiclenet"]);
 assert.match(await text("#about"), /28×28×1/);
+assert.notEqual(await text("#version"), "");
 
 // A file that is chosen, for each of the samples.
 for (const want of answers) {
@@ -84,28 +85,64 @@ await page.keyboard.press("KeyV");
 await page.keyboard.up("Control");
 await statusIs(/^6, in /);
 
-// A digit that is drawn: a stroke from above to below is a one.
+const isHidden = (id) => page.$eval(`#${id}`, (e) => e.hidden || e.closest("[hidden]") !== null);
+const photo = () => page.$eval("#photo", (e) => (e.hidden ? "" : e.src));
+
+// A sample that is clicked.
+assert.equal((await page.$$("#samples button")).length, 10);
+await page.click('#samples button[title="a sample of 4"]');
+await statusIs(/^4, in /);
+assertShows(await shownClasses(), answerOf("digit-4.png"));
+
+// A digit that is drawn: a stroke from above to below is a one. What is shown is the drawing.
+const sample = await photo();
+assert.equal(await isHidden("hint"), false);
 const pad = await (await page.$("#pad")).boundingBox();
 await page.mouse.move(pad.x + 150, pad.y + 50);
 await page.mouse.down();
 for (let i = 1; i <= 10; i++) await page.mouse.move(pad.x + 150 - i, pad.y + 50 + 18 * i);
 await page.mouse.up();
 await statusIs(/^1, in /);
+assert.ok(await isHidden("hint"));
+assert.notEqual(await photo(), sample);
 await page.click("#clear");
 
-// A file that is no image is answered with why, and the next one is answered again.
+// A file that is no image is answered with why, without the answer of the last one, and the next
+// one is answered again.
 const rubbish = join(tmpdir(), "bcnn-page-rubbish.png");
 await writeFile(rubbish, "no image");
 await drop(rubbish);
 await statusIs(/unsupported image format/);
 assert.ok(await page.$eval("#status", (e) => e.classList.contains("error")));
+assert.ok(await isHidden("result"));
 await drop(join(samples, "digit-8.png"));
 await statusIs(/^8, in /);
+assert.equal(await isHidden("result"), false);
+assert.equal(await page.$eval("#result", (e) => e.classList.contains("old")), false);
+
+// On a phone the line with the answer is in sight while one draws, and all of it after a photo.
+const inSight = (id) =>
+  page.$eval(`#${id}`, (e) => {
+    const { top, bottom } = e.getBoundingClientRect();
+    return top >= -1 && bottom <= innerHeight + 1;
+  });
+await page.setViewport({ width: 390, height: 700 });
+await page.evaluate(() => scrollTo(0, 0));
+assert.ok(await inSight("status"));
+await page.click('#samples button[title="a sample of 2"]');
+await statusIs(/^2, in /);
+await page.waitForFunction(() => document.getElementById("classes").getBoundingClientRect().top < innerHeight / 2);
+assert.ok(await inSight("classes"));
+assert.ok(await inSight("status"));
+assert.ok(await page.evaluate(() => document.documentElement.scrollWidth <= innerWidth));
+if (screenshot) await page.screenshot({ path: screenshot.replace(/\.png$/, "-phone.png") });
+await page.setViewport({ width: 1000, height: 1000 });
 
 // Another model.
 await page.select("#model", "vehiclenet");
 await statusIs(/^Ready/);
-assert.equal(await page.$eval("#drawing", (e) => e.hidden), true);
+assert.ok((await isHidden("drawing")) && (await isHidden("try")) && (await isHidden("result")));
+assert.equal(await photo(), "");
 await drop(join(samples, "digit-0.png"));
 await statusIs(/^(bike|car|juggernaut|minibus|pickup|truck), in /);
 assert.deepEqual(await page.$eval("#seen", (c) => [c.width, c.height]), [96, 96]);

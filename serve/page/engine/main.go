@@ -23,6 +23,7 @@ var names = []string{"digits", "vehiclenet"}
 func main() {
 	e := &engine{open: map[string]*opened{}}
 	js.Global().Set("engine", js.ValueOf(map[string]any{
+		"version":  function(func([]js.Value) (any, error) { return bitcnn.Version(), nil }),
 		"models":   function(func([]js.Value) (any, error) { return e.models() }),
 		"classify": function(e.classify),
 		"profile":  function(e.profile),
