@@ -335,7 +335,7 @@ func (s *session) checkBatch(images int64) error {
 		return fmt.Errorf("%w: batch size %d, want at least 1", bitcnn.ErrShape, images)
 	}
 	if images > int64(s.MaxBatch()) {
-		return fmt.Errorf("%w: a batch of %d images, at most %d", bitcnn.ErrShape, images, s.MaxBatch())
+		return fmt.Errorf("%w: batch of %d images exceeds MaxBatch (%d)", bitcnn.ErrShape, images, s.MaxBatch())
 	}
 	return nil
 }

@@ -166,6 +166,13 @@ inline std::vector<uint8_t> read_image(const void *data, size_t bytes, int32_t h
 	return pixels;
 }
 
+// How likely each class is, by the outputs of a classifier: see bitcnn_softmax.
+inline std::vector<double> softmax(const std::vector<float> &scores) {
+	std::vector<double> probabilities(scores.size());
+	check(bitcnn_softmax(scores.data(), scores.size(), probabilities.data()));
+	return probabilities;
+}
+
 // A class of a classifier, and how likely it is.
 struct likely_class {
 	size_t index;

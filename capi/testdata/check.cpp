@@ -131,6 +131,7 @@ static void check_classes() {
 	CHECK(classes.size() == 2 && classes[0].index == 1 && classes[1].index == 2);
 	CHECK(classes[0].probability > 0.9 && classes[0].probability < 1);
 	CHECK(bitcnn::top_k({1}, 7).size() == 1);
+	CHECK(bitcnn::softmax({0, 5, 1}).at(1) == classes[0].probability);
 	fails(BITCNN_INVALID, "finite", [] { bitcnn::top_k({NAN}); });
 }
 
