@@ -163,11 +163,13 @@ def test_leak_short() -> None:
 
 
 # The Python code of README.md, in one process; that for PyTorch is in test_torch.py.
-def test_readme() -> None:
+def test_readme(tmp_path: Path) -> None:
     text, _, _ = (ROOT / "python" / "README.md").read_text("utf-8").partition("## PyTorch")
     code = "\n".join(re.findall(r"```python\n(.*?)```", text, re.DOTALL))
     assert "bitcnn.load" in code
-    run_python(f"import os; os.chdir({str(Path(__file__).parent)!r})\n" + code)
+    sample = ROOT / "internal" / "samples" / "digit-7.png"
+    (tmp_path / "digit.png").write_bytes(sample.read_bytes())
+    run_python(f"import os; os.chdir({str(tmp_path)!r})\n" + code)
 
 
 # A model that outlives the package says nothing.
