@@ -82,7 +82,11 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--test-photos", type=Path, help="a folder of the same classes to test on, in place of a held-out fraction"
     )
-    parser.add_argument("--epochs", type=_positive, help="passes over the photos (default: by their number)")
+    parser.add_argument(
+        "--epochs",
+        type=_positive,
+        help="passes over the photos; the teacher takes half as many (default: by their number)",
+    )
     parser.add_argument("--batch", type=_positive, help="batch size (default: the network's)")
     parser.add_argument("--learning-rate", type=_rate, help="(default: the network's)")
     parser.add_argument("--no-teacher", action="store_true", help="train on the labels alone")
