@@ -13,6 +13,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/darknet"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
@@ -36,6 +37,9 @@ type LoadOptions struct {
 	// BMXNet says what files of BMXNet and MXNet leave open, such as the size of the
 	// input. Its Limits are those above.
 	BMXNet bmxnet.Options
+	// Darknet says what descriptions of Darknet leave open, such as the file of the weights.
+	// Its Limits are those above.
+	Darknet darknet.Options
 	// BinCNN says what a network of BinCNN does with the bytes of an image, which its
 	// folder of weights leaves open.
 	BinCNN bincnn.Mode
@@ -46,11 +50,10 @@ type LoadOptions struct {
 }
 
 // Load reads a model: a .bcnn file, an ONNX file, a TensorFlow Lite file such as those
-// of Larq Compute Engine, a network of BMXNet, which is named by its NAME-symbol.json,
-// or the folder of weights published with BinCNN. The format is recognised by content,
-// not by name; a file that is no
-// model is answered with what it is. When ctx ends, its error is returned. Errors name
-// the file.
+// of Larq Compute Engine, a network of BMXNet, which is named by its NAME-symbol.json, or
+// of Darknet, by its NAME.cfg, or the folder of weights published with BinCNN. The format is
+// recognised by content, not by name; a file that is no model is answered with what it is.
+// When ctx ends, its error is returned. Errors name the file.
 func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
 	kind, err := recognize.Path(path)
 	if err != nil {
@@ -132,6 +135,16 @@ var formats = map[recognize.Format]format{
 		},
 		read: func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
 			model, _, err := bmxnet.Read(ctx, fsys, name, o.bmxnet())
+			return model, err
+		},
+	},
+	recognize.Darknet: {
+		load: func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			model, _, err := darknet.Load(ctx, path, o.darknet())
+			return model, err
+		},
+		read: func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+			model, _, err := darknet.Read(ctx, fsys, name, o.darknet())
 			return model, err
 		},
 	},
@@ -252,6 +265,11 @@ func (o LoadOptions) tflite() tflite.Options {
 func (o LoadOptions) bmxnet() bmxnet.Options {
 	o.BMXNet.Limits = o.Limits
 	return o.BMXNet
+}
+
+func (o LoadOptions) darknet() darknet.Options {
+	o.Darknet.Limits = o.Limits
+	return o.Darknet
 }
 
 func (o LoadOptions) checkBinCNN() error {

@@ -20,6 +20,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/darknet"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
@@ -55,6 +56,13 @@ const (
 		"\x00\x00\x00\x00\x00\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00"
 )
 
+// cfg is a network of Darknet with one layer of one filter, and cfgWeights its weights, all 0.
+const (
+	cfg        = "[net]\nheight=1\nwidth=2\nchannels=3\n[convolutional]\nactivation=relu\n"
+	cfgWeights = "\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00" + "\x00\x00\x00\x00\x00\x00\x00\x00" +
+		"\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"
+)
+
 // weights is a folder of weights of BinCNN, all −1.
 func weights() fstest.MapFS {
 	dir := fstest.MapFS{}
@@ -84,12 +92,15 @@ func TestLoad(t *testing.T) {
 	fsys["larq.jpeg"] = &fstest.MapFile{Data: larq}
 	fsys["mx/net-symbol.json"] = &fstest.MapFile{Data: []byte(symbol)}
 	fsys["mx/net-0007.params"] = &fstest.MapFile{Data: []byte(params)}
+	fsys["dk/net.cfg"] = &fstest.MapFile{Data: []byte(cfg)}
+	fsys["dk/net.weights"] = &fstest.MapFile{Data: []byte(cfgWeights)}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, fsys))
 
 	opts := LoadOptions{
 		BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}, BMXNet: bmxnet.Options{InputShape: Shape{H: 1, W: 2, C: 3}},
-		TFLite: tflite.Options{Name: "chain"},
+		Darknet: darknet.Options{InputType: bcnn.Uint8},
+		TFLite:  tflite.Options{Name: "chain"},
 	}
 	for name, check := range map[string]func(m *Model){
 		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
@@ -99,6 +110,11 @@ func TestLoad(t *testing.T) {
 		},
 		"mx/net-symbol.json": func(m *Model) {
 			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Inputs[0].Shape)
+			require.Equal(t, "net", m.Name)
+		},
+		"dk/net.cfg": func(m *Model) {
+			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Inputs[0].Shape)
+			require.Equal(t, bcnn.Uint8, m.Inputs[0].DType)
 			require.Equal(t, "net", m.Name)
 		},
 		"larq.jpeg": func(m *Model) {
@@ -115,7 +131,7 @@ func TestLoad(t *testing.T) {
 			require.NoError(t, err, name)
 			check(m)
 		}
-		if data, err := fs.ReadFile(fsys, name); err == nil && string(data) != symbol {
+		if data, err := fs.ReadFile(fsys, name); err == nil && string(data) != symbol && string(data) != cfg {
 			m, err = Read(t.Context(), iotest.OneByteReader(bytes.NewReader(data)), opts)
 			require.NoError(t, err, name)
 			check(m)
@@ -133,6 +149,8 @@ func TestLoadRefuses(t *testing.T) {
 	fsys["saved/saved_model.pb"] = &fstest.MapFile{}
 	fsys["part/pkwConv1.bin"] = &fstest.MapFile{}
 	fsys["x-symbol.json"] = &fstest.MapFile{Data: []byte(symbol)}
+	fsys["x.cfg"] = &fstest.MapFile{Data: []byte(cfg)}
+	fsys["y.weights"] = &fstest.MapFile{Data: []byte(cfgWeights)}
 	fsys["y.params"] = &fstest.MapFile{Data: []byte(params)}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, fsys))
@@ -142,7 +160,7 @@ func TestLoadRefuses(t *testing.T) {
 		opts LoadOptions
 		want string
 	}{
-		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; "},
+		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; "},
 		{"empty", LoadOptions{}, ": an empty file"},
 		{"cut.bcnn", LoadOptions{}, ": truncated or not a .bcnn file"},
 		{"other", LoadOptions{}, ": a folder without a model"},
@@ -151,7 +169,10 @@ func TestLoadRefuses(t *testing.T) {
 		{"wgt", LoadOptions{BinCNN: "grey"}, `unknown mode "grey"`},
 		{"part", LoadOptions{BinCNN: bincnn.Int}, "pkwConv1.bin: the file has only 0 bytes, want 384"},
 		{"x-symbol.json", LoadOptions{}, ": there are no weights beside it"},
-		{"y.params", LoadOptions{}, ": weights of BMXNet or MXNet (.params), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; name the graph that they belong to: NAME-symbol.json"},
+		{"x.cfg", LoadOptions{}, ": there are no weights beside it"},
+		{"x.cfg", small, "at most 7 are read"},
+		{"y.weights", LoadOptions{}, ": weights of Darknet, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; name the description that they belong to: NAME.cfg"},
+		{"y.params", LoadOptions{}, ": weights of BMXNet or MXNet (.params), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; name the graph that they belong to: NAME-symbol.json"},
 		{"relu", small, "7 bytes that are allowed"},
 		{"cut.bcnn", small, ": "},
 		{"cut.bcnn", LoadOptions{Limits: Limits{Layers: -1}}, "a limit is negative"},

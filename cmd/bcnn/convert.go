@@ -13,6 +13,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/darknet"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
@@ -64,6 +65,7 @@ func readers() []reader {
 		{"onnx", recognize.ONNX, append(input, "shape", "sign-zero", "override-zeros", "weight-tolerance"), loadONNX},
 		{"tflite", recognize.TFLite, input, loadTFLite},
 		{"bmxnet", recognize.BMXNet, append(input, "shape", "params"), loadBMXNet},
+		{"darknet", recognize.Darknet, append(input, "params"), loadDarknet},
 		{"bincnn", recognize.BinCNN, []string{"mode"}, loadBinCNN},
 		{"zoo", 0, nil, loadZoo},
 		{"bcnn", recognize.ModelFile, nil, func(ctx context.Context, _ *convertFlags, in string) (imported, error) {
@@ -75,12 +77,12 @@ func readers() []reader {
 
 // flagsOf says of the flags that only make sense for some formats for which.
 var flagsOf = map[string]string{
-	"input": "for ONNX, TensorFlow Lite and BMXNet models", "mean": "for ONNX, TensorFlow Lite and BMXNet models",
-	"scale": "for ONNX, TensorFlow Lite and BMXNet models", "labels": "for ONNX, TensorFlow Lite and BMXNet models",
-	"name": "for ONNX, TensorFlow Lite and BMXNet models", "resize": "for ONNX, TensorFlow Lite and BMXNet models",
+	"input": "for ONNX, TensorFlow Lite, BMXNet and Darknet models", "mean": "for ONNX, TensorFlow Lite, BMXNet and Darknet models",
+	"scale": "for ONNX, TensorFlow Lite, BMXNet and Darknet models", "labels": "for ONNX, TensorFlow Lite, BMXNet and Darknet models",
+	"name": "for ONNX, TensorFlow Lite, BMXNet and Darknet models", "resize": "for ONNX, TensorFlow Lite, BMXNet and Darknet models",
 	"shape":     "for ONNX and BMXNet models",
 	"sign-zero": "for ONNX models", "override-zeros": "for ONNX models", "weight-tolerance": "for ONNX models",
-	"params": "for BMXNet models",
+	"params": "for BMXNet and Darknet models",
 	"mode":   "for folders of weights of BinCNN",
 }
 
@@ -91,10 +93,11 @@ func newConvert(env *environment) *cobra.Command {
 		Short: "Convert a model to a .bcnn file",
 		Long: `Convert an ONNX model, a TensorFlow Lite model such as those of Larq Compute
 Engine, a network of BMXNet (NAME-symbol.json, with its weights NAME-0000.params
-beside it), the folder of weights published with BinCNN (with --mode), or a network
-that 'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and
-report for every layer that multiplies whether it is binary, of more bits or
-float32, its bytes before and after, and why it is computed in float32. The format is recognised by what is in
+beside it) or Darknet (NAME.cfg, with its weights NAME.weights beside it), the
+folder of weights published with BinCNN (with --mode), or a network that
+'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and report for
+every layer that multiplies whether it is binary, of more bits or float32, its
+bytes before and after, and why it is computed in float32. The format is recognised by what is in
 the file; a .bcnn file is written anew.
 
 What a .bcnn file cannot represent exactly is an error that names all such nodes.
@@ -107,7 +110,8 @@ written if less than half of them are binary.
 The flags below override what the file says about its input; the size of the
 input of a BMXNet model must be given with --shape. --input uint8 makes a model
 with a float input read the bytes of images, of which it computes
-(x - mean) · scale per channel first.
+(x - mean) · scale per channel first; without these, a Darknet model divides them
+by 255.
 
 With --explain the report says of each layer what made it binary, or of few bits.
 
@@ -162,11 +166,11 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "file to write")
-	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet or bincnn, or zoo for the name of a network (default what is in the file)")
+	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet, darknet or bincnn, or zoo for the name of a network (default what is in the file)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the file leaves it open")
-	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet model (default the one NAME-*.params beside it)")
+	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet or Darknet model (default the one NAME-*.params, or NAME.weights, beside it)")
 	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
 	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
@@ -181,7 +185,7 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
-		"from": {"onnx", "tflite", "bmxnet", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
+		"from": {"onnx", "tflite", "bmxnet", "darknet", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -246,7 +250,7 @@ func (f *convertFlags) reader(in string) (reader, error) {
 			return s, nil
 		}
 	}
-	return reader{}, usagef("--from %q: want onnx, tflite, bmxnet, bincnn or zoo", f.from)
+	return reader{}, usagef("--from %q: want onnx, tflite, bmxnet, darknet, bincnn or zoo", f.from)
 }
 
 // parse sets the options of an import from the flags that are text.
@@ -307,6 +311,21 @@ func loadBMXNet(ctx context.Context, f *convertFlags, in string) (imported, erro
 	net, r, err := bmxnet.Load(ctx, in, bmxnet.Options{
 		Params: f.params, InputShape: o.InputShape, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale,
 		Name: o.Name, Labels: o.Labels, Resize: o.Resize,
+	})
+	if err != nil {
+		return imported{}, err
+	}
+	return imported{net: net, findings: r.Findings}, nil
+}
+
+// loadDarknet imports a network of Darknet with those of the options that it has.
+func loadDarknet(ctx context.Context, f *convertFlags, in string) (imported, error) {
+	if err := f.setLabels(); err != nil {
+		return imported{}, err
+	}
+	o := &f.onnx
+	net, r, err := darknet.Load(ctx, in, darknet.Options{
+		Weights: f.params, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale, Name: o.Name, Labels: o.Labels, Resize: o.Resize,
 	})
 	if err != nil {
 		return imported{}, err

@@ -17,6 +17,7 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/internal/npy"
 	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
@@ -160,8 +161,41 @@ func TestConvertBMXNet(t *testing.T) {
 	params := strings.TrimSuffix(in, "-symbol.json") + "-0000.params"
 	succeed(t, append(args, "--params", params)...)
 	require.Contains(t, fail(t, exitUsage, append(args, "--sign-zero", "plus")...), "--sign-zero is for ONNX models")
-	require.Contains(t, fail(t, exitUsage, "convert", "--from", "zoo", "vgg16", "-o", out, "--params", params), "--params is for BMXNet models")
+	require.Contains(t, fail(t, exitUsage, "convert", "--from", "zoo", "vgg16", "-o", out, "--params", params), "--params is for BMXNet and Darknet models")
 	require.Contains(t, fail(t, exitJob, "convert", params, "-o", out), "name the graph that they belong to")
+}
+
+// A network of Darknet, converted and named as it is.
+func TestDarknet(t *testing.T) {
+	dir := t.TempDir()
+	cfg := writeFile(t, filepath.Join(dir, "net.cfg"), "[net]\nheight=4\nwidth=4\nchannels=32\n[convolutional]\nactivation=leaky\nxnor=1\n")
+	weights := "\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00" + strings.Repeat("\x00", 8+4*33)
+	out := filepath.Join(dir, "net.bcnn")
+	require.Contains(t, fail(t, exitJob, "convert", cfg, "-o", out), `there are no weights beside it, "net.weights"`)
+	other := writeFile(t, filepath.Join(dir, "other"), weights)
+	require.Contains(t, succeed(t, "convert", cfg, "-o", out, "--params", other, "--input", "uint8", "--name", "of Darknet"), "  binary  ")
+	net, err := modelfile.Load(t.Context(), out, modelfile.Options{})
+	require.NoError(t, err)
+	require.Equal(t, "of Darknet", net.Name)
+	require.Equal(t, bcnn.Uint8, net.Inputs[0].DType)
+	require.Contains(t, fail(t, exitJob, "convert", other, "-o", out), "name the description that they belong to: NAME.cfg")
+	require.Contains(t, fail(t, exitUsage, "convert", cfg, "-o", out, "--shape", "4x4x32"), "--shape is for ONNX and BMXNet models")
+
+	writeFile(t, filepath.Join(dir, "net.weights"), weights)
+	succeed(t, "convert", "--from", "darknet", cfg, "-o", out)
+	require.Contains(t, succeed(t, "inspect", cfg), "layer_00/sum")
+	x := filepath.Join(dir, "x.npy")
+	file, err := os.Create(x)
+	require.NoError(t, err)
+	require.NoError(t, npy.WriteOne(file, npy.From([]int{1, 32, 4, 4}, make([]float32, 512))))
+	require.NoError(t, file.Close())
+	y := filepath.Join(dir, "y.npz")
+	succeed(t, "run", "--model", cfg, "--input", x, "--output", y)
+	require.Contains(t, succeed(t, "check", "--model", out, "--input", x, "--reference", y), "layer_00")
+
+	bad := writeFile(t, filepath.Join(dir, "bad.cfg"), "[net]\nheight=4\nwidth=4\nchannels=32\n[lstm]\n")
+	writeFile(t, filepath.Join(dir, "bad.weights"), weights)
+	require.Contains(t, fail(t, exitJob, "inspect", bad), bad+`: node "layer_00" (lstm, index 0): sections of this kind are not supported; it begins in line 5`)
 }
 
 // What a file is shows by what is in it, wherever a model is named.
@@ -174,14 +208,14 @@ func TestModelsByContent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(saved(t, lightNet())), string(content))
 	require.Contains(t, succeed(t, "inspect", model), "light: input")
-	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX, TensorFlow Lite and BMXNet models")
+	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX, TensorFlow Lite, BMXNet and Darknet models")
 
 	keras := writeFile(t, filepath.Join(dir, "keras.bcnn"), "\x89HDF\r\n\x1a\n")
 	for _, args := range [][]string{
 		{"convert", keras, "-o", copied}, {"inspect", keras}, {"classify", "-m", keras, "x.png"}, {"eval", "-m", keras, "--data", dir},
 		{"bench", "-m", keras}, {"parity", "-m", keras},
 	} {
-		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; ")
+		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; ")
 	}
 	require.Contains(t, fail(t, exitJob, "convert", dir, "-o", copied), dir+": a folder without a model")
 	writeFile(t, filepath.Join(dir, "pkwConv1.bin"), "")

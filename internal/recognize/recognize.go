@@ -24,9 +24,10 @@ type Format int
 const (
 	ModelFile Format = iota + 1 // .bcnn, or another safetensors file
 	ONNX
-	TFLite // TensorFlow Lite
-	BinCNN // the folder of weights published with BinCNN
-	BMXNet // the graph of a network of BMXNet or MXNet (symbol.json)
+	TFLite  // TensorFlow Lite
+	BinCNN  // the folder of weights published with BinCNN
+	BMXNet  // the graph of a network of BMXNet or MXNet (symbol.json)
+	Darknet // the description of a network of Darknet (.cfg)
 )
 
 func (f Format) String() string {
@@ -41,6 +42,8 @@ func (f Format) String() string {
 		return "BinCNN"
 	case BMXNet:
 		return "BMXNet"
+	case Darknet:
+		return "Darknet"
 	}
 	return fmt.Sprintf("Format(%d)", int(f))
 }
@@ -88,7 +91,7 @@ func Folder(has func(name string) bool) (Format, error) {
 	case has("saved_model.pb"):
 		return 0, no(savedModel)
 	}
-	return 0, errors.New("a folder without a model: want a .bcnn, ONNX or TensorFlow Lite file, the NAME-symbol.json of BMXNet, or the folder of weights of BinCNN")
+	return 0, errors.New("a folder without a model: want a .bcnn, ONNX or TensorFlow Lite file, the NAME-symbol.json of BMXNet, the NAME.cfg of Darknet, or the folder of weights of BinCNN")
 }
 
 // Head returns the format of a file that begins with head: all of it, or HeadBytes.
@@ -106,6 +109,9 @@ func Head(head []byte) (Format, error) {
 	if isSymbol(head) {
 		return BMXNet, nil
 	}
+	if isDarknet(head) {
+		return Darknet, nil
+	}
 	for _, k := range kinds {
 		if k.is(head) {
 			return 0, no(k.about)
@@ -120,7 +126,7 @@ func Head(head []byte) (Format, error) {
 	if mayBeONNX(head) {
 		return ONNX, nil
 	}
-	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite or BMXNet file, nor of another format that is known here")
+	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite, BMXNet or Darknet file, nor of another format that is known here")
 }
 
 // about says what a file is, and how to come from there to a model.
@@ -128,9 +134,9 @@ type about struct{ what, way string }
 
 func no(a about) error {
 	if a.way == "" {
-		return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file", a.what)
+		return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file", a.what)
 	}
-	return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; %s", a.what, a.way)
+	return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; %s", a.what, a.way)
 }
 
 const (
@@ -158,6 +164,7 @@ var kinds = []struct {
 	{at(0, "PK\x03\x04"), about{"a zip archive", unpack}},
 	{isPickle, about{"a pickle, as PyTorch and others write them", torch}},
 	{at(0, "\x12\x01\x00\x00\x00\x00\x00\x00"), about{"weights of BMXNet or MXNet (.params)", "name the graph that they belong to: NAME-symbol.json"}},
+	{isDarknetWeights, about{"weights of Darknet", "name the description that they belong to: NAME.cfg"}},
 	{isSavedModel, savedModel},
 	{at(0, "\x93NUMPY"), about{"a NumPy array (.npy)", "it holds a tensor, but no network"}},
 	{at(0, "\xff\xd8\xff"), about{"a JPEG image", wanted}},
@@ -239,6 +246,31 @@ func isSymbol(head []byte) bool {
 		return false
 	}
 	return bytes.HasPrefix(bytes.TrimLeft(rest[1:], " \t\r\n"), []byte(`"nodes"`))
+}
+
+// isDarknet reports whether a file begins, behind comments, with the section of Darknet's
+// descriptions that comes first. White space means nothing there.
+func isDarknet(head []byte) bool {
+	for line := range bytes.Lines(head) {
+		line = bytes.Map(func(r rune) rune {
+			if strings.ContainsRune(" \t\r\n", r) {
+				return -1
+			}
+			return r
+		}, line)
+		if len(line) > 0 && line[0] != '#' && line[0] != ';' {
+			return string(line) == "[net]" || string(line) == "[network]"
+		}
+	}
+	return false
+}
+
+// isDarknetWeights reports whether a file begins with version 0.1 or 0.2, and one of the
+// revisions that Darknet has had.
+func isDarknetWeights(head []byte) bool {
+	const header, revisions = 16, 10
+	return len(head) >= header && (at(0, "\x00\x00\x00\x00\x01\x00\x00\x00")(head) || at(0, "\x00\x00\x00\x00\x02\x00\x00\x00")(head)) &&
+		binary.LittleEndian.Uint32(head[8:]) < revisions
 }
 
 // isSavedModel reports whether a protocol buffer begins with version 1 and a message

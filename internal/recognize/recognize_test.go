@@ -74,6 +74,8 @@ func examples(t testing.TB) map[string][]string {
 		},
 		"weights of BMXNet or MXNet": {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
 		"=BMXNet":                    {`{"nodes":[{"op":"null"`, "{\n  \"nodes\": ["},
+		"=Darknet":                   {"[net]\n", "[network]", "\n # of\r\n;\r\n [ ne t ]\r\nwidth=3"},
+		"weights of Darknet, not a":  {"\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04"},
 		"a TensorFlow SavedModel":    {"\x08\x01\x12\xc7\x36\x0a\x5e"},
 		"a NumPy array":              {"\x93NUMPY\x01\x00v"},
 		"a JPEG image":               {made(t, func(w io.Writer) error { return jpeg.Encode(w, img, nil) })},
@@ -98,10 +100,10 @@ func examples(t testing.TB) map[string][]string {
 		})},
 		"Git LFS":           {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"},
 		"a web page":        {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
-		"plain text, not a": {"hello\n", ":)", "results\tof all", "[1]", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
+		"plain text, not a": {"hello\n", ":)", "results\tof all", "[1]", "[Network]\n", "a\n[net]\n", "[net] x\n", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
 		`JSON, but not a graph of MXNet: it has no "nodes", not a`: {"{}", "\n {\"layers\": []}"},
 		"an empty file":                     {""},
-		"neither a .bcnn nor an ONNX, Tens": {"\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
+		"neither a .bcnn nor an ONNX, Tens": {"\x00\x00\x00\x00", "\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
 	}
 }
 
@@ -141,7 +143,7 @@ func TestPath(t *testing.T) {
 	write("saved/saved_model.pb", "")
 	for path, want := range map[string]string{
 		write("a.bcnn", ""):                  ": an empty file",
-		write("b.onnx", "\x89HDF\r\n\x1a\n"): ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite or BMXNet file; ",
+		write("b.onnx", "\x89HDF\r\n\x1a\n"): ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; ",
 		filepath.Join(dir, "saved"):          ": a TensorFlow SavedModel, not a",
 		dir:                                  ": a folder without a model",
 	} {
@@ -165,7 +167,7 @@ func FuzzHead(f *testing.F) {
 		before := bytes.Clone(head)
 		format, err := Head(head)
 		require.Equal(t, before, head)
-		require.Equal(t, err == nil, slices.Contains([]Format{ModelFile, ONNX, TFLite, BMXNet}, format))
+		require.Equal(t, err == nil, slices.Contains([]Format{ModelFile, ONNX, TFLite, BMXNet, Darknet}, format))
 		if format == ModelFile && len(head) < HeadBytes {
 			again, err := Head(append(head, 0))
 			require.NoError(t, err)
