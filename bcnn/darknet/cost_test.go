@@ -53,11 +53,12 @@ var kindsOfCost = []costtest.Kind[pair]{
 		return pairOf(strings.Repeat("[x]\n", n), 0)
 	}},
 	{Name: "options", N: 1000, Ends: "unknown options", Make: func(n int) pair {
-		cfg := "[avgpool]\n"
+		var cfg strings.Builder
+		cfg.WriteString("[avgpool]\n")
 		for i := range n {
-			cfg += fmt.Sprintf("%d=1\n", i)
+			fmt.Fprintf(&cfg, "%d=1\n", i)
 		}
-		return pairOf(cfg, 0)
+		return pairOf(cfg.String(), 0)
 	}},
 	{Name: "lists", N: 100, Make: func(n int) pair {
 		return pairOf("[max]\n[route] layers="+strings.Repeat("0,", min(n, 4095))+"0\n[avgpool]", 0)
@@ -75,7 +76,7 @@ var kindsOfCost = []costtest.Kind[pair]{
 		return pairOf(strings.Repeat("[max]\n", 1)+strings.Repeat("[route] layers=-1,-1\n", min(n, 18))+strings.Repeat("[route] groups=2 layers=-1,-1\n", n), 0)
 	}},
 	{Name: "upsampled", N: 10, Ends: costtest.Exceeds, Make: func(n int) pair {
-		return pairOf("[avgpool]\n"+strings.Repeat("[upsample] stride=16384\n[max] stride=16384\n", 10*n), 0)
+		return pairOf("[avgpool]\n"+strings.Repeat("[upsample] stride=8000\n[max] stride=8000\n", 10*n), 0)
 	}},
 	{Name: "reorganised", N: 1, Ends: costtest.Exceeds, Make: func(n int) pair {
 		return pairOf("[upsample] stride=32\n"+strings.Repeat("[reorg] stride=2\n[reorg] stride=2 reverse=1\n", n), 0)

@@ -8,6 +8,9 @@
 // adds. A layer with binary=1 binarises its weights alone, as Darknet does on a GPU: on a CPU
 // it runs such a layer with the real weights, which it was not trained with.
 //
+// Where two builds of Darknet differ, the plain code counts: with AVX a [maxpool] of stride 1 and
+// a size of 3 or more leaves out pixels at the left border of wide images.
+//
 // Sections: convolutional with the activations linear, leaky, relu, logistic, tanh, elu, mish
 // and swish, maxpool, avgpool, route, shortcut, upsample, reorg, reorg3d, softmax, dropout and
 // cost, which do nothing, yolo and region. Refused are other sections, and options that are

@@ -53,6 +53,7 @@ func TestBadDescriptions(t *testing.T) {
 
 		{`node "layer_00" (lstm, index 0): sections of this kind are not supported; it begins in line 5`, layer("lstm", "output=3")},
 		{`(Net, index 0): sections of this kind`, layer("Net", "")},
+		{"(" + strings.Repeat("x", 64) + "…, index 0): sections of this kind", layer(strings.Repeat("x", 1000), "")},
 		{`(net, index 0): sections of this kind`, layer("net", "")},
 		{`(convolutional, index 0): unknown options, which might change what it computes: dropblok=1 (line 7), filter=3 (line 8)`, conv("dropblok=1 filter=3")},
 		{"(convolutional, index 0): option size is given twice", conv("size=3 size=1")},
@@ -111,6 +112,7 @@ func TestBadDescriptions(t *testing.T) {
 		{`(upsample, index 0): option stride is "-2", which is not supported: sums`, layer("upsample", "stride=-2")},
 		{"option stride is 60000, which makes more than 65536 pixels of 8×8", layer("upsample", "stride=60000")},
 		{`option scale is "nan", want numbers`, layer("upsample", "scale=nan")},
+		{"an image of 16777216 values is not supported, at most 4194304 are", conv("filters=4") + "\n[upsample]\nstride=256\n[reorg]\nstride=2\n"},
 		{"option stride is 3, which does not divide an image of 8×8", layer("reorg3d", "stride=3")},
 		{"option stride is 2, whose square does not divide 3 channels", layer("reorg", "stride=2")},
 		{"option stride is 2, whose square does not divide 3 channels", layer("reorg", "stride=2 reverse=1")},

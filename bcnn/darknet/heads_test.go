@@ -52,7 +52,13 @@ func TestYolo(t *testing.T) {
 		require.Equal(t, name, net.Layers[net.Outputs[i]].Source.Name)
 	}
 
-	// What is behind the last head is an output, too.
+	// What does nothing behind it is no other output.
+	m.section("dropout", "")
+	m.layers = append(m.layers, m.last())
+	net, _ = m.imported(t, Options{})
+	require.Len(t, net.Outputs, 3)
+
+	// What else is behind the last head is an output, too.
 	m.convolution("filters=2 activation=linear", false)
 	net, report = m.imported(t, Options{})
 	require.Len(t, net.Outputs, 4)
@@ -99,17 +105,19 @@ func TestInput(t *testing.T) {
 	require.Equal(t, "affine affine conv2d", kindsOf(net))
 
 	for want, opts := range map[string]Options{
-		"Mean has 2 values, the input has 3 channels":  {Mean: []float32{1, 2}},
-		"Scale has 2 values, the input has 3 channels": {Scale: []float32{1, 2}},
-		"the type of the input is bits":                {InputType: bcnn.Bits},
-		"a limit is negative":                          {Limits: bcnn.Limits{Layers: -1}},
-		"more than 1 sections; Limits.Layers":          {Limits: bcnn.Limits{Layers: 1}},
-		"have more than 99 bytes; Limits.FileBytes":    {Limits: bcnn.Limits{FileBytes: 99}},
-		"the input of 2×2×3 takes 48 bytes, at most 4": {Limits: bcnn.Limits{TensorBytes: 4}},
+		"Mean has 2 values, the input has 3 channels":          {Mean: []float32{1, 2}},
+		"Scale has 2 values, the input has 3 channels":         {Scale: []float32{1, 2}},
+		"the type of the input is bits":                        {InputType: bcnn.Bits},
+		"a limit is negative":                                  {Limits: bcnn.Limits{Layers: -1}},
+		"more than 1 sections; Limits.Layers":                  {Limits: bcnn.Limits{Layers: 1}},
+		"have more than 99 bytes; Limits.FileBytes":            {Limits: bcnn.Limits{FileBytes: 99}},
+		"the input of 2×2×3 takes 48 bytes, at most 4":         {Limits: bcnn.Limits{TensorBytes: 4}},
+		"a feature map of 2×2×9 takes 144 bytes, at most 48":   {Limits: bcnn.Limits{TensorBytes: 48}},
+		"index 1): the network has more than 2 layers; Limits": {Limits: bcnn.Limits{Layers: 2}},
 	} {
 		two := newModel(2, 2, 3)
 		two.convolution("filters=2 activation=linear", false)
-		two.convolution("filters=2 activation=linear", false)
+		two.convolution("filters=9 activation=leaky", false)
 		_, _, err := Decode(t.Context(), []byte(two.cfg.String()), two.weights, opts)
 		require.ErrorContains(t, err, want)
 	}

@@ -43,7 +43,7 @@ func kindsOf(net *bcnn.Network) string {
 	return strings.Join(list, " ")
 }
 
-// one returns n times a value.
+// repeated returns n times a value.
 func repeated(n int, v float32) []float32 {
 	list := make([]float32, n)
 	for i := range list {
@@ -81,7 +81,8 @@ func TestConvolutions(t *testing.T) {
 		"filters=5 size=2 pad=1 stride_x=2 stride_y=1 stride=7 activation=mish",
 		"filters=4 size=3 pad=1 padding=9 groups=2 activation=logistic batch_normalize=2",
 		"filters=4 size=3 pad=1 dilation=2 stride=2 activation=tanh",
-		"filters=4 dilation=3 activation=elu cbn=0",
+		"filters=4 dilation=3 activation=elu cbn=0 batch_normalize=1",
+		"filters=4 activation=linear cbn=1 batch_normalize=1",
 		"filters=4 size=5 activation=swish assisted_excitation=4",
 		"filters=4 size=3 pad=1 bin_output=1 activation=leaky", // which means nothing without xnor
 		"filters=6 size=3 pad=1 xnor=1 batch_normalize=1 activation=leaky",
@@ -107,7 +108,14 @@ func TestSigns(t *testing.T) {
 	m.convolution("filters=32 size=5 stride=2 padding=1 xnor=1 activation=leaky", false)
 	m.convolution("filters=96 size=1 pad=1 xnor=1 batch_normalize=1 activation=relu", false)
 	m.convolution("filters=5 size=2 pad=1 stride=2 xnor=1 batch_normalize=1 activation=linear", false)
+	m.route("layers=0")
+	m.convolution("filters=7 size=1 xnor=1 activation=linear", false) // the same signs as those of layer 1
+	m.route("layers=-1")
+	m.shortcut("from=-2 activation=linear")
 	m.check(t, 3)
+	m.route("layers=1,4")
+	m.convolution("filters=2 activation=linear", false)
+	require.Equal(t, 2, strings.Count(kindsOf(m.check(t, 5)), "sign")) // of the input and of layer 0
 }
 
 // bin_output leaves out the activation, but on layers that a route names, in front of a shortcut
