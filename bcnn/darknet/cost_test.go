@@ -70,7 +70,7 @@ var kindsOfCost = []costtest.Kind[pair]{
 		return pairOf(fmt.Sprintf("[conv] activation=linear batch_normalize=1 filters=%d", n), 8*n)
 	}},
 	{Name: "signs", N: 1000, Make: func(n int) pair {
-		return pairOf(fmt.Sprintf("[conv] activation=linear size=3 pad=1 xnor=1 filters=%d", n), 37*n)
+		return pairOf(fmt.Sprintf("[conv] activation=linear filters=96\n[conv] activation=linear xnor=1 filters=%d", n), 96*5+97*n)
 	}},
 	{Name: "channels from nothing", N: 24, Ends: costtest.Exceeds, Make: func(n int) pair {
 		return pairOf(strings.Repeat("[max]\n", 1)+strings.Repeat("[route] layers=-1,-1\n", min(n, 18))+strings.Repeat("[route] groups=2 layers=-1,-1\n", n), 0)

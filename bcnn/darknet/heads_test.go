@@ -66,6 +66,11 @@ func TestYolo(t *testing.T) {
 }
 
 func TestRegion(t *testing.T) {
+	one := newModel(1, 1, 1)
+	one.convolution("filters=6 activation=linear", false)
+	one.section("region", "classes=1 num=1 anchors=1,2")
+	one.logistic(6, 1, func(entry int) bool { return entry == 4 })
+	one.check(t, 2)
 	for _, softmax := range []bool{false, true} {
 		m := newModel(3, 5, 4)
 		m.convolution("filters=14 activation=linear", false)

@@ -137,7 +137,7 @@ func TestBinOutput(t *testing.T) {
 
 func TestMaxPools(t *testing.T) {
 	for _, options := range []string{"size=2 stride=2", "size=2 stride=1", "stride=3", "size=3 stride=2", "size=5 stride=1", "size=3 stride=2 padding=0",
-		"size=2 stride=2 padding=0", "size=4 stride=3 padding=2", "size=1 stride=2", "size=3 stride=1 padding=1 maxpool_depth=0"} {
+		"size=2 stride=2 padding=0", "size=4 stride=3 padding=2", "size=1 stride=2", "size=3 stride=1 padding=1 maxpool_depth=0", ""} {
 		m := newModel(7, 6, 3)
 		for i := range m.input.values { // the padding is below all values, not 0
 			m.input.values[i] -= 9
@@ -186,20 +186,24 @@ func TestReorg(t *testing.T) {
 	require.Equal(t, bcnn.Shape{H: 1, W: 1, C: 16}, got.Shape)
 	require.Equal(t, []float32{0, 2, 8, 10, 1, 3, 9, 11, 4, 6, 12, 14, 5, 7, 13, 15}, got.F32)
 
-	// Four rows of two pixels are for it two rows of four in each of two channels.
-	got = run(4, 2, 4, "reorg", "stride=2")
-	require.Equal(t, bcnn.Shape{H: 2, W: 1, C: 16}, got.Shape)
+	// Eight channels of 4×2 are for it two of 8×4.
+	got = run(4, 2, 8, "reorg", "stride=2")
+	require.Equal(t, bcnn.Shape{H: 2, W: 1, C: 32}, got.Shape)
 	for i, v := range got.F32 {
-		pixel, c := i/16, i%16
-		to := 2*c + pixel // of the planar output, which it goes through as 4 channels of 4×2
+		pixel, c := i/32, i%32
+		to := 2*c + pixel // of the planar output, which it goes through as 8 channels of 4×2
 		k, y, x := to/8, to/2%4, to%2
-		from := 4*(2*y+k/2) + 2*x + k%2 // of one channel of 8×4, as four in the square of 2 make it
+		from := 32*(k%2) + 4*(2*y+k/4) + 2*x + k/2%2
 		require.EqualValues(t, from, v)
 	}
 
 	got = run(2, 4, 2, "reorg3d", "stride=2")
 	require.Equal(t, bcnn.Shape{H: 1, W: 2, C: 8}, got.Shape)
 	require.Equal(t, []float32{0, 8, 1, 9, 4, 12, 5, 13, 2, 10, 3, 11, 6, 14, 7, 15}, got.F32)
+
+	got = run(4, 4, 1, "reorg3d", "stride=2")
+	require.Equal(t, bcnn.Shape{H: 2, W: 2, C: 4}, got.Shape)
+	require.Equal(t, []float32{0, 1, 4, 5, 2, 3, 6, 7, 8, 9, 12, 13, 10, 11, 14, 15}, got.F32)
 
 	got = run(1, 1, 8, "reorg", "stride=2 reverse=1")
 	require.Equal(t, bcnn.Shape{H: 2, W: 2, C: 2}, got.Shape)
@@ -225,6 +229,12 @@ func TestClassifier(t *testing.T) {
 	require.Len(t, net.OutputLayers(), 1)
 	require.Equal(t, []float32{0.5}, net.Layers[3].Op.(bcnn.Affine).Scale)
 	require.Equal(t, "layer_02", net.Layers[4].Source.Name)
+
+	m = newModel(4, 6, 4)
+	m.section("avg", "")
+	m.section("soft", "groups=1")
+	net, _ = m.imported(t, Options{})
+	require.Equal(t, "avgpool softmax", kindsOf(net))
 }
 
 // Layers that no output needs take their weights, and are left out.
@@ -232,8 +242,11 @@ func TestUnneeded(t *testing.T) {
 	m := newModel(4, 4, 4)
 	m.convolution("filters=8 activation=linear", false)
 	m.convolution("filters=5 size=3 xnor=1 pad=1 activation=linear", false)
+	m.shortcut("from=-2 activation=linear")
+	m.upsample("")
+	m.convolution("activation=linear", false)
 	m.route("layers=0")
-	m.convolution("filters=3 activation=relu", false)
+	m.convolution("filters=3 groups=1 activation=relu", false)
 	net := m.check(t, 2)
 	require.NotContains(t, kindsOf(net), "sign")
 }
