@@ -11,8 +11,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/costtest"
 )
 

@@ -4,10 +4,10 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/build"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // Rows: networks on point clouds make one matrix of the points of all images, x.view(-1, C),

@@ -2,7 +2,7 @@ package onnx
 
 import (
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 

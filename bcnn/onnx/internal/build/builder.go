@@ -14,9 +14,9 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
 

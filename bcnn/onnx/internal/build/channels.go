@@ -2,9 +2,9 @@ package build
 
 import (
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // Broadcast returns a constant that is broadcast to a value as one number, or as one per channel in

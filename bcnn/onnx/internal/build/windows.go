@@ -5,8 +5,8 @@ import (
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/internal/view"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
-	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/view"
 )
 
 // Windows are pending windows over an image (im2col, F.unfold of PyTorch), as pixels: row i·Rows.N
