@@ -1,0 +1,177 @@
+package openvino
+
+import (
+	"slices"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/internal/num"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// legacy are the operators of IR 4, whose weights hang on the layer. Half precision says how they
+// are stored: all is computed in float32.
+var legacy map[string]operator
+
+func init() {
+	legacy = map[string]operator{
+		"Input":             {make: parameter},
+		"Const":             {make: legacyConstant},
+		"ScaleShift":        {make: scaleShift},
+		"Convolution":       {make: legacyConvolution},
+		"BinaryConvolution": {make: legacyBinary},
+		"Quantize":          {make: fakeQuantize},
+		"ReLU":              {make: legacyReLU},
+		"Permute":           {make: transpose},
+		"Flatten":           {make: legacyReshape},
+		"Reshape":           {make: legacyReshape},
+		"Concat":            {make: concat},
+		"SoftMax":           {make: softmax},
+		"DetectionOutput":   {make: detection},
+	}
+}
+
+// blob returns the values of a blob that hangs on a layer, nil where there is none.
+func (im *importer) blob(n *node, name string, dims ...int) []float32 {
+	b, ok := n.blobs[name]
+	if !ok {
+		return nil
+	}
+	typ := map[string]string{"FP32": "f32", "FP16": "f16"}[n.precision]
+	if typ == "" {
+		try.Failf("values of precision %s are not supported, want FP32 or FP16", text.Quote(short(n.precision)))
+	}
+	return im.decode(n, typ, dims, b["offset"], b["size"]).floats
+}
+
+// blobs refuses blobs of other names.
+func (n *node) onlyBlobs(names ...string) {
+	known := 0
+	for _, name := range names {
+		if _, ok := n.blobs[name]; ok {
+			known++
+		}
+	}
+	if known < len(n.blobs) {
+		try.Failf("it has blobs besides %v, which are not supported", names)
+	}
+}
+
+func legacyConstant(im *importer, n *node) operand {
+	n.onlyBlobs("custom")
+	if len(n.outputs) != 1 {
+		try.Failf("it has %d outputs, want one", len(n.outputs))
+	}
+	dims := n.outputs[0].dims
+	for _, d := range dims {
+		if d < 1 {
+			try.Failf("its shape %v is not known", dims)
+		}
+	}
+	list := im.blob(n, "custom", dims...)
+	if list == nil {
+		try.Failf("it has no values")
+	}
+	return operand{c: &constant{typ: "f32", dims: dims, floats: list}}
+}
+
+func scaleShift(im *importer, n *node) operand {
+	n.onlyBlobs("weights", "biases")
+	v := im.value(n, 0)
+	if len(v.view) == 4 {
+		v = im.nchw(n, v)
+	} else {
+		v = im.plain(n, v)
+	}
+	dims := append([]int{v.size(1)}, slices.Repeat([]int{1}, len(v.view)-2)...)
+	channel := func(name string) (list []float32) {
+		if list = im.blob(n, name, dims[0]); list != nil {
+			_, list = im.perChannel(n, v, &constant{typ: "f32", dims: dims, floats: list})
+		}
+		return list
+	}
+	op := bcnn.Affine{Scale: channel("weights"), Bias: channel("biases")}
+	return operand{v: im.emit(n, "", op, v.shape, v.view, v)}
+}
+
+// legacyWindow returns the weights' dimensions, groups and window of a convolution.
+func (n *node) legacyWindow(in bcnn.Shape) (dims []int, groups int, w bcnn.Window) {
+	kh, kw := n.pair("kernel", 1)
+	out := n.integer("output", "", 1, maxOut)
+	groups = n.integer("group", "1", 1, maxOut)
+	if in.C%groups != 0 {
+		try.Failf("%d groups do not divide %d channels", groups, in.C)
+	}
+	w = n.window(kh, kw, in, true)
+	return []int{out, in.C / groups, kh, kw}, groups, w
+}
+
+func legacyConvolution(im *importer, n *node) operand {
+	n.onlyBlobs("weights", "biases")
+	v := im.nchw(n, im.value(n, 0))
+	dims, groups, w := n.legacyWindow(v.shape)
+	weights := im.blob(n, "weights", dims...)
+	if weights == nil {
+		try.Failf("it has no weights")
+	}
+	return operand{v: im.real2D(n, "", v, weights, dims, groups, im.blob(n, "biases", dims[0]), w)}
+}
+
+func legacyBinary(im *importer, n *node) operand {
+	n.onlyBlobs("weights")
+	n.only("mode", "xnor-popcount")
+	n.ignore("input") // the number of channels, which the size of the weights tells as well
+	v := im.real(n, 0)
+	if len(v.view) != 4 {
+		try.Failf("its input has %d dimensions, want 4", len(v.view))
+	}
+	in := bcnn.Shape{C: v.size(1), H: v.size(2), W: v.size(3)}
+	dims, groups, w := n.legacyWindow(in)
+	if groups != 1 {
+		n.fail("group", "1")
+	}
+	b, ok := n.blobs["weights"]
+	if !ok {
+		try.Failf("it has no weights")
+	}
+	pad := 0
+	switch _, said := n.list["pad_value"]; {
+	case said:
+		switch n.number("pad_value", "") {
+		case 0:
+		case 1:
+			pad = 1
+		default:
+			pad = -1
+		}
+	case w.Pad != (bcnn.Padding{}):
+		try.Failf("it has padding but no pad_value, so what pads it is not known")
+	}
+	c := im.decode(n, "u1", dims, b["offset"], b["size"])
+	return operand{v: im.binary(n, v, c, func(bcnn.Shape) (bcnn.Window, int) { return w, pad })}
+}
+
+func legacyReLU(im *importer, n *node) operand {
+	if slope := n.number("negative_slope", "0"); slope != 0 {
+		return im.pointwise(n, bcnn.PReLU{Slope: []float32{slope}})
+	}
+	return im.pointwise(n, bcnn.ReLU{})
+}
+
+// legacyReshape imports Flatten and Reshape: the output port has the new dimensions, which the
+// attributes and the constants that give them as floats say once more.
+func legacyReshape(im *importer, n *node) operand {
+	n.ignore("axis", "end_axis", "num_axes", "dim")
+	for k := 1; k < len(n.from); k++ {
+		im.constant(n, k)
+	}
+	if len(n.outputs) != 1 {
+		try.Failf("it has %d outputs, want one", len(n.outputs))
+	}
+	v := im.any(n, 0)
+	dims := n.outputs[0].dims
+	if len(dims) < 2 || slices.Min(dims[1:]) < 1 || num.Product(dims[1:]...) != seenValues(v.view) {
+		try.Failf("its output has shape %v, its input %v behind the batch", dims, v.dims())
+	}
+	return operand{v: im.seenAs(n, v, dims)}
+}

@@ -1,0 +1,202 @@
+// Package openvino imports networks of OpenVINO in its intermediate representation (IR): an .xml
+// file, the graph, and a .bin file, the constants. IR 10 and 11 are read, and IR 4, in which the
+// first binary networks of Open Model Zoo were published.
+//
+// A FakeQuantize of two levels is a comparison, x > t, and a BinaryConvolution (mode
+// xnor-popcount) a sum of products of signs, with the padding that its pad_value says: they become
+// bcnn.Sign and bcnn.Conv2D with packed weights, exactly. A FakeQuantize of 3 to 256 levels
+// becomes a bcnn.Quantize. What else is binary, package simplify finds.
+//
+// Operators: Add, AvgPool, BinaryConvolution, Clamp, Concat, Const, Convert, Convolution, Divide,
+// Elu, Erf, Exp, FakeQuantize, Gather of shapes, Gelu, GroupConvolution, HSwish, MatMul with weights,
+// Maximum, MaxPool, Minimum, Mish, Multiply, Negative, Parameter, PReLU, ReduceMax, ReduceMean,
+// ReLU, Reshape, Result, ShapeOf, Sigmoid, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of
+// shapes, Subtract, Swish, Tanh, Transpose and Unsqueeze, and those of IR 4 that the published
+// networks have. An attribute, an input or a version of an operator that is not read is an error
+// that names the layer, see bcnn.ObstaclesError.
+//
+// A DetectionOutput, which decodes and selects boxes, is no layer of a network. Where it is an
+// output of the graph, what it reads are the outputs of the network instead, locations and
+// confidences; Report.Detections and the network's Deviations say so.
+//
+// # Cost
+//
+// Files may come from strangers. An import allocates at most 64 MiB and 256 bytes for each byte
+// of the two files, and takes steps in proportion; Options.Limits bound the rest. What the files
+// decide is charged to a budget before it is done; TestCost and FuzzCost find what is not.
+package openvino
+
+import (
+	"context"
+	"fmt"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/try"
+	"github.com/bitcnn/bitcnn/bcnn/simplify"
+	"github.com/bitcnn/bitcnn/internal/budget"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/fpmode"
+	"github.com/bitcnn/bitcnn/internal/text"
+)
+
+// Options are the options of an import.
+type Options struct {
+	// Params is the file of the constants: a path for Load, a name in the file system for
+	// Read. Without it NAME.bin beside NAME.xml is taken.
+	Params string
+	// InputShape is the size of the first input, where the file leaves dimensions of it open.
+	InputShape bcnn.Shape
+	// InputType is the type that the first input is fed with: bcnn.Float32, or bcnn.Uint8 for the
+	// values of bytes. Without it that is what the file says.
+	InputType bcnn.DType
+	// Mean and Scale put (x − Mean)·Scale before the graph, on its first input: one value, one
+	// per channel, or none.
+	Mean, Scale []float32
+	// Name is the name of the network. Without it that is NAME, for Decode the name in the file,
+	// which often is that of the program that wrote it.
+	Name   string
+	Labels []string
+	// Resize is Input.Resize of the first input.
+	Resize int
+
+	// Limits bound both files together, the layers of the graph and of the network, and every
+	// tensor.
+	Limits bcnn.Limits
+}
+
+// Report tells what became of a network.
+type Report struct {
+	// Version is that of the IR: 4, 10 or 11.
+	Version int
+	// Layers is how many the graph has, without constants.
+	Layers int
+	// Detections are the names of the DetectionOutput layers that were left out: what they read
+	// are outputs of the network.
+	Detections []string
+	// Findings are what package simplify has found in it.
+	Findings []simplify.Finding
+}
+
+// Load imports the network whose graph is in the file at path. It takes and returns images one
+// by one; feature maps are NHWC. When ctx ends, its error is returned. Errors name the file and,
+// where they can, the layer.
+func Load(ctx context.Context, path string, opts Options) (*bcnn.Network, *Report, error) {
+	return load(ctx, place{read: files.ReadAll, ext: filepath.Ext, base: filepath.Base}, path, opts)
+}
+
+// Read is Load for the file called name of a file system, such as an embed.FS.
+func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Network, *Report, error) {
+	return load(ctx, place{
+		read: func(file string, limit int64) ([]byte, error) { return files.ReadAllFS(fsys, file, limit) },
+		ext:  path.Ext,
+		base: path.Base,
+	}, name, opts)
+}
+
+// Decode is Load for files in memory: the .xml and the .bin. The network does not keep them.
+func Decode(ctx context.Context, xml, bin []byte, opts Options) (*bcnn.Network, *Report, error) {
+	im, err := decode(ctx, xml, bin, opts)
+	return im.simplified(ctx, "", err)
+}
+
+// decode makes a network that is not simplified.
+func decode(ctx context.Context, xml, bin []byte, opts Options) (im *importer, err error) {
+	defer fpmode.Enter().Leave()
+	defer try.Recover(&err)
+	if im, err = begin(ctx, int64(len(xml)), int64(len(bin)), opts); err != nil {
+		return nil, err
+	}
+	im.bin = bin
+	if im.graph, err = decodeXML(xml, im.limits.Layers, im.budget); err != nil {
+		return im, err
+	}
+	return im, im.network()
+}
+
+// simplified returns the network of an import with the layers that are binary, or of a few bits,
+// as such.
+func (im *importer) simplified(ctx context.Context, file string, err error) (*bcnn.Network, *Report, error) {
+	var net *bcnn.Network
+	if err == nil {
+		net, err = try.DoSafely(func() *bcnn.Network {
+			net, findings, err := simplify.Network(ctx, im.net, simplify.Options{Limits: im.opts.Limits})
+			im.report.Findings = findings
+			return try.Value(net, err)
+		})
+	}
+	if err != nil {
+		if file != "" {
+			err = files.Name(file, err)
+		}
+		return nil, nil, err
+	}
+	return net, im.report, nil
+}
+
+// place is where files are.
+type place struct {
+	read func(file string, limit int64) ([]byte, error)
+	ext  func(file string) string
+	base func(file string) string
+}
+
+func load(ctx context.Context, p place, file string, opts Options) (*bcnn.Network, *Report, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, nil, err
+	}
+	xml, err := p.read(file, min(limits.FileBytes, maxXML))
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := ctx.Err(); err != nil {
+		return nil, nil, err
+	}
+	weights := opts.Params
+	if weights == "" {
+		weights = strings.TrimSuffix(file, p.ext(file)) + ".bin"
+	}
+	bin, err := p.read(weights, limits.FileBytes-int64(len(xml)))
+	if err != nil {
+		return nil, nil, fmt.Errorf("the constants of %s: %w; name their file with Options.Params, or 'bcnn convert --params'", text.Escape(file), err)
+	}
+	if opts.Name == "" {
+		opts.Name = text.Escape(strings.TrimSuffix(p.base(file), p.ext(file))) // a file may be called anything
+	}
+	im, err := decode(ctx, xml, bin, opts)
+	return im.simplified(ctx, file, err)
+}
+
+// What an import may spend: base units, and perByte for each byte of the files.
+const (
+	base    = 64 << 20
+	perByte = 256
+)
+
+// maxXML is the largest graph in bytes: that of ResNet-50 has 600,000.
+const maxXML = 64 << 20
+
+// begin opens the account of an import of files of so many bytes.
+func begin(ctx context.Context, xml, bin int64, opts Options) (*importer, error) {
+	limits, err := opts.Limits.WithDefaults()
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case xml > maxXML:
+		return nil, fmt.Errorf("the graph has %d bytes, at most %d are supported", xml, maxXML)
+	case bin > limits.FileBytes-xml:
+		return nil, fmt.Errorf("graph and constants have more than %d bytes; Limits.FileBytes allows more", limits.FileBytes)
+	case opts.InputType != 0 && opts.InputType != bcnn.Uint8 && opts.InputType != bcnn.Float32:
+		return nil, fmt.Errorf("the type of the input is %v, want uint8 or float32", opts.InputType)
+	}
+	b := budget.New(ctx, base)
+	b.Grow(perByte * (xml + bin))
+	return &importer{
+		opts: opts, limits: limits, budget: b, net: &bcnn.Network{}, names: map[string]int{}, report: &Report{},
+	}, b.Charge(xml + bin)
+}
