@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/openvino"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/files"
@@ -40,6 +41,9 @@ type LoadOptions struct {
 	// Darknet says what descriptions of Darknet leave open, such as the file of the weights.
 	// Its Limits are those above.
 	Darknet darknet.Options
+	// OpenVINO says what files of OpenVINO leave open, and what becomes of their first input. Its
+	// Limits are those above.
+	OpenVINO openvino.Options
 	// BinCNN says what a network of BinCNN does with the bytes of an image, which its
 	// folder of weights leaves open.
 	BinCNN bincnn.Mode
@@ -50,10 +54,11 @@ type LoadOptions struct {
 }
 
 // Load reads a model: a .bcnn file, an ONNX file, a TensorFlow Lite file such as those
-// of Larq Compute Engine, a network of BMXNet, which is named by its NAME-symbol.json, or
-// of Darknet, by its NAME.cfg, or the folder of weights published with BinCNN. The format is
-// recognised by content, not by name; a file that is no model is answered with what it is.
-// When ctx ends, its error is returned. Errors name the file.
+// of Larq Compute Engine, a network of BMXNet, which is named by its NAME-symbol.json, of
+// Darknet, by its NAME.cfg, or of OpenVINO, by its NAME.xml, or the folder of weights
+// published with BinCNN. The format is recognised by content, not by name; a file that is
+// no model is answered with what it is. When ctx ends, its error is returned. Errors name
+// the file.
 func Load(ctx context.Context, path string, opts LoadOptions) (*Model, error) {
 	kind, err := recognize.Path(path)
 	if err != nil {
@@ -145,6 +150,16 @@ var formats = map[recognize.Format]format{
 		},
 		read: func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
 			model, _, err := darknet.Read(ctx, fsys, name, o.darknet())
+			return model, err
+		},
+	},
+	recognize.OpenVINO: {
+		load: func(ctx context.Context, path string, o LoadOptions) (*Model, error) {
+			model, _, err := openvino.Load(ctx, path, o.openvino())
+			return model, err
+		},
+		read: func(ctx context.Context, fsys fs.FS, name string, o LoadOptions) (*Model, error) {
+			model, _, err := openvino.Read(ctx, fsys, name, o.openvino())
 			return model, err
 		},
 	},
@@ -270,6 +285,11 @@ func (o LoadOptions) bmxnet() bmxnet.Options {
 func (o LoadOptions) darknet() darknet.Options {
 	o.Darknet.Limits = o.Limits
 	return o.Darknet
+}
+
+func (o LoadOptions) openvino() openvino.Options {
+	o.OpenVINO.Limits = o.Limits
+	return o.OpenVINO
 }
 
 func (o LoadOptions) checkBinCNN() error {

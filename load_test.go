@@ -9,6 +9,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -24,6 +25,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/openvino"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 )
@@ -94,13 +96,18 @@ func TestLoad(t *testing.T) {
 	fsys["mx/net-0007.params"] = &fstest.MapFile{Data: []byte(params)}
 	fsys["dk/net.cfg"] = &fstest.MapFile{Data: []byte(cfg)}
 	fsys["dk/net.weights"] = &fstest.MapFile{Data: []byte(cfgWeights)}
+	for _, ext := range []string{".xml", ".bin"} {
+		data, err := os.ReadFile("bcnn/openvino/testdata/bc_pad_plus1" + ext)
+		require.NoError(t, err)
+		fsys["ov/net"+ext] = &fstest.MapFile{Data: data}
+	}
 	dir := t.TempDir()
 	require.NoError(t, os.CopyFS(dir, fsys))
 
 	opts := LoadOptions{
 		BinCNN: bincnn.Int, ONNX: onnx.Options{Name: "given"}, BMXNet: bmxnet.Options{InputShape: Shape{H: 1, W: 2, C: 3}},
-		Darknet: darknet.Options{InputType: bcnn.Uint8},
-		TFLite:  tflite.Options{Name: "chain"},
+		Darknet: darknet.Options{InputType: bcnn.Uint8}, OpenVINO: openvino.Options{InputType: Uint8},
+		TFLite: tflite.Options{Name: "chain"},
 	}
 	for name, check := range map[string]func(m *Model){
 		"digits.onnx": func(m *Model) { require.Equal(t, digits, m) },
@@ -115,6 +122,10 @@ func TestLoad(t *testing.T) {
 		"dk/net.cfg": func(m *Model) {
 			require.Equal(t, Shape{H: 1, W: 2, C: 3}, m.Inputs[0].Shape)
 			require.Equal(t, bcnn.Uint8, m.Inputs[0].DType)
+		},
+		"ov/net.xml": func(m *Model) {
+			require.Equal(t, Shape{H: 8, W: 8, C: 16}, m.Inputs[0].Shape)
+			require.Equal(t, Uint8, m.Inputs[0].DType)
 			require.Equal(t, "net", m.Name)
 		},
 		"larq.jpeg": func(m *Model) {
@@ -131,7 +142,8 @@ func TestLoad(t *testing.T) {
 			require.NoError(t, err, name)
 			check(m)
 		}
-		if data, err := fs.ReadFile(fsys, name); err == nil && string(data) != symbol && string(data) != cfg {
+		// A graph alone is no model.
+		if data, err := fs.ReadFile(fsys, name); err == nil && string(data) != symbol && string(data) != cfg && path.Ext(name) != ".xml" {
 			m, err = Read(t.Context(), iotest.OneByteReader(bytes.NewReader(data)), opts)
 			require.NoError(t, err, name)
 			check(m)
@@ -160,7 +172,7 @@ func TestLoadRefuses(t *testing.T) {
 		opts LoadOptions
 		want string
 	}{
-		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; "},
+		{"keras", LoadOptions{}, ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; "},
 		{"empty", LoadOptions{}, ": an empty file"},
 		{"cut.bcnn", LoadOptions{}, ": truncated or not a .bcnn file"},
 		{"other", LoadOptions{}, ": a folder without a model"},
@@ -171,8 +183,8 @@ func TestLoadRefuses(t *testing.T) {
 		{"x-symbol.json", LoadOptions{}, ": there are no weights beside it"},
 		{"x.cfg", LoadOptions{}, ": there are no weights beside it"},
 		{"x.cfg", small, "at most 7 are read"},
-		{"y.weights", LoadOptions{}, ": weights of Darknet, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; name the description that they belong to: NAME.cfg"},
-		{"y.params", LoadOptions{}, ": weights of BMXNet or MXNet (.params), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; name the graph that they belong to: NAME-symbol.json"},
+		{"y.weights", LoadOptions{}, ": weights of Darknet, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; name the description that they belong to: NAME.cfg"},
+		{"y.params", LoadOptions{}, ": weights of BMXNet or MXNet (.params), not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; name the graph that they belong to: NAME-symbol.json"},
 		{"relu", small, "7 bytes that are allowed"},
 		{"cut.bcnn", small, ": "},
 		{"cut.bcnn", LoadOptions{Limits: Limits{Layers: -1}}, "a limit is negative"},

@@ -57,5 +57,5 @@ func TestReadme(t *testing.T) {
 		return string(out)
 	}
 	require.Equal(t, "7\n", run("models/digits.bcnn"))
-	require.Contains(t, run("README.md"), "README.md: plain text, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file")
+	require.Contains(t, run("README.md"), "README.md: plain text, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file")
 }

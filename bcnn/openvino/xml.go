@@ -216,7 +216,7 @@ func (r *reader) net(e xml.StartElement) *graph {
 	a := r.attributes(e, "name", "version", "batch")
 	version, err := strconv.Atoi(a["version"])
 	if err != nil || version != 4 && version != 10 && version != 11 {
-		r.failf("its version is %s, want 4, 10 or 11; OpenVINO 2020.4 and later write 10 and 11", text.Quote(short(a["version"])))
+		r.failf("its version is %s, want 4, 10 or 11", text.Quote(short(a["version"])))
 	}
 	g := &graph{version: version, name: a["name"]}
 	seen := map[string]bool{}

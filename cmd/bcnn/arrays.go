@@ -69,7 +69,7 @@ type arrayRunner struct {
 // flags adds the flags that say what runs where.
 func (r *arrayRunner) flags(cmd *cobra.Command) {
 	r.opts.MaxBatch = 32
-	modelFlag(cmd, &r.model, defaultModel, "built-in model, .bcnn, .onnx, .tflite or .cfg file")
+	modelFlag(cmd, &r.model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &r.opts.Device)
 	intVar(cmd, &r.opts.MaxBatch, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().StringVar(&r.opts.ISA, "isa", "", "CPU instruction set (default the best)")

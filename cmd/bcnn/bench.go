@@ -175,7 +175,7 @@ threads, batch, min_us, median_us), ratio, steps (name, a_min_us, b_min_us, rati
 			return b.runModel(cmd.Context())
 		},
 	}
-	modelsFlag(cmd, &b.models, "built-in models, .bcnn, .onnx, .tflite or .cfg files, separated by commas")
+	modelsFlag(cmd, &b.models, "built-in models, .bcnn, .onnx, .tflite, .cfg or .xml files, separated by commas")
 	deviceFlag(cmd, &b.device, "all")
 	intsVar(cmd, &b.batches, "batch", 1, maxBatch, "images per run, or several numbers separated by commas")
 	intVar(cmd, &b.Runs, "runs", 1, maxRuns, "number of timed runs")

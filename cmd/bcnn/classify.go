@@ -126,7 +126,7 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 			return cmp.Or(err, job.failed)
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite or .cfg file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &device)
 	intVar(cmd, &top, "top", 1, maxChannels, "number of the likeliest classes to print")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")

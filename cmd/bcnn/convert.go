@@ -17,6 +17,7 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
+	"github.com/bitcnn/bitcnn/bcnn/openvino"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/bcnn/zoo"
@@ -66,6 +67,7 @@ func readers() []reader {
 		{"tflite", recognize.TFLite, input, loadTFLite},
 		{"bmxnet", recognize.BMXNet, append(input, "shape", "params"), loadBMXNet},
 		{"darknet", recognize.Darknet, append(input, "params"), loadDarknet},
+		{"openvino", recognize.OpenVINO, append(input, "shape", "params"), loadOpenVINO},
 		{"bincnn", recognize.BinCNN, []string{"mode"}, loadBinCNN},
 		{"zoo", 0, nil, loadZoo},
 		{"bcnn", recognize.ModelFile, nil, func(ctx context.Context, _ *convertFlags, in string) (imported, error) {
@@ -77,12 +79,12 @@ func readers() []reader {
 
 // flagsOf says of the flags that only make sense for some formats for which.
 var flagsOf = map[string]string{
-	"input": "for ONNX, TensorFlow Lite, BMXNet and Darknet models", "mean": "for ONNX, TensorFlow Lite, BMXNet and Darknet models",
-	"scale": "for ONNX, TensorFlow Lite, BMXNet and Darknet models", "labels": "for ONNX, TensorFlow Lite, BMXNet and Darknet models",
-	"name": "for ONNX, TensorFlow Lite, BMXNet and Darknet models", "resize": "for ONNX, TensorFlow Lite, BMXNet and Darknet models",
-	"shape":     "for ONNX and BMXNet models",
+	"input": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models", "mean": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models",
+	"scale": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models", "labels": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models",
+	"name": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models", "resize": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models",
+	"shape":     "for ONNX, BMXNet and OpenVINO models",
 	"sign-zero": "for ONNX models", "override-zeros": "for ONNX models", "weight-tolerance": "for ONNX models",
-	"params": "for BMXNet and Darknet models",
+	"params": "for BMXNet, Darknet and OpenVINO models",
 	"mode":   "for folders of weights of BinCNN",
 }
 
@@ -93,12 +95,12 @@ func newConvert(env *environment) *cobra.Command {
 		Short: "Convert a model to a .bcnn file",
 		Long: `Convert an ONNX model, a TensorFlow Lite model such as those of Larq Compute
 Engine, a network of BMXNet (NAME-symbol.json, with its weights NAME-0000.params
-beside it) or Darknet (NAME.cfg, with its weights NAME.weights beside it), the
-folder of weights published with BinCNN (with --mode), or a network that
-'bcnn zoo' lists with random weights (--from zoo), to a .bcnn file, and report for
-every layer that multiplies whether it is binary, of more bits or float32, its
-bytes before and after, and why it is computed in float32. The format is recognised by what is in
-the file; a .bcnn file is written anew.
+beside it), Darknet (NAME.cfg, with its weights NAME.weights beside it) or OpenVINO
+(NAME.xml, with NAME.bin beside it), the folder of weights published with BinCNN (with
+--mode), or a network that 'bcnn zoo' lists with random weights (--from zoo), to a
+.bcnn file, and report for every layer that multiplies whether it is binary, of more
+bits or float32, its bytes before and after, and why it is computed in float32. The
+format is recognised by what is in the file; a .bcnn file is written anew.
 
 What a .bcnn file cannot represent exactly is an error that names all such nodes.
 The file is written completely or not at all; a file of that name is replaced.
@@ -118,10 +120,11 @@ With --explain the report says of each layer what made it binary, or of few bits
 With --json, one object: input, output, layers, macs, binary_macs, macs_by_bits,
 multiplications (in words), float_bytes, stored_bytes, table_bytes, metadata_bytes, file_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
 folded, of an ONNX model cancelled, zeros, ternary, nearly_binary, of a TensorFlow
-Lite model deviations, with --first-weights rounded, and with --explain findings.`,
+Lite or OpenVINO model deviations, with --first-weights rounded, and with --explain findings.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
   bcnn convert lenet-symbol.json -o lenet.bcnn --shape 28x28x1 --input uint8 --scale 0.00392156862745098
+  bcnn convert face-detection.xml -o faces.bcnn
   bcnn convert --mode thresh weights -o bincnn.bcnn
   bcnn convert --from zoo vgg16 -o vgg16.bcnn`,
 		Args: oneArgument("a model: a file, a folder, or a name of the zoo"),
@@ -166,11 +169,11 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.output, "output", "o", "", "file to write")
-	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet, darknet or bincnn, or zoo for the name of a network (default what is in the file)")
+	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet, darknet, openvino or bincnn, or zoo for the name of a network (default what is in the file)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the file leaves it open")
-	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet or Darknet model (default the one NAME-*.params, or NAME.weights, beside it)")
+	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet or Darknet model (default the one NAME-*.params, NAME.weights or NAME.bin, beside it)")
 	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
 	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
@@ -185,7 +188,7 @@ Lite model deviations, with --first-weights rounded, and with --explain findings
 	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
-		"from": {"onnx", "tflite", "bmxnet", "darknet", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
+		"from": {"onnx", "tflite", "bmxnet", "darknet", "openvino", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -250,7 +253,7 @@ func (f *convertFlags) reader(in string) (reader, error) {
 			return s, nil
 		}
 	}
-	return reader{}, usagef("--from %q: want onnx, tflite, bmxnet, darknet, bincnn or zoo", f.from)
+	return reader{}, usagef("--from %q: want onnx, tflite, bmxnet, darknet, openvino, bincnn or zoo", f.from)
 }
 
 // parse sets the options of an import from the flags that are text.
@@ -326,6 +329,22 @@ func loadDarknet(ctx context.Context, f *convertFlags, in string) (imported, err
 	o := &f.onnx
 	net, r, err := darknet.Load(ctx, in, darknet.Options{
 		Weights: f.params, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale, Name: o.Name, Labels: o.Labels, Resize: o.Resize,
+	})
+	if err != nil {
+		return imported{}, err
+	}
+	return imported{net: net, findings: r.Findings}, nil
+}
+
+// loadOpenVINO imports a network of OpenVINO, whose input the same flags describe.
+func loadOpenVINO(ctx context.Context, f *convertFlags, in string) (imported, error) {
+	if err := f.setLabels(); err != nil {
+		return imported{}, err
+	}
+	o := &f.onnx
+	net, r, err := openvino.Load(ctx, in, openvino.Options{
+		Params: f.params, InputShape: o.InputShape, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale,
+		Name: o.Name, Labels: o.Labels, Resize: o.Resize,
 	})
 	if err != nil {
 		return imported{}, err

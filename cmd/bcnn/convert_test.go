@@ -2,6 +2,7 @@ package main
 
 import (
 	"archive/zip"
+	"bytes"
 	"compress/gzip"
 	"encoding/json"
 	"errors"
@@ -81,7 +82,7 @@ func TestConvertTFLite(t *testing.T) {
 	var c struct{ Nodes, Folded int }
 	require.NoError(t, json.Unmarshal([]byte(succeed(t, "convert", "--json", "--from", "tflite", in, "-o", out)), &c))
 	require.Equal(t, 11, c.Nodes)
-	require.Contains(t, fail(t, exitUsage, "convert", in, "-o", out, "--shape", "13x12x3"), "--shape is for ONNX and BMXNet models")
+	require.Contains(t, fail(t, exitUsage, "convert", in, "-o", out, "--shape", "13x12x3"), "--shape is for ONNX, BMXNet and OpenVINO models")
 	require.Contains(t, fail(t, exitJob, "convert", "--from", "onnx", in, "-o", out), "not a valid ONNX file")
 	require.Contains(t, fail(t, exitJob, "convert", "--from", "tflite", labels, "-o", out), "not a valid TensorFlow Lite file")
 }
@@ -140,6 +141,38 @@ func TestConvertONNX(t *testing.T) {
 	require.Len(t, entries, 2)
 }
 
+// A network of OpenVINO is converted, inspected and run, and what is left out of it is said.
+func TestConvertOpenVINO(t *testing.T) {
+	data := filepath.Join(testenv.Root(t), "bcnn", "openvino", "testdata")
+	in, dir := filepath.Join(data, "two_outputs.xml"), t.TempDir()
+	out := filepath.Join(dir, "out.bcnn")
+	require.Contains(t, succeed(t, "convert", in, "-o", out), "\nmultiplications: 100.0 % binary\n")
+	require.Contains(t, succeed(t, "inspect", in), "arrays: x N×16×8×8 -> counts N×8×8×8, nhwc N×8×8×8\n")
+	// Names of arrays are those of the file, as in the answers behind "in_" and "out_".
+	answers := readFile(t, filepath.Join(data, "two_outputs.npz"))
+	f, err := npy.Open(strings.NewReader(answers), int64(len(answers)))
+	require.NoError(t, err)
+	var arrays []npy.Named
+	for _, name := range f.Names() {
+		a, err := f.Read(name)
+		require.NoError(t, err)
+		_, name, _ = strings.Cut(name, "_")
+		arrays = append(arrays, npy.Named{Name: name, Array: a})
+	}
+	var b bytes.Buffer
+	require.NoError(t, npy.Write(&b, arrays))
+	reference := writeFile(t, filepath.Join(dir, "reference.npz"), b.String())
+	for _, model := range []string{in, out} {
+		succeed(t, "check", "--model", model, "--reference", reference)
+	}
+	params := filepath.Join(data, "two_outputs.bin")
+	moved := writeFile(t, filepath.Join(dir, "moved.xml"), readFile(t, in))
+	require.Contains(t, fail(t, exitJob, "convert", moved, "-o", out), "moved.bin")
+	net := filepath.Join(dir, "moved.bcnn")
+	succeed(t, "convert", moved, "-o", net, "--params", params)
+	require.Contains(t, fail(t, exitUsage, "convert", in, "-o", out, "--mode", "int"), "--mode is for")
+}
+
 // The networks published with BMXNet, in the sizes that the documentation has.
 func TestConvertBMXNet(t *testing.T) {
 	in := testenv.SharedData(t, "bmxnet/binarized_cifar10-resnet18-64bit-symbol.json")
@@ -161,7 +194,7 @@ func TestConvertBMXNet(t *testing.T) {
 	params := strings.TrimSuffix(in, "-symbol.json") + "-0000.params"
 	succeed(t, append(args, "--params", params)...)
 	require.Contains(t, fail(t, exitUsage, append(args, "--sign-zero", "plus")...), "--sign-zero is for ONNX models")
-	require.Contains(t, fail(t, exitUsage, "convert", "--from", "zoo", "vgg16", "-o", out, "--params", params), "--params is for BMXNet and Darknet models")
+	require.Contains(t, fail(t, exitUsage, "convert", "--from", "zoo", "vgg16", "-o", out, "--params", params), "--params is for BMXNet, Darknet and OpenVINO models")
 	require.Contains(t, fail(t, exitJob, "convert", params, "-o", out), "name the graph that they belong to")
 }
 
@@ -208,14 +241,14 @@ func TestModelsByContent(t *testing.T) {
 	require.NoError(t, err)
 	require.Equal(t, string(saved(t, lightNet())), string(content))
 	require.Contains(t, succeed(t, "inspect", model), "light: input")
-	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX, TensorFlow Lite, BMXNet and Darknet models")
+	require.Contains(t, fail(t, exitUsage, "convert", model, "-o", copied, "--resize", "3"), "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models")
 
 	keras := writeFile(t, filepath.Join(dir, "keras.bcnn"), "\x89HDF\r\n\x1a\n")
 	for _, args := range [][]string{
 		{"convert", keras, "-o", copied}, {"inspect", keras}, {"classify", "-m", keras, "x.png"}, {"eval", "-m", keras, "--data", dir},
 		{"bench", "-m", keras}, {"parity", "-m", keras},
 	} {
-		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; ")
+		require.Contains(t, fail(t, exitJob, args...), keras+": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; ")
 	}
 	require.Contains(t, fail(t, exitJob, "convert", dir, "-o", copied), dir+": a folder without a model")
 	writeFile(t, filepath.Join(dir, "pkwConv1.bin"), "")

@@ -97,7 +97,7 @@ FILE, a page with the confusion matrix and pictures of the most confident mistak
 			return err
 		},
 	}
-	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite or .cfg file")
+	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &device)
 	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")

@@ -90,7 +90,7 @@ With --json, one object per device: device, cases, failures (their numbers).`,
 			return failed
 		},
 	}
-	modelFlag(cmd, &model, "", "check this model instead: built-in model, .bcnn, .onnx, .tflite or .cfg file")
+	modelFlag(cmd, &model, "", "check this model instead: built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &device, "all")
 	threadsFlag(cmd, &opts.Threads, "CPU threads")
 	cmd.Flags().StringVar(&opts.ISA, "isa", "", "CPU instruction set (default the best)")

@@ -24,10 +24,11 @@ type Format int
 const (
 	ModelFile Format = iota + 1 // .bcnn, or another safetensors file
 	ONNX
-	TFLite  // TensorFlow Lite
-	BinCNN  // the folder of weights published with BinCNN
-	BMXNet  // the graph of a network of BMXNet or MXNet (symbol.json)
-	Darknet // the description of a network of Darknet (.cfg)
+	TFLite   // TensorFlow Lite
+	BinCNN   // the folder of weights published with BinCNN
+	BMXNet   // the graph of a network of BMXNet or MXNet (symbol.json)
+	Darknet  // the description of a network of Darknet (.cfg)
+	OpenVINO // the graph of a network of OpenVINO (IR, .xml)
 )
 
 func (f Format) String() string {
@@ -44,6 +45,8 @@ func (f Format) String() string {
 		return "BMXNet"
 	case Darknet:
 		return "Darknet"
+	case OpenVINO:
+		return "OpenVINO"
 	}
 	return fmt.Sprintf("Format(%d)", int(f))
 }
@@ -91,7 +94,7 @@ func Folder(has func(name string) bool) (Format, error) {
 	case has("saved_model.pb"):
 		return 0, no(savedModel)
 	}
-	return 0, errors.New("a folder without a model: want a .bcnn, ONNX or TensorFlow Lite file, the NAME-symbol.json of BMXNet, the NAME.cfg of Darknet, or the folder of weights of BinCNN")
+	return 0, errors.New("a folder without a model: want a .bcnn, ONNX or TensorFlow Lite file, the NAME-symbol.json of BMXNet, the NAME.cfg of Darknet, the NAME.xml of OpenVINO, or the folder of weights of BinCNN")
 }
 
 // Head returns the format of a file that begins with head: all of it, or HeadBytes.
@@ -112,6 +115,10 @@ func Head(head []byte) (Format, error) {
 	if isDarknet(head) {
 		return Darknet, nil
 	}
+	root, isXML := rootElement(head)
+	if isXML && root == "net" {
+		return OpenVINO, nil
+	}
 	for _, k := range kinds {
 		if k.is(head) {
 			return 0, no(k.about)
@@ -120,13 +127,16 @@ func Head(head []byte) (Format, error) {
 	if trimmed := bytes.TrimLeft(head, " \t\r\n"); isText(head) && bytes.HasPrefix(trimmed, []byte("{")) {
 		return 0, no(about{`JSON, but not a graph of MXNet: it has no "nodes"`, ""})
 	}
+	if isXML && isText(head) {
+		return 0, no(about{"XML, but not a graph of OpenVINO: it does not begin with <net>", ""})
+	}
 	if isText(head) { // before ONNX, of which it may have all the marks
 		return 0, no(about{"plain text", ""})
 	}
 	if mayBeONNX(head) {
 		return ONNX, nil
 	}
-	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite, BMXNet or Darknet file, nor of another format that is known here")
+	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file, nor of another format that is known here")
 }
 
 // about says what a file is, and how to come from there to a model.
@@ -134,9 +144,9 @@ type about struct{ what, way string }
 
 func no(a about) error {
 	if a.way == "" {
-		return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file", a.what)
+		return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file", a.what)
 	}
-	return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; %s", a.what, a.way)
+	return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; %s", a.what, a.way)
 }
 
 const (
@@ -271,6 +281,33 @@ func isDarknetWeights(head []byte) bool {
 	const header, revisions = 16, 10
 	return len(head) >= header && (at(0, "\x00\x00\x00\x00\x01\x00\x00\x00")(head) || at(0, "\x00\x00\x00\x00\x02\x00\x00\x00")(head)) &&
 		binary.LittleEndian.Uint32(head[8:]) < revisions
+}
+
+// rootElement returns the name of the first element of a file that begins as XML does: with it, or
+// with a declaration or a comment in front of it. The name is empty where head does not have it.
+func rootElement(head []byte) (name string, isXML bool) {
+	for rest := head; ; isXML = true {
+		rest = bytes.TrimLeft(rest, " \t\r\n")
+		end := ""
+		switch {
+		case bytes.HasPrefix(rest, []byte("<?xml")):
+			end = "?>"
+		case bytes.HasPrefix(rest, []byte("<!--")):
+			end = "-->"
+		case bytes.HasPrefix(rest, []byte("<net")):
+			after := rest[len("<net"):]
+			if len(after) > 0 && bytes.IndexByte([]byte(" \t\r\n/>"), after[0]) >= 0 {
+				return "net", true
+			}
+			return "", isXML
+		default:
+			return "", isXML
+		}
+		var found bool
+		if _, rest, found = bytes.Cut(rest, []byte(end)); !found {
+			return "", true
+		}
+	}
 }
 
 // isSavedModel reports whether a protocol buffer begins with version 1 and a message

@@ -72,14 +72,16 @@ func examples(t testing.TB) map[string][]string {
 			"\x80\x02\x8a\x0a\x6c\xfc\x9c\x46\xf9\x20\x6a\xa8\x50\x19.", // the old format of torch.save
 			"\x80\x04\x95\x10\x00\x00\x00\x00\x00\x00\x00}",
 		},
-		"weights of BMXNet or MXNet": {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
-		"=BMXNet":                    {`{"nodes":[{"op":"null"`, "{\n  \"nodes\": ["},
-		"=Darknet":                   {"[net]\n", "[network]", "\n # of\r\n;\r\n [ ne t ]\r\nwidth=3"},
-		"weights of Darknet, not a":  {"\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04"},
-		"a TensorFlow SavedModel":    {"\x08\x01\x12\xc7\x36\x0a\x5e"},
-		"a NumPy array":              {"\x93NUMPY\x01\x00v"},
-		"a JPEG image":               {made(t, func(w io.Writer) error { return jpeg.Encode(w, img, nil) })},
-		"a PNG image":                {made(t, func(w io.Writer) error { return png.Encode(w, img) })},
+		"weights of BMXNet or MXNet":       {"\x12\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00"},
+		"=BMXNet":                          {`{"nodes":[{"op":"null"`, "{\n  \"nodes\": ["},
+		"=Darknet":                         {"[net]\n", "[network]", "\n # of\r\n;\r\n [ ne t ]\r\nwidth=3"},
+		"weights of Darknet, not a":        {"\x00\x00\x00\x00\x02\x00\x00\x00\x05\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00\x00", "\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00\x00\x00\x01\x02\x03\x04"},
+		"=OpenVINO":                        {`<net name="x" version="11">`, "<?xml version=\"1.0\"?>\n<!-- made by hand -->\n<net\tversion=\"4\">"},
+		"XML, but not a graph of OpenVINO": {`<?xml version="1.0"?><model>`, `<?xml version="1.0"?><network>`, "<?xml"},
+		"a TensorFlow SavedModel":          {"\x08\x01\x12\xc7\x36\x0a\x5e"},
+		"a NumPy array":                    {"\x93NUMPY\x01\x00v"},
+		"a JPEG image":                     {made(t, func(w io.Writer) error { return jpeg.Encode(w, img, nil) })},
+		"a PNG image":                      {made(t, func(w io.Writer) error { return png.Encode(w, img) })},
 		"a GIF image": {made(t, func(w io.Writer) error {
 			return gif.Encode(w, image.NewPaletted(img.Rect, color.Palette{color.Black, color.White}), nil)
 		})},
@@ -100,7 +102,7 @@ func examples(t testing.TB) map[string][]string {
 		})},
 		"Git LFS":           {"version https://git-lfs.github.com/spec/v1\noid sha256:4d7a2146\nsize 12345\n"},
 		"a web page":        {"\n<!DOCTYPE html>\n<html>", "<HTML><head>"},
-		"plain text, not a": {"hello\n", ":)", "results\tof all", "[1]", "[Network]\n", "a\n[net]\n", "[net] x\n", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
+		"plain text, not a": {"hello\n", "<network>", "<net", ":)", "results\tof all", "[1]", "[Network]\n", "a\n[net]\n", "[net] x\n", strings.Repeat("ä", HeadBytes)[:HeadBytes-1] + "\xc3", "\xef\xbb\xbfa,b\r\n"},
 		`JSON, but not a graph of MXNet: it has no "nodes", not a`: {"{}", "\n {\"layers\": []}"},
 		"an empty file":                     {""},
 		"neither a .bcnn nor an ONNX, Tens": {"\x00\x00\x00\x00", "\x00\x00\x00\x00\x02\x00\x00\x00\x00\x00\x01\x00\x00\x00\x00\x00", "\x0a\x02ab", "\xff\xff\xff", "a\x00b", "\x08\xff\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01", "\x80\x09}"},
@@ -143,7 +145,7 @@ func TestPath(t *testing.T) {
 	write("saved/saved_model.pb", "")
 	for path, want := range map[string]string{
 		write("a.bcnn", ""):                  ": an empty file",
-		write("b.onnx", "\x89HDF\r\n\x1a\n"): ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet or Darknet file; ",
+		write("b.onnx", "\x89HDF\r\n\x1a\n"): ": a Keras model (HDF5), not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; ",
 		filepath.Join(dir, "saved"):          ": a TensorFlow SavedModel, not a",
 		dir:                                  ": a folder without a model",
 	} {
@@ -167,7 +169,7 @@ func FuzzHead(f *testing.F) {
 		before := bytes.Clone(head)
 		format, err := Head(head)
 		require.Equal(t, before, head)
-		require.Equal(t, err == nil, slices.Contains([]Format{ModelFile, ONNX, TFLite, BMXNet, Darknet}, format))
+		require.Equal(t, err == nil, slices.Contains([]Format{ModelFile, ONNX, TFLite, BMXNet, Darknet, OpenVINO}, format))
 		if format == ModelFile && len(head) < HeadBytes {
 			again, err := Head(append(head, 0))
 			require.NoError(t, err)
