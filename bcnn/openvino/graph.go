@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"github.com/bitcnn/bitcnn/internal/budget"
 	"github.com/bitcnn/bitcnn/internal/text"
@@ -78,6 +79,9 @@ func (g *graph) end(b *budget.Budget, byID map[string]int, id, port string, port
 		return 0, 0, fmt.Errorf("a layer with the id %s, which there is not", text.Quote(short(id)))
 	}
 	list := ports(&g.layers[at])
+	if k := numbered(list, port); k >= 0 {
+		return at, k, nil
+	}
 	if err := b.Charge(int64(len(list))); err != nil {
 		return 0, 0, err
 	}
@@ -87,6 +91,19 @@ func (g *graph) end(b *budget.Budget, byID map[string]int, id, port string, port
 		}
 	}
 	return 0, 0, fmt.Errorf("port %s of layer %s, which has no such port", text.Quote(short(port)), text.Quote(short(g.layers[at].name)))
+}
+
+// numbered returns where a port is if ports are numbered on from the first one, else −1.
+func numbered(list []port, id string) int {
+	if len(list) == 0 {
+		return -1
+	}
+	first, err := strconv.Atoi(list[0].id)
+	k, err2 := strconv.Atoi(id)
+	if k -= first; err != nil || err2 != nil || k < 0 || k >= len(list) || list[k].id != id {
+		return -1
+	}
+	return k
 }
 
 // outputs returns what the outputs of the network are: what Result layers read, or in IR 4,

@@ -21,7 +21,7 @@
 //
 // # Cost
 //
-// Files may come from strangers. An import allocates at most 64 MiB and 256 bytes for each byte
+// Files may come from strangers. An import allocates at most 64 MiB and 192 bytes for each byte
 // of the two files, and takes steps in proportion; Options.Limits bound the rest. What the files
 // decide is charged to a budget before it is done; TestCost and FuzzCost find what is not.
 package openvino
@@ -174,7 +174,7 @@ func load(ctx context.Context, p place, file string, opts Options) (*bcnn.Networ
 // What an import may spend: base units, and perByte for each byte of the files.
 const (
 	base    = 64 << 20
-	perByte = 256
+	perByte = 192
 )
 
 // maxXML is the largest graph in bytes: that of ResNet-50 has 600,000.

@@ -51,11 +51,12 @@ type edge struct{ fromLayer, fromPort, toLayer, toPort string }
 type source struct{ layer, port int }
 
 // What reading costs: xmlUnits for each byte of the file, since the shortest elements are
-// tokens of several strings, and layerUnits and edgeUnits besides.
+// tokens of several strings, and what layers, edges and ports take besides.
 const (
-	xmlUnits  = 160
+	xmlUnits  = 64
 	nodeUnits = 1024
 	edgeUnits = 256
+	portUnits = 128
 )
 
 // Limits of an .xml file that no honest one comes near.
@@ -328,6 +329,7 @@ func (r *reader) layer(g *graph, e xml.StartElement) {
 
 func (r *reader) ports(e xml.StartElement, what string) (list []port) {
 	r.attributes(e)
+	seen := map[string]bool{}
 	r.children(func(e xml.StartElement) {
 		if e.Name.Local != "port" {
 			r.unknown(e, what)
@@ -337,12 +339,11 @@ func (r *reader) ports(e xml.StartElement, what string) (list []port) {
 		}
 		a := r.attributes(e, "id", "precision", "names")
 		p := port{id: a["id"], names: a["names"], dims: []int{}}
-		for _, q := range list {
-			if q.id == p.id {
-				r.failf("two ports have the id %s %s", text.Quote(short(p.id)), what)
-			}
+		try.Check(r.budget.Charge(portUnits))
+		if seen[p.id] {
+			r.failf("two ports have the id %s %s", text.Quote(short(p.id)), what)
 		}
-		try.Check(r.budget.Charge(int64(len(list)))) // which were compared
+		seen[p.id] = true
 		r.children(func(e xml.StartElement) {
 			switch e.Name.Local {
 			case "dim":
