@@ -163,11 +163,10 @@ func countAtoms(v view.View) int {
 // broadcastDims returns the dimensions of a constant as many as a value has. Each is 1 or that of
 // the value.
 func (im *importer) broadcastDims(v *value, dims []int) []int {
-	missing := len(v.view) - len(dims)
-	if missing >= 0 {
-		dims = slices.Concat(slices.Repeat([]int{1}, missing), dims)
-		if dims[0] == 1 && !slices.ContainsFunc(v.indices(), func(i int) bool { return dims[i] != 1 && dims[i] != v.size(i) }) {
-			return dims
+	if missing := len(v.view) - len(dims); missing >= 0 {
+		out := slices.Concat(slices.Repeat([]int{1}, missing), dims)
+		if out[0] == 1 && !slices.ContainsFunc(v.indices(), func(i int) bool { return out[i] != 1 && out[i] != v.size(i) }) {
+			return out
 		}
 	}
 	panic(try.Errorf("a constant of shape %v is not broadcast to batches of %v", dims, v.dims()))

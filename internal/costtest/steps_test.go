@@ -27,5 +27,5 @@ func TestSteps(t *testing.T) {
 	}
 	run("run", "./internal/steps/instrument", "-o", dir, "./bcnn/...", "./internal/transposed")
 	run("test", "-count=1", "-overlay", filepath.Join(dir, "overlay.json"), "-run", "^(TestCost|FuzzCost)$",
-		"./bcnn/bmxnet", "./bcnn/darknet", "./bcnn/lower", "./bcnn/modelfile", "./bcnn/onnx", "./bcnn/simplify", "./bcnn/tflite")
+		"./bcnn/bmxnet", "./bcnn/darknet", "./bcnn/lower", "./bcnn/modelfile", "./bcnn/onnx", "./bcnn/openvino", "./bcnn/simplify", "./bcnn/tflite")
 }
