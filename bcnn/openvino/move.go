@@ -320,7 +320,7 @@ func (im *importer) seenAs(n *node, v *value, dims []int) *value {
 	}
 	v.checkLast()
 	v = im.plain(n, im.settle(n, v))
-	return v.with(try.Value(v.view.Reshape(dims[1:])))
+	return v.with(vectorView(dims[1:]))
 }
 
 func seenValues(v view.View) int {

@@ -2,6 +2,7 @@ package openvino
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
@@ -54,8 +55,7 @@ func init() {
 		"HSwish":   {versions: []string{"opset4"}, make: function(bcnn.HardSwish)},
 		"Swish":    {versions: []string{"opset4"}, make: swish},
 		"Gelu":     {versions: []string{"opset2", "opset7"}, make: gelu},
-		"SoftMax":  {versions: first, make: softmax},
-		"Softmax":  {versions: []string{"opset1", "opset8"}, make: softmax},
+		"SoftMax":  {versions: []string{"opset1", "opset8"}, make: softmax},
 
 		"MaxPool":    {versions: []string{"opset1", "opset8"}, make: maxPool},
 		"AvgPool":    {versions: first, make: avgPool},
@@ -273,46 +273,26 @@ func (im *importer) fitted(n *node, a, b *value) (x, y *value, equal bool) {
 		try.Failf("its inputs have %d and %d dimensions, want as many", len(a.view), len(b.view))
 	}
 	equal = true
-	var channels, pixels []int // dimensions that b has
+	var same, over []int // dimensions of b, and those that it is repeated over
 	for _, d := range a.indices() {
 		switch {
 		case b.size(d) == a.size(d):
+			same = append(same, d)
 		case b.size(d) == 1:
-			equal = false
+			equal, over = false, append(over, d)
 		default:
 			try.Failf("shapes %v and %v behind the batch are not combined: each dimension of one must be that of the other, or 1", a.dims(), b.dims())
 		}
 	}
-	if equal {
+	switch {
+	case equal:
 		x, y = im.alike(n, a, b)
-		return x, y, true
+	case len(a.view) == 4 && a.view.Equal(view.NCHW(a.shape)) && slices.Equal(over, []int{1}):
+		x, y = a, im.image(n, b, []int{1}, []int{2}, []int{3})
+	default:
+		x, y = im.image(n, a, same, over[:1], over[1:]), im.image(n, b, same, nil, nil)
 	}
-	for _, d := range a.indices() {
-		if b.size(d) == 1 {
-			continue
-		}
-		if view.Only(a.view[d], view.C) {
-			channels = append(channels, d)
-		} else {
-			pixels = append(pixels, d)
-		}
-	}
-	fail := func() {
-		try.Failf("values of %v are not repeated to %v: only over all pixels or all channels of an image", b.dims(), a.dims())
-	}
-	if len(a.view) == 4 && a.view.Equal(view.NCHW(a.shape)) && len(pixels) == 2 && len(channels) == 0 {
-		return a, im.image(n, b, nil, []int{2}, []int{3}), false
-	}
-	if len(pixels) > 0 {
-		fail()
-	}
-	if len(channels) == 0 { // one number
-		return a, im.image(n, b, nil, nil, nil), false
-	}
-	if !view.View.Equal(view.View{view.Merge(a.grouped(channels))}, view.View{view.All(view.C, a.shape.C)}) {
-		fail()
-	}
-	return a, im.image(n, b, channels, nil, nil), false
+	return x, y, equal
 }
 
 // repeated returns two values in one form, of which the second one is repeated where it is smaller.
