@@ -34,7 +34,7 @@ func (g *graph) connect(b *budget.Budget) (order []int, err error) {
 			l.from[k] = absent
 		}
 	}
-	readers := make([][]int, len(g.layers))
+	g.readers = make([][]int, len(g.layers))
 	open := make([]int, len(g.layers)) // inputs that are not in the order yet
 	for _, e := range g.edges {
 		from, fromPort, err := g.end(b, byID, e.fromLayer, e.fromPort, func(l *layer) []port { return l.outputs })
@@ -50,7 +50,7 @@ func (g *graph) connect(b *budget.Budget) (order []int, err error) {
 			return nil, fmt.Errorf("two edges end at port %s of layer %s", text.Quote(short(e.toPort)), text.Quote(short(l.name)))
 		}
 		l.from[toPort] = source{from, fromPort}
-		readers[from] = append(readers[from], to)
+		g.readers[from] = append(g.readers[from], to)
 		open[to]++
 	}
 	for i := range g.layers {
@@ -59,7 +59,7 @@ func (g *graph) connect(b *budget.Budget) (order []int, err error) {
 		}
 	}
 	for k := 0; k < len(order); k++ {
-		for _, to := range readers[order[k]] {
+		for _, to := range g.readers[order[k]] {
 			if open[to]--; open[to] == 0 {
 				order = append(order, to)
 			}

@@ -108,6 +108,8 @@ func (im *importer) network() error {
 		}
 		if im.values[i].c == nil {
 			im.report.Layers++
+		}
+		if v := im.values[i].v; v != nil && len(l.inputs) > 0 {
 			names = append(names, l.tensor(0))
 		}
 	}

@@ -51,7 +51,7 @@ func parameter(im *importer, n *node) operand {
 	if k > 0 && list[0] != im.batch {
 		try.Failf("its first dimension, the batch, is %d, that of another input %d", list[0], im.batch)
 	}
-	shape, seen := layout(list[1:], opts.InputShape)
+	shape, seen := layout(list[1:], opts.InputShape, im.channelsLast(n.layer, list))
 	im.checkShape(shape)
 	im.batch = list[0]
 	in := bcnn.Input{Shape: shape, DType: bcnn.Float32, Resize: opts.Resize}
@@ -111,9 +111,9 @@ func splitDims(s string) (list []string) {
 }
 
 // layout returns the image that dimensions behind the batch are, and how they lie on it. Dimensions
-// that the file leaves open are those of given. A last dimension of 1 or 3 behind others is that of
-// the channels, which are in front otherwise. It does not matter to what is computed.
-func layout(dims []int, given bcnn.Shape) (bcnn.Shape, view.View) {
+// that the file leaves open are those of given. last says that the channels come last; it does not
+// matter to what is computed.
+func layout(dims []int, given bcnn.Shape, last bool) (bcnn.Shape, view.View) {
 	fix := func(d, given int) int {
 		switch {
 		case d == -1 && given < 1:
@@ -125,7 +125,6 @@ func layout(dims []int, given bcnn.Shape) (bcnn.Shape, view.View) {
 		}
 		return d
 	}
-	colours := func(d int) bool { return d == 1 || d == 3 }
 	switch len(dims) {
 	case 1:
 		s := bcnn.Shape{H: 1, W: 1, C: fix(dims[0], given.C)}
@@ -134,12 +133,38 @@ func layout(dims []int, given bcnn.Shape) (bcnn.Shape, view.View) {
 		s := bcnn.Shape{H: fix(dims[0], given.H), W: 1, C: fix(dims[1], given.C)}
 		return s, view.View{view.Batch, view.All(view.H, s.H), view.All(view.C, s.C)}
 	}
-	if colours(dims[2]) && !colours(dims[0]) {
+	if last {
 		s := bcnn.Shape{H: fix(dims[0], given.H), W: fix(dims[1], given.W), C: fix(dims[2], given.C)}
 		return s, view.NHWC(s)
 	}
 	s := bcnn.Shape{C: fix(dims[0], given.C), H: fix(dims[1], given.H), W: fix(dims[2], given.W)}
 	return s, view.NCHW(s)
+}
+
+// channelsLast tells whether an input of four dimensions is a batch of images with the channels last.
+// It is if a Transpose reads it in front of the first convolution or pool. Without any of them a
+// last dimension of 1 or 3 is likely that of the channels.
+func (im *importer) channelsLast(l *layer, dims []int) bool {
+	const most = 100 // that are looked at
+	seen := map[int]bool{}
+	queue := slices.Clone(im.graph.readers[l.index])
+	for k := 0; k < len(queue) && k < most; k++ {
+		try.Check(im.budget.Charge(64))
+		next := &im.graph.layers[queue[k]]
+		switch next.typ {
+		case "Transpose", "Permute":
+			return true
+		case "Convolution", "GroupConvolution", "BinaryConvolution", "MaxPool", "AvgPool":
+			return false
+		}
+		if !seen[queue[k]] {
+			seen[queue[k]] = true
+			try.Check(im.budget.Charge(16 * int64(len(im.graph.readers[next.index]))))
+			queue = append(queue, im.graph.readers[next.index]...)
+		}
+	}
+	colours := func(d int) bool { return d == 1 || d == 3 }
+	return len(dims) == 4 && colours(dims[3]) && !colours(dims[1])
 }
 
 // convert imports Convert of computed values.

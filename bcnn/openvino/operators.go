@@ -28,7 +28,6 @@ func init() {
 	operators = map[string]operator{
 		"Parameter": {versions: first, make: parameter},
 		"Const":     {versions: first, make: constantLayer},
-		"Result":    {versions: first, make: func(im *importer, n *node) operand { return im.operand(n, 0) }},
 
 		"BinaryConvolution": {versions: first, make: binaryConvolution},
 		"Convolution":       {versions: first, make: convolution},

@@ -21,6 +21,7 @@ type graph struct {
 	name    string
 	layers  []layer
 	edges   []edge
+	readers [][]int // of each layer, by index: see connect
 }
 
 // layer is a node of a graph.
