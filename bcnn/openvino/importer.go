@@ -44,6 +44,7 @@ type value struct {
 	shape bcnn.Shape // of the layer's output
 	view  view.View
 	bytes bool  // its elements are u8, which a Convert makes f32
+	truth bool  // its elements are boolean, which a Convert or a Select makes f32
 	step  *step // pending
 	last  bool  // it is a softmax, behind which nothing is computed
 }
@@ -391,6 +392,9 @@ func (im *importer) real(n *node, k int) *value {
 	if v.bytes {
 		try.Failf("its input is u8: want a Convert to f32 in front of it")
 	}
+	if v.truth {
+		try.Failf("its input is boolean: want a Select, or a Convert to f32, in front of it")
+	}
 	return v
 }
 
@@ -416,8 +420,8 @@ func (im *importer) finish(outputs []source) {
 			try.Failf("output %d of layer %s is an output of the graph, but only the first one is supported", s.port, text.Quote(short(l.name)))
 		case o.v == nil:
 			try.Failf("layer %s, an output of the graph, is constant", text.Quote(short(l.name)))
-		case o.v.bytes:
-			try.Failf("layer %s, an output of the graph, has elements of u8, want f32", text.Quote(short(l.name)))
+		case o.v.bytes || o.v.truth:
+			try.Failf("layer %s, an output of the graph, has elements of u8 or boolean, want f32", text.Quote(short(l.name)))
 		}
 		v := im.settle(n, o.v)
 		if im.source("", v) == nil && v.last {

@@ -173,7 +173,7 @@ func convert(im *importer, n *node) operand {
 		n.fail("destination_type", "f32")
 	}
 	v := *im.any(n, 0)
-	v.bytes = false
+	v.bytes, v.truth = false, false
 	return operand{v: &v}
 }
 

@@ -8,11 +8,12 @@
 // becomes a bcnn.Quantize. What else is binary, package simplify finds.
 //
 // Operators: Add, AvgPool, BinaryConvolution, Clamp, Concat, Const, Convert, Convolution, Divide,
-// Elu, Erf, Exp, FakeQuantize, Gather of shapes, Gelu, GroupConvolution, HSwish, MatMul with weights,
-// Maximum, MaxPool, Minimum, Mish, Multiply, Negative, Parameter, PReLU, ReduceMax, ReduceMean,
-// ReLU, Reshape, Result, ShapeOf, Sigmoid, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of
-// shapes, Subtract, Swish, Tanh, Transpose and Unsqueeze, and those of IR 4 that the published
-// networks have. An attribute, an input or a version of an operator that is not read is an error
+// Elu, Erf, Exp, FakeQuantize, Gather of shapes, Gelu, Greater and other comparisons with numbers,
+// GroupConvolution, HSwish, MatMul with weights, Maximum, MaxPool, Minimum, Mish, Multiply, Negative,
+// Parameter, PReLU, ReduceMax, ReduceMean, ReLU, Reshape, Result, Select of two numbers, ShapeOf,
+// Sigmoid, Sign, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of shapes, Subtract, Swish,
+// Tanh, Transpose and Unsqueeze, and those of IR 4 that the published networks have. An attribute,
+// an input or a version of an operator that is not read is an error
 // that names the layer, see bcnn.ObstaclesError.
 //
 // A DetectionOutput, which decodes and selects boxes, is no layer of a network. Where it is an

@@ -45,6 +45,15 @@ func init() {
 			return im.pointwise(n, bcnn.Affine{Scale: []float32{-1}})
 		}},
 
+		"Greater":      {versions: first, make: compare},
+		"GreaterEqual": {versions: first, make: compare},
+		"Less":         {versions: first, make: compare},
+		"LessEqual":    {versions: first, make: compare},
+		"Select":       {versions: first, make: choose},
+		"Sign": {versions: first, make: func(im *importer, n *node) operand {
+			return im.pointwise(n, bcnn.Ternary())
+		}},
+
 		"ReLU":     {versions: first, make: func(im *importer, n *node) operand { return im.pointwise(n, bcnn.ReLU{}) }},
 		"PReLU":    {versions: first, make: pReLU},
 		"Clamp":    {versions: first, make: clamp},

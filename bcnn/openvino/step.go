@@ -9,12 +9,13 @@ import (
 	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
-// step is a FakeQuantize of two levels that no layer has been made of yet: high where base > at,
-// else low. A BinaryConvolution reads its signs, other layers its numbers, and each is made once.
+// step is a FakeQuantize of two levels, or a comparison, that no layer has been made of yet: high
+// where base > at, or with reached where base ≥ at, else low. A BinaryConvolution reads its signs, other layers its numbers, and each is made once.
 type step struct {
 	n             *node
 	base          *value
 	at, low, high []float32 // one, or one for each channel in memory
+	reached       bool
 	signs         [2]*value // see sign
 	settled       *value
 }
@@ -35,9 +36,12 @@ func (im *importer) settle(n *node, v *value) *value {
 
 // sign returns the step as ±1: +1 where it is high, or, turned, where it is low.
 func (im *importer) sign(s *step, turned bool) *value {
-	k, op, suffix := 0, bcnn.Sign{Zero: bcnn.ZeroIsMinus}, "/sign"
+	k, suffix, op := 0, "/sign", bcnn.Sign{Zero: bcnn.ZeroIsMinus}
 	if turned {
-		k, op, suffix = 1, bcnn.Sign{Zero: bcnn.ZeroIsPlus}, "/turned"
+		k, suffix = 1, "/turned"
+	}
+	if turned != s.reached {
+		op.Zero = bcnn.ZeroIsPlus
 	}
 	if s.signs[k] == nil {
 		// x − t has the sign of its exact difference in float32, and is 0 only where x = t.
@@ -77,7 +81,9 @@ func (im *importer) numbers(s *step) *value {
 		// Levels 0 and 1: layers behind it sum integers, and 0 pads.
 		op := bcnn.Quantize{Levels: 2, Thresholds: im.newFloats(len(s.at))}
 		for i, t := range s.at {
-			op.Thresholds[i] = math.Nextafter32(t, float32(math.Inf(1)))
+			if op.Thresholds[i] = t; !s.reached {
+				op.Thresholds[i] = math.Nextafter32(t, float32(math.Inf(1)))
+			}
 		}
 		v := im.emit(s.n, "/levels", op, s.base.shape, s.base.view, s.base)
 		if all(s.high, 1) {
