@@ -71,7 +71,7 @@ func (im *importer) decode(n *node, typ string, dims []int, offset, size string)
 	if count > maxValues || int64(count)*4 > im.limits.TensorBytes {
 		try.Failf("a constant of shape %v has too many values; Limits.TensorBytes allows more, up to %d values", dims, maxValues)
 	}
-	if want := (count*wide + 7) / 8; len(data) != want {
+	if want := (int64(count)*int64(wide) + 7) / 8; int64(len(data)) != want {
 		try.Failf("a constant of %s of shape %v takes %d bytes, but its size is %d", typ, dims, want, len(data))
 	}
 	c := &constant{typ: typ, dims: dims}

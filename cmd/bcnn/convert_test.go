@@ -212,7 +212,7 @@ func TestDarknet(t *testing.T) {
 	require.Equal(t, "of Darknet", net.Name)
 	require.Equal(t, bcnn.Uint8, net.Inputs[0].DType)
 	require.Contains(t, fail(t, exitJob, "convert", other, "-o", out), "name the description that they belong to: NAME.cfg")
-	require.Contains(t, fail(t, exitUsage, "convert", cfg, "-o", out, "--shape", "4x4x32"), "--shape is for ONNX and BMXNet models")
+	require.Contains(t, fail(t, exitUsage, "convert", cfg, "-o", out, "--shape", "4x4x32"), "--shape is for ONNX, BMXNet and OpenVINO models")
 
 	writeFile(t, filepath.Join(dir, "net.weights"), weights)
 	succeed(t, "convert", "--from", "darknet", cfg, "-o", out)
