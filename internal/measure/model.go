@@ -108,6 +108,10 @@ func Model(ctx context.Context, dev *backend.Device, net *bcnn.Network, p *plan.
 	if err != nil {
 		return result, err
 	}
+	// The last time but for what timeSteps does: what it compares has to agree with the peak.
+	if err := roof.update(); err != nil {
+		return result, err
+	}
 	if !opts.Fresh {
 		if err := result.timeSteps(ctx, roof, dev, p, opts, Micros(took.quantile(0))); err != nil {
 			return result, err
@@ -118,9 +122,6 @@ func Model(ctx context.Context, dev *backend.Device, net *bcnn.Network, p *plan.
 			return result, err
 		}
 		result.Kernels = Micros(kernels.mean())
-	}
-	if err := roof.update(); err != nil {
-		return result, err
 	}
 	if result.Peak = roof.peak(); result.Peak > 0 {
 		result.Steady = roof.steady()
