@@ -97,9 +97,15 @@ func (p *Plan) valueBits() []Precision {
 		bits[t] = image
 	}
 	for _, s := range p.Steps {
-		if q, ok := s.Op.(*Quantize); ok {
-			bits[s.Out] = Precision(mathbits.Len(uint(q.Levels - 1)))
+		switch op := s.Op.(type) {
+		case *Quantize:
+			bits[s.Out] = Precision(mathbits.Len(uint(op.Levels - 1)))
 			continue
+		case *Table: // levels of levels
+			if p.Tensors[s.Out].DType == bcnn.Uint8 {
+				bits[s.Out] = Precision(mathbits.Len(uint(slices.Max(op.Values))))
+				continue
+			}
 		}
 		for _, t := range s.In {
 			bits[s.Out] = max(bits[s.Out], bits[t])

@@ -55,6 +55,8 @@ func TestPrecisionOfInputs(t *testing.T) {
 		want  plan.Precision
 	}{
 		"image":          {bcnn.Uint8, nil, 8},
+		"of an image":    {bcnn.Uint8, []bcnn.Op{levels(3)}, 2},
+		"of levels":      {bcnn.Float32, []bcnn.Op{levels(3), levels(16)}, 2},
 		"{0, 1}":         {bcnn.Float32, []bcnn.Op{levels(2)}, 1},
 		"three levels":   {bcnn.Float32, []bcnn.Op{levels(3)}, 2},
 		"four levels":    {bcnn.Float32, []bcnn.Op{levels(4), pool}, 2},

@@ -102,6 +102,7 @@ func TestPrecisionsOfZoo(t *testing.T) {
 	for name, want := range map[string]plan.Multiplications{
 		"cnv-2w2a": {{Precision: 2, MACs: others}, {Precision: 8, MACs: first}},
 		"cnv-1w1a": {{Precision: plan.Binary, MACs: others}, {Precision: 8, MACs: first}},
+		"lfc-1w2a": {{Precision: 2, MACs: 784*1024 + 2*1024*1024 + 1024*10}},
 	} {
 		require.Equal(t, want, list[name].ByBits, name)
 		require.Regexp(t, `(?m)^`+name+` .* `+regexp.QuoteMeta(want.String())+` `, text)
