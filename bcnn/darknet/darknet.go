@@ -25,7 +25,8 @@
 // layer in front, on which x, y and objectness need the logistic function. Decoding boxes
 // and non-maximum suppression are left to the program; Report.Heads has what they need.
 //
-// Darknet feeds a network with pictures as R, G, B from 0 to 1, stretched to its size. With
+// Darknet feeds a network with pictures as R, G, B from 0 to 1, stretched to its size, or
+// fitted into it between grey borders where Report.Letterbox says so. With
 // Options.InputType bcnn.Uint8 bytes are divided by 255.
 //
 // # Cost
@@ -164,14 +165,7 @@ func load(ctx context.Context, p place, file string, opts Options) (net *bcnn.Ne
 	if opts.Name == "" {
 		opts.Name = text.Escape(p.base(stem)) // a file may be called anything
 	}
-	im, err := begin(ctx, cfg, weights, opts)
-	if err == nil {
-		net, err = im.network()
-	}
-	if err == nil {
-		net, report, err = im.simplified(ctx, net)
-	}
-	if err != nil {
+	if net, report, err = Decode(ctx, cfg, weights, opts); err != nil {
 		return nil, nil, files.Name(file, err)
 	}
 	return net, report, nil

@@ -176,7 +176,7 @@ func (im *importer) begin(shape bcnn.Shape) value {
 		v = im.emit(first, "input/mean", bcnn.Affine{Bias: bias}, shape, v)
 	}
 	if len(scale) > 0 {
-		v = im.emit(first, "input/scale", bcnn.Affine{Scale: scale}, shape, v)
+		v = im.emit(first, "input/scale", bcnn.Affine{Scale: slices.Clone(scale)}, shape, v)
 	}
 	return v
 }

@@ -107,9 +107,6 @@ func (im *importer) network() error {
 		if over := im.budget.Charge(0); over != nil { // and what came of it
 			return over
 		}
-		if im.values[i].c == nil {
-			im.report.Layers++
-		}
 		if v := im.values[i].v; v != nil && len(l.inputs) > 0 {
 			names = append(names, l.tensor(0))
 		}

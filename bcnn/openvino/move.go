@@ -238,7 +238,7 @@ func reshaped(dims []int, list []int64, special bool) []int {
 	for i, d := range list {
 		switch {
 		case d == batchSize:
-			if i != 0 || dims[0] != -1 {
+			if i != 0 || len(dims) == 0 || dims[0] != -1 {
 				try.Failf("it puts the batch, whose size the file leaves open, in another place")
 			}
 			out[0] = -1
@@ -264,6 +264,9 @@ func reshaped(dims []int, list []int64, special bool) []int {
 		}
 	}
 	for _, d := range dims {
+		if d == 0 {
+			try.Failf("a shape %v has no values", dims)
+		}
 		if d > 0 {
 			values *= d
 		}

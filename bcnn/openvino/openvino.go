@@ -29,6 +29,7 @@ package openvino
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"path"
@@ -73,8 +74,6 @@ type Options struct {
 type Report struct {
 	// Version is that of the IR: 4, 10 or 11.
 	Version int
-	// Layers is how many the graph has, without constants.
-	Layers int
 	// Detections are the names of the DetectionOutput layers that were left out: what they read
 	// are outputs of the network.
 	Detections []string
@@ -101,7 +100,10 @@ func Read(ctx context.Context, fsys fs.FS, name string, opts Options) (*bcnn.Net
 // Decode is Load for files in memory: the .xml and the .bin. The network does not keep them.
 func Decode(ctx context.Context, xml, bin []byte, opts Options) (*bcnn.Network, *Report, error) {
 	im, err := decode(ctx, xml, bin, opts)
-	return im.simplified(ctx, "", err)
+	if err != nil {
+		return nil, nil, err
+	}
+	return im.simplified(ctx)
 }
 
 // decode makes a network that is not simplified.
@@ -120,19 +122,13 @@ func decode(ctx context.Context, xml, bin []byte, opts Options) (im *importer, e
 
 // simplified returns the network of an import with the layers that are binary, or of a few bits,
 // as such.
-func (im *importer) simplified(ctx context.Context, file string, err error) (*bcnn.Network, *Report, error) {
-	var net *bcnn.Network
-	if err == nil {
-		net, err = try.DoSafely(func() *bcnn.Network {
-			net, findings, err := simplify.Network(ctx, im.net, simplify.Options{Limits: im.opts.Limits})
-			im.report.Findings = findings
-			return try.Value(net, err)
-		})
-	}
+func (im *importer) simplified(ctx context.Context) (*bcnn.Network, *Report, error) {
+	net, err := try.DoSafely(func() *bcnn.Network {
+		net, findings, err := simplify.Network(ctx, im.net, simplify.Options{Limits: im.opts.Limits})
+		im.report.Findings = findings
+		return try.Value(net, err)
+	})
 	if err != nil {
-		if file != "" {
-			err = files.Name(file, err)
-		}
 		return nil, nil, err
 	}
 	return net, im.report, nil
@@ -162,14 +158,20 @@ func load(ctx context.Context, p place, file string, opts Options) (*bcnn.Networ
 		weights = strings.TrimSuffix(file, p.ext(file)) + ".bin"
 	}
 	bin, err := p.read(weights, limits.FileBytes-int64(len(xml)))
-	if err != nil {
+	if errors.Is(err, fs.ErrNotExist) && opts.Params == "" {
 		return nil, nil, fmt.Errorf("the constants of %s: %w; name their file with Options.Params, or 'bcnn convert --params'", text.Escape(file), err)
+	}
+	if err != nil {
+		return nil, nil, err
 	}
 	if opts.Name == "" {
 		opts.Name = text.Escape(strings.TrimSuffix(p.base(file), p.ext(file))) // a file may be called anything
 	}
-	im, err := decode(ctx, xml, bin, opts)
-	return im.simplified(ctx, file, err)
+	net, report, err := Decode(ctx, xml, bin, opts)
+	if err != nil {
+		return nil, nil, files.Name(file, err)
+	}
+	return net, report, nil
 }
 
 // What an import may spend: base units, and perByte for each byte of the files.

@@ -56,8 +56,9 @@ def compare(a, folder, number):
     np.savez(os.path.join(folder, "x.npz"), x=x)
     r = subprocess.run([a.program, "run", "--model", path, "--input", os.path.join(folder, "x.npz"), "--output", os.path.join(folder, "y.npz"), "--device", "cpu"],
                        capture_output=True, text=True)
-    if r.returncode:
-        return "refused", r.stderr.strip().split("(")[-1][:160], operators
+    if r.returncode:  # 1 is what the command ends with where it says why
+        broken = r.returncode != 1 or "internal error" in r.stderr
+        return "fault" if broken else "refused", r.stderr.strip().split("(")[-1][:160], operators
     got = np.load(os.path.join(folder, "y.npz"))["y"]
     if got.shape != want.shape:
         return "fault", "shapes %s and %s" % (want.shape, got.shape), operators
@@ -104,7 +105,10 @@ def main():
     print("drawn: %s" % dict(drawn))
     for why, n in reasons.most_common(20):
         print("%6d  %s" % (n, why))
-    sys.exit(1 if kinds["fault"] else 0)
+    nothing = a.only is None and not kinds["equal"]
+    if nothing:
+        print("FAULT: no graph was compared")
+    sys.exit(1 if kinds["fault"] or nothing else 0)
 
 
 if __name__ == "__main__":
