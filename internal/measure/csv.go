@@ -24,21 +24,11 @@ type modelRow struct {
 
 // whole and step are columns that only whole runs, or only steps, have.
 func whole(name string, of func(ModelResult) string) column[modelRow] {
-	return column[modelRow]{name, func(r modelRow) string {
-		if r.step != nil {
-			return ""
-		}
-		return of(r.ModelResult)
-	}}
+	return both(name, of, func(StepTime) string { return "" })
 }
 
 func step(name string, of func(StepTime) string) column[modelRow] {
-	return column[modelRow]{name, func(r modelRow) string {
-		if r.step == nil {
-			return ""
-		}
-		return of(*r.step)
-	}}
+	return both(name, func(ModelResult) string { return "" }, of)
 }
 
 // both is a column in which a step has its own value.
@@ -83,10 +73,19 @@ var modelColumns = []column[modelRow]{
 	}),
 	whole("macs_per_s", func(m ModelResult) string { return decimal(m.Rate) }),
 	whole("peak_macs_per_s", func(m ModelResult) string { return decimal(m.Peak) }),
+	whole("peak_macs_per_s_of_one_thread", func(m ModelResult) string { return decimal(m.PeakOfOne) }),
 	whole("peak_steady", func(m ModelResult) string { return decimal(m.Steady) }),
 	whole("floor_us", func(m ModelResult) string { return decimal(m.Floor) }),
 	step("peak_fraction", func(s StepTime) string { return decimal(s.Fraction) }),
 	step("bound", func(s StepTime) string { return s.Bound }),
+	step("outran_peak", func(s StepTime) string { return strconv.FormatBool(s.Outran) }),
+	step("planes", func(s StepTime) string { return integer(int64(s.Planes)) }),
+	step("plane_rows", func(s StepTime) string {
+		if s.PlaneRows == nil {
+			return ""
+		}
+		return strconv.FormatFloat(*s.PlaneRows, 'g', -1, 64)
+	}),
 	{"zeros", func(r modelRow) string { return strconv.FormatFloat(r.Zeros, 'g', -1, 64) }},
 	{"processor", func(r modelRow) string { return text.Escape(r.Processor) }},
 	{"version", func(r modelRow) string { return text.Escape(r.Version) }},

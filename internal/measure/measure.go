@@ -34,6 +34,8 @@ type Options struct {
 	// Zeros is the share of the values of the images that are 0, besides those that
 	// are so by chance.
 	Zeros float64
+	// NoPeak leaves out the peak, and how steps compare with it.
+	NoPeak bool
 }
 
 // NewRand returns a source of random numbers for RandomImages.

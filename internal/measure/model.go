@@ -96,6 +96,7 @@ func Model(ctx context.Context, dev *backend.Device, net *bcnn.Network, p *plan.
 		Origin: Origin{Processor: info.Name}, Transfers: info.ID != "cpu", ISA: isa, Fresh: opts.Fresh,
 	}
 	roof := NewRoofline(dev, opts.Options)
+	roof.unknown = opts.NoPeak
 	if err := roof.update(); err != nil {
 		return result, err
 	}

@@ -146,6 +146,9 @@ func TestCompareSteps(t *testing.T) {
 	_, r := newMeter([]float64{1e8}, []float64{1e9})
 	require.NoError(t, r.update())
 	filled := map[int][]bool{1: make([]bool, 10)}
+	for _, size := range sizesOf(p, 1) {
+		require.NoError(t, r.read(size))
+	}
 	steps := []StepTime{{Min: 5}, {Min: 1e5}}
 	floor, err := r.compare(t.Context(), steps, p, 1, filled, 1e5)
 	require.NoError(t, err)
