@@ -204,11 +204,7 @@ func newReport(m *bitcnn.Model) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	layers, err := summary.New(m, plan)
-	if err != nil {
-		return nil, err
-	}
-	r := &report{Name: m.Name, Labels: append([]string{}, m.Labels...), Report: layers}
+	r := &report{Name: m.Name, Labels: append([]string{}, m.Labels...), Report: summary.New(m, plan)}
 	for i, in := range m.Inputs {
 		r.Inputs = append(r.Inputs, reportInput{
 			ports.Inputs[i].Name, in.DType.String(), in.Shape.H, in.Shape.W, in.Shape.C, in.Resize,

@@ -206,21 +206,28 @@ func (b *benchCommand) args(cmd *cobra.Command, args []string) error {
 
 // check looks for flags that contradict each other, and makes --json a format.
 func (b *benchCommand) check(cmd *cobra.Command, args []string) error {
+	given := func(name string) bool {
+		f := cmd.Flags().Lookup(name)
+		return f.Changed && f.Value.String() != "false"
+	}
+	for _, p := range []struct{ flag, other, why string }{
+		{"paper", "batch", ": it sets that itself"},
+		{"paper", "runs", ": it sets that itself"},
+		{"paper", "ops", ": it is for models"},
+		{"ops", "model", ""},
+		{"ops", "zeros", ": its values are ±1"},
+	} {
+		if given(p.flag) && given(p.other) {
+			return usagef("--%s takes no --%s%s", p.flag, p.other, p.why)
+		}
+	}
 	switch {
-	case b.Fresh && (cmd.Flags().Changed("batch") || cmd.Flags().Changed("runs")):
-		return usagef("--paper sets --batch and --runs itself")
-	case b.Fresh && b.ops != "":
-		return usagef("--paper is for models, not for --ops")
 	case b.compare != "" && changedBut(cmd, "compare", "format", "json"):
 		return usagef("--compare measures nothing: it takes two files, and --format or --json")
 	case b.compare != "" && b.format == formatBenchstat:
 		return usagef("--compare has no benchstat format")
 	case b.compare == standardInput && args[0] == standardInput:
 		return usagef("standard input (-) can be read only once")
-	case b.ops != "" && cmd.Flags().Changed("model"):
-		return usagef("--ops takes no --model")
-	case b.ops != "" && cmd.Flags().Changed("zeros"):
-		return usagef("--ops takes no --zeros: its values are ±1")
 	case !slices.Contains(benchFormats, b.format):
 		return usagef("--format %q: want one of %s", b.format, strings.Join(benchFormats, ", "))
 	case b.asJSON && cmd.Flags().Changed("format") && b.format != formatJSON:

@@ -43,8 +43,8 @@ func printBench(out *output, b measure.ModelResult) {
 		}
 		out.printf("peak of the arithmetic alone: %.2f GMAC/s%s\n", b.Peak/1e9, times)
 	}
-	if b.Floor > 0 {
-		out.printf("the products of bits take %.1f µs at that peak, %.0f %% of the shortest run\n", b.Floor, 100*b.Floor/b.Min)
+	if share := 100 * b.Floor / b.Min; share >= 1 {
+		out.printf("the products of bits take %.1f µs at that peak, %.0f %% of the shortest run\n", b.Floor, share)
 	}
 	printOrigin(out, b.Origin)
 	if len(b.Steps) == 0 {
@@ -99,8 +99,11 @@ func printPlanes(out *output, steps []measure.StepTime) {
 	if most > least {
 		share += fmt.Sprintf(" to %.0f %%", 100*most)
 	}
-	out.printf("several planes of bits are read by %s. Of the rows of the lower planes %s have a bit here;\n"+
-		"the others need no products: images with more zeros may take longer (--zeros)\n", text.Count(n, "step"), share)
+	out.printf("several planes of bits are read by %s. Of the rows of the lower planes %s have a bit here", text.Count(n, "step"), share)
+	if least < 1 {
+		out.printf(";\nthe others need no products: images with more zeros may take longer (--zeros)")
+	}
+	out.printf("\n")
 }
 
 // printMedians puts the medians of several models side by side.

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
@@ -77,15 +78,25 @@ func readers() []reader {
 	}
 }
 
-// flagsOf says of the flags that only make sense for some formats for which.
-var flagsOf = map[string]string{
-	"input": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models", "mean": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models",
-	"scale": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models", "labels": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models",
-	"name": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models", "resize": "for ONNX, TensorFlow Lite, BMXNet, Darknet and OpenVINO models",
-	"shape":     "for ONNX, BMXNet and OpenVINO models",
-	"sign-zero": "for ONNX models", "override-zeros": "for ONNX models", "weight-tolerance": "for ONNX models",
-	"params": "for BMXNet, Darknet and OpenVINO models",
-	"mode":   "for folders of weights of BinCNN",
+// formatsOf names the formats that have a flag; none if all have it.
+func formatsOf(flag string) string {
+	var names []string
+	for _, r := range readers() {
+		if slices.Contains(r.flags, flag) {
+			names = append(names, r.kind.String())
+		}
+	}
+	return text.List(names, "and")
+}
+
+// namesOf are the values of --from.
+func namesOf() (names []string) {
+	for _, r := range readers() {
+		if r.name != "bcnn" {
+			names = append(names, r.name)
+		}
+	}
+	return names
 }
 
 func newConvert(env *environment) *cobra.Command {
@@ -118,8 +129,9 @@ by 255.
 With --explain the report says of each layer what made it binary, or of few bits.
 
 With --json, one object: input, output, layers, macs, binary_macs, macs_by_bits,
-multiplications (in words), float_bytes, stored_bytes, table_bytes, metadata_bytes, file_bytes, warning, of an ONNX or TensorFlow Lite model nodes and
-folded, of an ONNX model cancelled, zeros, ternary, nearly_binary, of a TensorFlow
+multiplications (in words), float_bytes, stored_bytes, compression, table_bytes,
+metadata_bytes, file_bytes, float_steps, warning, of an ONNX or TensorFlow Lite model
+nodes and folded, of an ONNX model cancelled, zeros, ternary, nearly_binary, of a TensorFlow
 Lite or OpenVINO model deviations, with --first-weights rounded, and with --explain findings.`,
 		Example: `  bcnn convert model.onnx -o model.bcnn
   bcnn convert model.onnx -o model.bcnn --input uint8 --mean 127.5 --scale 0.00784313725 --labels labels.txt
@@ -143,10 +155,13 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 			if err != nil {
 				return err
 			}
-			for name, what := range flagsOf {
-				if !slices.Contains(from.flags, name) && cmd.Flags().Changed(name) {
-					return usagef("--%s is %s", name, what)
+			cmd.Flags().Visit(func(flag *pflag.Flag) {
+				if formats := formatsOf(flag.Name); err == nil && formats != "" && !slices.Contains(from.flags, flag.Name) {
+					err = usagef("--%s is for %s models", flag.Name, formats)
 				}
+			})
+			if err != nil {
+				return err
 			}
 			c, net, err := f.convert(cmd.Context(), from, in)
 			if err != nil {
@@ -173,7 +188,7 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")
 	flags.StringVar(&f.shape, "shape", "", "HEIGHTxWIDTHxCHANNELS of the input, where the file leaves it open")
-	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet or Darknet model (default the one NAME-*.params, NAME.weights or NAME.bin, beside it)")
+	flags.StringVar(&f.params, "params", "", "file of the weights of a BMXNet, Darknet or OpenVINO model (default NAME-*.params, NAME.weights or NAME.bin beside it)")
 	floatsFlag(cmd, &f.onnx.Mean, "mean", "subtracted from the input, one value or one per channel")
 	floatsFlag(cmd, &f.onnx.Scale, "scale", "multiplied with the input after that, one value or one per channel")
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
@@ -188,7 +203,7 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 	flags.BoolVar(&f.explain, "explain", false, "say of each layer what made it binary, or of few bits, or why its weights miss it narrowly")
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
-		"from": {"onnx", "tflite", "bmxnet", "darknet", "openvino", "bincnn", "zoo"}, "mode": {"thresh", "norm", "int"},
+		"from": namesOf(), "mode": {"thresh", "norm", "int"},
 		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
@@ -198,6 +213,9 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 
 // convert reads a model and reports on it.
 func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*conversion, *bcnn.Network, error) {
+	if err := f.setLabels(); err != nil {
+		return nil, nil, err
+	}
 	m, err := from.load(ctx, f, in)
 	if err != nil {
 		return nil, nil, err
@@ -219,11 +237,7 @@ func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*co
 	if err != nil {
 		return nil, nil, files.Name(in, err)
 	}
-	report, err := summary.New(net, plan)
-	if err != nil {
-		return nil, nil, files.Name(in, err)
-	}
-	c := &conversion{Input: in, Output: f.output, Report: report}
+	c := &conversion{Input: in, Output: f.output, Report: summary.New(net, plan)}
 	if m.describe != nil {
 		m.describe(c)
 	}
@@ -253,7 +267,7 @@ func (f *convertFlags) reader(in string) (reader, error) {
 			return s, nil
 		}
 	}
-	return reader{}, usagef("--from %q: want onnx, tflite, bmxnet, darknet, openvino, bincnn or zoo", f.from)
+	return reader{}, usagef("--from %q: want %s", f.from, text.List(namesOf(), "or"))
 }
 
 // parse sets the options of an import from the flags that are text.
@@ -295,9 +309,6 @@ func (f *convertFlags) parse() error {
 
 // loadONNX imports an ONNX model with the options that the flags set.
 func loadONNX(ctx context.Context, f *convertFlags, in string) (imported, error) {
-	if err := f.setLabels(); err != nil {
-		return imported{}, err
-	}
 	net, r, err := onnx.Load(ctx, in, f.onnx)
 	if err != nil {
 		return imported{}, err
@@ -307,9 +318,6 @@ func loadONNX(ctx context.Context, f *convertFlags, in string) (imported, error)
 
 // loadBMXNet imports a network of BMXNet, whose input the same flags describe.
 func loadBMXNet(ctx context.Context, f *convertFlags, in string) (imported, error) {
-	if err := f.setLabels(); err != nil {
-		return imported{}, err
-	}
 	o := &f.onnx
 	net, r, err := bmxnet.Load(ctx, in, bmxnet.Options{
 		Params: f.params, InputShape: o.InputShape, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale,
@@ -323,9 +331,6 @@ func loadBMXNet(ctx context.Context, f *convertFlags, in string) (imported, erro
 
 // loadDarknet imports a network of Darknet with those of the options that it has.
 func loadDarknet(ctx context.Context, f *convertFlags, in string) (imported, error) {
-	if err := f.setLabels(); err != nil {
-		return imported{}, err
-	}
 	o := &f.onnx
 	net, r, err := darknet.Load(ctx, in, darknet.Options{
 		Weights: f.params, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale, Name: o.Name, Labels: o.Labels, Resize: o.Resize,
@@ -338,9 +343,6 @@ func loadDarknet(ctx context.Context, f *convertFlags, in string) (imported, err
 
 // loadOpenVINO imports a network of OpenVINO, whose input the same flags describe.
 func loadOpenVINO(ctx context.Context, f *convertFlags, in string) (imported, error) {
-	if err := f.setLabels(); err != nil {
-		return imported{}, err
-	}
 	o := &f.onnx
 	net, r, err := openvino.Load(ctx, in, openvino.Options{
 		Params: f.params, InputShape: o.InputShape, InputType: o.InputType, Mean: o.Mean, Scale: o.Scale,
@@ -354,9 +356,6 @@ func loadOpenVINO(ctx context.Context, f *convertFlags, in string) (imported, er
 
 // loadTFLite imports a TensorFlow Lite model with those of the options that it has.
 func loadTFLite(ctx context.Context, f *convertFlags, in string) (imported, error) {
-	if err := f.setLabels(); err != nil {
-		return imported{}, err
-	}
 	o := &f.onnx
 	net, r, err := tflite.Load(ctx, in, tflite.Options{
 		InputType: o.InputType, Mean: o.Mean, Scale: o.Scale, Name: o.Name, Labels: o.Labels, Resize: o.Resize,

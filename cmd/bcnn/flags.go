@@ -109,6 +109,9 @@ func (n *namesFlag) Set(s string) error {
 			*last += s[i : i+1]
 		}
 	}
+	if slices.Contains(list, "") {
+		return errors.New("want names separated by commas")
+	}
 	*n.list = list
 	return nil
 }
@@ -162,7 +165,7 @@ type fraction struct{ v *float64 }
 func (f *fraction) Set(s string) error {
 	v, err := strconv.ParseFloat(s, 64)
 	if err != nil || !(v >= 0 && v < 1) {
-		return errors.New("want a fraction from 0 to 1")
+		return errors.New("want a fraction from 0 to 1, without 1")
 	}
 	*f.v = v
 	return nil

@@ -84,8 +84,8 @@ func newInspect(env *environment) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "inspect MODEL",
 		Short: "Show what a model consists of",
-		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn, .onnx
-or .tflite file): output shapes, parameters, which layers are binary, what their
+		Long: `Show the input, the labels and the layers of a model (built-in name, .bcnn,
+.onnx, .tflite, .cfg or .xml file): output shapes, parameters, which layers are binary, what their
 weights take as float32 and as stored, and why a layer is computed in float32.
 
 --plan shows the steps that devices execute as well: their names join those of
@@ -183,7 +183,7 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 	if err != nil {
 		return nil, err
 	}
-	result, err := measure.Model(ctx, dev, net, plan, measure.Options{Options: opts, Runs: drawnRuns}, func(int, int) {})
+	result, err := measure.Model(ctx, dev, net, plan, measure.Options{Options: opts, Runs: drawnRuns, NoPeak: true}, func(int, int) {})
 	if err != nil {
 		return nil, err
 	}
@@ -238,10 +238,7 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	if err != nil {
 		return nil, err
 	}
-	report, err := summary.New(net, plan)
-	if err != nil {
-		return nil, err
-	}
+	report := summary.New(net, plan)
 	in := net.Inputs[0]
 	info := &inspection{
 		Name:   net.Name,

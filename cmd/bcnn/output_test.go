@@ -64,8 +64,8 @@ func TestHostileNames(t *testing.T) {
 		print func(out *output)
 		lines int // of output, whatever the names hold
 	}{
-		"inspect": {func(out *output) { printInspection(out, &info) }, 3 + 1 + 2 + 4 + 4 + 1 + 8},
-		"convert": {func(out *output) { (&conversion{Input: hostile, Output: hostile, Report: report}).print(out) }, 9},
+		"inspect": {func(out *output) { printInspection(out, &info) }, 3 + 1 + 2 + 4 + 4 + 1 + 5},
+		"convert": {func(out *output) { (&conversion{Input: hostile, Output: hostile, Report: report}).print(out) }, 6},
 		"check": {func(out *output) {
 			checked := checkedTensor{Name: hostile}
 			(&checkResult{Device: hostile, Outputs: []checkedTensor{checked}, Layers: []checkedTensor{checked}, NotCompared: []string{hostile}}).print(out)

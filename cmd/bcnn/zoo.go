@@ -93,10 +93,7 @@ func (l *zooLine) count(ctx context.Context) error {
 		return err
 	}
 	l.Input = net.Inputs[0].Shape.String()
-	r, err := summary.New(net, p)
-	if err != nil {
-		return err
-	}
+	r := summary.New(net, p)
 	for _, layer := range r.Layers {
 		l.Params += layer.Params
 	}

@@ -139,14 +139,17 @@ func Head(head []byte) (Format, error) {
 	return 0, errors.New("neither a .bcnn nor an ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file, nor of another format that is known here")
 }
 
+// known are the formats of files, as errors list them.
+const known = ".bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO"
+
 // about says what a file is, and how to come from there to a model.
 type about struct{ what, way string }
 
 func no(a about) error {
 	if a.way == "" {
-		return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file", a.what)
+		return fmt.Errorf("%s, not a %s file", a.what, known)
 	}
-	return fmt.Errorf("%s, not a .bcnn, ONNX, TensorFlow Lite, BMXNet, Darknet or OpenVINO file; %s", a.what, a.way)
+	return fmt.Errorf("%s, not a %s file; %s", a.what, known, a.way)
 }
 
 const (

@@ -27,7 +27,8 @@ type Report struct {
 	Stored      int64   `json:"stored_bytes"`
 	Compression float64 `json:"compression"` // Float / Stored; 0 without weights
 	// Tables are the bytes of other numbers in a model file, such as those of batch norms,
-	// Metadata those of its text, and File all bytes of it.
+	// Metadata those of its text, and File all bytes of it; all are 0 where a network is too
+	// large for a file.
 	Tables   int64 `json:"table_bytes"`
 	Metadata int64 `json:"metadata_bytes"`
 	File     int64 `json:"file_bytes"`
@@ -59,9 +60,8 @@ type Steps struct {
 	Count int    `json:"count"`
 }
 
-// New reports on a network and the plan that it has been lowered to. A network that has no
-// model file is an error.
-func New(net *bcnn.Network, p *plan.Plan) (*Report, error) {
+// New reports on a network and the plan that it has been lowered to.
+func New(net *bcnn.Network, p *plan.Plan) *Report {
 	layers := plan.Summarize(net, p)
 	r := &Report{Layers: []Layer{}, FloatSteps: []Steps{}, Deviations: net.Deviations, ByBits: plan.Count(layers)}
 	r.MACs, r.BinaryMACs, r.Shares = r.ByBits.All(), r.ByBits.Of(plan.Binary), r.ByBits.String()
@@ -78,11 +78,9 @@ func New(net *bcnn.Network, p *plan.Plan) (*Report, error) {
 		r.Stored += l.BytesStored
 	}
 	r.Compression = ratio(r.Float, r.Stored)
-	tensors, metadata, err := modelfile.Size(net)
-	if err != nil {
-		return nil, err
+	if tensors, metadata, err := modelfile.Size(net); err == nil {
+		r.Tables, r.Metadata, r.File = tensors-r.Stored, metadata, tensors+metadata
 	}
-	r.Tables, r.Metadata, r.File = tensors-r.Stored, metadata, tensors+metadata
 	for _, s := range p.Steps {
 		switch s.Op.(type) {
 		case *plan.Conv, *plan.MatMul, *plan.Flatten:
@@ -103,7 +101,7 @@ func New(net *bcnn.Network, p *plan.Plan) (*Report, error) {
 	} else if 2*float > r.MACs {
 		r.Warning = "most multiplications are float32: " + r.Shares
 	}
-	return r, nil
+	return r
 }
 
 // CheckBinary returns an error if less than half of the multiplications are binary.
@@ -135,6 +133,9 @@ func (r *Report) Table() [][]string {
 		name  string
 		bytes int64
 	}{{"other tables", r.Tables}, {"metadata", r.Metadata}, {"file", r.File}} {
+		if r.File == 0 {
+			break
+		}
 		row := make([]string, len(rows[0]))
 		row[0], row[7] = of.name, fmt.Sprint(of.bytes)
 		rows = append(rows, row)
