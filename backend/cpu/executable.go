@@ -68,14 +68,10 @@ func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config 
 	var size tiles.Size
 	needs := make([]tiles.Size, len(plan.Steps))
 	memory := int(placed.Bytes)
-	k := 0
 	for i, s := range plan.Steps {
-		if i > e.stretches[k].last {
-			k++
-		}
 		c := schedule.Context{
 			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
-			Set: set, Batch: e.stretches[k].images, Threads: config.Threads, L1: schedule.L1(),
+			Set: set, Batch: e.stretches[stretchAt(e.stretches, i)].images, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
 			Most:    most[s.In[0]],
 			InPitch: plan.Tensors[e.container[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.container[s.Out]].Shape.C,
