@@ -152,7 +152,7 @@ def alone(folder: Path) -> Iterator[None]:
                 msvcrt.locking(file.fileno(), msvcrt.LK_NBLCK, 1)
             else:
                 fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError as e:
+        except (BlockingIOError, PermissionError) as e:  # as fcntl says it, and msvcrt
             raise SettingsError(f"another training writes into {folder}; wait for it, or choose another -o") from e
         yield
 
