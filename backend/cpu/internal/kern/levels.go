@@ -3,21 +3,28 @@ package kern
 import (
 	"math"
 	"unsafe"
+
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 // Levels computes how many thresholds of a list a value reaches. For value x in place i of a row,
 // with y = x, or x rounded down, it is
 //
-//	k = Offset + round(min(max(float32(y·Scale[i]) + Shift[i], Least), Most))
+//	k = Offset + round(min(max(p + Shift[i], Least), Most)), p = float32(y·Scale[i])
 //
-// with ties to even; a NaN counts as Least. If that may be one less than it should be, Table has
+// with ties to even; a NaN counts as Least. With Rest the product has one rounding of 48 bits of a
+// factor,
+//
+//	p = fma(y, Scale[i], float32(y·Rest[i]))
+//
+// which is what a division by a rounded step gives, at the price of a multiplication. If that may be one less than it should be, Table has
 // the threshold of the next level, and 1 is added where x ≥ Table[List[i] + k − Offset].
 type Levels struct {
 	Scale, Shift []float32 // one for each place of a row
+	Rest         []float32 // above 0; nil for none
 	Least, Most  float32   // integers from −Offset to 255 − Offset
 	Offset       int32
 	Down         bool      // x is rounded down
-	Divide       bool      // y is divided by the scale
 	Truncate     bool      // instead of rounding to the nearest
 	Table        []float32 // nil for none
 	List         []int32   // one for each place of a row
@@ -27,14 +34,17 @@ type Levels struct {
 // subtracted again.
 const Even = 3 << 22
 
-// Usual reports whether k is the result, of a product that is rounded to the nearest: none of Down,
-// Divide, Truncate and Table is set.
-func (l *Levels) Usual() bool { return !l.Down && !l.Divide && !l.Truncate && l.Table == nil }
+// Usual reports whether k is the result, rounded to the nearest: none of Down, Truncate and Table is
+// set.
+func (l *Levels) Usual() bool { return !l.Down && !l.Truncate && l.Table == nil }
 
 // From returns the levels for places of a row from i on.
 func (l *Levels) From(i int) Levels {
 	from := *l
 	from.Scale, from.Shift = l.Scale[i:], l.Shift[i:]
+	if l.Rest != nil {
+		from.Rest = l.Rest[i:]
+	}
 	if l.Table != nil {
 		from.List = l.List[i:]
 	}
@@ -47,8 +57,8 @@ func (l *Levels) Guess(x float32, i int) int {
 		x = float32(math.Floor(float64(x)))
 	}
 	y := float32(x * l.Scale[i])
-	if l.Divide {
-		y = x / l.Scale[i]
+	if l.Rest != nil {
+		y = f32.FMA(x, l.Scale[i], float32(x*l.Rest[i]))
 	}
 	v := y + l.Shift[i]
 	if !(v > l.Least) {
@@ -79,9 +89,9 @@ type LevelsJob struct {
 	scale, shift unsafe.Pointer
 	table, list  unsafe.Pointer
 	n            uintptr
-	down         uintptr // 0 or 1, as the next two
-	divide       uintptr
-	truncate     uintptr
+	down         uintptr // 0 or 1
+	rest         unsafe.Pointer
+	truncate     uintptr // 0 or 1
 	least, most  float32
 	low          float32 // of float32 results; includes the offset
 	offset       int32   // of results that are bytes
@@ -94,16 +104,17 @@ func NewLevelsJob[T uint8 | float32](dst []T, src []float32, l *Levels, low floa
 		scale: unsafe.Pointer(&l.Scale[0]), shift: unsafe.Pointer(&l.Shift[0]),
 		n: uintptr(len(src)), least: l.Least, most: l.Most, low: low + float32(l.Offset), offset: l.Offset,
 	}
+	if l.Rest != nil {
+		j.rest = unsafe.Pointer(&l.Rest[0])
+	}
 	if l.Table != nil {
 		j.table, j.list = unsafe.Pointer(&l.Table[0]), unsafe.Pointer(&l.List[0])
 	}
-	for _, flag := range []struct {
-		set bool
-		to  *uintptr
-	}{{l.Down, &j.down}, {l.Divide, &j.divide}, {l.Truncate, &j.truncate}} {
-		if flag.set {
-			*flag.to = 1
-		}
+	if l.Down {
+		j.down = 1
+	}
+	if l.Truncate {
+		j.truncate = 1
 	}
 	return j
 }

@@ -230,6 +230,7 @@ type MatrixJob struct {
 
 	config [64]uint8
 	values unsafe.Pointer // of weights of 4 bits
+	rest   unsafe.Pointer // of the scales of levels
 }
 
 // prepare sets what all kernels need.
@@ -307,6 +308,7 @@ func (f *MatrixFilter) Levels(j *MatrixJob, p *MatrixPart, end *End, l *Levels, 
 	j.end(end)
 	j.then(then, added)
 	j.level, j.move = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
+	j.rest = unsafe.Pointer(unsafe.SliceData(l.Rest))
 	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
 	f.call(f.kernels.Levels, j, p, 16, added)
 	runtime.KeepAlive(added)

@@ -24,9 +24,11 @@ const (
 	_ = -(unsafe.Offsetof(ConvJob{}.DstPlane) ^ 184)
 	_ = -(unsafe.Offsetof(ConvJob{}.in) ^ 200)
 	_ = -(unsafe.Offsetof(ConvJob{}.out) ^ 208)
+	_ = -(unsafe.Offsetof(ConvJob{}.levelRest) ^ 232)
+	_ = -(unsafe.Offsetof(ConvJob{}.offset) ^ 248)
 
-	_ = -(unsafe.Offsetof(WinogradJob{}.Row) ^ 248)
-	_ = -(unsafe.Offsetof(WinogradJob{}.Plane) ^ 256)
+	_ = -(unsafe.Offsetof(WinogradJob{}.Row) ^ 256)
+	_ = -(unsafe.Offsetof(WinogradJob{}.Plane) ^ 264)
 
 	_ = -unsafe.Offsetof(WinogradInput{}.Dst)
 	_ = -(unsafe.Offsetof(WinogradInput{}.Src) ^ 8)
@@ -197,6 +199,7 @@ const (
 	_ = -(unsafe.Offsetof(MatrixJob{}.pendingFlip) ^ 328)
 	_ = -(unsafe.Offsetof(MatrixJob{}.config) ^ 336)
 	_ = -(unsafe.Offsetof(MatrixJob{}.values) ^ 400)
+	_ = -(unsafe.Offsetof(MatrixJob{}.rest) ^ 408)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.Tiles) ^ 16)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.First) ^ 20)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.Pixels) ^ 24)

@@ -446,6 +446,9 @@ func annotateEnd(j *ConvJob, b *filterBlock, end *End, added unsafe.Pointer) {
 func annotateLevels(b *filterBlock, l *Levels) {
 	reads(l.Scale[:b.Outputs])
 	reads(l.Shift[:b.Outputs])
+	if l.Rest != nil {
+		reads(l.Rest[:b.Outputs])
+	}
 }
 
 // annotateLines marks what LinesOfBits and LinesOfBytes read, size bytes of each pixel and plane, and
@@ -492,7 +495,7 @@ func annotateMatrix(j *MatrixJob, f *MatrixFilter, p *MatrixPart, size int, adde
 			}
 		}
 	}
-	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move, j.scale2, j.shift2} {
+	for _, row := range []unsafe.Pointer{j.scale, j.shift, j.slope, j.level, j.move, j.rest, j.scale2, j.shift2} {
 		if row != nil && size > 2 {
 			runtime.RaceReadRange(row, 64*p.Panels)
 		}
@@ -538,6 +541,9 @@ func readLevels(src []float32, l *Levels) {
 	reads(src)
 	reads(l.Scale[:n])
 	reads(l.Shift[:n])
+	if l.Rest != nil {
+		reads(l.Rest[:n])
+	}
 	if l.Table != nil {
 		reads(l.List[:n])
 		reads(l.Table)

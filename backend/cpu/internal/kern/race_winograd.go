@@ -45,6 +45,9 @@ func annotateOutput(j *WinogradJob, end *End, added unsafe.Pointer, size int) {
 	if size == 1 {
 		runtime.RaceReadRange(j.levelScale, 4*BlockOutputs)
 		runtime.RaceReadRange(j.levelShift, 4*BlockOutputs)
+		if j.levelRest != nil {
+			runtime.RaceReadRange(j.levelRest, 4*BlockOutputs)
+		}
 	}
 	for y := range uintptr(2) {
 		for x := range 2 * j.Pixels {

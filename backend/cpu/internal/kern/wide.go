@@ -156,9 +156,9 @@ type ConvJob struct {
 	in, out uintptr // planes
 
 	// Of ConvLevels.
-	levelScale, levelShift unsafe.Pointer
-	least, most            float32
-	offset                 int32
+	levelScale, levelShift, levelRest unsafe.Pointer
+	least, most                       float32
+	offset                            int32
 }
 
 // Conv computes packed words. With c the number of bits in which the patch and the weights of
@@ -225,7 +225,7 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 		*j = all
 		j.weights = unsafe.Add(j.weights, i*weights)
 		j.Table, j.dst = unsafe.Add(j.Table, i*values), j.dst+uintptr(i*b.Each*size)
-		for _, row := range []*unsafe.Pointer{&j.scale, &j.shift, &j.slope, &j.levelScale, &j.levelShift} {
+		for _, row := range []*unsafe.Pointer{&j.scale, &j.shift, &j.slope, &j.levelScale, &j.levelShift, &j.levelRest} {
 			if *row != nil {
 				*row = unsafe.Add(*row, i*values)
 			}
@@ -289,7 +289,7 @@ func (w *WideFilter) ConvLevels(j *ConvJob, block, rowStep int, end *End, l *Lev
 
 // levels sets the levels of the outputs.
 func (j *ConvJob) levels(l *Levels) {
-	j.levelScale, j.levelShift = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0])
+	j.levelScale, j.levelShift, j.levelRest = unsafe.Pointer(&l.Scale[0]), unsafe.Pointer(&l.Shift[0]), unsafe.Pointer(unsafe.SliceData(l.Rest))
 	j.least, j.most, j.offset = l.Least, l.Most, l.Offset
 }
 

@@ -15,16 +15,16 @@ import (
 
 // levelForm is how levels are guessed.
 type levelForm struct {
-	down, divide, truncate bool // see kern.Levels
-	after                  bool // what is added is, after rounding
-	late                   bool // guesses may be one less than the level
+	down, rest, truncate bool // see kern.Levels
+	after                bool // what is added is, after rounding
+	late                 bool // guesses may be one less than the level
 }
 
-// levelForms are tried in turn, the cheapest first: of those who multiply or divide and
+// levelForms are tried in turn, the cheapest first: of those that multiply and
 // round, then for thresholds that are whole, which need not be as exact, and at last the
 // guess that the next threshold is looked up for.
 var levelForms = []levelForm{
-	{}, {truncate: true}, {after: true}, {down: true}, {divide: true}, {divide: true, truncate: true}, {divide: true, after: true}, {late: true},
+	{}, {truncate: true}, {after: true}, {rest: true}, {rest: true, truncate: true}, {rest: true, after: true}, {down: true}, {late: true},
 }
 
 // newLevels returns the arithmetic for lists of n thresholds, for all channels or each of
@@ -33,7 +33,7 @@ var levelForms = []levelForm{
 func newLevels(c *schedule.Context, thresholds []float32, n, channels int) (l *kern.Levels, wrong []int) {
 	lists := len(thresholds) / n
 	pixels := max(1, affineValues/channels)
-	if n > math.MaxUint8 || !c.Reserve(num.Product(12, pixels, channels)+num.Product(4, lists, n+1)) {
+	if n > math.MaxUint8 || !c.Reserve(num.Product(16, pixels, channels)+num.Product(4, lists, n+1)) {
 		return nil, nil
 	}
 	lines := make([]evenly, lists)
@@ -50,7 +50,7 @@ func newLevels(c *schedule.Context, thresholds []float32, n, channels int) (l *k
 				return nil, nil
 			}
 			list := thresholds[i*n:][:n]
-			scale, shift, ok := form.guess(l, list, even)
+			scale, rest, shift, ok := form.guess(l, list, even)
 			if !ok {
 				wrong = append(wrong, i)
 			}
@@ -58,6 +58,9 @@ func newLevels(c *schedule.Context, thresholds []float32, n, channels int) (l *k
 				break
 			}
 			l.Scale, l.Shift = append(l.Scale, scale), append(l.Shift, shift)
+			if form.rest {
+				l.Rest = append(l.Rest, rest)
+			}
 			if form.late {
 				l.List = append(l.List, int32(len(l.Table)))
 				l.Table = append(append(l.Table, list...), float32(math.NaN()))
@@ -70,6 +73,9 @@ func newLevels(c *schedule.Context, thresholds []float32, n, channels int) (l *k
 			}
 			l.Scale, l.Shift = slices.Repeat(l.Scale, repeat), slices.Repeat(l.Shift, repeat)
 			l.List = slices.Repeat(l.List, repeat)
+			if form.rest {
+				l.Rest = slices.Repeat(l.Rest, repeat)
+			}
 			return l, wrong
 		}
 	}
@@ -78,17 +84,17 @@ func newLevels(c *schedule.Context, thresholds []float32, n, channels int) (l *k
 
 // levels returns what is common to lists of n thresholds, the first of which is near a line.
 func (form levelForm) levels(n int, even evenly) *kern.Levels {
-	l := &kern.Levels{Most: float32(n), Down: form.down, Divide: form.divide, Truncate: form.truncate}
+	l := &kern.Levels{Most: float32(n), Down: form.down, Truncate: form.truncate}
 	if offset := math.Round(even.shift(-0.5)); form.after && offset > 0 && offset <= float64(n) {
 		l.Offset, l.Least, l.Most = int32(offset), float32(-offset), float32(float64(n)-offset)
 	}
 	return l
 }
 
-// guess returns the scale and the shift that guess levels, and whether they do.
-func (form levelForm) guess(l *kern.Levels, list []float32, even evenly) (scale, shift float32, ok bool) {
+// guess returns the scale, its rest and the shift that guess levels, and whether they do.
+func (form levelForm) guess(l *kern.Levels, list []float32, even evenly) (scale, rest, shift float32, ok bool) {
 	if !(even.step > 0) || math.IsInf(even.first, 0) || math.IsInf(even.step, 0) {
-		return 1, 0, false
+		return 1, 1, 0, false
 	}
 	move := -0.5 // to what is rounded up
 	switch {
@@ -101,31 +107,54 @@ func (form levelForm) guess(l *kern.Levels, list []float32, even evenly) (scale,
 	}
 	raw := even.shift(move) - float64(l.Offset)
 	scale = float32(1 / even.step)
-	if form.divide {
-		scale = float32(even.step)
-	}
 	if form.late || form.down {
-		return scale, float32(raw), form.holds(l, list, scale, float32(raw))
+		return scale, 0, float32(raw), form.holds(l, list, scale, 0, float32(raw))
 	}
 	// Shifts and factors as quantisers have them.
 	for _, shift := range []float32{float32(math.Round(2*raw) / 2), float32(raw)} {
 		for _, by := range []int32{0, 1, -1, 2, -2} {
-			s := math.Float32frombits(uint32(int32(math.Float32bits(scale)) + by))
-			if form.holds(l, list, s, shift) {
-				return s, shift, true
+			s, r := neighbour(scale, by), float32(0)
+			if form.rest {
+				s, r = reciprocal(neighbour(float32(even.step), by))
+			}
+			if form.holds(l, list, s, r, shift) {
+				return s, r, shift, true
 			}
 		}
 	}
-	return scale, float32(raw), false
+	return scale, 1, float32(raw), false
 }
 
-// holds reports whether scale and shift guess the levels of a list for every value.
-func (form levelForm) holds(l *kern.Levels, list []float32, scale, shift float32) bool {
+// neighbour returns the float32 that is so many places from a positive one.
+func neighbour(x float32, places int32) float32 {
+	return math.Float32frombits(uint32(int32(math.Float32bits(x)) + places))
+}
+
+// reciprocal returns the largest float32 below 1/x, and the rest as another: the sum has the first 48
+// bits. The rest is positive, so that products with both do not fall as values rise, and neither do their
+// rounded sums; that of an infinite value is infinite.
+func reciprocal(x float32) (scale, rest float32) {
+	y := 1 / float64(x)
+	scale = float32(y)
+	if float64(scale) >= y {
+		scale = math.Nextafter32(scale, 0)
+	}
+	return scale, float32(y - float64(scale))
+}
+
+// holds reports whether a scale, its rest and a shift guess the levels of a list for every value.
+func (form levelForm) holds(l *kern.Levels, list []float32, scale, rest, shift float32) bool {
 	if !(scale > 0) || math.IsInf(float64(scale), 0) || math.IsInf(float64(shift), 0) || math.IsNaN(float64(shift)) {
 		return false
 	}
 	one := *l
 	one.Scale, one.Shift = []float32{scale}, []float32{shift}
+	if form.rest {
+		if !(rest > 0) {
+			return false
+		}
+		one.Rest = []float32{rest}
+	}
 	less := 0
 	if form.late {
 		less = 1

@@ -72,13 +72,13 @@ func quantisers(r *rand.Rand) map[string]struct {
 		}), levelForm{after: true}}
 		all["divided and signed, "+name] = quantiser{rising(n, -1e6, 1e6, func(x float32, k int) bool {
 			return math.RoundToEven(float64(x/scale)) >= float64(k-n/2)
-		}), levelForm{divide: true, after: true}}
+		}), levelForm{rest: true, after: true}}
 		all["uneven, "+name] = quantiser{rising(n, -1e6, 1e6, func(x float32, k int) bool {
 			return float64(x) >= 0.3*float64(k)+0.1*math.Sin(float64(k))
 		}), levelForm{late: true}}
 		all["divided, "+name] = quantiser{rising(n, -1e6, 1e6, func(x float32, k int) bool {
 			return math.RoundToEven(float64(x/scale)) >= float64(k)
-		}), levelForm{divide: true}}
+		}), levelForm{rest: true}}
 		// Of sums, which are whole.
 		all["sums "+name] = quantiser{rising(n, -1e6, 1e6, func(x float32, k int) bool {
 			return math.Round(math.Floor(float64(x))*0.0371+3.2) >= float64(k)
@@ -122,7 +122,7 @@ func TestLevelsOfLists(t *testing.T) {
 		l, wrong := newLevels(roomy(1<<20), q.list, len(q.list), 3)
 		require.NotNil(t, l, name)
 		require.Empty(t, wrong, name)
-		require.Equal(t, q.form, levelForm{l.Down, l.Divide, l.Truncate, l.Offset != 0, l.Table != nil}, name)
+		require.Equal(t, q.form, levelForm{l.Down, l.Rest != nil, l.Truncate, l.Offset != 0, l.Table != nil}, name)
 		require.Zero(t, len(l.Scale)%3, name)
 		for i := range 3 {
 			requireCounts(t, r, l, i, q.list, name)
@@ -203,7 +203,7 @@ func TestLevelsOfWrongScale(t *testing.T) {
 		}
 	}
 	holds := func(scale, shift float32, form levelForm) bool {
-		return form.holds(form.levels(255, evenly{}), list, scale, shift)
+		return form.holds(form.levels(255, evenly{}), list, scale, 0, shift)
 	}
 	require.True(t, holds(8, 0, levelForm{}))
 	for _, scale := range []float32{math.Nextafter32(8, 9), math.Nextafter32(8, 7)} {

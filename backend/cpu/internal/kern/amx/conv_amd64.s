@@ -4887,9 +4887,10 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	VPXORD         Z22, Z22, Z22
 	VPXORD         Z23, Z23, Z23
 	VPXORD         Z24, Z24, Z24
-	VBROADCASTSS   208(CX), Z22
-	VBROADCASTSS   212(CX), Z23
-	VPBROADCASTD   216(CX), Z24
+	VPXORD         Z25, Z25, Z25
+	VBROADCASTSS   208(CX), Z23
+	VBROADCASTSS   212(CX), Z24
+	VPBROADCASTD   216(CX), Z25
 
 block:
 	MOVQ  40(CX), AX
@@ -4943,37 +4944,37 @@ step2:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
@@ -5007,15 +5008,15 @@ skip6:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip8
-	VFMADD213PS Z17, Z16, Z25
+	VFMADD213PS Z17, Z16, Z26
 
 skip8:
-	VADDPS Z25, Z8, Z8
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
@@ -5024,12 +5025,21 @@ skip8:
 
 skip9:
 skip7:
-	VMULPS      Z20, Z8, Z8
+	CMPQ        408(CX), $0x00
+	JEQ         whole10
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled11
+
+whole10:
+	VMULPS Z20, Z8, Z8
+
+scaled11:
 	VADDPS      Z21, Z8, Z8
-	VMAXPS      Z22, Z8, Z8
-	VMINPS      Z23, Z8, Z8
+	VMAXPS      Z23, Z8, Z8
+	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z24, Z8, Z8
+	VPADDD      Z25, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
@@ -5043,50 +5053,59 @@ skip7:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip10
+	JEQ         skip12
 	VFMADD213PS Z11, Z10, Z8
 
-skip10:
+skip12:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip11
+	JEQ    skip13
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip11:
+skip13:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip12
+	JEQ    skip14
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip12:
+skip14:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip13
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip15
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip14
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip16
+	VFMADD213PS Z17, Z16, Z26
 
-skip14:
-	VADDPS Z25, Z8, Z8
+skip16:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip15
+	JEQ    skip17
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
+skip17:
 skip15:
-skip13:
-	VMULPS    Z20, Z8, Z8
+	CMPQ        408(CX), $0x00
+	JEQ         whole18
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled19
+
+whole18:
+	VMULPS Z20, Z8, Z8
+
+scaled19:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
@@ -5102,9 +5121,9 @@ rows3:
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
-drain16:
+drain20:
 	CMPQ        R10, 320(CX)
-	JEQ         drained17
+	JEQ         drained21
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5113,56 +5132,65 @@ drain16:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip18
+	JEQ         skip22
 	VFMADD213PS Z11, Z10, Z8
 
-skip18:
+skip22:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip19
+	JEQ    skip23
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip19:
+skip23:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip20
+	JEQ    skip24
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip20:
+skip24:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip21
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip25
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip22
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip26
+	VFMADD213PS Z17, Z16, Z26
 
-skip22:
-	VADDPS Z25, Z8, Z8
+skip26:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip23
+	JEQ    skip27
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip23:
-skip21:
-	VMULPS    Z20, Z8, Z8
+skip27:
+skip25:
+	CMPQ        408(CX), $0x00
+	JEQ         whole28
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled29
+
+whole28:
+	VMULPS Z20, Z8, Z8
+
+scaled29:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain16
+	JMP       drain20
 
-drained17:
+drained21:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(CX), R9
@@ -5181,46 +5209,52 @@ drained17:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there24
+	JEQ     there30
 	VMOVUPS (AX)(R9*1), Z10
 
-there24:
+there30:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there25
+	JEQ     there31
 	VMOVUPS (AX)(R9*1), Z11
 
-there25:
+there31:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there26
+	JEQ     there32
 	VMOVUPS (AX)(R9*1), Z12
 
-there26:
+there32:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there27
+	JEQ     there33
 	VMOVUPS (AX)(R9*1), Z16
 
-there27:
+there33:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there28
+	JEQ     there34
 	VMOVUPS (AX)(R9*1), Z17
 
-there28:
+there34:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there29
+	JEQ     there35
 	VMOVUPS (AX)(R9*1), Z20
 
-there29:
+there35:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there36
+	VMOVUPS (AX)(R9*1), Z22
+
+there36:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there30
+	JEQ     there37
 	VMOVUPS (AX)(R9*1), Z21
 
-there30:
+there37:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
@@ -5228,12 +5262,12 @@ there30:
 	JMP  next
 
 tiles2:
-panel31:
+panel38:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step32:
+step39:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -5245,24 +5279,24 @@ step32:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows33
+	JEQ            rows40
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -5271,55 +5305,64 @@ step32:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip34
+	JEQ            skip41
 	VFMADD213PS    Z11, Z10, Z8
 
-skip34:
+skip41:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
+	JEQ    skip42
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip35:
+skip42:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip36
+	JEQ    skip43
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip36:
+skip43:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip37
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip44
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip38
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip45
+	VFMADD213PS Z17, Z16, Z26
 
-skip38:
-	VADDPS Z25, Z8, Z8
+skip45:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
+	JEQ    skip46
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip39:
-skip37:
-	VMULPS      Z20, Z8, Z8
+skip46:
+skip44:
+	CMPQ        408(CX), $0x00
+	JEQ         whole47
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled48
+
+whole47:
+	VMULPS Z20, Z8, Z8
+
+scaled48:
 	VADDPS      Z21, Z8, Z8
-	VMAXPS      Z22, Z8, Z8
-	VMINPS      Z23, Z8, Z8
+	VMAXPS      Z23, Z8, Z8
+	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z24, Z8, Z8
+	VPADDD      Z25, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows33
+	JEQ         rows40
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5328,78 +5371,87 @@ skip37:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip40
+	JEQ         skip49
 	VFMADD213PS Z11, Z10, Z8
 
-skip40:
+skip49:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip41
+	JEQ    skip50
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip41:
+skip50:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip42
+	JEQ    skip51
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip42:
+skip51:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip43
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip52
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip44
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip53
+	VFMADD213PS Z17, Z16, Z26
 
-skip44:
-	VADDPS Z25, Z8, Z8
+skip53:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip45
+	JEQ    skip54
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip45:
-skip43:
-	VMULPS    Z20, Z8, Z8
+skip54:
+skip52:
+	CMPQ        408(CX), $0x00
+	JEQ         whole55
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled56
+
+whole55:
+	VMULPS Z20, Z8, Z8
+
+scaled56:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows33:
+rows40:
 	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows46
+	JEQ            rows57
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -5408,55 +5460,64 @@ rows33:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip47
+	JEQ            skip58
 	VFMADD213PS    Z11, Z10, Z8
 
-skip47:
+skip58:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip48
+	JEQ    skip59
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip48:
+skip59:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip49
+	JEQ    skip60
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip49:
+skip60:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip50
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip61
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip51
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip62
+	VFMADD213PS Z17, Z16, Z26
 
-skip51:
-	VADDPS Z25, Z8, Z8
+skip62:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip52
+	JEQ    skip63
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip52:
-skip50:
-	VMULPS      Z20, Z8, Z8
+skip63:
+skip61:
+	CMPQ        408(CX), $0x00
+	JEQ         whole64
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled65
+
+whole64:
+	VMULPS Z20, Z8, Z8
+
+scaled65:
 	VADDPS      Z21, Z8, Z8
-	VMAXPS      Z22, Z8, Z8
-	VMINPS      Z23, Z8, Z8
+	VMAXPS      Z23, Z8, Z8
+	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z24, Z8, Z8
+	VPADDD      Z25, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows46
+	JEQ         rows57
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5465,55 +5526,64 @@ skip50:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip53
+	JEQ         skip66
 	VFMADD213PS Z11, Z10, Z8
 
-skip53:
+skip66:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
+	JEQ    skip67
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip54:
+skip67:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip55
+	JEQ    skip68
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip55:
+skip68:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip56
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip69
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip57
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip70
+	VFMADD213PS Z17, Z16, Z26
 
-skip57:
-	VADDPS Z25, Z8, Z8
+skip70:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip58
+	JEQ    skip71
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip58:
-skip56:
-	VMULPS    Z20, Z8, Z8
+skip71:
+skip69:
+	CMPQ        408(CX), $0x00
+	JEQ         whole72
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled73
+
+whole72:
+	VMULPS Z20, Z8, Z8
+
+scaled73:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows46:
+rows57:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -5522,11 +5592,11 @@ rows46:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step32
+	JNE     step39
 
-drain59:
+drain74:
 	CMPQ        R10, 320(CX)
-	JEQ         drained60
+	JEQ         drained75
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -5535,56 +5605,65 @@ drain59:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip61
+	JEQ         skip76
 	VFMADD213PS Z11, Z10, Z8
 
-skip61:
+skip76:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip62
+	JEQ    skip77
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip62:
+skip77:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
+	JEQ    skip78
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip63:
+skip78:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip64
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip79
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip65
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip80
+	VFMADD213PS Z17, Z16, Z26
 
-skip65:
-	VADDPS Z25, Z8, Z8
+skip80:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip66
+	JEQ    skip81
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip66:
-skip64:
-	VMULPS    Z20, Z8, Z8
+skip81:
+skip79:
+	CMPQ        408(CX), $0x00
+	JEQ         whole82
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled83
+
+whole82:
+	VMULPS Z20, Z8, Z8
+
+scaled83:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain59
+	JMP       drain74
 
-drained60:
+drained75:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -5606,60 +5685,66 @@ drained60:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there67
+	JEQ     there84
 	VMOVUPS (AX)(R9*1), Z10
 
-there67:
+there84:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there68
+	JEQ     there85
 	VMOVUPS (AX)(R9*1), Z11
 
-there68:
+there85:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there69
+	JEQ     there86
 	VMOVUPS (AX)(R9*1), Z12
 
-there69:
+there86:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there70
+	JEQ     there87
 	VMOVUPS (AX)(R9*1), Z16
 
-there70:
+there87:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there71
+	JEQ     there88
 	VMOVUPS (AX)(R9*1), Z17
 
-there71:
+there88:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there72
+	JEQ     there89
 	VMOVUPS (AX)(R9*1), Z20
 
-there72:
+there89:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there90
+	VMOVUPS (AX)(R9*1), Z22
+
+there90:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there73
+	JEQ     there91
 	VMOVUPS (AX)(R9*1), Z21
 
-there73:
+there91:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel31
+	JNE  panel38
 	JMP  next
 
 tiles3:
-panel74:
+panel92:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step75:
+step93:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -5671,281 +5756,317 @@ step75:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 192(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 256(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows76
+	JEQ            rows94
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z25
+	VMOVDQU32      (R12)(AX*1), Z26
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z25, Z25
-	VPADDD         (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS      Z25, Z25
+	VPSLLVD        Z9, Z26, Z26
+	VPADDD         (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip77
-	VFMADD213PS    Z11, Z10, Z25
+	JEQ            skip95
+	VFMADD213PS    Z11, Z10, Z26
 
-skip77:
+skip95:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip78
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip96
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip78:
+skip96:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip79
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip97
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip79:
+skip97:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip80
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip98
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip81
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip99
+	VFMADD213PS Z17, Z16, Z27
 
-skip81:
-	VADDPS Z26, Z25, Z25
+skip99:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip82
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip100
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip82:
-skip80:
-	VMULPS      Z20, Z25, Z25
-	VADDPS      Z21, Z25, Z25
-	VMAXPS      Z22, Z25, Z25
-	VMINPS      Z23, Z25, Z25
-	VCVTPS2DQ   Z25, Z25
-	VPADDD      Z24, Z25, Z25
-	VPMOVDB     Z25, (R11)
+skip100:
+skip98:
+	CMPQ        408(CX), $0x00
+	JEQ         whole101
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled102
+
+whole101:
+	VMULPS Z20, Z26, Z26
+
+scaled102:
+	VADDPS      Z21, Z26, Z26
+	VMAXPS      Z23, Z26, Z26
+	VMINPS      Z24, Z26, Z26
+	VCVTPS2DQ   Z26, Z26
+	VPADDD      Z25, Z26, Z26
+	VPMOVDB     Z26, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows76
+	JEQ         rows94
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z25
+	VMOVDQU32   (R12)(AX*1), Z26
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z25, Z25
-	VPADDD      (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS   Z25, Z25
+	VPSLLVD     Z9, Z26, Z26
+	VPADDD      (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip83
-	VFMADD213PS Z11, Z10, Z25
+	JEQ         skip103
+	VFMADD213PS Z11, Z10, Z26
 
-skip83:
+skip103:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip84
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip104
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip84:
+skip104:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip85
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip105
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip85:
+skip105:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip86
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip106
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip87
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip107
+	VFMADD213PS Z17, Z16, Z27
 
-skip87:
-	VADDPS Z26, Z25, Z25
+skip107:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip88
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip108
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip88:
-skip86:
-	VMULPS    Z20, Z25, Z25
-	VADDPS    Z21, Z25, Z25
-	VMAXPS    Z22, Z25, Z25
-	VMINPS    Z23, Z25, Z25
-	VCVTPS2DQ Z25, Z25
-	VPADDD    Z24, Z25, Z25
-	VPMOVDB   Z25, (R11)
+skip108:
+skip106:
+	CMPQ        408(CX), $0x00
+	JEQ         whole109
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled110
+
+whole109:
+	VMULPS Z20, Z26, Z26
+
+scaled110:
+	VADDPS    Z21, Z26, Z26
+	VMAXPS    Z23, Z26, Z26
+	VMINPS    Z24, Z26, Z26
+	VCVTPS2DQ Z26, Z26
+	VPADDD    Z25, Z26, Z26
+	VPMOVDB   Z26, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows76:
+rows94:
 	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 576(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows89
+	JEQ            rows111
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z25
+	VMOVDQU32      (R12)(AX*1), Z26
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z25, Z25
-	VPADDD         (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS      Z25, Z25
+	VPSLLVD        Z9, Z26, Z26
+	VPADDD         (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip90
-	VFMADD213PS    Z11, Z10, Z25
+	JEQ            skip112
+	VFMADD213PS    Z11, Z10, Z26
 
-skip90:
+skip112:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip91
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip113
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip91:
+skip113:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip92
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip114
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip92:
+skip114:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip93
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip115
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip94
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip116
+	VFMADD213PS Z17, Z16, Z27
 
-skip94:
-	VADDPS Z26, Z25, Z25
+skip116:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip95
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip117
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip95:
-skip93:
-	VMULPS      Z20, Z25, Z25
-	VADDPS      Z21, Z25, Z25
-	VMAXPS      Z22, Z25, Z25
-	VMINPS      Z23, Z25, Z25
-	VCVTPS2DQ   Z25, Z25
-	VPADDD      Z24, Z25, Z25
-	VPMOVDB     Z25, (R11)
+skip117:
+skip115:
+	CMPQ        408(CX), $0x00
+	JEQ         whole118
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled119
+
+whole118:
+	VMULPS Z20, Z26, Z26
+
+scaled119:
+	VADDPS      Z21, Z26, Z26
+	VMAXPS      Z23, Z26, Z26
+	VMINPS      Z24, Z26, Z26
+	VCVTPS2DQ   Z26, Z26
+	VPADDD      Z25, Z26, Z26
+	VPMOVDB     Z26, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows89
+	JEQ         rows111
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z25
+	VMOVDQU32   (R12)(AX*1), Z26
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z25, Z25
-	VPADDD      (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS   Z25, Z25
+	VPSLLVD     Z9, Z26, Z26
+	VPADDD      (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip96
-	VFMADD213PS Z11, Z10, Z25
+	JEQ         skip120
+	VFMADD213PS Z11, Z10, Z26
 
-skip96:
+skip120:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip97
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip121
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip97:
+skip121:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip98
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip122
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip98:
+skip122:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip99
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip123
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip100
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip124
+	VFMADD213PS Z17, Z16, Z27
 
-skip100:
-	VADDPS Z26, Z25, Z25
+skip124:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip101
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip125
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip101:
-skip99:
-	VMULPS    Z20, Z25, Z25
-	VADDPS    Z21, Z25, Z25
-	VMAXPS    Z22, Z25, Z25
-	VMINPS    Z23, Z25, Z25
-	VCVTPS2DQ Z25, Z25
-	VPADDD    Z24, Z25, Z25
-	VPMOVDB   Z25, (R11)
+skip125:
+skip123:
+	CMPQ        408(CX), $0x00
+	JEQ         whole126
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled127
+
+whole126:
+	VMULPS Z20, Z26, Z26
+
+scaled127:
+	VADDPS    Z21, Z26, Z26
+	VMAXPS    Z23, Z26, Z26
+	VMINPS    Z24, Z26, Z26
+	VCVTPS2DQ Z26, Z26
+	VPADDD    Z25, Z26, Z26
+	VPMOVDB   Z26, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows89:
+rows111:
 	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 704(DI)
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows102
+	JEQ            rows128
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -5954,55 +6075,64 @@ rows89:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip103
+	JEQ            skip129
 	VFMADD213PS    Z11, Z10, Z8
 
-skip103:
+skip129:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip104
+	JEQ    skip130
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip104:
+skip130:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip105
+	JEQ    skip131
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip105:
+skip131:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip106
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip132
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip107
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip133
+	VFMADD213PS Z17, Z16, Z26
 
-skip107:
-	VADDPS Z25, Z8, Z8
+skip133:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip108
+	JEQ    skip134
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip108:
-skip106:
-	VMULPS      Z20, Z8, Z8
+skip134:
+skip132:
+	CMPQ        408(CX), $0x00
+	JEQ         whole135
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled136
+
+whole135:
+	VMULPS Z20, Z8, Z8
+
+scaled136:
 	VADDPS      Z21, Z8, Z8
-	VMAXPS      Z22, Z8, Z8
-	VMINPS      Z23, Z8, Z8
+	VMAXPS      Z23, Z8, Z8
+	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z24, Z8, Z8
+	VPADDD      Z25, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows102
+	JEQ         rows128
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -6011,55 +6141,64 @@ skip106:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip109
+	JEQ         skip137
 	VFMADD213PS Z11, Z10, Z8
 
-skip109:
+skip137:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip110
+	JEQ    skip138
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip110:
+skip138:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip111
+	JEQ    skip139
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip111:
+skip139:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip112
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip140
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip113
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip141
+	VFMADD213PS Z17, Z16, Z26
 
-skip113:
-	VADDPS Z25, Z8, Z8
+skip141:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip114
+	JEQ    skip142
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip114:
-skip112:
-	VMULPS    Z20, Z8, Z8
+skip142:
+skip140:
+	CMPQ        408(CX), $0x00
+	JEQ         whole143
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled144
+
+whole143:
+	VMULPS Z20, Z8, Z8
+
+scaled144:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows102:
+rows128:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -6068,11 +6207,11 @@ rows102:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step75
+	JNE     step93
 
-drain115:
+drain145:
 	CMPQ        R10, 320(CX)
-	JEQ         drained116
+	JEQ         drained146
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -6081,56 +6220,65 @@ drain115:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip117
+	JEQ         skip147
 	VFMADD213PS Z11, Z10, Z8
 
-skip117:
+skip147:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip118
+	JEQ    skip148
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip118:
+skip148:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip119
+	JEQ    skip149
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip119:
+skip149:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip120
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip150
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip121
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip151
+	VFMADD213PS Z17, Z16, Z26
 
-skip121:
-	VADDPS Z25, Z8, Z8
+skip151:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
+	JEQ    skip152
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip122:
-skip120:
-	VMULPS    Z20, Z8, Z8
+skip152:
+skip150:
+	CMPQ        408(CX), $0x00
+	JEQ         whole153
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled154
+
+whole153:
+	VMULPS Z20, Z8, Z8
+
+scaled154:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain115
+	JMP       drain145
 
-drained116:
+drained146:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -6155,61 +6303,67 @@ drained116:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there123
+	JEQ     there155
 	VMOVUPS (AX)(R9*1), Z10
 
-there123:
+there155:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there124
+	JEQ     there156
 	VMOVUPS (AX)(R9*1), Z11
 
-there124:
+there156:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there125
+	JEQ     there157
 	VMOVUPS (AX)(R9*1), Z12
 
-there125:
+there157:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there126
+	JEQ     there158
 	VMOVUPS (AX)(R9*1), Z16
 
-there126:
+there158:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there127
+	JEQ     there159
 	VMOVUPS (AX)(R9*1), Z17
 
-there127:
+there159:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there128
+	JEQ     there160
 	VMOVUPS (AX)(R9*1), Z20
 
-there128:
+there160:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there161
+	VMOVUPS (AX)(R9*1), Z22
+
+there161:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there129
+	JEQ     there162
 	VMOVUPS (AX)(R9*1), Z21
 
-there129:
+there162:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel74
+	JNE  panel92
 	JMP  next
 
 tiles4:
-panel130:
+panel163:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step131:
+step164:
 	MOVL           (R8), R9
 	MOVQ           SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -6221,144 +6375,162 @@ step131:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
 	VMOVDQU8       (DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, (DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 64(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 128(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 192(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, (DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 64(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 128(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 192(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows132
+	JEQ            rows165
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z25
+	VMOVDQU32      (R12)(AX*1), Z26
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z25, Z25
-	VPADDD         (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS      Z25, Z25
+	VPSLLVD        Z9, Z26, Z26
+	VPADDD         (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip133
-	VFMADD213PS    Z11, Z10, Z25
+	JEQ            skip166
+	VFMADD213PS    Z11, Z10, Z26
 
-skip133:
+skip166:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip134
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip167
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip134:
+skip167:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip135
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip168
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip135:
+skip168:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip136
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip169
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip170
+	VFMADD213PS Z17, Z16, Z27
 
-skip137:
-	VADDPS Z26, Z25, Z25
+skip170:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip171
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip138:
-skip136:
-	VMULPS      Z20, Z25, Z25
-	VADDPS      Z21, Z25, Z25
-	VMAXPS      Z22, Z25, Z25
-	VMINPS      Z23, Z25, Z25
-	VCVTPS2DQ   Z25, Z25
-	VPADDD      Z24, Z25, Z25
-	VPMOVDB     Z25, (R11)
+skip171:
+skip169:
+	CMPQ        408(CX), $0x00
+	JEQ         whole172
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled173
+
+whole172:
+	VMULPS Z20, Z26, Z26
+
+scaled173:
+	VADDPS      Z21, Z26, Z26
+	VMAXPS      Z23, Z26, Z26
+	VMINPS      Z24, Z26, Z26
+	VCVTPS2DQ   Z26, Z26
+	VPADDD      Z25, Z26, Z26
+	VPMOVDB     Z26, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows132
+	JEQ         rows165
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z25
+	VMOVDQU32   (R12)(AX*1), Z26
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z25, Z25
-	VPADDD      (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS   Z25, Z25
+	VPSLLVD     Z9, Z26, Z26
+	VPADDD      (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip139
-	VFMADD213PS Z11, Z10, Z25
+	JEQ         skip174
+	VFMADD213PS Z11, Z10, Z26
 
-skip139:
+skip174:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip140
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip175
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip140:
+skip175:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip141
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip176
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip141:
+skip176:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip142
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip177
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip143
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip178
+	VFMADD213PS Z17, Z16, Z27
 
-skip143:
-	VADDPS Z26, Z25, Z25
+skip178:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip144
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip179
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip144:
-skip142:
-	VMULPS    Z20, Z25, Z25
-	VADDPS    Z21, Z25, Z25
-	VMAXPS    Z22, Z25, Z25
-	VMINPS    Z23, Z25, Z25
-	VCVTPS2DQ Z25, Z25
-	VPADDD    Z24, Z25, Z25
-	VPMOVDB   Z25, (R11)
+skip179:
+skip177:
+	CMPQ        408(CX), $0x00
+	JEQ         whole180
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled181
+
+whole180:
+	VMULPS Z20, Z26, Z26
+
+scaled181:
+	VADDPS    Z21, Z26, Z26
+	VMAXPS    Z23, Z26, Z26
+	VMINPS    Z24, Z26, Z26
+	VCVTPS2DQ Z26, Z26
+	VPADDD    Z25, Z26, Z26
+	VPMOVDB   Z26, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows132:
+rows165:
 	MOVQ           256(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 256(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 320(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 384(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 256(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 320(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 384(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 448(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows145
+	JEQ            rows182
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -6367,55 +6539,64 @@ rows132:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip146
+	JEQ            skip183
 	VFMADD213PS    Z11, Z10, Z8
 
-skip146:
+skip183:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip147
+	JEQ    skip184
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip147:
+skip184:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip148
+	JEQ    skip185
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip148:
+skip185:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip149
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip186
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip150
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip187
+	VFMADD213PS Z17, Z16, Z26
 
-skip150:
-	VADDPS Z25, Z8, Z8
+skip187:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip151
+	JEQ    skip188
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip151:
-skip149:
-	VMULPS      Z20, Z8, Z8
+skip188:
+skip186:
+	CMPQ        408(CX), $0x00
+	JEQ         whole189
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled190
+
+whole189:
+	VMULPS Z20, Z8, Z8
+
+scaled190:
 	VADDPS      Z21, Z8, Z8
-	VMAXPS      Z22, Z8, Z8
-	VMINPS      Z23, Z8, Z8
+	VMAXPS      Z23, Z8, Z8
+	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z24, Z8, Z8
+	VPADDD      Z25, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows145
+	JEQ         rows182
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -6424,198 +6605,225 @@ skip149:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip152
+	JEQ         skip191
 	VFMADD213PS Z11, Z10, Z8
 
-skip152:
+skip191:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip153
+	JEQ    skip192
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip153:
+skip192:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip154
+	JEQ    skip193
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip154:
+skip193:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip155
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip194
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip156
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip195
+	VFMADD213PS Z17, Z16, Z26
 
-skip156:
-	VADDPS Z25, Z8, Z8
+skip195:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip157
+	JEQ    skip196
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip157:
-skip155:
-	VMULPS    Z20, Z8, Z8
+skip196:
+skip194:
+	CMPQ        408(CX), $0x00
+	JEQ         whole197
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled198
+
+whole197:
+	VMULPS Z20, Z8, Z8
+
+scaled198:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows145:
+rows182:
 	MOVQ           264(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	VMOVDQU8       64(DX), Z8
-	VGF2P8AFFINEQB $0xff, Z0, Z8, Z25
-	VMOVDQU8       Z25, 512(DI)
-	VGF2P8AFFINEQB $0xff, Z1, Z8, Z25
-	VMOVDQU8       Z25, 576(DI)
-	VGF2P8AFFINEQB $0xff, Z2, Z8, Z25
-	VMOVDQU8       Z25, 640(DI)
-	VGF2P8AFFINEQB $0xff, Z3, Z8, Z25
-	VMOVDQU8       Z25, 704(DI)
+	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
+	VMOVDQU8       Z26, 512(DI)
+	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
+	VMOVDQU8       Z26, 576(DI)
+	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
+	VMOVDQU8       Z26, 640(DI)
+	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
+	VMOVDQU8       Z26, 704(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows158
+	JEQ            rows199
 	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z25
+	VMOVDQU32      (R12)(AX*1), Z26
 	MOVL           4(R10), AX
-	VPSLLVD        Z9, Z25, Z25
-	VPADDD         (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS      Z25, Z25
+	VPSLLVD        Z9, Z26, Z26
+	VPADDD         (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS      Z26, Z26
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip159
-	VFMADD213PS    Z11, Z10, Z25
+	JEQ            skip200
+	VFMADD213PS    Z11, Z10, Z26
 
-skip159:
+skip200:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip160
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip201
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip160:
+skip201:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip161
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip202
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip161:
+skip202:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip162
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip203
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip163
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip204
+	VFMADD213PS Z17, Z16, Z27
 
-skip163:
-	VADDPS Z26, Z25, Z25
+skip204:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip164
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip205
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip164:
-skip162:
-	VMULPS      Z20, Z25, Z25
-	VADDPS      Z21, Z25, Z25
-	VMAXPS      Z22, Z25, Z25
-	VMINPS      Z23, Z25, Z25
-	VCVTPS2DQ   Z25, Z25
-	VPADDD      Z24, Z25, Z25
-	VPMOVDB     Z25, (R11)
+skip205:
+skip203:
+	CMPQ        408(CX), $0x00
+	JEQ         whole206
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled207
+
+whole206:
+	VMULPS Z20, Z26, Z26
+
+scaled207:
+	VADDPS      Z21, Z26, Z26
+	VMAXPS      Z23, Z26, Z26
+	VMINPS      Z24, Z26, Z26
+	VCVTPS2DQ   Z26, Z26
+	VPADDD      Z25, Z26, Z26
+	VPMOVDB     Z26, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows158
+	JEQ         rows199
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z25
+	VMOVDQU32   (R12)(AX*1), Z26
 	MOVL        4(R10), AX
-	VPSLLVD     Z9, Z25, Z25
-	VPADDD      (R13)(AX*1), Z25, Z25
-	VCVTDQ2PS   Z25, Z25
+	VPSLLVD     Z9, Z26, Z26
+	VPADDD      (R13)(AX*1), Z26, Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip165
-	VFMADD213PS Z11, Z10, Z25
+	JEQ         skip208
+	VFMADD213PS Z11, Z10, Z26
 
-skip165:
+skip208:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip166
-	VCMPPS $0x11, Z15, Z25, K1
-	VMULPS Z12, Z25, K1, Z25
+	JEQ    skip209
+	VCMPPS $0x11, Z15, Z26, K1
+	VMULPS Z12, Z26, K1, Z26
 
-skip166:
+skip209:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip167
-	VMAXPS Z25, Z13, Z25
-	VMINPS Z25, Z14, Z25
+	JEQ    skip210
+	VMAXPS Z26, Z13, Z26
+	VMINPS Z26, Z14, Z26
 
-skip167:
+skip210:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip168
-	VPMOVZXBD   -1(R11)(AX*1), Z26
-	VCVTDQ2PS   Z26, Z26
+	JEQ         skip211
+	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VCVTDQ2PS   Z27, Z27
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip169
-	VFMADD213PS Z17, Z16, Z26
+	JEQ         skip212
+	VFMADD213PS Z17, Z16, Z27
 
-skip169:
-	VADDPS Z26, Z25, Z25
+skip212:
+	VADDPS Z27, Z26, Z26
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip170
-	VMAXPS Z25, Z18, Z25
-	VMINPS Z25, Z19, Z25
+	JEQ    skip213
+	VMAXPS Z26, Z18, Z26
+	VMINPS Z26, Z19, Z26
 
-skip170:
-skip168:
-	VMULPS    Z20, Z25, Z25
-	VADDPS    Z21, Z25, Z25
-	VMAXPS    Z22, Z25, Z25
-	VMINPS    Z23, Z25, Z25
-	VCVTPS2DQ Z25, Z25
-	VPADDD    Z24, Z25, Z25
-	VPMOVDB   Z25, (R11)
+skip213:
+skip211:
+	CMPQ        408(CX), $0x00
+	JEQ         whole214
+	VMULPS      Z22, Z26, Z27
+	VFMADD132PS Z20, Z27, Z26
+	JMP         scaled215
+
+whole214:
+	VMULPS Z20, Z26, Z26
+
+scaled215:
+	VADDPS    Z21, Z26, Z26
+	VMAXPS    Z23, Z26, Z26
+	VMINPS    Z24, Z26, Z26
+	VCVTPS2DQ Z26, Z26
+	VPADDD    Z25, Z26, Z26
+	VPMOVDB   Z26, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows158:
+rows199:
 	MOVQ           272(CX), AX
 	ADDQ           R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VGF2P8AFFINEQB $0xff, Z4, Z8, Z25
-	VMOVDQU8       Z25, 768(DI)
-	VGF2P8AFFINEQB $0xff, Z5, Z8, Z25
-	VMOVDQU8       Z25, 832(DI)
-	VGF2P8AFFINEQB $0xff, Z6, Z8, Z25
-	VMOVDQU8       Z25, 896(DI)
+	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
+	VMOVDQU8       Z26, 768(DI)
+	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
+	VMOVDQU8       Z26, 832(DI)
+	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
+	VMOVDQU8       Z26, 896(DI)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
 	VMOVDQU8       Z8, 960(DI)
 	CMPQ           R10, 320(CX)
-	JEQ            rows171
+	JEQ            rows216
 	MOVL           (R10), AX
 	VMOVDQU32      (R12)(AX*1), Z8
 	MOVL           4(R10), AX
@@ -6624,55 +6832,64 @@ rows158:
 	VCVTDQ2PS      Z8, Z8
 	MOVQ           112(CX), AX
 	TESTQ          AX, AX
-	JEQ            skip172
+	JEQ            skip217
 	VFMADD213PS    Z11, Z10, Z8
 
-skip172:
+skip217:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip173
+	JEQ    skip218
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip173:
+skip218:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip174
+	JEQ    skip219
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip174:
+skip219:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip175
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip220
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip176
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip221
+	VFMADD213PS Z17, Z16, Z26
 
-skip176:
-	VADDPS Z25, Z8, Z8
+skip221:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip177
+	JEQ    skip222
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip177:
-skip175:
-	VMULPS      Z20, Z8, Z8
+skip222:
+skip220:
+	CMPQ        408(CX), $0x00
+	JEQ         whole223
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled224
+
+whole223:
+	VMULPS Z20, Z8, Z8
+
+scaled224:
 	VADDPS      Z21, Z8, Z8
-	VMAXPS      Z22, Z8, Z8
-	VMINPS      Z23, Z8, Z8
+	VMAXPS      Z23, Z8, Z8
+	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
-	VPADDD      Z24, Z8, Z8
+	VPADDD      Z25, Z8, Z8
 	VPMOVDB     Z8, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows171
+	JEQ         rows216
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -6681,55 +6898,64 @@ skip175:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip178
+	JEQ         skip225
 	VFMADD213PS Z11, Z10, Z8
 
-skip178:
+skip225:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip179
+	JEQ    skip226
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip179:
+skip226:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip180
+	JEQ    skip227
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip180:
+skip227:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip181
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip228
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip182
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip229
+	VFMADD213PS Z17, Z16, Z26
 
-skip182:
-	VADDPS Z25, Z8, Z8
+skip229:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip183
+	JEQ    skip230
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip183:
-skip181:
-	VMULPS    Z20, Z8, Z8
+skip230:
+skip228:
+	CMPQ        408(CX), $0x00
+	JEQ         whole231
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled232
+
+whole231:
+	VMULPS Z20, Z8, Z8
+
+scaled232:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows171:
+rows216:
 	ADDQ    $0x00000080, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -6738,11 +6964,11 @@ rows171:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step131
+	JNE     step164
 
-drain184:
+drain233:
 	CMPQ        R10, 320(CX)
-	JEQ         drained185
+	JEQ         drained234
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z8
 	MOVL        4(R10), AX
@@ -6751,56 +6977,65 @@ drain184:
 	VCVTDQ2PS   Z8, Z8
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip186
+	JEQ         skip235
 	VFMADD213PS Z11, Z10, Z8
 
-skip186:
+skip235:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip187
+	JEQ    skip236
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
-skip187:
+skip236:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip188
+	JEQ    skip237
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
-skip188:
+skip237:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip189
-	VPMOVZXBD   -1(R11)(AX*1), Z25
-	VCVTDQ2PS   Z25, Z25
+	JEQ         skip238
+	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VCVTDQ2PS   Z26, Z26
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip190
-	VFMADD213PS Z17, Z16, Z25
+	JEQ         skip239
+	VFMADD213PS Z17, Z16, Z26
 
-skip190:
-	VADDPS Z25, Z8, Z8
+skip239:
+	VADDPS Z26, Z8, Z8
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip191
+	JEQ    skip240
 	VMAXPS Z8, Z18, Z8
 	VMINPS Z8, Z19, Z8
 
-skip191:
-skip189:
-	VMULPS    Z20, Z8, Z8
+skip240:
+skip238:
+	CMPQ        408(CX), $0x00
+	JEQ         whole241
+	VMULPS      Z22, Z8, Z26
+	VFMADD132PS Z20, Z26, Z8
+	JMP         scaled242
+
+whole241:
+	VMULPS Z20, Z8, Z8
+
+scaled242:
 	VADDPS    Z21, Z8, Z8
-	VMAXPS    Z22, Z8, Z8
-	VMINPS    Z23, Z8, Z8
+	VMAXPS    Z23, Z8, Z8
+	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
-	VPADDD    Z24, Z8, Z8
+	VPADDD    Z25, Z8, Z8
 	VPMOVDB   Z8, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain184
+	JMP       drain233
 
-drained185:
+drained234:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -6828,59 +7063,65 @@ drained185:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there192
+	JEQ     there243
 	VMOVUPS (AX)(R9*1), Z10
 
-there192:
+there243:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there193
+	JEQ     there244
 	VMOVUPS (AX)(R9*1), Z11
 
-there193:
+there244:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there194
+	JEQ     there245
 	VMOVUPS (AX)(R9*1), Z12
 
-there194:
+there245:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there195
+	JEQ     there246
 	VMOVUPS (AX)(R9*1), Z16
 
-there195:
+there246:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there196
+	JEQ     there247
 	VMOVUPS (AX)(R9*1), Z17
 
-there196:
+there247:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there197
+	JEQ     there248
 	VMOVUPS (AX)(R9*1), Z20
 
-there197:
+there248:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there249
+	VMOVUPS (AX)(R9*1), Z22
+
+there249:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there198
+	JEQ     there250
 	VMOVUPS (AX)(R9*1), Z21
 
-there198:
+there250:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel130
+	JNE  panel163
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain199:
+drain251:
 	CMPQ        R10, 320(CX)
-	JEQ         drained200
+	JEQ         drained252
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
 	MOVL        4(R10), AX
@@ -6889,56 +7130,65 @@ drain199:
 	VCVTDQ2PS   Z0, Z0
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip201
+	JEQ         skip253
 	VFMADD213PS Z11, Z10, Z0
 
-skip201:
+skip253:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip202
+	JEQ    skip254
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
-skip202:
+skip254:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip203
+	JEQ    skip255
 	VMAXPS Z0, Z13, Z0
 	VMINPS Z0, Z14, Z0
 
-skip203:
+skip255:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip204
+	JEQ         skip256
 	VPMOVZXBD   -1(R11)(AX*1), Z1
 	VCVTDQ2PS   Z1, Z1
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip205
+	JEQ         skip257
 	VFMADD213PS Z17, Z16, Z1
 
-skip205:
+skip257:
 	VADDPS Z1, Z0, Z0
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip206
+	JEQ    skip258
 	VMAXPS Z0, Z18, Z0
 	VMINPS Z0, Z19, Z0
 
-skip206:
-skip204:
-	VMULPS    Z20, Z0, Z0
+skip258:
+skip256:
+	CMPQ        408(CX), $0x00
+	JEQ         whole259
+	VMULPS      Z22, Z0, Z1
+	VFMADD132PS Z20, Z1, Z0
+	JMP         scaled260
+
+whole259:
+	VMULPS Z20, Z0, Z0
+
+scaled260:
 	VADDPS    Z21, Z0, Z0
-	VMAXPS    Z22, Z0, Z0
-	VMINPS    Z23, Z0, Z0
+	VMAXPS    Z23, Z0, Z0
+	VMINPS    Z24, Z0, Z0
 	VCVTPS2DQ Z0, Z0
-	VPADDD    Z24, Z0, Z0
+	VPADDD    Z25, Z0, Z0
 	VPMOVDB   Z0, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain199
+	JMP       drain251
 
-drained200:
+drained252:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET
@@ -12448,9 +12698,10 @@ TEXT ·convNibblesLevelsAMX(SB), NOSPLIT, $0-8
 	VPXORD       Z15, Z15, Z15
 	VPXORD       Z16, Z16, Z16
 	VPXORD       Z17, Z17, Z17
-	VBROADCASTSS 208(CX), Z15
-	VBROADCASTSS 212(CX), Z16
-	VPBROADCASTD 216(CX), Z17
+	VPXORD       Z18, Z18, Z18
+	VBROADCASTSS 208(CX), Z16
+	VBROADCASTSS 212(CX), Z17
+	VPBROADCASTD 216(CX), Z18
 
 block:
 	MOVQ  40(CX), AX
@@ -12503,174 +12754,192 @@ step2:
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPANDD      (DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, (DI)
-	VPANDD      64(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 64(DI)
-	VPANDD      128(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 128(DI)
-	VPANDD      192(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 192(DI)
-	VPANDD      256(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 256(DI)
-	VPANDD      320(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 320(DI)
-	VPANDD      384(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 384(DI)
-	VPANDD      448(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 448(DI)
-	VPSRLW      $0x04, (DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 960(DI)
+	VPANDD      (DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, (DI)
+	VPANDD      64(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 64(DI)
+	VPANDD      128(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 128(DI)
+	VPANDD      192(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 192(DI)
+	VPANDD      256(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 256(DI)
+	VPANDD      320(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 320(DI)
+	VPANDD      384(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 384(DI)
+	VPANDD      448(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 448(DI)
+	VPSRLW      $0x04, (DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 512(DI)
+	VPSRLW      $0x04, 64(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 576(DI)
+	VPSRLW      $0x04, 128(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 640(DI)
+	VPSRLW      $0x04, 192(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 704(DI)
+	VPSRLW      $0x04, 256(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 768(DI)
+	VPSRLW      $0x04, 320(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 832(DI)
+	VPSRLW      $0x04, 384(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 896(DI)
+	VPSRLW      $0x04, 448(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 960(DI)
 	CMPQ        R10, 320(CX)
 	JEQ         rows3
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
-	VFMADD213PS Z4, Z3, Z18
+	VFMADD213PS Z4, Z3, Z19
 
 skip4:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
 skip5:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
 skip6:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip8
-	VFMADD213PS Z10, Z9, Z19
+	VFMADD213PS Z10, Z9, Z20
 
 skip8:
-	VADDPS Z19, Z18, Z18
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
 skip9:
 skip7:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+	CMPQ        408(CX), $0x00
+	JEQ         whole10
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled11
+
+whole10:
+	VMULPS Z13, Z19, Z19
+
+scaled11:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
 	JEQ         rows3
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip10
-	VFMADD213PS Z4, Z3, Z18
-
-skip10:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip11
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
-
-skip11:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip12
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ         skip12
+	VFMADD213PS Z4, Z3, Z19
 
 skip12:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip13
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip14
-	VFMADD213PS Z10, Z9, Z19
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip13
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
+
+skip13:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip14
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
 skip14:
-	VADDPS Z19, Z18, Z18
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip15
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip16
+	VFMADD213PS Z10, Z9, Z20
+
+skip16:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip15
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip17
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
+skip17:
 skip15:
-skip13:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+	CMPQ        408(CX), $0x00
+	JEQ         whole18
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled19
+
+whole18:
+	VMULPS Z13, Z19, Z19
+
+scaled19:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
@@ -12685,67 +12954,76 @@ rows3:
 	CMPQ    R8, 16(CX)
 	JNE     step2
 
-drain16:
+drain20:
 	CMPQ        R10, 320(CX)
-	JEQ         drained17
+	JEQ         drained21
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip18
-	VFMADD213PS Z4, Z3, Z18
-
-skip18:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip19
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
-
-skip19:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip20
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
-
-skip20:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip21
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
 	JEQ         skip22
-	VFMADD213PS Z10, Z9, Z19
+	VFMADD213PS Z4, Z3, Z19
 
 skip22:
-	VADDPS Z19, Z18, Z18
-	MOVQ   176(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
 skip23:
-skip21:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip24
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
+
+skip24:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip25
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip26
+	VFMADD213PS Z10, Z9, Z20
+
+skip26:
+	VADDPS Z20, Z19, Z19
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip27
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
+
+skip27:
+skip25:
+	CMPQ        408(CX), $0x00
+	JEQ         whole28
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled29
+
+whole28:
+	VMULPS Z13, Z19, Z19
+
+scaled29:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain16
+	JMP       drain20
 
-drained17:
+drained21:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(CX), R9
@@ -12764,46 +13042,52 @@ drained17:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there24
+	JEQ     there30
 	VMOVUPS (AX)(R9*1), Z3
 
-there24:
+there30:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there25
+	JEQ     there31
 	VMOVUPS (AX)(R9*1), Z4
 
-there25:
+there31:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there26
+	JEQ     there32
 	VMOVUPS (AX)(R9*1), Z5
 
-there26:
+there32:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there27
+	JEQ     there33
 	VMOVUPS (AX)(R9*1), Z9
 
-there27:
+there33:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there28
+	JEQ     there34
 	VMOVUPS (AX)(R9*1), Z10
 
-there28:
+there34:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there29
+	JEQ     there35
 	VMOVUPS (AX)(R9*1), Z13
 
-there29:
+there35:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there36
+	VMOVUPS (AX)(R9*1), Z15
+
+there36:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there30
+	JEQ     there37
 	VMOVUPS (AX)(R9*1), Z14
 
-there30:
+there37:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
@@ -12811,12 +13095,12 @@ there30:
 	JMP  next
 
 tiles2:
-panel31:
+panel38:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step32:
+step39:
 	MOVL        (R8), R9
 	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -12827,298 +13111,334 @@ step32:
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPANDD      (DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, (DI)
-	VPANDD      64(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 64(DI)
-	VPANDD      128(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 128(DI)
-	VPANDD      192(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 192(DI)
-	VPANDD      256(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 256(DI)
-	VPANDD      320(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 320(DI)
-	VPANDD      384(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 384(DI)
-	VPANDD      448(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 448(DI)
+	VPANDD      (DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, (DI)
+	VPANDD      64(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 64(DI)
+	VPANDD      128(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 128(DI)
+	VPANDD      192(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 192(DI)
+	VPANDD      256(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 256(DI)
+	VPANDD      320(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 320(DI)
+	VPANDD      384(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 384(DI)
+	VPANDD      448(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 448(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows33
+	JEQ         rows40
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip34
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip41
+	VFMADD213PS Z4, Z3, Z19
 
-skip34:
+skip41:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip42
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip35:
+skip42:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip36
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip43
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip36:
+skip43:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip37
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip44
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip38
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip45
+	VFMADD213PS Z10, Z9, Z20
 
-skip38:
-	VADDPS Z19, Z18, Z18
+skip45:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip46
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip39:
-skip37:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+skip46:
+skip44:
+	CMPQ        408(CX), $0x00
+	JEQ         whole47
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled48
+
+whole47:
+	VMULPS Z13, Z19, Z19
+
+scaled48:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows33
+	JEQ         rows40
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip40
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip49
+	VFMADD213PS Z4, Z3, Z19
 
-skip40:
+skip49:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip41
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip50
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip41:
+skip50:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip42
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip51
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip42:
+skip51:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip43
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip52
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip44
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip53
+	VFMADD213PS Z10, Z9, Z20
 
-skip44:
-	VADDPS Z19, Z18, Z18
+skip53:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip45
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip54
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip45:
-skip43:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip54:
+skip52:
+	CMPQ        408(CX), $0x00
+	JEQ         whole55
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled56
+
+whole55:
+	VMULPS Z13, Z19, Z19
+
+scaled56:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows33:
+rows40:
 	MOVQ        256(CX), AX
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, (DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 960(DI)
+	VPSRLW      $0x04, (DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 512(DI)
+	VPSRLW      $0x04, 64(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 576(DI)
+	VPSRLW      $0x04, 128(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 640(DI)
+	VPSRLW      $0x04, 192(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 704(DI)
+	VPSRLW      $0x04, 256(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 768(DI)
+	VPSRLW      $0x04, 320(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 832(DI)
+	VPSRLW      $0x04, 384(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 896(DI)
+	VPSRLW      $0x04, 448(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 960(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows46
+	JEQ         rows57
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip47
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip58
+	VFMADD213PS Z4, Z3, Z19
 
-skip47:
+skip58:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip48
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip59
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip48:
+skip59:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip49
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip60
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip49:
+skip60:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip50
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip61
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip51
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip62
+	VFMADD213PS Z10, Z9, Z20
 
-skip51:
-	VADDPS Z19, Z18, Z18
+skip62:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip52
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip63
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip52:
-skip50:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+skip63:
+skip61:
+	CMPQ        408(CX), $0x00
+	JEQ         whole64
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled65
+
+whole64:
+	VMULPS Z13, Z19, Z19
+
+scaled65:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows46
+	JEQ         rows57
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip53
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip66
+	VFMADD213PS Z4, Z3, Z19
 
-skip53:
+skip66:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip54
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip67
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip54:
+skip67:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip55
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip68
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip55:
+skip68:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip56
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip69
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip57
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip70
+	VFMADD213PS Z10, Z9, Z20
 
-skip57:
-	VADDPS Z19, Z18, Z18
+skip70:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip58
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip71
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip58:
-skip56:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip71:
+skip69:
+	CMPQ        408(CX), $0x00
+	JEQ         whole72
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled73
+
+whole72:
+	VMULPS Z13, Z19, Z19
+
+scaled73:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows46:
+rows57:
 	ADDQ    $0x00000200, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -13127,69 +13447,78 @@ rows46:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step32
+	JNE     step39
 
-drain59:
+drain74:
 	CMPQ        R10, 320(CX)
-	JEQ         drained60
+	JEQ         drained75
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip61
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip76
+	VFMADD213PS Z4, Z3, Z19
 
-skip61:
+skip76:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip62
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip77
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip62:
+skip77:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip63
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip78
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip63:
+skip78:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip64
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip79
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip65
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip80
+	VFMADD213PS Z10, Z9, Z20
 
-skip65:
-	VADDPS Z19, Z18, Z18
+skip80:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip66
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip81
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip66:
-skip64:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip81:
+skip79:
+	CMPQ        408(CX), $0x00
+	JEQ         whole82
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled83
+
+whole82:
+	VMULPS Z13, Z19, Z19
+
+scaled83:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain59
+	JMP       drain74
 
-drained60:
+drained75:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -13211,60 +13540,66 @@ drained60:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there67
+	JEQ     there84
 	VMOVUPS (AX)(R9*1), Z3
 
-there67:
+there84:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there68
+	JEQ     there85
 	VMOVUPS (AX)(R9*1), Z4
 
-there68:
+there85:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there69
+	JEQ     there86
 	VMOVUPS (AX)(R9*1), Z5
 
-there69:
+there86:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there70
+	JEQ     there87
 	VMOVUPS (AX)(R9*1), Z9
 
-there70:
+there87:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there71
+	JEQ     there88
 	VMOVUPS (AX)(R9*1), Z10
 
-there71:
+there88:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there72
+	JEQ     there89
 	VMOVUPS (AX)(R9*1), Z13
 
-there72:
+there89:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there90
+	VMOVUPS (AX)(R9*1), Z15
+
+there90:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there73
+	JEQ     there91
 	VMOVUPS (AX)(R9*1), Z14
 
-there73:
+there91:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel31
+	JNE  panel38
 	JMP  next
 
 tiles3:
-panel74:
+panel92:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step75:
+step93:
 	MOVL        (R8), R9
 	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -13275,418 +13610,472 @@ step75:
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VPANDD      (DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, (DI)
-	VPANDD      64(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 64(DI)
-	VPANDD      128(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 128(DI)
-	VPANDD      192(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 192(DI)
-	VPANDD      256(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 256(DI)
+	VPANDD      (DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, (DI)
+	VPANDD      64(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 64(DI)
+	VPANDD      128(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 128(DI)
+	VPANDD      192(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 192(DI)
+	VPANDD      256(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 256(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows76
+	JEQ         rows94
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip77
-	VFMADD213PS Z4, Z3, Z18
-
-skip77:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip78
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
-
-skip78:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip79
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
-
-skip79:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip80
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip81
-	VFMADD213PS Z10, Z9, Z19
-
-skip81:
-	VADDPS Z19, Z18, Z18
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip82
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
-
-skip82:
-skip80:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
-	JEQ         rows76
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
-	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip83
-	VFMADD213PS Z4, Z3, Z18
-
-skip83:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip84
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
-
-skip84:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip85
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
-
-skip85:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip86
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip87
-	VFMADD213PS Z10, Z9, Z19
-
-skip87:
-	VADDPS Z19, Z18, Z18
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip88
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
-
-skip88:
-skip86:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-
-rows76:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VPANDD      320(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 320(DI)
-	VPANDD      384(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 384(DI)
-	VPANDD      448(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 448(DI)
-	VPSRLW      $0x04, (DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 576(DI)
-	CMPQ        R10, 320(CX)
-	JEQ         rows89
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
-	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip90
-	VFMADD213PS Z4, Z3, Z18
-
-skip90:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip91
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
-
-skip91:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip92
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
-
-skip92:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip93
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip94
-	VFMADD213PS Z10, Z9, Z19
-
-skip94:
-	VADDPS Z19, Z18, Z18
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip95
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ         skip95
+	VFMADD213PS Z4, Z3, Z19
 
 skip95:
-skip93:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip96
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
+
+skip96:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip97
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
+
+skip97:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip98
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip99
+	VFMADD213PS Z10, Z9, Z20
+
+skip99:
+	VADDPS Z20, Z19, Z19
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip100
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
+
+skip100:
+skip98:
+	CMPQ        408(CX), $0x00
+	JEQ         whole101
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled102
+
+whole101:
+	VMULPS Z13, Z19, Z19
+
+scaled102:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows89
+	JEQ         rows94
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip96
-	VFMADD213PS Z4, Z3, Z18
-
-skip96:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip97
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
-
-skip97:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip98
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
-
-skip98:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip99
-	VPMOVZXBD   -1(R11)(AX*1), Z19
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip100
-	VFMADD213PS Z10, Z9, Z19
-
-skip100:
-	VADDPS Z19, Z18, Z18
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip101
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
-
-skip101:
-skip99:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-
-rows89:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 128(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 960(DI)
-	CMPQ        R10, 320(CX)
-	JEQ         rows102
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
-	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip103
-	VFMADD213PS Z4, Z3, Z18
+	VFMADD213PS Z4, Z3, Z19
 
 skip103:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
 skip104:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
 skip105:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip107
-	VFMADD213PS Z10, Z9, Z19
+	VFMADD213PS Z10, Z9, Z20
 
 skip107:
-	VADDPS Z19, Z18, Z18
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
 skip108:
 skip106:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
-	JEQ         rows102
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
-	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip109
-	VFMADD213PS Z4, Z3, Z18
+	CMPQ        408(CX), $0x00
+	JEQ         whole109
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled110
 
-skip109:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip110
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+whole109:
+	VMULPS Z13, Z19, Z19
 
-skip110:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip111
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
-
-skip111:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip112
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip113
-	VFMADD213PS Z10, Z9, Z19
-
-skip113:
-	VADDPS Z19, Z18, Z18
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip114
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
-
-skip114:
-skip112:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+scaled110:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows102:
+rows94:
+	MOVQ        256(CX), AX
+	ADDQ        R9, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
+	VPANDD      320(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 320(DI)
+	VPANDD      384(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 384(DI)
+	VPANDD      448(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 448(DI)
+	VPSRLW      $0x04, (DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 512(DI)
+	VPSRLW      $0x04, 64(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 576(DI)
+	CMPQ        R10, 320(CX)
+	JEQ         rows111
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z19
+	MOVL        4(R10), AX
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip112
+	VFMADD213PS Z4, Z3, Z19
+
+skip112:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip113
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
+
+skip113:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip114
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
+
+skip114:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip115
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip116
+	VFMADD213PS Z10, Z9, Z20
+
+skip116:
+	VADDPS Z20, Z19, Z19
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip117
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
+
+skip117:
+skip115:
+	CMPQ        408(CX), $0x00
+	JEQ         whole118
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled119
+
+whole118:
+	VMULPS Z13, Z19, Z19
+
+scaled119:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
+	ADDQ        80(CX), R11
+	ADDQ        $0x08, R10
+	CMPQ        R10, 320(CX)
+	JEQ         rows111
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z19
+	MOVL        4(R10), AX
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip120
+	VFMADD213PS Z4, Z3, Z19
+
+skip120:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip121
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
+
+skip121:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip122
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
+
+skip122:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip123
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip124
+	VFMADD213PS Z10, Z9, Z20
+
+skip124:
+	VADDPS Z20, Z19, Z19
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip125
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
+
+skip125:
+skip123:
+	CMPQ        408(CX), $0x00
+	JEQ         whole126
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled127
+
+whole126:
+	VMULPS Z13, Z19, Z19
+
+scaled127:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+
+rows111:
+	MOVQ        264(CX), AX
+	ADDQ        R9, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
+	VPSRLW      $0x04, 128(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 640(DI)
+	VPSRLW      $0x04, 192(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 704(DI)
+	VPSRLW      $0x04, 256(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 768(DI)
+	VPSRLW      $0x04, 320(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 832(DI)
+	VPSRLW      $0x04, 384(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 896(DI)
+	VPSRLW      $0x04, 448(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 960(DI)
+	CMPQ        R10, 320(CX)
+	JEQ         rows128
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z19
+	MOVL        4(R10), AX
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip129
+	VFMADD213PS Z4, Z3, Z19
+
+skip129:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip130
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
+
+skip130:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip131
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
+
+skip131:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip132
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip133
+	VFMADD213PS Z10, Z9, Z20
+
+skip133:
+	VADDPS Z20, Z19, Z19
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip134
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
+
+skip134:
+skip132:
+	CMPQ        408(CX), $0x00
+	JEQ         whole135
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled136
+
+whole135:
+	VMULPS Z13, Z19, Z19
+
+scaled136:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
+	ADDQ        80(CX), R11
+	ADDQ        $0x08, R10
+	CMPQ        R10, 320(CX)
+	JEQ         rows128
+	MOVL        (R10), AX
+	VMOVDQU32   (R12)(AX*1), Z19
+	MOVL        4(R10), AX
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip137
+	VFMADD213PS Z4, Z3, Z19
+
+skip137:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip138
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
+
+skip138:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip139
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
+
+skip139:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip140
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip141
+	VFMADD213PS Z10, Z9, Z20
+
+skip141:
+	VADDPS Z20, Z19, Z19
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip142
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
+
+skip142:
+skip140:
+	CMPQ        408(CX), $0x00
+	JEQ         whole143
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled144
+
+whole143:
+	VMULPS Z13, Z19, Z19
+
+scaled144:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
+	ADDQ      80(CX), R11
+	ADDQ      $0x08, R10
+
+rows128:
 	ADDQ    $0x00000200, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -13695,69 +14084,78 @@ rows102:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step75
+	JNE     step93
 
-drain115:
+drain145:
 	CMPQ        R10, 320(CX)
-	JEQ         drained116
+	JEQ         drained146
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip117
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip147
+	VFMADD213PS Z4, Z3, Z19
 
-skip117:
+skip147:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip118
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip148
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip118:
+skip148:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip119
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip149
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip119:
+skip149:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip120
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip150
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip121
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip151
+	VFMADD213PS Z10, Z9, Z20
 
-skip121:
-	VADDPS Z19, Z18, Z18
+skip151:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip122
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip152
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip122:
-skip120:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip152:
+skip150:
+	CMPQ        408(CX), $0x00
+	JEQ         whole153
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled154
+
+whole153:
+	VMULPS Z13, Z19, Z19
+
+scaled154:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain115
+	JMP       drain145
 
-drained116:
+drained146:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -13782,61 +14180,67 @@ drained116:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there123
+	JEQ     there155
 	VMOVUPS (AX)(R9*1), Z3
 
-there123:
+there155:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there124
+	JEQ     there156
 	VMOVUPS (AX)(R9*1), Z4
 
-there124:
+there156:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there125
+	JEQ     there157
 	VMOVUPS (AX)(R9*1), Z5
 
-there125:
+there157:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there126
+	JEQ     there158
 	VMOVUPS (AX)(R9*1), Z9
 
-there126:
+there158:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there127
+	JEQ     there159
 	VMOVUPS (AX)(R9*1), Z10
 
-there127:
+there159:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there128
+	JEQ     there160
 	VMOVUPS (AX)(R9*1), Z13
 
-there128:
+there160:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there161
+	VMOVUPS (AX)(R9*1), Z15
+
+there161:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there129
+	JEQ     there162
 	VMOVUPS (AX)(R9*1), Z14
 
-there129:
+there162:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel74
+	JNE  panel92
 	JMP  next
 
 tiles4:
-panel130:
+panel163:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), R8
 
-step131:
+step164:
 	MOVL        (R8), R9
 	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -13847,538 +14251,610 @@ step131:
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VPANDD      (DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, (DI)
-	VPANDD      64(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 64(DI)
-	VPANDD      128(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 128(DI)
-	VPANDD      192(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 192(DI)
+	VPANDD      (DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, (DI)
+	VPANDD      64(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 64(DI)
+	VPANDD      128(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 128(DI)
+	VPANDD      192(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 192(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows132
+	JEQ         rows165
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip133
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip166
+	VFMADD213PS Z4, Z3, Z19
 
-skip133:
+skip166:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip134
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip167
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip134:
+skip167:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip135
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip168
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip135:
+skip168:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip136
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip169
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip170
+	VFMADD213PS Z10, Z9, Z20
 
-skip137:
-	VADDPS Z19, Z18, Z18
+skip170:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip171
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip138:
-skip136:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+skip171:
+skip169:
+	CMPQ        408(CX), $0x00
+	JEQ         whole172
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled173
+
+whole172:
+	VMULPS Z13, Z19, Z19
+
+scaled173:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows132
+	JEQ         rows165
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip139
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip174
+	VFMADD213PS Z4, Z3, Z19
 
-skip139:
+skip174:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip140
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip175
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip140:
+skip175:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip141
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip176
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip141:
+skip176:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip142
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip177
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip143
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip178
+	VFMADD213PS Z10, Z9, Z20
 
-skip143:
-	VADDPS Z19, Z18, Z18
+skip178:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip144
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip179
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip144:
-skip142:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip179:
+skip177:
+	CMPQ        408(CX), $0x00
+	JEQ         whole180
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled181
+
+whole180:
+	VMULPS Z13, Z19, Z19
+
+scaled181:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows132:
+rows165:
 	MOVQ        256(CX), AX
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VPANDD      256(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 256(DI)
-	VPANDD      320(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 320(DI)
-	VPANDD      384(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 384(DI)
-	VPANDD      448(DX), Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 448(DI)
+	VPANDD      256(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 256(DI)
+	VPANDD      320(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 320(DI)
+	VPANDD      384(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 384(DI)
+	VPANDD      448(DX), Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 448(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows145
+	JEQ         rows182
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip146
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip183
+	VFMADD213PS Z4, Z3, Z19
 
-skip146:
+skip183:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip147
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip184
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip147:
+skip184:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip148
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip185
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip148:
+skip185:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip149
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip186
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip150
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip187
+	VFMADD213PS Z10, Z9, Z20
 
-skip150:
-	VADDPS Z19, Z18, Z18
+skip187:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip151
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip188
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip151:
-skip149:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+skip188:
+skip186:
+	CMPQ        408(CX), $0x00
+	JEQ         whole189
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled190
+
+whole189:
+	VMULPS Z13, Z19, Z19
+
+scaled190:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows145
+	JEQ         rows182
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip152
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip191
+	VFMADD213PS Z4, Z3, Z19
 
-skip152:
+skip191:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip153
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip192
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip153:
+skip192:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip154
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip193
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip154:
+skip193:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip155
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip194
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip156
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip195
+	VFMADD213PS Z10, Z9, Z20
 
-skip156:
-	VADDPS Z19, Z18, Z18
+skip195:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip157
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip196
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip157:
-skip155:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip196:
+skip194:
+	CMPQ        408(CX), $0x00
+	JEQ         whole197
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled198
+
+whole197:
+	VMULPS Z13, Z19, Z19
+
+scaled198:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows145:
+rows182:
 	MOVQ        264(CX), AX
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPSRLW      $0x04, (DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 704(DI)
+	VPSRLW      $0x04, (DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 512(DI)
+	VPSRLW      $0x04, 64(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 576(DI)
+	VPSRLW      $0x04, 128(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 640(DI)
+	VPSRLW      $0x04, 192(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 704(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows158
+	JEQ         rows199
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip159
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip200
+	VFMADD213PS Z4, Z3, Z19
 
-skip159:
+skip200:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip160
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip201
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip160:
+skip201:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip161
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip202
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip161:
+skip202:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip162
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip203
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip163
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip204
+	VFMADD213PS Z10, Z9, Z20
 
-skip163:
-	VADDPS Z19, Z18, Z18
+skip204:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip164
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip205
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip164:
-skip162:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+skip205:
+skip203:
+	CMPQ        408(CX), $0x00
+	JEQ         whole206
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled207
+
+whole206:
+	VMULPS Z13, Z19, Z19
+
+scaled207:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows158
+	JEQ         rows199
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip165
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip208
+	VFMADD213PS Z4, Z3, Z19
 
-skip165:
+skip208:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip166
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip209
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip166:
+skip209:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip167
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip210
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip167:
+skip210:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip168
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip211
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip169
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip212
+	VFMADD213PS Z10, Z9, Z20
 
-skip169:
-	VADDPS Z19, Z18, Z18
+skip212:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip170
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip213
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip170:
-skip168:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip213:
+skip211:
+	CMPQ        408(CX), $0x00
+	JEQ         whole214
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled215
+
+whole214:
+	VMULPS Z13, Z19, Z19
+
+scaled215:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows158:
+rows199:
 	MOVQ        272(CX), AX
 	ADDQ        R9, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 256(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z18
-	VPANDD      Z18, Z1, Z18
-	VPSHUFB     Z18, Z0, Z18
-	VMOVDQU8    Z18, 960(DI)
+	VPSRLW      $0x04, 256(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 768(DI)
+	VPSRLW      $0x04, 320(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 832(DI)
+	VPSRLW      $0x04, 384(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 896(DI)
+	VPSRLW      $0x04, 448(DX), Z19
+	VPANDD      Z19, Z1, Z19
+	VPSHUFB     Z19, Z0, Z19
+	VMOVDQU8    Z19, 960(DI)
 	CMPQ        R10, 320(CX)
-	JEQ         rows171
+	JEQ         rows216
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip172
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip217
+	VFMADD213PS Z4, Z3, Z19
 
-skip172:
+skip217:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip173
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip218
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip173:
+skip218:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip174
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip219
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip174:
+skip219:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip175
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip220
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip176
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip221
+	VFMADD213PS Z10, Z9, Z20
 
-skip176:
-	VADDPS Z19, Z18, Z18
+skip221:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip177
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip222
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip177:
-skip175:
-	VMULPS      Z13, Z18, Z18
-	VADDPS      Z14, Z18, Z18
-	VMAXPS      Z15, Z18, Z18
-	VMINPS      Z16, Z18, Z18
-	VCVTPS2DQ   Z18, Z18
-	VPADDD      Z17, Z18, Z18
-	VPMOVDB     Z18, (R11)
+skip222:
+skip220:
+	CMPQ        408(CX), $0x00
+	JEQ         whole223
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled224
+
+whole223:
+	VMULPS Z13, Z19, Z19
+
+scaled224:
+	VADDPS      Z14, Z19, Z19
+	VMAXPS      Z16, Z19, Z19
+	VMINPS      Z17, Z19, Z19
+	VCVTPS2DQ   Z19, Z19
+	VPADDD      Z18, Z19, Z19
+	VPMOVDB     Z19, (R11)
 	ADDQ        80(CX), R11
 	ADDQ        $0x08, R10
 	CMPQ        R10, 320(CX)
-	JEQ         rows171
+	JEQ         rows216
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip178
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip225
+	VFMADD213PS Z4, Z3, Z19
 
-skip178:
+skip225:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip179
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip226
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip179:
+skip226:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip180
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip227
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip180:
+skip227:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip181
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip228
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip182
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip229
+	VFMADD213PS Z10, Z9, Z20
 
-skip182:
-	VADDPS Z19, Z18, Z18
+skip229:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip183
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip230
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip183:
-skip181:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip230:
+skip228:
+	CMPQ        408(CX), $0x00
+	JEQ         whole231
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled232
+
+whole231:
+	VMULPS Z13, Z19, Z19
+
+scaled232:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
 
-rows171:
+rows216:
 	ADDQ    $0x00000200, DX
 	CMPQ    DX, 32(CX)
 	CMOVQEQ 24(CX), DX
@@ -14387,69 +14863,78 @@ rows171:
 	CMOVQEQ 224(CX), DI
 	ADDQ    $0x04, R8
 	CMPQ    R8, 16(CX)
-	JNE     step131
+	JNE     step164
 
-drain184:
+drain233:
 	CMPQ        R10, 320(CX)
-	JEQ         drained185
+	JEQ         drained234
 	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z18
+	VMOVDQU32   (R12)(AX*1), Z19
 	MOVL        4(R10), AX
-	VPSLLVD     Z2, Z18, Z18
-	VPADDD      (R13)(AX*1), Z18, Z18
-	VCVTDQ2PS   Z18, Z18
+	VPSLLVD     Z2, Z19, Z19
+	VPADDD      (R13)(AX*1), Z19, Z19
+	VCVTDQ2PS   Z19, Z19
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip186
-	VFMADD213PS Z4, Z3, Z18
+	JEQ         skip235
+	VFMADD213PS Z4, Z3, Z19
 
-skip186:
+skip235:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip187
-	VCMPPS $0x11, Z8, Z18, K1
-	VMULPS Z5, Z18, K1, Z18
+	JEQ    skip236
+	VCMPPS $0x11, Z8, Z19, K1
+	VMULPS Z5, Z19, K1, Z19
 
-skip187:
+skip236:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip188
-	VMAXPS Z18, Z6, Z18
-	VMINPS Z18, Z7, Z18
+	JEQ    skip237
+	VMAXPS Z19, Z6, Z19
+	VMINPS Z19, Z7, Z19
 
-skip188:
+skip237:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip189
-	VPMOVZXBD   -1(R11)(AX*1), Z19
-	VCVTDQ2PS   Z19, Z19
+	JEQ         skip238
+	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VCVTDQ2PS   Z20, Z20
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip190
-	VFMADD213PS Z10, Z9, Z19
+	JEQ         skip239
+	VFMADD213PS Z10, Z9, Z20
 
-skip190:
-	VADDPS Z19, Z18, Z18
+skip239:
+	VADDPS Z20, Z19, Z19
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip191
-	VMAXPS Z18, Z11, Z18
-	VMINPS Z18, Z12, Z18
+	JEQ    skip240
+	VMAXPS Z19, Z11, Z19
+	VMINPS Z19, Z12, Z19
 
-skip191:
-skip189:
-	VMULPS    Z13, Z18, Z18
-	VADDPS    Z14, Z18, Z18
-	VMAXPS    Z15, Z18, Z18
-	VMINPS    Z16, Z18, Z18
-	VCVTPS2DQ Z18, Z18
-	VPADDD    Z17, Z18, Z18
-	VPMOVDB   Z18, (R11)
+skip240:
+skip238:
+	CMPQ        408(CX), $0x00
+	JEQ         whole241
+	VMULPS      Z15, Z19, Z20
+	VFMADD132PS Z13, Z20, Z19
+	JMP         scaled242
+
+whole241:
+	VMULPS Z13, Z19, Z19
+
+scaled242:
+	VADDPS    Z14, Z19, Z19
+	VMAXPS    Z16, Z19, Z19
+	VMINPS    Z17, Z19, Z19
+	VCVTPS2DQ Z19, Z19
+	VPADDD    Z18, Z19, Z19
+	VPMOVDB   Z19, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain184
+	JMP       drain233
 
-drained185:
+drained234:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -14477,59 +14962,65 @@ drained185:
 	ADDQ    AX, R11
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there192
+	JEQ     there243
 	VMOVUPS (AX)(R9*1), Z3
 
-there192:
+there243:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there193
+	JEQ     there244
 	VMOVUPS (AX)(R9*1), Z4
 
-there193:
+there244:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there194
+	JEQ     there245
 	VMOVUPS (AX)(R9*1), Z5
 
-there194:
+there245:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there195
+	JEQ     there246
 	VMOVUPS (AX)(R9*1), Z9
 
-there195:
+there246:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there196
+	JEQ     there247
 	VMOVUPS (AX)(R9*1), Z10
 
-there196:
+there247:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there197
+	JEQ     there248
 	VMOVUPS (AX)(R9*1), Z13
 
-there197:
+there248:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there249
+	VMOVUPS (AX)(R9*1), Z15
+
+there249:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there198
+	JEQ     there250
 	VMOVUPS (AX)(R9*1), Z14
 
-there198:
+there250:
 	ADDQ $0x40, R9
 	MOVQ R9, 304(CX)
 	CMPQ R9, 240(CX)
-	JNE  panel130
+	JNE  panel163
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain199:
+drain251:
 	CMPQ        R10, 320(CX)
-	JEQ         drained200
+	JEQ         drained252
 	MOVL        (R10), AX
 	VMOVDQU32   (R12)(AX*1), Z0
 	MOVL        4(R10), AX
@@ -14538,56 +15029,65 @@ drain199:
 	VCVTDQ2PS   Z0, Z0
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip201
+	JEQ         skip253
 	VFMADD213PS Z4, Z3, Z0
 
-skip201:
+skip253:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip202
+	JEQ    skip254
 	VCMPPS $0x11, Z8, Z0, K1
 	VMULPS Z5, Z0, K1, Z0
 
-skip202:
+skip254:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip203
+	JEQ    skip255
 	VMAXPS Z0, Z6, Z0
 	VMINPS Z0, Z7, Z0
 
-skip203:
+skip255:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip204
+	JEQ         skip256
 	VPMOVZXBD   -1(R11)(AX*1), Z1
 	VCVTDQ2PS   Z1, Z1
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip205
+	JEQ         skip257
 	VFMADD213PS Z10, Z9, Z1
 
-skip205:
+skip257:
 	VADDPS Z1, Z0, Z0
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip206
+	JEQ    skip258
 	VMAXPS Z0, Z11, Z0
 	VMINPS Z0, Z12, Z0
 
-skip206:
-skip204:
-	VMULPS    Z13, Z0, Z0
+skip258:
+skip256:
+	CMPQ        408(CX), $0x00
+	JEQ         whole259
+	VMULPS      Z15, Z0, Z1
+	VFMADD132PS Z13, Z1, Z0
+	JMP         scaled260
+
+whole259:
+	VMULPS Z13, Z0, Z0
+
+scaled260:
 	VADDPS    Z14, Z0, Z0
-	VMAXPS    Z15, Z0, Z0
-	VMINPS    Z16, Z0, Z0
+	VMAXPS    Z16, Z0, Z0
+	VMINPS    Z17, Z0, Z0
 	VCVTPS2DQ Z0, Z0
-	VPADDD    Z17, Z0, Z0
+	VPADDD    Z18, Z0, Z0
 	VPMOVDB   Z0, (R11)
 	ADDQ      80(CX), R11
 	ADDQ      $0x08, R10
-	JMP       drain199
+	JMP       drain251
 
-drained200:
+drained252:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET
@@ -18112,9 +18612,10 @@ TEXT ·convBytesLevelsAMX(SB), NOSPLIT, $0-8
 	VPXORD       Z13, Z13, Z13
 	VPXORD       Z14, Z14, Z14
 	VPXORD       Z15, Z15, Z15
-	VBROADCASTSS 208(CX), Z13
-	VBROADCASTSS 212(CX), Z14
-	VPBROADCASTD 216(CX), Z15
+	VPXORD       Z16, Z16, Z16
+	VBROADCASTSS 208(CX), Z14
+	VBROADCASTSS 212(CX), Z15
+	VPBROADCASTD 216(CX), Z16
 
 block:
 	MOVQ  40(CX), AX
@@ -18169,115 +18670,133 @@ step2:
 	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
-	VFMADD213PS Z2, Z1, Z16
+	VFMADD213PS Z2, Z1, Z17
 
 skip4:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
 skip5:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
 skip6:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip8
-	VFMADD213PS Z8, Z7, Z17
+	VFMADD213PS Z8, Z7, Z18
 
 skip8:
-	VADDPS Z17, Z16, Z16
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
 skip9:
 skip7:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+	CMPQ        408(CX), $0x00
+	JEQ         whole10
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled11
+
+whole10:
+	VMULPS Z11, Z17, Z17
+
+scaled11:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
 	JEQ         rows3
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip10
-	VFMADD213PS Z2, Z1, Z16
-
-skip10:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip11
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip11:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip12
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ         skip12
+	VFMADD213PS Z2, Z1, Z17
 
 skip12:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip13
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip14
-	VFMADD213PS Z8, Z7, Z17
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip13
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip13:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip14
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
 skip14:
-	VADDPS Z17, Z16, Z16
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip15
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip16
+	VFMADD213PS Z8, Z7, Z18
+
+skip16:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip15
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip17
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
+skip17:
 skip15:
-skip13:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+	CMPQ        408(CX), $0x00
+	JEQ         whole18
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled19
+
+whole18:
+	VMULPS Z11, Z17, Z17
+
+scaled19:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
@@ -18286,67 +18805,76 @@ rows3:
 	CMPQ SI, 16(CX)
 	JNE  step2
 
-drain16:
+drain20:
 	CMPQ        R8, 320(CX)
-	JEQ         drained17
+	JEQ         drained21
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip18
-	VFMADD213PS Z2, Z1, Z16
-
-skip18:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip19
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip19:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip20
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip20:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip21
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
 	JEQ         skip22
-	VFMADD213PS Z8, Z7, Z17
+	VFMADD213PS Z2, Z1, Z17
 
 skip22:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
+	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
 skip23:
-skip21:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip24
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip24:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip25
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip26
+	VFMADD213PS Z8, Z7, Z18
+
+skip26:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip27
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip27:
+skip25:
+	CMPQ        408(CX), $0x00
+	JEQ         whole28
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled29
+
+whole28:
+	VMULPS Z11, Z17, Z17
+
+scaled29:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain16
+	JMP       drain20
 
-drained17:
+drained21:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
 	MOVQ    304(CX), DI
@@ -18365,46 +18893,52 @@ drained17:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there24
+	JEQ     there30
 	VMOVUPS (AX)(DI*1), Z1
 
-there24:
+there30:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there25
+	JEQ     there31
 	VMOVUPS (AX)(DI*1), Z2
 
-there25:
+there31:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there26
+	JEQ     there32
 	VMOVUPS (AX)(DI*1), Z3
 
-there26:
+there32:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there27
+	JEQ     there33
 	VMOVUPS (AX)(DI*1), Z7
 
-there27:
+there33:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there28
+	JEQ     there34
 	VMOVUPS (AX)(DI*1), Z8
 
-there28:
+there34:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there29
+	JEQ     there35
 	VMOVUPS (AX)(DI*1), Z11
 
-there29:
+there35:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there36
+	VMOVUPS (AX)(DI*1), Z13
+
+there36:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there30
+	JEQ     there37
 	VMOVUPS (AX)(DI*1), Z12
 
-there30:
+there37:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
@@ -18412,12 +18946,12 @@ there30:
 	JMP  next
 
 tiles2:
-panel31:
+panel38:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step32:
+step39:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -18427,306 +18961,351 @@ step32:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R8, 320(CX)
-	JEQ         rows33
+	JEQ         rows40
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip34
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip41
+	VFMADD213PS Z2, Z1, Z17
 
-skip34:
+skip41:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip35
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip42
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip35:
+skip42:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip36
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip43
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip36:
+skip43:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip37
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip44
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip38
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip45
+	VFMADD213PS Z8, Z7, Z18
 
-skip38:
-	VADDPS Z17, Z16, Z16
+skip45:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip39
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip46
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip39:
-skip37:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+skip46:
+skip44:
+	CMPQ        408(CX), $0x00
+	JEQ         whole47
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled48
+
+whole47:
+	VMULPS Z11, Z17, Z17
+
+scaled48:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows33
+	JEQ         rows40
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip40
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip49
+	VFMADD213PS Z2, Z1, Z17
 
-skip40:
+skip49:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip41
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip50
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip41:
+skip50:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip42
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip51
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip42:
+skip51:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip43
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip52
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip44
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip53
+	VFMADD213PS Z8, Z7, Z18
 
-skip44:
-	VADDPS Z17, Z16, Z16
+skip53:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip45
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip54
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip45:
-skip43:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip54:
+skip52:
+	CMPQ        408(CX), $0x00
+	JEQ         whole55
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled56
+
+whole55:
+	VMULPS Z11, Z17, Z17
+
+scaled56:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows33:
+rows40:
 	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 320(CX)
-	JEQ         rows46
+	JEQ         rows57
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip47
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip58
+	VFMADD213PS Z2, Z1, Z17
 
-skip47:
+skip58:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip48
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip59
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip48:
+skip59:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip49
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip60
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip49:
+skip60:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip50
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip61
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip51
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip62
+	VFMADD213PS Z8, Z7, Z18
 
-skip51:
-	VADDPS Z17, Z16, Z16
+skip62:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip52
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip63
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip52:
-skip50:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+skip63:
+skip61:
+	CMPQ        408(CX), $0x00
+	JEQ         whole64
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled65
+
+whole64:
+	VMULPS Z11, Z17, Z17
+
+scaled65:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows46
+	JEQ         rows57
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip53
-	VFMADD213PS Z2, Z1, Z16
-
-skip53:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip54
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip54:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip55
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip55:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip56
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip57
-	VFMADD213PS Z8, Z7, Z17
-
-skip57:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip58
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
-
-skip58:
-skip56:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-
-rows46:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
-	JNE  step32
-
-drain59:
-	CMPQ        R8, 320(CX)
-	JEQ         drained60
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
-	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip61
-	VFMADD213PS Z2, Z1, Z16
-
-skip61:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip62
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip62:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip63
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip63:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip64
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip65
-	VFMADD213PS Z8, Z7, Z17
-
-skip65:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip66
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ         skip66
+	VFMADD213PS Z2, Z1, Z17
 
 skip66:
-skip64:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip67
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip67:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip68
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip68:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip69
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip70
+	VFMADD213PS Z8, Z7, Z18
+
+skip70:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip71
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip71:
+skip69:
+	CMPQ        408(CX), $0x00
+	JEQ         whole72
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled73
+
+whole72:
+	VMULPS Z11, Z17, Z17
+
+scaled73:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain59
 
-drained60:
+rows57:
+	ADDQ $0x04, SI
+	CMPQ SI, 16(CX)
+	JNE  step39
+
+drain74:
+	CMPQ        R8, 320(CX)
+	JEQ         drained75
+	MOVL        (R8), AX
+	VMOVDQU32   (R10)(AX*1), Z17
+	MOVL        4(R8), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip76
+	VFMADD213PS Z2, Z1, Z17
+
+skip76:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip77
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip77:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip78
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip78:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip79
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip80
+	VFMADD213PS Z8, Z7, Z18
+
+skip80:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip81
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip81:
+skip79:
+	CMPQ        408(CX), $0x00
+	JEQ         whole82
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled83
+
+whole82:
+	VMULPS Z11, Z17, Z17
+
+scaled83:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
+	ADDQ      80(CX), R9
+	ADDQ      $0x08, R8
+	JMP       drain74
+
+drained75:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -18748,60 +19327,66 @@ drained60:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there67
+	JEQ     there84
 	VMOVUPS (AX)(DI*1), Z1
 
-there67:
+there84:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there68
+	JEQ     there85
 	VMOVUPS (AX)(DI*1), Z2
 
-there68:
+there85:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there69
+	JEQ     there86
 	VMOVUPS (AX)(DI*1), Z3
 
-there69:
+there86:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there70
+	JEQ     there87
 	VMOVUPS (AX)(DI*1), Z7
 
-there70:
+there87:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there71
+	JEQ     there88
 	VMOVUPS (AX)(DI*1), Z8
 
-there71:
+there88:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there72
+	JEQ     there89
 	VMOVUPS (AX)(DI*1), Z11
 
-there72:
+there89:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there90
+	VMOVUPS (AX)(DI*1), Z13
+
+there90:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there73
+	JEQ     there91
 	VMOVUPS (AX)(DI*1), Z12
 
-there73:
+there91:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
-	JNE  panel31
+	JNE  panel38
 	JMP  next
 
 tiles3:
-panel74:
+panel92:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step75:
+step93:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -18811,426 +19396,489 @@ step75:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
 	CMPQ        R8, 320(CX)
-	JEQ         rows76
+	JEQ         rows94
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip77
-	VFMADD213PS Z2, Z1, Z16
-
-skip77:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip78
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip78:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip79
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip79:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip80
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip81
-	VFMADD213PS Z8, Z7, Z17
-
-skip81:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip82
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
-
-skip82:
-skip80:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
-	JEQ         rows76
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
-	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip83
-	VFMADD213PS Z2, Z1, Z16
-
-skip83:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip84
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip84:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip85
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip85:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip86
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip87
-	VFMADD213PS Z8, Z7, Z17
-
-skip87:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip88
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
-
-skip88:
-skip86:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-
-rows76:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 320(CX)
-	JEQ         rows89
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
-	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip90
-	VFMADD213PS Z2, Z1, Z16
-
-skip90:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip91
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip91:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip92
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip92:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip93
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip94
-	VFMADD213PS Z8, Z7, Z17
-
-skip94:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip95
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ         skip95
+	VFMADD213PS Z2, Z1, Z17
 
 skip95:
-skip93:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip96
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip96:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip97
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip97:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip98
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip99
+	VFMADD213PS Z8, Z7, Z18
+
+skip99:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip100
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip100:
+skip98:
+	CMPQ        408(CX), $0x00
+	JEQ         whole101
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled102
+
+whole101:
+	VMULPS Z11, Z17, Z17
+
+scaled102:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows89
+	JEQ         rows94
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip96
-	VFMADD213PS Z2, Z1, Z16
-
-skip96:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip97
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip97:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip98
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip98:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip99
-	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip100
-	VFMADD213PS Z8, Z7, Z17
-
-skip100:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip101
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
-
-skip101:
-skip99:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-
-rows89:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
-	JEQ         rows102
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
-	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip103
-	VFMADD213PS Z2, Z1, Z16
+	VFMADD213PS Z2, Z1, Z17
 
 skip103:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
 skip104:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
 skip105:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip107
-	VFMADD213PS Z8, Z7, Z17
+	VFMADD213PS Z8, Z7, Z18
 
 skip107:
-	VADDPS Z17, Z16, Z16
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
 skip108:
 skip106:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+	CMPQ        408(CX), $0x00
+	JEQ         whole109
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled110
+
+whole109:
+	VMULPS Z11, Z17, Z17
+
+scaled110:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
+	ADDQ      80(CX), R9
+	ADDQ      $0x08, R8
+
+rows94:
+	MOVQ        256(CX), AX
+	ADDQ        DI, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
+	CMPQ        R8, 320(CX)
+	JEQ         rows111
+	MOVL        (R8), AX
+	VMOVDQU32   (R10)(AX*1), Z17
+	MOVL        4(R8), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip112
+	VFMADD213PS Z2, Z1, Z17
+
+skip112:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip113
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip113:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip114
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip114:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip115
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip116
+	VFMADD213PS Z8, Z7, Z18
+
+skip116:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip117
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip117:
+skip115:
+	CMPQ        408(CX), $0x00
+	JEQ         whole118
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled119
+
+whole118:
+	VMULPS Z11, Z17, Z17
+
+scaled119:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows102
+	JEQ         rows111
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
-	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip109
-	VFMADD213PS Z2, Z1, Z16
-
-skip109:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip110
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip110:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip111
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip111:
-	MOVQ        152(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip112
-	VPMOVZXBD   -1(R9)(AX*1), Z17
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip113
-	VFMADD213PS Z8, Z7, Z17
-
-skip113:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip114
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
-
-skip114:
-skip112:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-
-rows102:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
-	JNE  step75
-
-drain115:
-	CMPQ        R8, 320(CX)
-	JEQ         drained116
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
-	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
 	MOVQ        112(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip117
-	VFMADD213PS Z2, Z1, Z16
-
-skip117:
-	MOVQ   128(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip118
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
-
-skip118:
-	MOVQ   136(CX), AX
-	TESTQ  AX, AX
-	JEQ    skip119
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
-
-skip119:
-	MOVQ        152(CX), AX
 	TESTQ       AX, AX
 	JEQ         skip120
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
-	MOVQ        160(CX), AX
-	TESTQ       AX, AX
-	JEQ         skip121
-	VFMADD213PS Z8, Z7, Z17
+	VFMADD213PS Z2, Z1, Z17
+
+skip120:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip121
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
 skip121:
-	VADDPS Z17, Z16, Z16
-	MOVQ   176(CX), AX
+	MOVQ   136(CX), AX
 	TESTQ  AX, AX
 	JEQ    skip122
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
 skip122:
-skip120:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip123
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip124
+	VFMADD213PS Z8, Z7, Z18
+
+skip124:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip125
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip125:
+skip123:
+	CMPQ        408(CX), $0x00
+	JEQ         whole126
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled127
+
+whole126:
+	VMULPS Z11, Z17, Z17
+
+scaled127:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain115
 
-drained116:
+rows111:
+	MOVQ        264(CX), AX
+	ADDQ        DI, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
+	CMPQ        R8, 320(CX)
+	JEQ         rows128
+	MOVL        (R8), AX
+	VMOVDQU32   (R10)(AX*1), Z17
+	MOVL        4(R8), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip129
+	VFMADD213PS Z2, Z1, Z17
+
+skip129:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip130
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip130:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip131
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip131:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip132
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip133
+	VFMADD213PS Z8, Z7, Z18
+
+skip133:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip134
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip134:
+skip132:
+	CMPQ        408(CX), $0x00
+	JEQ         whole135
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled136
+
+whole135:
+	VMULPS Z11, Z17, Z17
+
+scaled136:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
+	ADDQ        80(CX), R9
+	ADDQ        $0x08, R8
+	CMPQ        R8, 320(CX)
+	JEQ         rows128
+	MOVL        (R8), AX
+	VMOVDQU32   (R10)(AX*1), Z17
+	MOVL        4(R8), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip137
+	VFMADD213PS Z2, Z1, Z17
+
+skip137:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip138
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip138:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip139
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip139:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip140
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip141
+	VFMADD213PS Z8, Z7, Z18
+
+skip141:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip142
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip142:
+skip140:
+	CMPQ        408(CX), $0x00
+	JEQ         whole143
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled144
+
+whole143:
+	VMULPS Z11, Z17, Z17
+
+scaled144:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
+	ADDQ      80(CX), R9
+	ADDQ      $0x08, R8
+
+rows128:
+	ADDQ $0x04, SI
+	CMPQ SI, 16(CX)
+	JNE  step93
+
+drain145:
+	CMPQ        R8, 320(CX)
+	JEQ         drained146
+	MOVL        (R8), AX
+	VMOVDQU32   (R10)(AX*1), Z17
+	MOVL        4(R8), AX
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
+	MOVQ        112(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip147
+	VFMADD213PS Z2, Z1, Z17
+
+skip147:
+	MOVQ   128(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip148
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
+
+skip148:
+	MOVQ   136(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip149
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
+
+skip149:
+	MOVQ        152(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip150
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
+	MOVQ        160(CX), AX
+	TESTQ       AX, AX
+	JEQ         skip151
+	VFMADD213PS Z8, Z7, Z18
+
+skip151:
+	VADDPS Z18, Z17, Z17
+	MOVQ   176(CX), AX
+	TESTQ  AX, AX
+	JEQ    skip152
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
+
+skip152:
+skip150:
+	CMPQ        408(CX), $0x00
+	JEQ         whole153
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled154
+
+whole153:
+	VMULPS Z11, Z17, Z17
+
+scaled154:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
+	ADDQ      80(CX), R9
+	ADDQ      $0x08, R8
+	JMP       drain145
+
+drained146:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -19255,61 +19903,67 @@ drained116:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there123
+	JEQ     there155
 	VMOVUPS (AX)(DI*1), Z1
 
-there123:
+there155:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there124
+	JEQ     there156
 	VMOVUPS (AX)(DI*1), Z2
 
-there124:
+there156:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there125
+	JEQ     there157
 	VMOVUPS (AX)(DI*1), Z3
 
-there125:
+there157:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there126
+	JEQ     there158
 	VMOVUPS (AX)(DI*1), Z7
 
-there126:
+there158:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there127
+	JEQ     there159
 	VMOVUPS (AX)(DI*1), Z8
 
-there127:
+there159:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there128
+	JEQ     there160
 	VMOVUPS (AX)(DI*1), Z11
 
-there128:
+there160:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there161
+	VMOVUPS (AX)(DI*1), Z13
+
+there161:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there129
+	JEQ     there162
 	VMOVUPS (AX)(DI*1), Z12
 
-there129:
+there162:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
-	JNE  panel74
+	JNE  panel92
 	JMP  next
 
 tiles4:
-panel130:
+panel163:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc0 // TILEZERO TMM0
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
 	MOVQ 8(CX), SI
 
-step131:
+step164:
 	MOVL        (SI), DI
 	MOVQ        DX, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
@@ -19319,546 +19973,627 @@ step131:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
 	CMPQ        R8, 320(CX)
-	JEQ         rows132
+	JEQ         rows165
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip133
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip166
+	VFMADD213PS Z2, Z1, Z17
 
-skip133:
+skip166:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip134
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip167
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip134:
+skip167:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip135
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip168
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip135:
+skip168:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip136
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip169
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip137
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip170
+	VFMADD213PS Z8, Z7, Z18
 
-skip137:
-	VADDPS Z17, Z16, Z16
+skip170:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip138
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip171
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip138:
-skip136:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+skip171:
+skip169:
+	CMPQ        408(CX), $0x00
+	JEQ         whole172
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled173
+
+whole172:
+	VMULPS Z11, Z17, Z17
+
+scaled173:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows132
+	JEQ         rows165
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip139
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip174
+	VFMADD213PS Z2, Z1, Z17
 
-skip139:
+skip174:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip140
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip175
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip140:
+skip175:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip141
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip176
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip141:
+skip176:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip142
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip177
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip143
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip178
+	VFMADD213PS Z8, Z7, Z18
 
-skip143:
-	VADDPS Z17, Z16, Z16
+skip178:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip144
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip179
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip144:
-skip142:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip179:
+skip177:
+	CMPQ        408(CX), $0x00
+	JEQ         whole180
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled181
+
+whole180:
+	VMULPS Z11, Z17, Z17
+
+scaled181:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows132:
+rows165:
 	MOVQ        256(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	CMPQ        R8, 320(CX)
-	JEQ         rows145
+	JEQ         rows182
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip146
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip183
+	VFMADD213PS Z2, Z1, Z17
 
-skip146:
+skip183:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip147
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip184
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip147:
+skip184:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip148
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip185
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip148:
+skip185:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip149
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip186
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip150
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip187
+	VFMADD213PS Z8, Z7, Z18
 
-skip150:
-	VADDPS Z17, Z16, Z16
+skip187:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip151
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip188
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip151:
-skip149:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+skip188:
+skip186:
+	CMPQ        408(CX), $0x00
+	JEQ         whole189
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled190
+
+whole189:
+	VMULPS Z11, Z17, Z17
+
+scaled190:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows145
+	JEQ         rows182
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip152
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip191
+	VFMADD213PS Z2, Z1, Z17
 
-skip152:
+skip191:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip153
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip192
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip153:
+skip192:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip154
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip193
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip154:
+skip193:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip155
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip194
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip156
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip195
+	VFMADD213PS Z8, Z7, Z18
 
-skip156:
-	VADDPS Z17, Z16, Z16
+skip195:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip157
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip196
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip157:
-skip155:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip196:
+skip194:
+	CMPQ        408(CX), $0x00
+	JEQ         whole197
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled198
+
+whole197:
+	VMULPS Z11, Z17, Z17
+
+scaled198:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows145:
+rows182:
 	MOVQ        264(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
 	CMPQ        R8, 320(CX)
-	JEQ         rows158
+	JEQ         rows199
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip159
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip200
+	VFMADD213PS Z2, Z1, Z17
 
-skip159:
+skip200:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip160
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip201
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip160:
+skip201:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip161
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip202
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip161:
+skip202:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip162
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip203
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip163
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip204
+	VFMADD213PS Z8, Z7, Z18
 
-skip163:
-	VADDPS Z17, Z16, Z16
+skip204:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip164
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip205
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip164:
-skip162:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+skip205:
+skip203:
+	CMPQ        408(CX), $0x00
+	JEQ         whole206
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled207
+
+whole206:
+	VMULPS Z11, Z17, Z17
+
+scaled207:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows158
+	JEQ         rows199
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip165
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip208
+	VFMADD213PS Z2, Z1, Z17
 
-skip165:
+skip208:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip166
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip209
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip166:
+skip209:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip167
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip210
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip167:
+skip210:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip168
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip211
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip169
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip212
+	VFMADD213PS Z8, Z7, Z18
 
-skip169:
-	VADDPS Z17, Z16, Z16
+skip212:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip170
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip213
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip170:
-skip168:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip213:
+skip211:
+	CMPQ        408(CX), $0x00
+	JEQ         whole214
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled215
+
+whole214:
+	VMULPS Z11, Z17, Z17
+
+scaled215:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows158:
+rows199:
 	MOVQ        272(CX), AX
 	ADDQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	CMPQ        R8, 320(CX)
-	JEQ         rows171
+	JEQ         rows216
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip172
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip217
+	VFMADD213PS Z2, Z1, Z17
 
-skip172:
+skip217:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip173
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip218
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip173:
+skip218:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip174
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip219
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip174:
+skip219:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip175
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip220
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip176
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip221
+	VFMADD213PS Z8, Z7, Z18
 
-skip176:
-	VADDPS Z17, Z16, Z16
+skip221:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip177
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip222
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip177:
-skip175:
-	VMULPS      Z11, Z16, Z16
-	VADDPS      Z12, Z16, Z16
-	VMAXPS      Z13, Z16, Z16
-	VMINPS      Z14, Z16, Z16
-	VCVTPS2DQ   Z16, Z16
-	VPADDD      Z15, Z16, Z16
-	VPMOVDB     Z16, (R9)
+skip222:
+skip220:
+	CMPQ        408(CX), $0x00
+	JEQ         whole223
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled224
+
+whole223:
+	VMULPS Z11, Z17, Z17
+
+scaled224:
+	VADDPS      Z12, Z17, Z17
+	VMAXPS      Z14, Z17, Z17
+	VMINPS      Z15, Z17, Z17
+	VCVTPS2DQ   Z17, Z17
+	VPADDD      Z16, Z17, Z17
+	VPMOVDB     Z17, (R9)
 	ADDQ        80(CX), R9
 	ADDQ        $0x08, R8
 	CMPQ        R8, 320(CX)
-	JEQ         rows171
+	JEQ         rows216
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip178
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip225
+	VFMADD213PS Z2, Z1, Z17
 
-skip178:
+skip225:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip179
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip226
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip179:
+skip226:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip180
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip227
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip180:
+skip227:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip181
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip228
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip182
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip229
+	VFMADD213PS Z8, Z7, Z18
 
-skip182:
-	VADDPS Z17, Z16, Z16
+skip229:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip183
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip230
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip183:
-skip181:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip230:
+skip228:
+	CMPQ        408(CX), $0x00
+	JEQ         whole231
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled232
+
+whole231:
+	VMULPS Z11, Z17, Z17
+
+scaled232:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
 
-rows171:
+rows216:
 	ADDQ $0x04, SI
 	CMPQ SI, 16(CX)
-	JNE  step131
+	JNE  step164
 
-drain184:
+drain233:
 	CMPQ        R8, 320(CX)
-	JEQ         drained185
+	JEQ         drained234
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip186
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip235
+	VFMADD213PS Z2, Z1, Z17
 
-skip186:
+skip235:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip187
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip236
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip187:
+skip236:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip188
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip237
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip188:
+skip237:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip189
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip238
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip190
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip239
+	VFMADD213PS Z8, Z7, Z18
 
-skip190:
-	VADDPS Z17, Z16, Z16
+skip239:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip191
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip240
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip191:
-skip189:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip240:
+skip238:
+	CMPQ        408(CX), $0x00
+	JEQ         whole241
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled242
+
+whole241:
+	VMULPS Z11, Z17, Z17
+
+scaled242:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain184
+	JMP       drain233
 
-drained185:
+drained234:
 	MOVQ    312(CX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
 	MOVQ    312(CX), AX
@@ -19886,117 +20621,132 @@ drained185:
 	ADDQ    AX, R9
 	MOVQ    112(CX), AX
 	TESTQ   AX, AX
-	JEQ     there192
+	JEQ     there243
 	VMOVUPS (AX)(DI*1), Z1
 
-there192:
+there243:
 	MOVQ    120(CX), AX
 	TESTQ   AX, AX
-	JEQ     there193
+	JEQ     there244
 	VMOVUPS (AX)(DI*1), Z2
 
-there193:
+there244:
 	MOVQ    128(CX), AX
 	TESTQ   AX, AX
-	JEQ     there194
+	JEQ     there245
 	VMOVUPS (AX)(DI*1), Z3
 
-there194:
+there245:
 	MOVQ    160(CX), AX
 	TESTQ   AX, AX
-	JEQ     there195
+	JEQ     there246
 	VMOVUPS (AX)(DI*1), Z7
 
-there195:
+there246:
 	MOVQ    168(CX), AX
 	TESTQ   AX, AX
-	JEQ     there196
+	JEQ     there247
 	VMOVUPS (AX)(DI*1), Z8
 
-there196:
+there247:
 	MOVQ    192(CX), AX
 	TESTQ   AX, AX
-	JEQ     there197
+	JEQ     there248
 	VMOVUPS (AX)(DI*1), Z11
 
-there197:
+there248:
+	MOVQ    408(CX), AX
+	TESTQ   AX, AX
+	JEQ     there249
+	VMOVUPS (AX)(DI*1), Z13
+
+there249:
 	MOVQ    200(CX), AX
 	TESTQ   AX, AX
-	JEQ     there198
+	JEQ     there250
 	VMOVUPS (AX)(DI*1), Z12
 
-there198:
+there250:
 	ADDQ $0x40, DI
 	MOVQ DI, 304(CX)
 	CMPQ DI, 240(CX)
-	JNE  panel130
+	JNE  panel163
 
 next:
 	ADDQ $0x20, 40(CX)
 	DECQ 48(CX)
 	JNE  block
 
-drain199:
+drain251:
 	CMPQ        R8, 320(CX)
-	JEQ         drained200
+	JEQ         drained252
 	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z16
+	VMOVDQU32   (R10)(AX*1), Z17
 	MOVL        4(R8), AX
-	VPSLLVD     Z0, Z16, Z16
-	VPADDD      (R11)(AX*1), Z16, Z16
-	VCVTDQ2PS   Z16, Z16
+	VPSLLVD     Z0, Z17, Z17
+	VPADDD      (R11)(AX*1), Z17, Z17
+	VCVTDQ2PS   Z17, Z17
 	MOVQ        112(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip201
-	VFMADD213PS Z2, Z1, Z16
+	JEQ         skip253
+	VFMADD213PS Z2, Z1, Z17
 
-skip201:
+skip253:
 	MOVQ   128(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip202
-	VCMPPS $0x11, Z6, Z16, K1
-	VMULPS Z3, Z16, K1, Z16
+	JEQ    skip254
+	VCMPPS $0x11, Z6, Z17, K1
+	VMULPS Z3, Z17, K1, Z17
 
-skip202:
+skip254:
 	MOVQ   136(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip203
-	VMAXPS Z16, Z4, Z16
-	VMINPS Z16, Z5, Z16
+	JEQ    skip255
+	VMAXPS Z17, Z4, Z17
+	VMINPS Z17, Z5, Z17
 
-skip203:
+skip255:
 	MOVQ        152(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip204
-	VPMOVZXBD   -1(R9)(AX*1), Z17
-	VCVTDQ2PS   Z17, Z17
+	JEQ         skip256
+	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VCVTDQ2PS   Z18, Z18
 	MOVQ        160(CX), AX
 	TESTQ       AX, AX
-	JEQ         skip205
-	VFMADD213PS Z8, Z7, Z17
+	JEQ         skip257
+	VFMADD213PS Z8, Z7, Z18
 
-skip205:
-	VADDPS Z17, Z16, Z16
+skip257:
+	VADDPS Z18, Z17, Z17
 	MOVQ   176(CX), AX
 	TESTQ  AX, AX
-	JEQ    skip206
-	VMAXPS Z16, Z9, Z16
-	VMINPS Z16, Z10, Z16
+	JEQ    skip258
+	VMAXPS Z17, Z9, Z17
+	VMINPS Z17, Z10, Z17
 
-skip206:
-skip204:
-	VMULPS    Z11, Z16, Z16
-	VADDPS    Z12, Z16, Z16
-	VMAXPS    Z13, Z16, Z16
-	VMINPS    Z14, Z16, Z16
-	VCVTPS2DQ Z16, Z16
-	VPADDD    Z15, Z16, Z16
-	VPMOVDB   Z16, (R9)
+skip258:
+skip256:
+	CMPQ        408(CX), $0x00
+	JEQ         whole259
+	VMULPS      Z13, Z17, Z18
+	VFMADD132PS Z11, Z18, Z17
+	JMP         scaled260
+
+whole259:
+	VMULPS Z11, Z17, Z17
+
+scaled260:
+	VADDPS    Z12, Z17, Z17
+	VMAXPS    Z14, Z17, Z17
+	VMINPS    Z15, Z17, Z17
+	VCVTPS2DQ Z17, Z17
+	VPADDD    Z16, Z17, Z17
+	VPMOVDB   Z17, (R9)
 	ADDQ      80(CX), R9
 	ADDQ      $0x08, R8
-	JMP       drain199
+	JMP       drain251
 
-drained200:
+drained252:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0xc0 // TILERELEASE
 	VZEROUPPER
 	RET

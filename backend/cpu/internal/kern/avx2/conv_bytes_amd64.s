@@ -5460,42 +5460,115 @@ w0sloped:
 	VMINPS       Y7, Y9, Y7
 
 w0clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y8
-	VMOVUPS      (SI), Y9
-	VMULPS       Y8, Y0, Y0
-	VADDPS       Y9, Y0, Y0
-	VMOVUPS      32(AX), Y8
-	VMOVUPS      32(SI), Y9
-	VMULPS       Y8, Y1, Y1
-	VADDPS       Y9, Y1, Y1
-	VMOVUPS      64(AX), Y8
-	VMOVUPS      64(SI), Y9
-	VMULPS       Y8, Y2, Y2
-	VADDPS       Y9, Y2, Y2
-	VMOVUPS      96(AX), Y8
-	VMOVUPS      96(SI), Y9
-	VMULPS       Y8, Y3, Y3
-	VADDPS       Y9, Y3, Y3
-	VMOVUPS      128(AX), Y8
-	VMOVUPS      128(SI), Y9
-	VMULPS       Y8, Y4, Y4
-	VADDPS       Y9, Y4, Y4
-	VMOVUPS      160(AX), Y8
-	VMOVUPS      160(SI), Y9
-	VMULPS       Y8, Y5, Y5
-	VADDPS       Y9, Y5, Y5
-	VMOVUPS      192(AX), Y8
-	VMOVUPS      192(SI), Y9
-	VMULPS       Y8, Y6, Y6
-	VADDPS       Y9, Y6, Y6
-	VMOVUPS      224(AX), Y8
-	VMOVUPS      224(SI), Y9
-	VMULPS       Y8, Y7, Y7
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y8
+	VMOVUPS (SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest0
+	VMULPS  Y8, Y0, Y0
+	JMP     w0leveled0
+
+w0rest0:
+	VMULPS      (DI), Y0, Y10
+	VFMADD132PS Y8, Y10, Y0
+
+w0leveled0:
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS 32(AX), Y8
+	VMOVUPS 32(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest1
+	VMULPS  Y8, Y1, Y1
+	JMP     w0leveled1
+
+w0rest1:
+	VMULPS      32(DI), Y1, Y10
+	VFMADD132PS Y8, Y10, Y1
+
+w0leveled1:
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(AX), Y8
+	VMOVUPS 64(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest2
+	VMULPS  Y8, Y2, Y2
+	JMP     w0leveled2
+
+w0rest2:
+	VMULPS      64(DI), Y2, Y10
+	VFMADD132PS Y8, Y10, Y2
+
+w0leveled2:
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS 96(AX), Y8
+	VMOVUPS 96(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest3
+	VMULPS  Y8, Y3, Y3
+	JMP     w0leveled3
+
+w0rest3:
+	VMULPS      96(DI), Y3, Y10
+	VFMADD132PS Y8, Y10, Y3
+
+w0leveled3:
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(AX), Y8
+	VMOVUPS 128(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest4
+	VMULPS  Y8, Y4, Y4
+	JMP     w0leveled4
+
+w0rest4:
+	VMULPS      128(DI), Y4, Y10
+	VFMADD132PS Y8, Y10, Y4
+
+w0leveled4:
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS 160(AX), Y8
+	VMOVUPS 160(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest5
+	VMULPS  Y8, Y5, Y5
+	JMP     w0leveled5
+
+w0rest5:
+	VMULPS      160(DI), Y5, Y10
+	VFMADD132PS Y8, Y10, Y5
+
+w0leveled5:
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(AX), Y8
+	VMOVUPS 192(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest6
+	VMULPS  Y8, Y6, Y6
+	JMP     w0leveled6
+
+w0rest6:
+	VMULPS      192(DI), Y6, Y10
+	VFMADD132PS Y8, Y10, Y6
+
+w0leveled6:
+	VADDPS  Y9, Y6, Y6
+	VMOVUPS 224(AX), Y8
+	VMOVUPS 224(SI), Y9
+	TESTQ   DI, DI
+	JNE     w0rest7
+	VMULPS  Y8, Y7, Y7
+	JMP     w0leveled7
+
+w0rest7:
+	VMULPS      224(DI), Y7, Y10
+	VFMADD132PS Y8, Y10, Y7
+
+w0leveled7:
 	VADDPS       Y9, Y7, Y7
-	VBROADCASTSS 232(CX), Y8
-	VBROADCASTSS 236(CX), Y9
+	VBROADCASTSS 240(CX), Y8
+	VBROADCASTSS 244(CX), Y9
 	VMAXPS       Y8, Y0, Y0
 	VMINPS       Y9, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -5520,9 +5593,9 @@ w0clipped:
 	VMAXPS       Y8, Y7, Y7
 	VMINPS       Y9, Y7, Y7
 	VCVTPS2DQ    Y7, Y7
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w0offset
-	VPBROADCASTD 240(CX), Y8
+	VPBROADCASTD 248(CX), Y8
 	VPADDD       Y8, Y0, Y0
 	VPADDD       Y8, Y1, Y1
 	VPADDD       Y8, Y2, Y2
@@ -5664,42 +5737,115 @@ w1sloped:
 	VMINPS       Y7, Y9, Y7
 
 w1clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), BX
-	VMOVUPS      (AX), Y8
-	VMOVUPS      (BX), Y9
-	VMULPS       Y8, Y0, Y0
-	VADDPS       Y9, Y0, Y0
-	VMOVUPS      32(AX), Y8
-	VMOVUPS      32(BX), Y9
-	VMULPS       Y8, Y1, Y1
-	VADDPS       Y9, Y1, Y1
-	VMOVUPS      64(AX), Y8
-	VMOVUPS      64(BX), Y9
-	VMULPS       Y8, Y2, Y2
-	VADDPS       Y9, Y2, Y2
-	VMOVUPS      96(AX), Y8
-	VMOVUPS      96(BX), Y9
-	VMULPS       Y8, Y3, Y3
-	VADDPS       Y9, Y3, Y3
-	VMOVUPS      128(AX), Y8
-	VMOVUPS      128(BX), Y9
-	VMULPS       Y8, Y4, Y4
-	VADDPS       Y9, Y4, Y4
-	VMOVUPS      160(AX), Y8
-	VMOVUPS      160(BX), Y9
-	VMULPS       Y8, Y5, Y5
-	VADDPS       Y9, Y5, Y5
-	VMOVUPS      192(AX), Y8
-	VMOVUPS      192(BX), Y9
-	VMULPS       Y8, Y6, Y6
-	VADDPS       Y9, Y6, Y6
-	VMOVUPS      224(AX), Y8
-	VMOVUPS      224(BX), Y9
-	VMULPS       Y8, Y7, Y7
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), SI
+	MOVQ    224(CX), BX
+	VMOVUPS (AX), Y8
+	VMOVUPS (BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest0
+	VMULPS  Y8, Y0, Y0
+	JMP     w1leveled0
+
+w1rest0:
+	VMULPS      (SI), Y0, Y10
+	VFMADD132PS Y8, Y10, Y0
+
+w1leveled0:
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS 32(AX), Y8
+	VMOVUPS 32(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest1
+	VMULPS  Y8, Y1, Y1
+	JMP     w1leveled1
+
+w1rest1:
+	VMULPS      32(SI), Y1, Y10
+	VFMADD132PS Y8, Y10, Y1
+
+w1leveled1:
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(AX), Y8
+	VMOVUPS 64(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest2
+	VMULPS  Y8, Y2, Y2
+	JMP     w1leveled2
+
+w1rest2:
+	VMULPS      64(SI), Y2, Y10
+	VFMADD132PS Y8, Y10, Y2
+
+w1leveled2:
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS 96(AX), Y8
+	VMOVUPS 96(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest3
+	VMULPS  Y8, Y3, Y3
+	JMP     w1leveled3
+
+w1rest3:
+	VMULPS      96(SI), Y3, Y10
+	VFMADD132PS Y8, Y10, Y3
+
+w1leveled3:
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(AX), Y8
+	VMOVUPS 128(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest4
+	VMULPS  Y8, Y4, Y4
+	JMP     w1leveled4
+
+w1rest4:
+	VMULPS      128(SI), Y4, Y10
+	VFMADD132PS Y8, Y10, Y4
+
+w1leveled4:
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS 160(AX), Y8
+	VMOVUPS 160(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest5
+	VMULPS  Y8, Y5, Y5
+	JMP     w1leveled5
+
+w1rest5:
+	VMULPS      160(SI), Y5, Y10
+	VFMADD132PS Y8, Y10, Y5
+
+w1leveled5:
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(AX), Y8
+	VMOVUPS 192(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest6
+	VMULPS  Y8, Y6, Y6
+	JMP     w1leveled6
+
+w1rest6:
+	VMULPS      192(SI), Y6, Y10
+	VFMADD132PS Y8, Y10, Y6
+
+w1leveled6:
+	VADDPS  Y9, Y6, Y6
+	VMOVUPS 224(AX), Y8
+	VMOVUPS 224(BX), Y9
+	TESTQ   SI, SI
+	JNE     w1rest7
+	VMULPS  Y8, Y7, Y7
+	JMP     w1leveled7
+
+w1rest7:
+	VMULPS      224(SI), Y7, Y10
+	VFMADD132PS Y8, Y10, Y7
+
+w1leveled7:
 	VADDPS       Y9, Y7, Y7
-	VBROADCASTSS 232(CX), Y8
-	VBROADCASTSS 236(CX), Y9
+	VBROADCASTSS 240(CX), Y8
+	VBROADCASTSS 244(CX), Y9
 	VMAXPS       Y8, Y0, Y0
 	VMINPS       Y9, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -5724,9 +5870,9 @@ w1clipped:
 	VMAXPS       Y8, Y7, Y7
 	VMINPS       Y9, Y7, Y7
 	VCVTPS2DQ    Y7, Y7
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w1offset
-	VPBROADCASTD 240(CX), Y8
+	VPBROADCASTD 248(CX), Y8
 	VPADDD       Y8, Y0, Y0
 	VPADDD       Y8, Y1, Y1
 	VPADDD       Y8, Y2, Y2
@@ -6117,42 +6263,115 @@ n0sloped:
 	VMINPS       Y7, Y9, Y7
 
 n0clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), BX
-	VMOVUPS      (AX), Y8
-	VMOVUPS      (BX), Y9
-	VMULPS       Y8, Y0, Y0
-	VADDPS       Y9, Y0, Y0
-	VMOVUPS      32(AX), Y8
-	VMOVUPS      32(BX), Y9
-	VMULPS       Y8, Y1, Y1
-	VADDPS       Y9, Y1, Y1
-	VMOVUPS      64(AX), Y8
-	VMOVUPS      64(BX), Y9
-	VMULPS       Y8, Y2, Y2
-	VADDPS       Y9, Y2, Y2
-	VMOVUPS      96(AX), Y8
-	VMOVUPS      96(BX), Y9
-	VMULPS       Y8, Y3, Y3
-	VADDPS       Y9, Y3, Y3
-	VMOVUPS      128(AX), Y8
-	VMOVUPS      128(BX), Y9
-	VMULPS       Y8, Y4, Y4
-	VADDPS       Y9, Y4, Y4
-	VMOVUPS      160(AX), Y8
-	VMOVUPS      160(BX), Y9
-	VMULPS       Y8, Y5, Y5
-	VADDPS       Y9, Y5, Y5
-	VMOVUPS      192(AX), Y8
-	VMOVUPS      192(BX), Y9
-	VMULPS       Y8, Y6, Y6
-	VADDPS       Y9, Y6, Y6
-	VMOVUPS      224(AX), Y8
-	VMOVUPS      224(BX), Y9
-	VMULPS       Y8, Y7, Y7
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), SI
+	MOVQ    224(CX), BX
+	VMOVUPS (AX), Y8
+	VMOVUPS (BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest0
+	VMULPS  Y8, Y0, Y0
+	JMP     n0leveled0
+
+n0rest0:
+	VMULPS      (SI), Y0, Y10
+	VFMADD132PS Y8, Y10, Y0
+
+n0leveled0:
+	VADDPS  Y9, Y0, Y0
+	VMOVUPS 32(AX), Y8
+	VMOVUPS 32(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest1
+	VMULPS  Y8, Y1, Y1
+	JMP     n0leveled1
+
+n0rest1:
+	VMULPS      32(SI), Y1, Y10
+	VFMADD132PS Y8, Y10, Y1
+
+n0leveled1:
+	VADDPS  Y9, Y1, Y1
+	VMOVUPS 64(AX), Y8
+	VMOVUPS 64(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest2
+	VMULPS  Y8, Y2, Y2
+	JMP     n0leveled2
+
+n0rest2:
+	VMULPS      64(SI), Y2, Y10
+	VFMADD132PS Y8, Y10, Y2
+
+n0leveled2:
+	VADDPS  Y9, Y2, Y2
+	VMOVUPS 96(AX), Y8
+	VMOVUPS 96(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest3
+	VMULPS  Y8, Y3, Y3
+	JMP     n0leveled3
+
+n0rest3:
+	VMULPS      96(SI), Y3, Y10
+	VFMADD132PS Y8, Y10, Y3
+
+n0leveled3:
+	VADDPS  Y9, Y3, Y3
+	VMOVUPS 128(AX), Y8
+	VMOVUPS 128(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest4
+	VMULPS  Y8, Y4, Y4
+	JMP     n0leveled4
+
+n0rest4:
+	VMULPS      128(SI), Y4, Y10
+	VFMADD132PS Y8, Y10, Y4
+
+n0leveled4:
+	VADDPS  Y9, Y4, Y4
+	VMOVUPS 160(AX), Y8
+	VMOVUPS 160(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest5
+	VMULPS  Y8, Y5, Y5
+	JMP     n0leveled5
+
+n0rest5:
+	VMULPS      160(SI), Y5, Y10
+	VFMADD132PS Y8, Y10, Y5
+
+n0leveled5:
+	VADDPS  Y9, Y5, Y5
+	VMOVUPS 192(AX), Y8
+	VMOVUPS 192(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest6
+	VMULPS  Y8, Y6, Y6
+	JMP     n0leveled6
+
+n0rest6:
+	VMULPS      192(SI), Y6, Y10
+	VFMADD132PS Y8, Y10, Y6
+
+n0leveled6:
+	VADDPS  Y9, Y6, Y6
+	VMOVUPS 224(AX), Y8
+	VMOVUPS 224(BX), Y9
+	TESTQ   SI, SI
+	JNE     n0rest7
+	VMULPS  Y8, Y7, Y7
+	JMP     n0leveled7
+
+n0rest7:
+	VMULPS      224(SI), Y7, Y10
+	VFMADD132PS Y8, Y10, Y7
+
+n0leveled7:
 	VADDPS       Y9, Y7, Y7
-	VBROADCASTSS 232(CX), Y8
-	VBROADCASTSS 236(CX), Y9
+	VBROADCASTSS 240(CX), Y8
+	VBROADCASTSS 244(CX), Y9
 	VMAXPS       Y8, Y0, Y0
 	VMINPS       Y9, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -6177,9 +6396,9 @@ n0clipped:
 	VMAXPS       Y8, Y7, Y7
 	VMINPS       Y9, Y7, Y7
 	VCVTPS2DQ    Y7, Y7
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          n0offset
-	VPBROADCASTD 240(CX), Y8
+	VPBROADCASTD 248(CX), Y8
 	VPADDD       Y8, Y0, Y0
 	VPADDD       Y8, Y1, Y1
 	VPADDD       Y8, Y2, Y2
@@ -7692,26 +7911,63 @@ w0sloped:
 	VMINPS       Y3, Y5, Y3
 
 w0clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y4
-	VMOVUPS      (SI), Y5
-	VMULPS       Y4, Y0, Y0
-	VADDPS       Y5, Y0, Y0
-	VMOVUPS      32(AX), Y4
-	VMOVUPS      32(SI), Y5
-	VMULPS       Y4, Y1, Y1
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      64(AX), Y4
-	VMOVUPS      64(SI), Y5
-	VMULPS       Y4, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      96(AX), Y4
-	VMOVUPS      96(SI), Y5
-	VMULPS       Y4, Y3, Y3
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y4
+	VMOVUPS (SI), Y5
+	TESTQ   DI, DI
+	JNE     w0rest0
+	VMULPS  Y4, Y0, Y0
+	JMP     w0leveled0
+
+w0rest0:
+	VMULPS      (DI), Y0, Y6
+	VFMADD132PS Y4, Y6, Y0
+
+w0leveled0:
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS 32(AX), Y4
+	VMOVUPS 32(SI), Y5
+	TESTQ   DI, DI
+	JNE     w0rest1
+	VMULPS  Y4, Y1, Y1
+	JMP     w0leveled1
+
+w0rest1:
+	VMULPS      32(DI), Y1, Y6
+	VFMADD132PS Y4, Y6, Y1
+
+w0leveled1:
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS 64(AX), Y4
+	VMOVUPS 64(SI), Y5
+	TESTQ   DI, DI
+	JNE     w0rest2
+	VMULPS  Y4, Y2, Y2
+	JMP     w0leveled2
+
+w0rest2:
+	VMULPS      64(DI), Y2, Y6
+	VFMADD132PS Y4, Y6, Y2
+
+w0leveled2:
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS 96(AX), Y4
+	VMOVUPS 96(SI), Y5
+	TESTQ   DI, DI
+	JNE     w0rest3
+	VMULPS  Y4, Y3, Y3
+	JMP     w0leveled3
+
+w0rest3:
+	VMULPS      96(DI), Y3, Y6
+	VFMADD132PS Y4, Y6, Y3
+
+w0leveled3:
 	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 232(CX), Y4
-	VBROADCASTSS 236(CX), Y5
+	VBROADCASTSS 240(CX), Y4
+	VBROADCASTSS 244(CX), Y5
 	VMAXPS       Y4, Y0, Y0
 	VMINPS       Y5, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -7724,9 +7980,9 @@ w0clipped:
 	VMAXPS       Y4, Y3, Y3
 	VMINPS       Y5, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w0offset
-	VPBROADCASTD 240(CX), Y4
+	VPBROADCASTD 248(CX), Y4
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y4, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -7810,26 +8066,63 @@ w1sloped:
 	VMINPS       Y3, Y5, Y3
 
 w1clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y4
-	VMOVUPS      (SI), Y5
-	VMULPS       Y4, Y0, Y0
-	VADDPS       Y5, Y0, Y0
-	VMOVUPS      32(AX), Y4
-	VMOVUPS      32(SI), Y5
-	VMULPS       Y4, Y1, Y1
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      64(AX), Y4
-	VMOVUPS      64(SI), Y5
-	VMULPS       Y4, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      96(AX), Y4
-	VMOVUPS      96(SI), Y5
-	VMULPS       Y4, Y3, Y3
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y4
+	VMOVUPS (SI), Y5
+	TESTQ   DI, DI
+	JNE     w1rest0
+	VMULPS  Y4, Y0, Y0
+	JMP     w1leveled0
+
+w1rest0:
+	VMULPS      (DI), Y0, Y6
+	VFMADD132PS Y4, Y6, Y0
+
+w1leveled0:
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS 32(AX), Y4
+	VMOVUPS 32(SI), Y5
+	TESTQ   DI, DI
+	JNE     w1rest1
+	VMULPS  Y4, Y1, Y1
+	JMP     w1leveled1
+
+w1rest1:
+	VMULPS      32(DI), Y1, Y6
+	VFMADD132PS Y4, Y6, Y1
+
+w1leveled1:
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS 64(AX), Y4
+	VMOVUPS 64(SI), Y5
+	TESTQ   DI, DI
+	JNE     w1rest2
+	VMULPS  Y4, Y2, Y2
+	JMP     w1leveled2
+
+w1rest2:
+	VMULPS      64(DI), Y2, Y6
+	VFMADD132PS Y4, Y6, Y2
+
+w1leveled2:
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS 96(AX), Y4
+	VMOVUPS 96(SI), Y5
+	TESTQ   DI, DI
+	JNE     w1rest3
+	VMULPS  Y4, Y3, Y3
+	JMP     w1leveled3
+
+w1rest3:
+	VMULPS      96(DI), Y3, Y6
+	VFMADD132PS Y4, Y6, Y3
+
+w1leveled3:
 	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 232(CX), Y4
-	VBROADCASTSS 236(CX), Y5
+	VBROADCASTSS 240(CX), Y4
+	VBROADCASTSS 244(CX), Y5
 	VMAXPS       Y4, Y0, Y0
 	VMINPS       Y5, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -7842,9 +8135,9 @@ w1clipped:
 	VMAXPS       Y4, Y3, Y3
 	VMINPS       Y5, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w1offset
-	VPBROADCASTD 240(CX), Y4
+	VPBROADCASTD 248(CX), Y4
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y4, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -7928,26 +8221,63 @@ w2sloped:
 	VMINPS       Y3, Y5, Y3
 
 w2clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y4
-	VMOVUPS      (SI), Y5
-	VMULPS       Y4, Y0, Y0
-	VADDPS       Y5, Y0, Y0
-	VMOVUPS      32(AX), Y4
-	VMOVUPS      32(SI), Y5
-	VMULPS       Y4, Y1, Y1
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      64(AX), Y4
-	VMOVUPS      64(SI), Y5
-	VMULPS       Y4, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      96(AX), Y4
-	VMOVUPS      96(SI), Y5
-	VMULPS       Y4, Y3, Y3
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y4
+	VMOVUPS (SI), Y5
+	TESTQ   DI, DI
+	JNE     w2rest0
+	VMULPS  Y4, Y0, Y0
+	JMP     w2leveled0
+
+w2rest0:
+	VMULPS      (DI), Y0, Y6
+	VFMADD132PS Y4, Y6, Y0
+
+w2leveled0:
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS 32(AX), Y4
+	VMOVUPS 32(SI), Y5
+	TESTQ   DI, DI
+	JNE     w2rest1
+	VMULPS  Y4, Y1, Y1
+	JMP     w2leveled1
+
+w2rest1:
+	VMULPS      32(DI), Y1, Y6
+	VFMADD132PS Y4, Y6, Y1
+
+w2leveled1:
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS 64(AX), Y4
+	VMOVUPS 64(SI), Y5
+	TESTQ   DI, DI
+	JNE     w2rest2
+	VMULPS  Y4, Y2, Y2
+	JMP     w2leveled2
+
+w2rest2:
+	VMULPS      64(DI), Y2, Y6
+	VFMADD132PS Y4, Y6, Y2
+
+w2leveled2:
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS 96(AX), Y4
+	VMOVUPS 96(SI), Y5
+	TESTQ   DI, DI
+	JNE     w2rest3
+	VMULPS  Y4, Y3, Y3
+	JMP     w2leveled3
+
+w2rest3:
+	VMULPS      96(DI), Y3, Y6
+	VFMADD132PS Y4, Y6, Y3
+
+w2leveled3:
 	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 232(CX), Y4
-	VBROADCASTSS 236(CX), Y5
+	VBROADCASTSS 240(CX), Y4
+	VBROADCASTSS 244(CX), Y5
 	VMAXPS       Y4, Y0, Y0
 	VMINPS       Y5, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -7960,9 +8290,9 @@ w2clipped:
 	VMAXPS       Y4, Y3, Y3
 	VMINPS       Y5, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w2offset
-	VPBROADCASTD 240(CX), Y4
+	VPBROADCASTD 248(CX), Y4
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y4, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -8046,26 +8376,63 @@ w3sloped:
 	VMINPS       Y3, Y5, Y3
 
 w3clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), BX
-	VMOVUPS      (AX), Y4
-	VMOVUPS      (BX), Y5
-	VMULPS       Y4, Y0, Y0
-	VADDPS       Y5, Y0, Y0
-	VMOVUPS      32(AX), Y4
-	VMOVUPS      32(BX), Y5
-	VMULPS       Y4, Y1, Y1
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      64(AX), Y4
-	VMOVUPS      64(BX), Y5
-	VMULPS       Y4, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      96(AX), Y4
-	VMOVUPS      96(BX), Y5
-	VMULPS       Y4, Y3, Y3
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), SI
+	MOVQ    224(CX), BX
+	VMOVUPS (AX), Y4
+	VMOVUPS (BX), Y5
+	TESTQ   SI, SI
+	JNE     w3rest0
+	VMULPS  Y4, Y0, Y0
+	JMP     w3leveled0
+
+w3rest0:
+	VMULPS      (SI), Y0, Y6
+	VFMADD132PS Y4, Y6, Y0
+
+w3leveled0:
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS 32(AX), Y4
+	VMOVUPS 32(BX), Y5
+	TESTQ   SI, SI
+	JNE     w3rest1
+	VMULPS  Y4, Y1, Y1
+	JMP     w3leveled1
+
+w3rest1:
+	VMULPS      32(SI), Y1, Y6
+	VFMADD132PS Y4, Y6, Y1
+
+w3leveled1:
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS 64(AX), Y4
+	VMOVUPS 64(BX), Y5
+	TESTQ   SI, SI
+	JNE     w3rest2
+	VMULPS  Y4, Y2, Y2
+	JMP     w3leveled2
+
+w3rest2:
+	VMULPS      64(SI), Y2, Y6
+	VFMADD132PS Y4, Y6, Y2
+
+w3leveled2:
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS 96(AX), Y4
+	VMOVUPS 96(BX), Y5
+	TESTQ   SI, SI
+	JNE     w3rest3
+	VMULPS  Y4, Y3, Y3
+	JMP     w3leveled3
+
+w3rest3:
+	VMULPS      96(SI), Y3, Y6
+	VFMADD132PS Y4, Y6, Y3
+
+w3leveled3:
 	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 232(CX), Y4
-	VBROADCASTSS 236(CX), Y5
+	VBROADCASTSS 240(CX), Y4
+	VBROADCASTSS 244(CX), Y5
 	VMAXPS       Y4, Y0, Y0
 	VMINPS       Y5, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -8078,9 +8445,9 @@ w3clipped:
 	VMAXPS       Y4, Y3, Y3
 	VMINPS       Y5, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w3offset
-	VPBROADCASTD 240(CX), Y4
+	VPBROADCASTD 248(CX), Y4
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y4, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -8331,26 +8698,63 @@ n0sloped:
 	VMINPS       Y3, Y5, Y3
 
 n0clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), BX
-	VMOVUPS      (AX), Y4
-	VMOVUPS      (BX), Y5
-	VMULPS       Y4, Y0, Y0
-	VADDPS       Y5, Y0, Y0
-	VMOVUPS      32(AX), Y4
-	VMOVUPS      32(BX), Y5
-	VMULPS       Y4, Y1, Y1
-	VADDPS       Y5, Y1, Y1
-	VMOVUPS      64(AX), Y4
-	VMOVUPS      64(BX), Y5
-	VMULPS       Y4, Y2, Y2
-	VADDPS       Y5, Y2, Y2
-	VMOVUPS      96(AX), Y4
-	VMOVUPS      96(BX), Y5
-	VMULPS       Y4, Y3, Y3
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), SI
+	MOVQ    224(CX), BX
+	VMOVUPS (AX), Y4
+	VMOVUPS (BX), Y5
+	TESTQ   SI, SI
+	JNE     n0rest0
+	VMULPS  Y4, Y0, Y0
+	JMP     n0leveled0
+
+n0rest0:
+	VMULPS      (SI), Y0, Y6
+	VFMADD132PS Y4, Y6, Y0
+
+n0leveled0:
+	VADDPS  Y5, Y0, Y0
+	VMOVUPS 32(AX), Y4
+	VMOVUPS 32(BX), Y5
+	TESTQ   SI, SI
+	JNE     n0rest1
+	VMULPS  Y4, Y1, Y1
+	JMP     n0leveled1
+
+n0rest1:
+	VMULPS      32(SI), Y1, Y6
+	VFMADD132PS Y4, Y6, Y1
+
+n0leveled1:
+	VADDPS  Y5, Y1, Y1
+	VMOVUPS 64(AX), Y4
+	VMOVUPS 64(BX), Y5
+	TESTQ   SI, SI
+	JNE     n0rest2
+	VMULPS  Y4, Y2, Y2
+	JMP     n0leveled2
+
+n0rest2:
+	VMULPS      64(SI), Y2, Y6
+	VFMADD132PS Y4, Y6, Y2
+
+n0leveled2:
+	VADDPS  Y5, Y2, Y2
+	VMOVUPS 96(AX), Y4
+	VMOVUPS 96(BX), Y5
+	TESTQ   SI, SI
+	JNE     n0rest3
+	VMULPS  Y4, Y3, Y3
+	JMP     n0leveled3
+
+n0rest3:
+	VMULPS      96(SI), Y3, Y6
+	VFMADD132PS Y4, Y6, Y3
+
+n0leveled3:
 	VADDPS       Y5, Y3, Y3
-	VBROADCASTSS 232(CX), Y4
-	VBROADCASTSS 236(CX), Y5
+	VBROADCASTSS 240(CX), Y4
+	VBROADCASTSS 244(CX), Y5
 	VMAXPS       Y4, Y0, Y0
 	VMINPS       Y5, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
@@ -8363,9 +8767,9 @@ n0clipped:
 	VMAXPS       Y4, Y3, Y3
 	VMINPS       Y5, Y3, Y3
 	VCVTPS2DQ    Y3, Y3
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          n0offset
-	VPBROADCASTD 240(CX), Y4
+	VPBROADCASTD 248(CX), Y4
 	VPADDD       Y4, Y0, Y0
 	VPADDD       Y4, Y1, Y1
 	VPADDD       Y4, Y2, Y2
@@ -9365,27 +9769,46 @@ w0sloped:
 	VMINPS       Y1, Y3, Y1
 
 w0clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y2
-	VMOVUPS      (SI), Y3
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y3, Y0, Y0
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      32(SI), Y3
-	VMULPS       Y2, Y1, Y1
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y2
+	VMOVUPS (SI), Y3
+	TESTQ   DI, DI
+	JNE     w0rest0
+	VMULPS  Y2, Y0, Y0
+	JMP     w0leveled0
+
+w0rest0:
+	VMULPS      (DI), Y0, Y4
+	VFMADD132PS Y2, Y4, Y0
+
+w0leveled0:
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 32(SI), Y3
+	TESTQ   DI, DI
+	JNE     w0rest1
+	VMULPS  Y2, Y1, Y1
+	JMP     w0leveled1
+
+w0rest1:
+	VMULPS      32(DI), Y1, Y4
+	VFMADD132PS Y2, Y4, Y1
+
+w0leveled1:
 	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 232(CX), Y2
-	VBROADCASTSS 236(CX), Y3
+	VBROADCASTSS 240(CX), Y2
+	VBROADCASTSS 244(CX), Y3
 	VMAXPS       Y2, Y0, Y0
 	VMINPS       Y3, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VMAXPS       Y2, Y1, Y1
 	VMINPS       Y3, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w0offset
-	VPBROADCASTD 240(CX), Y2
+	VPBROADCASTD 248(CX), Y2
 	VPADDD       Y2, Y0, Y0
 	VPADDD       Y2, Y1, Y1
 
@@ -9442,27 +9865,46 @@ w1sloped:
 	VMINPS       Y1, Y3, Y1
 
 w1clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y2
-	VMOVUPS      (SI), Y3
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y3, Y0, Y0
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      32(SI), Y3
-	VMULPS       Y2, Y1, Y1
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y2
+	VMOVUPS (SI), Y3
+	TESTQ   DI, DI
+	JNE     w1rest0
+	VMULPS  Y2, Y0, Y0
+	JMP     w1leveled0
+
+w1rest0:
+	VMULPS      (DI), Y0, Y4
+	VFMADD132PS Y2, Y4, Y0
+
+w1leveled0:
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 32(SI), Y3
+	TESTQ   DI, DI
+	JNE     w1rest1
+	VMULPS  Y2, Y1, Y1
+	JMP     w1leveled1
+
+w1rest1:
+	VMULPS      32(DI), Y1, Y4
+	VFMADD132PS Y2, Y4, Y1
+
+w1leveled1:
 	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 232(CX), Y2
-	VBROADCASTSS 236(CX), Y3
+	VBROADCASTSS 240(CX), Y2
+	VBROADCASTSS 244(CX), Y3
 	VMAXPS       Y2, Y0, Y0
 	VMINPS       Y3, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VMAXPS       Y2, Y1, Y1
 	VMINPS       Y3, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w1offset
-	VPBROADCASTD 240(CX), Y2
+	VPBROADCASTD 248(CX), Y2
 	VPADDD       Y2, Y0, Y0
 	VPADDD       Y2, Y1, Y1
 
@@ -9519,27 +9961,46 @@ w2sloped:
 	VMINPS       Y1, Y3, Y1
 
 w2clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), SI
-	VMOVUPS      (AX), Y2
-	VMOVUPS      (SI), Y3
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y3, Y0, Y0
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      32(SI), Y3
-	VMULPS       Y2, Y1, Y1
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), DI
+	MOVQ    224(CX), SI
+	VMOVUPS (AX), Y2
+	VMOVUPS (SI), Y3
+	TESTQ   DI, DI
+	JNE     w2rest0
+	VMULPS  Y2, Y0, Y0
+	JMP     w2leveled0
+
+w2rest0:
+	VMULPS      (DI), Y0, Y4
+	VFMADD132PS Y2, Y4, Y0
+
+w2leveled0:
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 32(SI), Y3
+	TESTQ   DI, DI
+	JNE     w2rest1
+	VMULPS  Y2, Y1, Y1
+	JMP     w2leveled1
+
+w2rest1:
+	VMULPS      32(DI), Y1, Y4
+	VFMADD132PS Y2, Y4, Y1
+
+w2leveled1:
 	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 232(CX), Y2
-	VBROADCASTSS 236(CX), Y3
+	VBROADCASTSS 240(CX), Y2
+	VBROADCASTSS 244(CX), Y3
 	VMAXPS       Y2, Y0, Y0
 	VMINPS       Y3, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VMAXPS       Y2, Y1, Y1
 	VMINPS       Y3, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w2offset
-	VPBROADCASTD 240(CX), Y2
+	VPBROADCASTD 248(CX), Y2
 	VPADDD       Y2, Y0, Y0
 	VPADDD       Y2, Y1, Y1
 
@@ -9596,27 +10057,46 @@ w3sloped:
 	VMINPS       Y1, Y3, Y1
 
 w3clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), BX
-	VMOVUPS      (AX), Y2
-	VMOVUPS      (BX), Y3
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y3, Y0, Y0
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      32(BX), Y3
-	VMULPS       Y2, Y1, Y1
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), SI
+	MOVQ    224(CX), BX
+	VMOVUPS (AX), Y2
+	VMOVUPS (BX), Y3
+	TESTQ   SI, SI
+	JNE     w3rest0
+	VMULPS  Y2, Y0, Y0
+	JMP     w3leveled0
+
+w3rest0:
+	VMULPS      (SI), Y0, Y4
+	VFMADD132PS Y2, Y4, Y0
+
+w3leveled0:
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 32(BX), Y3
+	TESTQ   SI, SI
+	JNE     w3rest1
+	VMULPS  Y2, Y1, Y1
+	JMP     w3leveled1
+
+w3rest1:
+	VMULPS      32(SI), Y1, Y4
+	VFMADD132PS Y2, Y4, Y1
+
+w3leveled1:
 	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 232(CX), Y2
-	VBROADCASTSS 236(CX), Y3
+	VBROADCASTSS 240(CX), Y2
+	VBROADCASTSS 244(CX), Y3
 	VMAXPS       Y2, Y0, Y0
 	VMINPS       Y3, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VMAXPS       Y2, Y1, Y1
 	VMINPS       Y3, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          w3offset
-	VPBROADCASTD 240(CX), Y2
+	VPBROADCASTD 248(CX), Y2
 	VPADDD       Y2, Y0, Y0
 	VPADDD       Y2, Y1, Y1
 
@@ -9799,27 +10279,46 @@ n0sloped:
 	VMINPS       Y1, Y3, Y1
 
 n0clipped:
-	MOVQ         216(CX), AX
-	MOVQ         224(CX), BX
-	VMOVUPS      (AX), Y2
-	VMOVUPS      (BX), Y3
-	VMULPS       Y2, Y0, Y0
-	VADDPS       Y3, Y0, Y0
-	VMOVUPS      32(AX), Y2
-	VMOVUPS      32(BX), Y3
-	VMULPS       Y2, Y1, Y1
+	MOVQ    216(CX), AX
+	MOVQ    232(CX), SI
+	MOVQ    224(CX), BX
+	VMOVUPS (AX), Y2
+	VMOVUPS (BX), Y3
+	TESTQ   SI, SI
+	JNE     n0rest0
+	VMULPS  Y2, Y0, Y0
+	JMP     n0leveled0
+
+n0rest0:
+	VMULPS      (SI), Y0, Y4
+	VFMADD132PS Y2, Y4, Y0
+
+n0leveled0:
+	VADDPS  Y3, Y0, Y0
+	VMOVUPS 32(AX), Y2
+	VMOVUPS 32(BX), Y3
+	TESTQ   SI, SI
+	JNE     n0rest1
+	VMULPS  Y2, Y1, Y1
+	JMP     n0leveled1
+
+n0rest1:
+	VMULPS      32(SI), Y1, Y4
+	VFMADD132PS Y2, Y4, Y1
+
+n0leveled1:
 	VADDPS       Y3, Y1, Y1
-	VBROADCASTSS 232(CX), Y2
-	VBROADCASTSS 236(CX), Y3
+	VBROADCASTSS 240(CX), Y2
+	VBROADCASTSS 244(CX), Y3
 	VMAXPS       Y2, Y0, Y0
 	VMINPS       Y3, Y0, Y0
 	VCVTPS2DQ    Y0, Y0
 	VMAXPS       Y2, Y1, Y1
 	VMINPS       Y3, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
-	CMPL         240(CX), $0x00
+	CMPL         248(CX), $0x00
 	JEQ          n0offset
-	VPBROADCASTD 240(CX), Y2
+	VPBROADCASTD 248(CX), Y2
 	VPADDD       Y2, Y0, Y0
 	VPADDD       Y2, Y1, Y1
 

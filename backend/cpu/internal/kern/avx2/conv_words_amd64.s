@@ -1649,26 +1649,63 @@ w0sloped:
 	VMINPS       Y4, Y14, Y4
 
 w0clipped:
-	MOVQ         216(AX), DX
-	MOVQ         224(AX), BX
-	VMOVUPS      (DX), Y13
-	VMOVUPS      (BX), Y14
-	VMULPS       Y13, Y1, Y1
-	VADDPS       Y14, Y1, Y1
-	VMOVUPS      32(DX), Y13
-	VMOVUPS      32(BX), Y14
-	VMULPS       Y13, Y2, Y2
-	VADDPS       Y14, Y2, Y2
-	VMOVUPS      64(DX), Y13
-	VMOVUPS      64(BX), Y14
-	VMULPS       Y13, Y3, Y3
-	VADDPS       Y14, Y3, Y3
-	VMOVUPS      96(DX), Y13
-	VMOVUPS      96(BX), Y14
-	VMULPS       Y13, Y4, Y4
+	MOVQ    216(AX), DX
+	MOVQ    232(AX), SI
+	MOVQ    224(AX), BX
+	VMOVUPS (DX), Y13
+	VMOVUPS (BX), Y14
+	TESTQ   SI, SI
+	JNE     w0rest0
+	VMULPS  Y13, Y1, Y1
+	JMP     w0leveled0
+
+w0rest0:
+	VMULPS      (SI), Y1, Y15
+	VFMADD132PS Y13, Y15, Y1
+
+w0leveled0:
+	VADDPS  Y14, Y1, Y1
+	VMOVUPS 32(DX), Y13
+	VMOVUPS 32(BX), Y14
+	TESTQ   SI, SI
+	JNE     w0rest1
+	VMULPS  Y13, Y2, Y2
+	JMP     w0leveled1
+
+w0rest1:
+	VMULPS      32(SI), Y2, Y15
+	VFMADD132PS Y13, Y15, Y2
+
+w0leveled1:
+	VADDPS  Y14, Y2, Y2
+	VMOVUPS 64(DX), Y13
+	VMOVUPS 64(BX), Y14
+	TESTQ   SI, SI
+	JNE     w0rest2
+	VMULPS  Y13, Y3, Y3
+	JMP     w0leveled2
+
+w0rest2:
+	VMULPS      64(SI), Y3, Y15
+	VFMADD132PS Y13, Y15, Y3
+
+w0leveled2:
+	VADDPS  Y14, Y3, Y3
+	VMOVUPS 96(DX), Y13
+	VMOVUPS 96(BX), Y14
+	TESTQ   SI, SI
+	JNE     w0rest3
+	VMULPS  Y13, Y4, Y4
+	JMP     w0leveled3
+
+w0rest3:
+	VMULPS      96(SI), Y4, Y15
+	VFMADD132PS Y13, Y15, Y4
+
+w0leveled3:
 	VADDPS       Y14, Y4, Y4
-	VBROADCASTSS 232(AX), Y13
-	VBROADCASTSS 236(AX), Y14
+	VBROADCASTSS 240(AX), Y13
+	VBROADCASTSS 244(AX), Y14
 	VMAXPS       Y13, Y1, Y1
 	VMINPS       Y14, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
@@ -1681,9 +1718,9 @@ w0clipped:
 	VMAXPS       Y13, Y4, Y4
 	VMINPS       Y14, Y4, Y4
 	VCVTPS2DQ    Y4, Y4
-	CMPL         240(AX), $0x00
+	CMPL         248(AX), $0x00
 	JEQ          w0offset
-	VPBROADCASTD 240(AX), Y13
+	VPBROADCASTD 248(AX), Y13
 	VPADDD       Y13, Y1, Y1
 	VPADDD       Y13, Y2, Y2
 	VPADDD       Y13, Y3, Y3
@@ -1756,26 +1793,63 @@ w1sloped:
 	VMINPS       Y8, Y2, Y8
 
 w1clipped:
-	MOVQ         216(AX), DX
-	MOVQ         224(AX), BX
-	VMOVUPS      (DX), Y1
-	VMOVUPS      (BX), Y2
-	VMULPS       Y1, Y5, Y5
-	VADDPS       Y2, Y5, Y5
-	VMOVUPS      32(DX), Y1
-	VMOVUPS      32(BX), Y2
-	VMULPS       Y1, Y6, Y6
-	VADDPS       Y2, Y6, Y6
-	VMOVUPS      64(DX), Y1
-	VMOVUPS      64(BX), Y2
-	VMULPS       Y1, Y7, Y7
-	VADDPS       Y2, Y7, Y7
-	VMOVUPS      96(DX), Y1
-	VMOVUPS      96(BX), Y2
-	VMULPS       Y1, Y8, Y8
+	MOVQ    216(AX), DX
+	MOVQ    232(AX), SI
+	MOVQ    224(AX), BX
+	VMOVUPS (DX), Y1
+	VMOVUPS (BX), Y2
+	TESTQ   SI, SI
+	JNE     w1rest0
+	VMULPS  Y1, Y5, Y5
+	JMP     w1leveled0
+
+w1rest0:
+	VMULPS      (SI), Y5, Y3
+	VFMADD132PS Y1, Y3, Y5
+
+w1leveled0:
+	VADDPS  Y2, Y5, Y5
+	VMOVUPS 32(DX), Y1
+	VMOVUPS 32(BX), Y2
+	TESTQ   SI, SI
+	JNE     w1rest1
+	VMULPS  Y1, Y6, Y6
+	JMP     w1leveled1
+
+w1rest1:
+	VMULPS      32(SI), Y6, Y3
+	VFMADD132PS Y1, Y3, Y6
+
+w1leveled1:
+	VADDPS  Y2, Y6, Y6
+	VMOVUPS 64(DX), Y1
+	VMOVUPS 64(BX), Y2
+	TESTQ   SI, SI
+	JNE     w1rest2
+	VMULPS  Y1, Y7, Y7
+	JMP     w1leveled2
+
+w1rest2:
+	VMULPS      64(SI), Y7, Y3
+	VFMADD132PS Y1, Y3, Y7
+
+w1leveled2:
+	VADDPS  Y2, Y7, Y7
+	VMOVUPS 96(DX), Y1
+	VMOVUPS 96(BX), Y2
+	TESTQ   SI, SI
+	JNE     w1rest3
+	VMULPS  Y1, Y8, Y8
+	JMP     w1leveled3
+
+w1rest3:
+	VMULPS      96(SI), Y8, Y3
+	VFMADD132PS Y1, Y3, Y8
+
+w1leveled3:
 	VADDPS       Y2, Y8, Y8
-	VBROADCASTSS 232(AX), Y1
-	VBROADCASTSS 236(AX), Y2
+	VBROADCASTSS 240(AX), Y1
+	VBROADCASTSS 244(AX), Y2
 	VMAXPS       Y1, Y5, Y5
 	VMINPS       Y2, Y5, Y5
 	VCVTPS2DQ    Y5, Y5
@@ -1788,9 +1862,9 @@ w1clipped:
 	VMAXPS       Y1, Y8, Y8
 	VMINPS       Y2, Y8, Y8
 	VCVTPS2DQ    Y8, Y8
-	CMPL         240(AX), $0x00
+	CMPL         248(AX), $0x00
 	JEQ          w1offset
-	VPBROADCASTD 240(AX), Y1
+	VPBROADCASTD 248(AX), Y1
 	VPADDD       Y1, Y5, Y5
 	VPADDD       Y1, Y6, Y6
 	VPADDD       Y1, Y7, Y7
@@ -1863,26 +1937,63 @@ w2sloped:
 	VMINPS       Y12, Y2, Y12
 
 w2clipped:
-	MOVQ         216(AX), DX
-	MOVQ         224(AX), BX
-	VMOVUPS      (DX), Y1
-	VMOVUPS      (BX), Y2
-	VMULPS       Y1, Y9, Y9
-	VADDPS       Y2, Y9, Y9
-	VMOVUPS      32(DX), Y1
-	VMOVUPS      32(BX), Y2
-	VMULPS       Y1, Y10, Y10
-	VADDPS       Y2, Y10, Y10
-	VMOVUPS      64(DX), Y1
-	VMOVUPS      64(BX), Y2
-	VMULPS       Y1, Y11, Y11
-	VADDPS       Y2, Y11, Y11
-	VMOVUPS      96(DX), Y1
-	VMOVUPS      96(BX), Y2
-	VMULPS       Y1, Y12, Y12
+	MOVQ    216(AX), DX
+	MOVQ    232(AX), SI
+	MOVQ    224(AX), BX
+	VMOVUPS (DX), Y1
+	VMOVUPS (BX), Y2
+	TESTQ   SI, SI
+	JNE     w2rest0
+	VMULPS  Y1, Y9, Y9
+	JMP     w2leveled0
+
+w2rest0:
+	VMULPS      (SI), Y9, Y3
+	VFMADD132PS Y1, Y3, Y9
+
+w2leveled0:
+	VADDPS  Y2, Y9, Y9
+	VMOVUPS 32(DX), Y1
+	VMOVUPS 32(BX), Y2
+	TESTQ   SI, SI
+	JNE     w2rest1
+	VMULPS  Y1, Y10, Y10
+	JMP     w2leveled1
+
+w2rest1:
+	VMULPS      32(SI), Y10, Y3
+	VFMADD132PS Y1, Y3, Y10
+
+w2leveled1:
+	VADDPS  Y2, Y10, Y10
+	VMOVUPS 64(DX), Y1
+	VMOVUPS 64(BX), Y2
+	TESTQ   SI, SI
+	JNE     w2rest2
+	VMULPS  Y1, Y11, Y11
+	JMP     w2leveled2
+
+w2rest2:
+	VMULPS      64(SI), Y11, Y3
+	VFMADD132PS Y1, Y3, Y11
+
+w2leveled2:
+	VADDPS  Y2, Y11, Y11
+	VMOVUPS 96(DX), Y1
+	VMOVUPS 96(BX), Y2
+	TESTQ   SI, SI
+	JNE     w2rest3
+	VMULPS  Y1, Y12, Y12
+	JMP     w2leveled3
+
+w2rest3:
+	VMULPS      96(SI), Y12, Y3
+	VFMADD132PS Y1, Y3, Y12
+
+w2leveled3:
 	VADDPS       Y2, Y12, Y12
-	VBROADCASTSS 232(AX), Y1
-	VBROADCASTSS 236(AX), Y2
+	VBROADCASTSS 240(AX), Y1
+	VBROADCASTSS 244(AX), Y2
 	VMAXPS       Y1, Y9, Y9
 	VMINPS       Y2, Y9, Y9
 	VCVTPS2DQ    Y9, Y9
@@ -1895,9 +2006,9 @@ w2clipped:
 	VMAXPS       Y1, Y12, Y12
 	VMINPS       Y2, Y12, Y12
 	VCVTPS2DQ    Y12, Y12
-	CMPL         240(AX), $0x00
+	CMPL         248(AX), $0x00
 	JEQ          w2offset
-	VPBROADCASTD 240(AX), Y1
+	VPBROADCASTD 248(AX), Y1
 	VPADDD       Y1, Y9, Y9
 	VPADDD       Y1, Y10, Y10
 	VPADDD       Y1, Y11, Y11
@@ -2029,26 +2140,63 @@ n0sloped:
 	VMINPS       Y4, Y6, Y4
 
 n0clipped:
-	MOVQ         216(AX), DX
-	MOVQ         224(AX), BX
-	VMOVUPS      (DX), Y5
-	VMOVUPS      (BX), Y6
-	VMULPS       Y5, Y1, Y1
-	VADDPS       Y6, Y1, Y1
-	VMOVUPS      32(DX), Y5
-	VMOVUPS      32(BX), Y6
-	VMULPS       Y5, Y2, Y2
-	VADDPS       Y6, Y2, Y2
-	VMOVUPS      64(DX), Y5
-	VMOVUPS      64(BX), Y6
-	VMULPS       Y5, Y3, Y3
-	VADDPS       Y6, Y3, Y3
-	VMOVUPS      96(DX), Y5
-	VMOVUPS      96(BX), Y6
-	VMULPS       Y5, Y4, Y4
+	MOVQ    216(AX), DX
+	MOVQ    232(AX), SI
+	MOVQ    224(AX), BX
+	VMOVUPS (DX), Y5
+	VMOVUPS (BX), Y6
+	TESTQ   SI, SI
+	JNE     n0rest0
+	VMULPS  Y5, Y1, Y1
+	JMP     n0leveled0
+
+n0rest0:
+	VMULPS      (SI), Y1, Y7
+	VFMADD132PS Y5, Y7, Y1
+
+n0leveled0:
+	VADDPS  Y6, Y1, Y1
+	VMOVUPS 32(DX), Y5
+	VMOVUPS 32(BX), Y6
+	TESTQ   SI, SI
+	JNE     n0rest1
+	VMULPS  Y5, Y2, Y2
+	JMP     n0leveled1
+
+n0rest1:
+	VMULPS      32(SI), Y2, Y7
+	VFMADD132PS Y5, Y7, Y2
+
+n0leveled1:
+	VADDPS  Y6, Y2, Y2
+	VMOVUPS 64(DX), Y5
+	VMOVUPS 64(BX), Y6
+	TESTQ   SI, SI
+	JNE     n0rest2
+	VMULPS  Y5, Y3, Y3
+	JMP     n0leveled2
+
+n0rest2:
+	VMULPS      64(SI), Y3, Y7
+	VFMADD132PS Y5, Y7, Y3
+
+n0leveled2:
+	VADDPS  Y6, Y3, Y3
+	VMOVUPS 96(DX), Y5
+	VMOVUPS 96(BX), Y6
+	TESTQ   SI, SI
+	JNE     n0rest3
+	VMULPS  Y5, Y4, Y4
+	JMP     n0leveled3
+
+n0rest3:
+	VMULPS      96(SI), Y4, Y7
+	VFMADD132PS Y5, Y7, Y4
+
+n0leveled3:
 	VADDPS       Y6, Y4, Y4
-	VBROADCASTSS 232(AX), Y5
-	VBROADCASTSS 236(AX), Y6
+	VBROADCASTSS 240(AX), Y5
+	VBROADCASTSS 244(AX), Y6
 	VMAXPS       Y5, Y1, Y1
 	VMINPS       Y6, Y1, Y1
 	VCVTPS2DQ    Y1, Y1
@@ -2061,9 +2209,9 @@ n0clipped:
 	VMAXPS       Y5, Y4, Y4
 	VMINPS       Y6, Y4, Y4
 	VCVTPS2DQ    Y4, Y4
-	CMPL         240(AX), $0x00
+	CMPL         248(AX), $0x00
 	JEQ          n0offset
-	VPBROADCASTD 240(AX), Y5
+	VPBROADCASTD 248(AX), Y5
 	VPADDD       Y5, Y1, Y1
 	VPADDD       Y5, Y2, Y2
 	VPADDD       Y5, Y3, Y3

@@ -11,7 +11,7 @@ DATA levelOrder<>+24(SB)/8, $0x0000000700000003
 GLOBL levelOrder<>(SB), RODATA|NOPTR, $32
 
 // func levelBytesAVX2(job *byte)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, FMA3
 TEXT ·levelBytesAVX2(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVQ         (AX), CX
@@ -42,20 +42,28 @@ many:
 
 manywhole:
 	CMPQ   64(AX), $0x00
-	JNE    manydivide
+	JNE    manyrest
 	VMULPS (BX)(R9*4), Y3, Y3
 	VMULPS 32(BX)(R9*4), Y4, Y4
 	VMULPS 64(BX)(R9*4), Y5, Y5
 	VMULPS 96(BX)(R9*4), Y6, Y6
-	JMP    manydividedone
+	JMP    manyrestdone
 
-manydivide:
-	VDIVPS (BX)(R9*4), Y3, Y3
-	VDIVPS 32(BX)(R9*4), Y4, Y4
-	VDIVPS 64(BX)(R9*4), Y5, Y5
-	VDIVPS 96(BX)(R9*4), Y6, Y6
+manyrest:
+	MOVQ        64(AX), R11
+	VMULPS      (R11)(R9*4), Y3, Y7
+	VFMADD132PS (BX)(R9*4), Y7, Y3
+	MOVQ        64(AX), R11
+	VMULPS      32(R11)(R9*4), Y4, Y7
+	VFMADD132PS 32(BX)(R9*4), Y7, Y4
+	MOVQ        64(AX), R11
+	VMULPS      64(R11)(R9*4), Y5, Y7
+	VFMADD132PS 64(BX)(R9*4), Y7, Y5
+	MOVQ        64(AX), R11
+	VMULPS      96(R11)(R9*4), Y6, Y7
+	VFMADD132PS 96(BX)(R9*4), Y7, Y6
 
-manydividedone:
+manyrestdone:
 	VADDPS    (SI)(R9*4), Y3, Y3
 	VMAXPS    Y0, Y3, Y3
 	VMINPS    Y1, Y3, Y3
@@ -87,25 +95,25 @@ manytruncatedone:
 	TESTQ      R11, R11
 	JEQ        manysure
 	VPADDD     (DI)(R9*4), Y3, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y9
-	VCMPPS     $0x02, (DX)(R9*4), Y9, Y9
-	VPSUBD     Y9, Y3, Y3
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y8
+	VCMPPS     $0x02, (DX)(R9*4), Y8, Y8
+	VPSUBD     Y8, Y3, Y3
 	VPADDD     32(DI)(R9*4), Y4, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y10
-	VCMPPS     $0x02, 32(DX)(R9*4), Y10, Y10
-	VPSUBD     Y10, Y4, Y4
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y9
+	VCMPPS     $0x02, 32(DX)(R9*4), Y9, Y9
+	VPSUBD     Y9, Y4, Y4
 	VPADDD     64(DI)(R9*4), Y5, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y11
-	VCMPPS     $0x02, 64(DX)(R9*4), Y11, Y11
-	VPSUBD     Y11, Y5, Y5
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y10
+	VCMPPS     $0x02, 64(DX)(R9*4), Y10, Y10
+	VPSUBD     Y10, Y5, Y5
 	VPADDD     96(DI)(R9*4), Y6, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y12
-	VCMPPS     $0x02, 96(DX)(R9*4), Y12, Y12
-	VPSUBD     Y12, Y6, Y6
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y11
+	VCMPPS     $0x02, 96(DX)(R9*4), Y11, Y11
+	VPSUBD     Y11, Y6, Y6
 
 manysure:
 	VPADDD    Y2, Y3, Y3
@@ -134,14 +142,16 @@ few:
 
 fewwhole:
 	CMPQ   64(AX), $0x00
-	JNE    fewdivide
+	JNE    fewrest
 	VMULPS (BX)(R9*4), Y3, Y3
-	JMP    fewdividedone
+	JMP    fewrestdone
 
-fewdivide:
-	VDIVPS (BX)(R9*4), Y3, Y3
+fewrest:
+	MOVQ        64(AX), R10
+	VMULPS      (R10)(R9*4), Y3, Y4
+	VFMADD132PS (BX)(R9*4), Y4, Y3
 
-fewdividedone:
+fewrestdone:
 	VADDPS    (SI)(R9*4), Y3, Y3
 	VMAXPS    Y0, Y3, Y3
 	VMINPS    Y1, Y3, Y3
@@ -159,9 +169,9 @@ fewtruncatedone:
 	JEQ        fewsure
 	VPADDD     (DI)(R9*4), Y3, Y4
 	VPCMPEQD   Y5, Y5, Y5
-	VGATHERDPS Y5, (R10)(Y4*4), Y13
-	VCMPPS     $0x02, (DX)(R9*4), Y13, Y13
-	VPSUBD     Y13, Y3, Y3
+	VGATHERDPS Y5, (R10)(Y4*4), Y12
+	VCMPPS     $0x02, (DX)(R9*4), Y12, Y12
+	VPSUBD     Y12, Y3, Y3
 
 fewsure:
 	VPADDD       Y2, Y3, Y3
@@ -177,7 +187,7 @@ done:
 	RET
 
 // func levelFloatsAVX2(job *byte)
-// Requires: AVX, AVX2, CMOV
+// Requires: AVX, AVX2, CMOV, FMA3
 TEXT ·levelFloatsAVX2(SB), NOSPLIT, $0-8
 	MOVQ         job+0(FP), AX
 	MOVQ         (AX), CX
@@ -208,20 +218,28 @@ many:
 
 manywhole:
 	CMPQ   64(AX), $0x00
-	JNE    manydivide
+	JNE    manyrest
 	VMULPS (BX)(R9*4), Y3, Y3
 	VMULPS 32(BX)(R9*4), Y4, Y4
 	VMULPS 64(BX)(R9*4), Y5, Y5
 	VMULPS 96(BX)(R9*4), Y6, Y6
-	JMP    manydividedone
+	JMP    manyrestdone
 
-manydivide:
-	VDIVPS (BX)(R9*4), Y3, Y3
-	VDIVPS 32(BX)(R9*4), Y4, Y4
-	VDIVPS 64(BX)(R9*4), Y5, Y5
-	VDIVPS 96(BX)(R9*4), Y6, Y6
+manyrest:
+	MOVQ        64(AX), R11
+	VMULPS      (R11)(R9*4), Y3, Y7
+	VFMADD132PS (BX)(R9*4), Y7, Y3
+	MOVQ        64(AX), R11
+	VMULPS      32(R11)(R9*4), Y4, Y7
+	VFMADD132PS 32(BX)(R9*4), Y7, Y4
+	MOVQ        64(AX), R11
+	VMULPS      64(R11)(R9*4), Y5, Y7
+	VFMADD132PS 64(BX)(R9*4), Y7, Y5
+	MOVQ        64(AX), R11
+	VMULPS      96(R11)(R9*4), Y6, Y7
+	VFMADD132PS 96(BX)(R9*4), Y7, Y6
 
-manydividedone:
+manyrestdone:
 	VADDPS    (SI)(R9*4), Y3, Y3
 	VMAXPS    Y0, Y3, Y3
 	VMINPS    Y1, Y3, Y3
@@ -253,25 +271,25 @@ manytruncatedone:
 	TESTQ      R11, R11
 	JEQ        manysure
 	VPADDD     (DI)(R9*4), Y3, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y9
-	VCMPPS     $0x02, (DX)(R9*4), Y9, Y9
-	VPSUBD     Y9, Y3, Y3
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y8
+	VCMPPS     $0x02, (DX)(R9*4), Y8, Y8
+	VPSUBD     Y8, Y3, Y3
 	VPADDD     32(DI)(R9*4), Y4, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y10
-	VCMPPS     $0x02, 32(DX)(R9*4), Y10, Y10
-	VPSUBD     Y10, Y4, Y4
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y9
+	VCMPPS     $0x02, 32(DX)(R9*4), Y9, Y9
+	VPSUBD     Y9, Y4, Y4
 	VPADDD     64(DI)(R9*4), Y5, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y11
-	VCMPPS     $0x02, 64(DX)(R9*4), Y11, Y11
-	VPSUBD     Y11, Y5, Y5
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y10
+	VCMPPS     $0x02, 64(DX)(R9*4), Y10, Y10
+	VPSUBD     Y10, Y5, Y5
 	VPADDD     96(DI)(R9*4), Y6, Y7
-	VPCMPEQD   Y8, Y8, Y8
-	VGATHERDPS Y8, (R11)(Y7*4), Y12
-	VCMPPS     $0x02, 96(DX)(R9*4), Y12, Y12
-	VPSUBD     Y12, Y6, Y6
+	VPCMPEQD   Y13, Y13, Y13
+	VGATHERDPS Y13, (R11)(Y7*4), Y11
+	VCMPPS     $0x02, 96(DX)(R9*4), Y11, Y11
+	VPSUBD     Y11, Y6, Y6
 
 manysure:
 	VCVTDQ2PS Y3, Y3
@@ -302,14 +320,16 @@ few:
 
 fewwhole:
 	CMPQ   64(AX), $0x00
-	JNE    fewdivide
+	JNE    fewrest
 	VMULPS (BX)(R9*4), Y3, Y3
-	JMP    fewdividedone
+	JMP    fewrestdone
 
-fewdivide:
-	VDIVPS (BX)(R9*4), Y3, Y3
+fewrest:
+	MOVQ        64(AX), R10
+	VMULPS      (R10)(R9*4), Y3, Y4
+	VFMADD132PS (BX)(R9*4), Y4, Y3
 
-fewdividedone:
+fewrestdone:
 	VADDPS    (SI)(R9*4), Y3, Y3
 	VMAXPS    Y0, Y3, Y3
 	VMINPS    Y1, Y3, Y3
@@ -327,9 +347,9 @@ fewtruncatedone:
 	JEQ        fewsure
 	VPADDD     (DI)(R9*4), Y3, Y4
 	VPCMPEQD   Y5, Y5, Y5
-	VGATHERDPS Y5, (R10)(Y4*4), Y13
-	VCMPPS     $0x02, (DX)(R9*4), Y13, Y13
-	VPSUBD     Y13, Y3, Y3
+	VGATHERDPS Y5, (R10)(Y4*4), Y12
+	VCMPPS     $0x02, (DX)(R9*4), Y12, Y12
+	VPSUBD     Y12, Y3, Y3
 
 fewsure:
 	VCVTDQ2PS Y3, Y3

@@ -36,20 +36,28 @@ many:
 
 manywhole:
 	CMPQ   64(AX), $0x00
-	JNE    manydivide
+	JNE    manyrest
 	VMULPS (BX)(R9*4), Z3, Z3
 	VMULPS 64(BX)(R9*4), Z4, Z4
 	VMULPS 128(BX)(R9*4), Z5, Z5
 	VMULPS 192(BX)(R9*4), Z6, Z6
-	JMP    manydividedone
+	JMP    manyrestdone
 
-manydivide:
-	VDIVPS (BX)(R9*4), Z3, Z3
-	VDIVPS 64(BX)(R9*4), Z4, Z4
-	VDIVPS 128(BX)(R9*4), Z5, Z5
-	VDIVPS 192(BX)(R9*4), Z6, Z6
+manyrest:
+	MOVQ        64(AX), R11
+	VMULPS      (R11)(R9*4), Z3, Z7
+	VFMADD132PS (BX)(R9*4), Z7, Z3
+	MOVQ        64(AX), R11
+	VMULPS      64(R11)(R9*4), Z4, Z7
+	VFMADD132PS 64(BX)(R9*4), Z7, Z4
+	MOVQ        64(AX), R11
+	VMULPS      128(R11)(R9*4), Z5, Z7
+	VFMADD132PS 128(BX)(R9*4), Z7, Z5
+	MOVQ        64(AX), R11
+	VMULPS      192(R11)(R9*4), Z6, Z7
+	VFMADD132PS 192(BX)(R9*4), Z7, Z6
 
-manydividedone:
+manyrestdone:
 	VADDPS    (SI)(R9*4), Z3, Z3
 	VMAXPS    Z0, Z3, Z3
 	VMINPS    Z1, Z3, Z3
@@ -130,14 +138,16 @@ few:
 
 fewwhole:
 	CMPQ   64(AX), $0x00
-	JNE    fewdivide
+	JNE    fewrest
 	VMULPS (BX)(R9*4), Z3, Z3
-	JMP    fewdividedone
+	JMP    fewrestdone
 
-fewdivide:
-	VDIVPS (BX)(R9*4), Z3, Z3
+fewrest:
+	MOVQ        64(AX), R10
+	VMULPS      (R10)(R9*4), Z3, Z4
+	VFMADD132PS (BX)(R9*4), Z4, Z3
 
-fewdividedone:
+fewrestdone:
 	VADDPS    (SI)(R9*4), Z3, Z3
 	VMAXPS    Z0, Z3, Z3
 	VMINPS    Z1, Z3, Z3
@@ -202,20 +212,28 @@ many:
 
 manywhole:
 	CMPQ   64(AX), $0x00
-	JNE    manydivide
+	JNE    manyrest
 	VMULPS (BX)(R9*4), Z3, Z3
 	VMULPS 64(BX)(R9*4), Z4, Z4
 	VMULPS 128(BX)(R9*4), Z5, Z5
 	VMULPS 192(BX)(R9*4), Z6, Z6
-	JMP    manydividedone
+	JMP    manyrestdone
 
-manydivide:
-	VDIVPS (BX)(R9*4), Z3, Z3
-	VDIVPS 64(BX)(R9*4), Z4, Z4
-	VDIVPS 128(BX)(R9*4), Z5, Z5
-	VDIVPS 192(BX)(R9*4), Z6, Z6
+manyrest:
+	MOVQ        64(AX), R11
+	VMULPS      (R11)(R9*4), Z3, Z7
+	VFMADD132PS (BX)(R9*4), Z7, Z3
+	MOVQ        64(AX), R11
+	VMULPS      64(R11)(R9*4), Z4, Z7
+	VFMADD132PS 64(BX)(R9*4), Z7, Z4
+	MOVQ        64(AX), R11
+	VMULPS      128(R11)(R9*4), Z5, Z7
+	VFMADD132PS 128(BX)(R9*4), Z7, Z5
+	MOVQ        64(AX), R11
+	VMULPS      192(R11)(R9*4), Z6, Z7
+	VFMADD132PS 192(BX)(R9*4), Z7, Z6
 
-manydividedone:
+manyrestdone:
 	VADDPS    (SI)(R9*4), Z3, Z3
 	VMAXPS    Z0, Z3, Z3
 	VMINPS    Z1, Z3, Z3
@@ -300,14 +318,16 @@ few:
 
 fewwhole:
 	CMPQ   64(AX), $0x00
-	JNE    fewdivide
+	JNE    fewrest
 	VMULPS (BX)(R9*4), Z3, Z3
-	JMP    fewdividedone
+	JMP    fewrestdone
 
-fewdivide:
-	VDIVPS (BX)(R9*4), Z3, Z3
+fewrest:
+	MOVQ        64(AX), R10
+	VMULPS      (R10)(R9*4), Z3, Z4
+	VFMADD132PS (BX)(R9*4), Z4, Z3
 
-fewdividedone:
+fewrestdone:
 	VADDPS    (SI)(R9*4), Z3, Z3
 	VMAXPS    Z0, Z3, Z3
 	VMINPS    Z1, Z3, Z3

@@ -11,7 +11,7 @@ func LevelFloats(dst, src []float32, l *kern.Levels, low float32) { levels(dst, 
 func levels[T uint8 | float32](dst []T, src []float32, l *kern.Levels, low int) {
 	for len(src) > 0 {
 		n := min(len(src), len(l.Scale))
-		if l.Usual() {
+		if l.Usual() && l.Rest == nil {
 			usual(dst[:n], src[:n], l, low+int(l.Offset))
 			dst, src = dst[n:], src[n:]
 			continue

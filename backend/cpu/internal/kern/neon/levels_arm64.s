@@ -69,18 +69,27 @@ nodown4:
 	VMOV V2.B16, V6.B16
 	VMOV V3.B16, V7.B16
 down4:
-	CBZ R9, nodivided4
-	WORD $0x6e30fc84 // fdiv v4.4s, v4.4s, v16.4s
-	WORD $0x6e31fca5 // fdiv v5.4s, v5.4s, v17.4s
-	WORD $0x6e32fcc6 // fdiv v6.4s, v6.4s, v18.4s
-	WORD $0x6e33fce7 // fdiv v7.4s, v7.4s, v19.4s
-	B divided4
-nodivided4:
+	CBZ R9, nomore4
+	VLD1.P 64(R9), [V8.S4, V9.S4, V10.S4, V11.S4]
+	WORD $0x6e28dc88 // fmul v8.4s, v4.4s, v8.4s
+	WORD $0x6e29dca9 // fmul v9.4s, v5.4s, v9.4s
+	WORD $0x6e2adcca // fmul v10.4s, v6.4s, v10.4s
+	WORD $0x6e2bdceb // fmul v11.4s, v7.4s, v11.4s
+	VFMLA V4.S4, V16.S4, V8.S4
+	VFMLA V5.S4, V17.S4, V9.S4
+	VFMLA V6.S4, V18.S4, V10.S4
+	VFMLA V7.S4, V19.S4, V11.S4
+	VMOV V8.B16, V4.B16
+	VMOV V9.B16, V5.B16
+	VMOV V10.B16, V6.B16
+	VMOV V11.B16, V7.B16
+	B more4
+nomore4:
 	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
 	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
 	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
 	WORD $0x6e33dce7 // fmul v7.4s, v7.4s, v19.4s
-divided4:
+more4:
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
 	WORD $0x4e36d4c6 // fadd v6.4s, v6.4s, v22.4s
@@ -199,12 +208,15 @@ unusual1:
 nodown1:
 	VMOV V0.B16, V4.B16
 down1:
-	CBZ R9, nodivided1
-	WORD $0x6e30fc84 // fdiv v4.4s, v4.4s, v16.4s
-	B divided1
-nodivided1:
+	CBZ R9, nomore1
+	VLD1.P 16(R9), [V8.S4]
+	WORD $0x6e28dc88 // fmul v8.4s, v4.4s, v8.4s
+	VFMLA V4.S4, V16.S4, V8.S4
+	VMOV V8.B16, V4.B16
+	B more1
+nomore1:
 	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
-divided1:
+more1:
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x4e38c484 // fmaxnm v4.4s, v4.4s, v24.4s
 	WORD $0x4eb9c484 // fminnm v4.4s, v4.4s, v25.4s
@@ -246,6 +258,9 @@ done:
 	SUB R14<<2, R3
 	SUB R14<<2, R4
 	SUB R14<<2, R6
+	CBZ R9, whole
+	SUB R14<<2, R9
+whole:
 	SUB R14, R1
 	MOVD $0, R12
 	MOVD $1, R11
@@ -318,18 +333,27 @@ nodown4:
 	VMOV V2.B16, V6.B16
 	VMOV V3.B16, V7.B16
 down4:
-	CBZ R9, nodivided4
-	WORD $0x6e30fc84 // fdiv v4.4s, v4.4s, v16.4s
-	WORD $0x6e31fca5 // fdiv v5.4s, v5.4s, v17.4s
-	WORD $0x6e32fcc6 // fdiv v6.4s, v6.4s, v18.4s
-	WORD $0x6e33fce7 // fdiv v7.4s, v7.4s, v19.4s
-	B divided4
-nodivided4:
+	CBZ R9, nomore4
+	VLD1.P 64(R9), [V8.S4, V9.S4, V10.S4, V11.S4]
+	WORD $0x6e28dc88 // fmul v8.4s, v4.4s, v8.4s
+	WORD $0x6e29dca9 // fmul v9.4s, v5.4s, v9.4s
+	WORD $0x6e2adcca // fmul v10.4s, v6.4s, v10.4s
+	WORD $0x6e2bdceb // fmul v11.4s, v7.4s, v11.4s
+	VFMLA V4.S4, V16.S4, V8.S4
+	VFMLA V5.S4, V17.S4, V9.S4
+	VFMLA V6.S4, V18.S4, V10.S4
+	VFMLA V7.S4, V19.S4, V11.S4
+	VMOV V8.B16, V4.B16
+	VMOV V9.B16, V5.B16
+	VMOV V10.B16, V6.B16
+	VMOV V11.B16, V7.B16
+	B more4
+nomore4:
 	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
 	WORD $0x6e31dca5 // fmul v5.4s, v5.4s, v17.4s
 	WORD $0x6e32dcc6 // fmul v6.4s, v6.4s, v18.4s
 	WORD $0x6e33dce7 // fmul v7.4s, v7.4s, v19.4s
-divided4:
+more4:
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x4e35d4a5 // fadd v5.4s, v5.4s, v21.4s
 	WORD $0x4e36d4c6 // fadd v6.4s, v6.4s, v22.4s
@@ -449,12 +473,15 @@ unusual1:
 nodown1:
 	VMOV V0.B16, V4.B16
 down1:
-	CBZ R9, nodivided1
-	WORD $0x6e30fc84 // fdiv v4.4s, v4.4s, v16.4s
-	B divided1
-nodivided1:
+	CBZ R9, nomore1
+	VLD1.P 16(R9), [V8.S4]
+	WORD $0x6e28dc88 // fmul v8.4s, v4.4s, v8.4s
+	VFMLA V4.S4, V16.S4, V8.S4
+	VMOV V8.B16, V4.B16
+	B more1
+nomore1:
 	WORD $0x6e30dc84 // fmul v4.4s, v4.4s, v16.4s
-divided1:
+more1:
 	WORD $0x4e34d484 // fadd v4.4s, v4.4s, v20.4s
 	WORD $0x4e38c484 // fmaxnm v4.4s, v4.4s, v24.4s
 	WORD $0x4eb9c484 // fminnm v4.4s, v4.4s, v25.4s
@@ -495,6 +522,9 @@ done:
 	SUB R14<<2, R3
 	SUB R14<<2, R4
 	SUB R14<<2, R6
+	CBZ R9, whole
+	SUB R14<<2, R9
+whole:
 	SUB R14<<2, R1
 	MOVD $0, R12
 	MOVD $1, R11

@@ -8,6 +8,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/internal/f32"
 )
 
 func TestLookUp(t *testing.T) {
@@ -41,10 +42,15 @@ func TestLevels(t *testing.T) {
 		for _, row := range []int{1, 3, 7, 8, 9, 15, 16, 31, 32, 33, 40, 64, 100} {
 			for _, n := range []int{0, 1, 7, 8, row, row + 1, 2*row + 9, 3 * row} {
 				for _, most := range []int{1, 3, 15, 255} {
-					l := &kern.Levels{Offset: int32(rng.IntN(most+1) * rng.IntN(2)), Down: rng.IntN(3) == 0, Divide: rng.IntN(3) == 0, Truncate: rng.IntN(3) == 0}
+					l := &kern.Levels{Offset: int32(rng.IntN(most+1) * rng.IntN(2)), Down: rng.IntN(3) == 0, Truncate: rng.IntN(3) == 0}
 					l.Least, l.Most = float32(-l.Offset), float32(most)-float32(l.Offset)
 					for range row {
 						l.Scale, l.Shift = append(l.Scale, float32(math.Exp(rng.NormFloat64()))), append(l.Shift, float32(rng.NormFloat64()*float64(most))-float32(l.Offset))
+					}
+					if rng.IntN(2) == 0 {
+						for _, s := range l.Scale {
+							l.Rest = append(l.Rest, s*(1-rng.Float32())/[]float32{1, 1 << 12, 1 << 24}[rng.IntN(3)])
+						}
 					}
 					if rng.IntN(2) == 0 {
 						lists := 1 + rng.IntN(3)
@@ -73,8 +79,8 @@ func TestLevels(t *testing.T) {
 						if l.Down {
 							y = math.Floor(y)
 						}
-						if l.Divide {
-							y = float64(float32(y) / l.Scale[i%row])
+						if l.Rest != nil {
+							y = float64(f32.FMA(float32(y), l.Scale[i%row], float32(y*float64(l.Rest[i%row]))))
 						} else {
 							y = float64(float32(y * float64(l.Scale[i%row])))
 						}

@@ -8,7 +8,7 @@ import (
 )
 
 func levelBytes(dst []uint8, src []float32, l *kern.Levels) {
-	if !l.Usual() {
+	if !l.Usual() || l.Rest != nil {
 		generic.LevelBytes(dst, src, l)
 		return
 	}
@@ -28,7 +28,7 @@ func levelBytes(dst []uint8, src []float32, l *kern.Levels) {
 }
 
 func levelFloats(dst, src []float32, l *kern.Levels, low float32) {
-	if !l.Usual() {
+	if !l.Usual() || l.Rest != nil {
 		generic.LevelFloats(dst, src, l, low)
 		return
 	}

@@ -65,6 +65,7 @@ type convolution struct {
 	scale, move, slope reg.VecVirtual
 	low, high, zero    reg.VecVirtual
 	level, levelMove   reg.VecVirtual
+	rest               reg.VecVirtual // of the scales of levels
 	least, most, first reg.VecVirtual
 	scale2, move2      reg.VecVirtual
 	low2, high2        reg.VecVirtual
@@ -193,7 +194,7 @@ func (c *convolution) start() {
 		VBROADCASTSS(c.field(gen.MatrixHigh2), c.high2)
 	}
 	if c.result == levels {
-		for _, v := range []*reg.VecVirtual{&c.level, &c.levelMove, &c.least, &c.most, &c.first} {
+		for _, v := range []*reg.VecVirtual{&c.level, &c.levelMove, &c.rest, &c.least, &c.most, &c.first} {
 			*v = ZMM()
 			VPXORD(*v, *v, *v)
 		}
@@ -368,7 +369,7 @@ func (c *convolution) pend() {
 			rows = append(rows, row{gen.MatrixScale2, c.scale2}, row{gen.MatrixShift2, c.move2})
 		}
 		if c.result == levels {
-			rows = append(rows, row{gen.MatrixLevel, c.level}, row{gen.MatrixMove, c.levelMove})
+			rows = append(rows, row{gen.MatrixLevel, c.level}, row{gen.MatrixRest, c.rest}, row{gen.MatrixMove, c.levelMove})
 		}
 		for _, row := range rows {
 			there := c.label("there")
@@ -426,7 +427,16 @@ func (c *convolution) row() {
 			c.end(x)
 		}
 		if c.result == levels {
+			whole, scaled := c.label("whole"), c.label("scaled")
+			CMPQ(c.field(gen.MatrixRest), U8(0))
+			JEQ(LabelRef(whole))
+			small := ZMM()
+			VMULPS(c.rest, x, small)
+			VFMADD132PS(c.level, small, x)
+			JMP(LabelRef(scaled))
+			Label(whole)
 			VMULPS(c.level, x, x)
+			Label(scaled)
 			VADDPS(c.levelMove, x, x)
 			VMAXPS(c.least, x, x) // x where it is greater
 			VMINPS(c.most, x, x)  // x where it is less

@@ -176,15 +176,26 @@ func (isa ISA) StoreFloats(job, dst reg.Register, x []reg.VecVirtual, label stri
 
 // EndLevels makes the numbers of levels of float32 values that EndFloats has ended.
 func (isa ISA) EndLevels(job reg.Register, x []reg.VecVirtual, vectors int, label string) {
-	scale, shift := GP64(), GP64()
+	scale, shift, rest := GP64(), GP64(), GP64()
 	MOVQ(Mem{Base: job, Disp: JobLevel}, scale)
+	MOVQ(Mem{Base: job, Disp: JobRest}, rest)
 	MOVQ(Mem{Base: job, Disp: JobMove}, shift)
 	for v := range vectors {
 		a, b := isa.Vec(), isa.Vec()
 		VMOVUPS(Mem{Base: scale, Disp: 4 * isa.Lanes * v}, a)
 		VMOVUPS(Mem{Base: shift, Disp: 4 * isa.Lanes * v}, b)
+		TESTQ(rest, rest)
+		JNE(LabelRef(fmt.Sprint(label, "rest", v)))
 		for i := v; i < len(x); i += vectors {
 			VMULPS(a, x[i], x[i])
+		}
+		JMP(LabelRef(fmt.Sprint(label, "leveled", v)))
+		Label(fmt.Sprint(label, "rest", v))
+		for i := v; i < len(x); i += vectors {
+			isa.times(Mem{Base: rest, Disp: 4 * isa.Lanes * v}, a, x[i])
+		}
+		Label(fmt.Sprint(label, "leveled", v))
+		for i := v; i < len(x); i += vectors {
 			VADDPS(b, x[i], x[i])
 		}
 	}

@@ -39,15 +39,16 @@ const (
 	JobOut      = 208
 	JobLevel    = 216 // scale of levels
 	JobMove     = 224 // and shift
-	JobLeast    = 232
-	JobMost     = 236
-	JobOffset   = 240
+	JobRest     = 232 // of the scales of levels
+	JobLeast    = 240
+	JobMost     = 244
+	JobOffset   = 248
 )
 
 // Offsets of the fields of kern.WinogradJob behind those of kern.ConvJob, and of kern.WinogradInput.
 const (
-	WinogradRow   = 248
-	WinogradPlane = 256
+	WinogradRow   = 256
+	WinogradPlane = 264
 
 	SquaresDst     = 0
 	SquaresSrc     = 8
@@ -183,6 +184,7 @@ const (
 	MatrixPendingFlip = 328
 	MatrixConfig      = 336 // of tiles
 	MatrixValues      = 400 // of weights of 4 bits
+	MatrixRest        = 408 // of the scales of levels
 
 	MatrixBlockTiles = 16 // their number, behind their places
 	MatrixBlockFirst = 20 // pixel
@@ -229,7 +231,7 @@ const (
 	LevelsList     = 40
 	LevelsN        = 48
 	LevelsDown     = 56
-	LevelsDivide   = 64
+	LevelsRest     = 64
 	LevelsTruncate = 72
 	LevelsLeast    = 80
 	LevelsMost     = 84

@@ -18,6 +18,13 @@ type LevelParts struct {
 	Bytes func(y []reg.VecVirtual, dst Mem)
 }
 
+// times makes fma(y, scale, float32(y·rest)) of y.
+func (isa ISA) times(rest, scale Op, y reg.VecVirtual) {
+	small := isa.Vec()
+	VMULPS(rest, y, small)
+	VFMADD132PS(scale, small, y)
+}
+
 // Levels writes the numbers of levels, as bytes and as floats.
 func Levels(isa ISA, parts LevelParts) {
 	for _, bytes := range []bool{true, false} {
@@ -73,9 +80,13 @@ func Levels(isa ISA, parts LevelParts) {
 				}
 				Label(label + name + "done")
 			}
-			either(LevelsDivide, "divide",
+			either(LevelsRest, "rest",
 				func(v int, y reg.VecVirtual) { VMULPS(of(scale, v), y, y) },
-				func(v int, y reg.VecVirtual) { VDIVPS(of(scale, v), y, y) })
+				func(v int, y reg.VecVirtual) {
+					rest := GP64()
+					MOVQ(Mem{Base: job, Disp: LevelsRest}, rest)
+					isa.times(of(rest, v), of(scale, v), y)
+				})
 			for v, y := range x {
 				VADDPS(of(shift, v), y, y)
 				VMAXPS(least, y, y) // y where it is greater

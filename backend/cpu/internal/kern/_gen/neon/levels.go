@@ -17,7 +17,7 @@ func (a *asm) levels() {
 			fmt.Sprintf("%s writes %s of the values of a LevelsJob, of which there are 4 at least.", name, what), "dst must not be src.")
 		const (
 			dst, src, scale, shift, table, row, n = "R1", "R2", "R3", "R4", "R5", "R6", "R7"
-			down, divide, truncate                = "R8", "R9", "R10"
+			down, rest, truncate                  = "R8", "R9", "R10"
 			vectors, left, unusual, back          = "R11", "R12", "R13", "R14"
 			lane                                  = 19 // four registers
 			least, most, low                      = 24, 25, 26
@@ -25,7 +25,7 @@ func (a *asm) levels() {
 		a.op("MOVD job+0(FP), R0")
 		for i, at := range []int{
 			gen.LevelsDst, gen.LevelsSrc, gen.LevelsScale, gen.LevelsShift, gen.LevelsTable, gen.LevelsList, gen.LevelsN,
-			gen.LevelsDown, gen.LevelsDivide, gen.LevelsTruncate,
+			gen.LevelsDown, gen.LevelsRest, gen.LevelsTruncate,
 		} {
 			a.op("MOVD %d(R0), R%d", at, 1+i)
 		}
@@ -33,13 +33,13 @@ func (a *asm) levels() {
 			a.op("MOVWU %d(R0), R%d", at, lane)
 			a.op("VDUP R%d, V%d.S4", lane, least+i)
 		}
-		a.op("ORR %s, %s, %s", down, divide, unusual)
+		a.op("ORR %s, %s, %s", down, rest, unusual)
 		a.op("ORR %s, %s", truncate, unusual)
 		a.op("ORR %s, %s", table, unusual)
 		a.op("AND $3, %s, %s", n, left)
 		a.op("LSR $2, %s, %s", n, vectors)
 		a.fours(vectors, func(n int) {
-			const x, y, by, plus = 0, 4, 16, 20
+			const x, y, small, by, plus = 0, 4, 8, 16, 20
 			label := func(what string) string { return fmt.Sprintf("%s%d", what, n) }
 			each := func(f func(i int)) {
 				for i := range n {
@@ -73,9 +73,15 @@ func (a *asm) levels() {
 			either(down, "down",
 				func(i int) { a.frintm(x+i, y+i) },
 				func(i int) { a.op("VMOV V%d.B16, V%d.B16", x+i, y+i) })
-			either(divide, "divided",
-				func(i int) { a.fdiv(y+i, by+i, y+i) },
-				func(i int) { a.fmul(y+i, by+i, y+i) })
+			a.op("CBZ %s, %s", rest, label("nomore"))
+			a.load(rest, small, n)
+			each(func(i int) { a.fmul(y+i, small+i, small+i) })
+			each(func(i int) { a.op("VFMLA V%d.S4, V%d.S4, V%d.S4", y+i, by+i, small+i) })
+			each(func(i int) { a.op("VMOV V%d.B16, V%d.B16", small+i, y+i) })
+			a.op("B %s", label("more"))
+			a.label(label("nomore"))
+			each(func(i int) { a.fmul(y+i, by+i, y+i) })
+			a.label(label("more"))
 			clip()
 			either(truncate, "whole", func(i int) { a.fcvtzs(y+i, y+i) }, nearest)
 			a.op("CBZ %s, %s", table, label("sure"))
@@ -119,6 +125,9 @@ func (a *asm) levels() {
 		for _, r := range []string{src, scale, shift, row} {
 			a.op("SUB %s<<2, %s", back, r)
 		}
+		a.op("CBZ %s, whole", rest)
+		a.op("SUB %s<<2, %s", back, rest)
+		a.label("whole")
 		if bytes {
 			a.op("SUB %s, %s", back, dst)
 		} else {
