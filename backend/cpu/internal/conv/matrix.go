@@ -79,8 +79,9 @@ func newMatrixTiles(rows, cols, pitch int) (t matrixTiles, multiplied, count int
 	return t, multiplied, count
 }
 
-// fill makes the blocks of the tiles, and says where the sums of each pixel are.
-func (t *matrixTiles) fill(pixels []kern.MatrixPixel, rows, cols, pitch, count int) {
+// fill makes the blocks of the tiles, of lines that are so many bytes apart, and says where the sums of each
+// pixel are.
+func (t *matrixTiles) fill(pixels []kern.MatrixPixel, rows, cols, pitch, line, count int) {
 	start := func(i int) int {
 		if t.inRows {
 			return i*t.rows/cols*pitch + i*t.rows%cols
@@ -92,7 +93,7 @@ func (t *matrixTiles) fill(pixels []kern.MatrixPixel, rows, cols, pitch, count i
 		b := kern.MatrixBlock{First: uint32(done), Tiles: uint32(min(kern.BlockTiles, count-at))}
 		for i := range int(b.Tiles) {
 			first, n := start(at+i), t.rows
-			b.Lines[i] = uint32(first * kern.LineBytes)
+			b.Lines[i] = uint32(first * line)
 			if at+i == count-1 {
 				n = t.last
 			}
@@ -130,7 +131,6 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}
 	cols := out.Shape.W * v.poolW
-	v.lines = newMatrixLines(op, in, c.In, cols)
 	height := out.Shape.H * v.poolH
 	classes := 1
 	if op.Border != nil && in.DType == bcnn.Bits {
@@ -139,7 +139,7 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	if num.Product(height, cols) > maxTable || num.Product(classes, num.RoundUp(op.Out, kern.BlockOutputs)) > maxTable {
 		return nil, tiles.Size{}
 	}
-	matrix, other := v.times(op, in, height)
+	matrix, other := v.pickLines(op, in, c.In, height, cols)
 	// Threads of one core share the unit that multiplies matrices, and it slows the core down, so that a
 	// small gain is none.
 	const least = 1.15
@@ -192,45 +192,52 @@ func (c *matrixConv) memory(rows int) tiles.Size {
 	return need
 }
 
-// times estimates the nanoseconds for an image by the kernels of a kern.Matrix, and by those that count
-// bits or multiply bytes side by side.
-func (c *matrixConv) times(op *plan.Conv, in plan.Tensor, height int) (matrix, other float64) {
+// pickLines takes the layout of lines with which the kernels of a kern.Matrix take the least time. It
+// estimates that, in nanoseconds for an image, and the time of the kernels that count bits or multiply bytes
+// side by side.
+func (c *matrixConv) pickLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, height, cols int) (matrix, other float64) {
+	matrix = math.Inf(1)
+	for _, lines := range newMatrixLines(op, in, tensor, cols) {
+		if _, rows := lines.lineLayout.(*rowLines); rows && op.Bits != nil && num.Product(op.Out, lines.steps(), kern.LineBytes) >= nibbles {
+			continue // weights of ±1 as bytes
+		}
+		if t := lines.time(op, height); t < matrix {
+			c.lines, matrix = lines, t
+		}
+	}
 	const (
-		clock    = 2.1  // cycles of a nanosecond where matrices are multiplied, which takes much power
-		expand   = 24   // cycles at least for a step of a block, whose weights become bytes
-		ends     = 200  // for the sums of a block and a panel
-		makeLine = 2    // for a line of channels
-		makeRun  = 4    // for a run of a patch in a line
-		start    = 1500 // for a call
-		width    = 16   // outputs that other kernels have side by side
-		faster   = 2.9  // cycles of a nanosecond elsewhere
-		ofBits   = 1.7  // cycles for a piece of 32 taps of width outputs
-		ofBytes  = 0.6  // for a piece of 4 taps
+		width   = 16  // outputs that other kernels have side by side
+		faster  = 2.9 // cycles of a nanosecond
+		ofBits  = 1.7 // cycles for a piece of 32 taps of width outputs
+		ofBytes = 0.6 // for a piece of 4 taps
 	)
-	_, multiplied, count := newMatrixTiles(height, c.lines.cols, c.lines.pitch)
+	row := c.lines.KW * in.Shape.C / op.Groups
+	pieces, cycles := c.lines.KH*num.CeilDiv(row, 4), ofBytes
+	switch {
+	case in.DType == bcnn.Bits:
+		pieces, cycles = c.lines.planes*c.lines.KH*num.CeilDiv(row, pieceBits), ofBits
+	case op.Int16 != nil:
+		cycles *= 2
+	}
+	return matrix, float64(height*cols) * math.Ceil(float64(op.Out)/width) * float64(pieces) * cycles / faster
+}
+
+// time estimates the nanoseconds for an image by the kernels of a kern.Matrix.
+func (l *matrixLines) time(op *plan.Conv, height int) float64 {
+	const (
+		clock  = 2.1  // cycles of a nanosecond where matrices are multiplied, which takes much power
+		expand = 24   // cycles at least for a step of a block, whose weights become bytes
+		ends   = 200  // for the sums of a block and a panel
+		start  = 1500 // for a call
+	)
+	_, multiplied, count := newMatrixTiles(height, l.cols, l.pitch)
 	panels := float64(num.CeilDiv(op.Out, kern.PanelOutputs))
-	steps, blocks := float64(c.lines.steps()), math.Ceil(float64(count)/kern.BlockTiles)
+	steps, blocks := float64(l.steps()), math.Ceil(float64(count)/kern.BlockTiles)
 	if op.Int16 != nil {
 		panels *= 2.5 // parts, and what adds them
 	}
 	perPanel := max(steps*float64(multiplied), steps*expand*blocks) + ends*blocks
-	pixels, vectors := float64(height*c.lines.cols), math.Ceil(float64(op.Out)/width)
-	lines := makeLine * float64(c.lines.size(height))
-	if c.lines.patches != nil {
-		lines = makeRun * pixels * float64(c.lines.KH)
-	}
-	matrix = (panels*perPanel + lines + start) / clock
-	if in.DType == bcnn.Bits {
-		pieces := c.lines.planes * c.lines.KH * num.CeilDiv(c.lines.KW*in.Shape.C/op.Groups, pieceBits)
-		other = pixels * vectors * float64(pieces) * ofBits / faster
-	} else {
-		pieces := c.lines.KH * num.CeilDiv(c.lines.KW*in.Shape.C/op.Groups, 4)
-		other = pixels * vectors * float64(pieces) * ofBytes / faster
-		if op.Int16 != nil {
-			other *= 2
-		}
-	}
-	return matrix, other
+	return (panels*perPanel + l.cost(height) + start) / clock
 }
 
 // pack packs the weights, and makes the table.
@@ -262,6 +269,9 @@ func (c *matrixConv) pack(ctx *schedule.Context, op *plan.Conv, d bcnn.DType) {
 		return
 	default:
 		c.filter = schedule.Share(ctx, func() *kern.MatrixFilter {
+			if rows, ok := c.lines.lineLayout.(*rowLines); ok {
+				return kern.PackMatrixBytes(ctx.Set.Matrix, rows.bytes(op.Out, rows.ofSigns(op)), op.Out, c.lines.steps())
+			}
 			return kern.PackMatrixSigns(ctx.Set.Matrix, c.lines.signs(op), op.Out, c.lines.steps())
 		})
 	}
@@ -320,7 +330,7 @@ func (c *matrixConv) divide(ctx *schedule.Context, channels int, work float64, h
 		t.rows = min(least, height)
 		t.blocks = num.CeilDiv(blocks, num.CeilDiv(tiles, num.CeilDiv(height, t.rows)))
 	}
-	if c.lines.patches != nil && c.thresholds == nil { // a pool may read the rows while they are in the cache
+	if _, patches := c.lines.lineLayout.(*patchLines); patches && c.thresholds == nil { // a pool may read the rows while they are in the cache
 		const bytes = 128 << 10
 		t.rows = min(t.rows, max(least, bytes/num.Product(4, c.lines.cols, channels)))
 	}
@@ -346,7 +356,7 @@ func (c *matrixConv) fill(border *plan.Border, d bcnn.DType, height, cols int) {
 		var count int
 		*t, _, count = newMatrixTiles(take, cols, c.lines.pitch)
 		own := c.pixels[y*cols:][:take*cols]
-		t.fill(own, take, cols, c.lines.pitch, count)
+		t.fill(own, take, cols, c.lines.pitch, c.lines.line, count)
 		if c.parts == nil {
 			continue
 		}

@@ -8,24 +8,21 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// linePatches are lines of the patches of bytes of few channels: a line has as many runs of a patch as
-// fit, and each output pixel has lines of its own.
+// patchLines are lines of the patches of bytes of few channels: a line has as many runs of a patch as
+// fit, two at least, and each output pixel has lines of its own.
 //
 //	[line of a patch][row][column][64 bytes], and behind them rows of the input with their border
-type linePatches struct {
+type patchLines struct {
+	*matrixLines
 	run     int // bytes of a run
 	perLine int // runs
 	row     int // bytes of a row of the input
 	lines   [][]kern.LineRun
 }
 
-// newLinePatches returns nil where a run is longer than a line, or not what follows a pixel.
-func newLinePatches(l *matrixLines) *linePatches {
+func newPatchLines(l *matrixLines) *patchLines {
 	run := l.KW * l.image.C
-	if run > kern.LineBytes || l.KW > 1 && l.DilationW > 1 || l.groups > 1 {
-		return nil
-	}
-	p := &linePatches{run: run, perLine: kern.LineBytes / run, row: ((l.cols-1)*l.StrideW + l.KW) * l.image.C}
+	p := &patchLines{matrixLines: l, run: run, perLine: kern.LineBytes / run, row: ((l.cols-1)*l.StrideW + l.KW) * l.image.C}
 	for ky := range l.KH {
 		place := ky % p.perLine * run
 		if place == 0 {
@@ -39,21 +36,42 @@ func newLinePatches(l *matrixLines) *linePatches {
 }
 
 // rows returns the rows of the input that so many rows of outputs need.
-func (p *linePatches) rows(l *matrixLines, rows int) int {
-	return (rows-1)*l.StrideH + (l.KH-1)*l.DilationH + 1
+func (l *patchLines) rows(rows int) int { return (rows-1)*l.StrideH + (l.KH-1)*l.DilationH + 1 }
+
+// size returns the bytes of a line of all patches.
+func (l *patchLines) size(rows int) int { return num.Product(rows, l.cols, kern.LineBytes) }
+
+func (l *patchLines) memory(rows int) int {
+	return num.Sum(num.Product(len(l.lines), l.size(rows)), num.Product(l.rows(rows), l.row))
 }
 
-// load is that of matrixLines.
-func (p *linePatches) load(s *tiles.Scratch, l *matrixLines, set *kern.Set, dst []uint8, image, first, rows, size int) {
-	line := size * l.cols * kern.LineBytes
-	input := dst[len(p.lines)*line:]
-	left := min(l.Pad.Left*l.image.C, p.row)
-	inside := min(l.image.W*l.image.C, p.row-left)
-	for r := range p.rows(l, rows) {
+func (l *patchLines) cost(rows int) float64 {
+	const makeRun = 4 // cycles for a run of a patch
+	return makeRun * float64(num.Product(rows, l.cols, l.KH))
+}
+
+func (l *patchLines) steps() int { return len(l.lines) }
+
+func (l *patchLines) group(int) int { return 0 }
+
+func (l *patchLines) taps(rows int) []uint32 {
+	var taps []uint32
+	for i := range l.lines {
+		taps = append(taps, uint32(i*l.size(rows)))
+	}
+	return taps
+}
+
+func (l *patchLines) load(s *tiles.Scratch, set *kern.Set, dst []uint8, image, first, rows, size int) {
+	line := l.size(size)
+	input := dst[len(l.lines)*line:]
+	left := min(l.Pad.Left*l.image.C, l.row)
+	inside := min(l.image.W*l.image.C, l.row-left)
+	for r := range l.rows(rows) {
 		if s.Ended() {
 			return
 		}
-		row, y := input[r*p.row:][:p.row], first*l.StrideH-l.Pad.Top+r
+		row, y := input[r*l.row:][:l.row], first*l.StrideH-l.Pad.Top+r
 		if y < 0 || y >= l.image.H {
 			fill(row, l.zeroPoint)
 			continue
@@ -62,34 +80,32 @@ func (p *linePatches) load(s *tiles.Scratch, l *matrixLines, set *kern.Set, dst 
 		copy(row[left:][:inside], l.in.U8[(image*l.image.H+y)*l.image.W*l.image.C:])
 		fill(row[left+inside:], l.zeroPoint)
 	}
-	for i, runs := range p.lines {
-		s.LineRuns = kern.RunRows{Rows: rows, Pixels: l.cols, Step: l.StrideW * l.image.C, Row: l.StrideH * p.row, Runs: runs}
+	for i, runs := range l.lines {
+		s.LineRuns = kern.RunRows{Rows: rows, Pixels: l.cols, Step: l.StrideW * l.image.C, Row: l.StrideH * l.row, Runs: runs}
 		set.Matrix.LinesOfRuns(dst[i*line:], input, &s.LineRuns)
 	}
 }
 
-// signs is that of matrixLines.
-func (p *linePatches) signs(l *matrixLines, op *plan.Conv) []uint64 {
+func (l *patchLines) signs(op *plan.Conv) []uint64 {
 	words := bits.Words(l.image.C)
-	out := make([]uint64, op.Out*len(p.lines))
+	out := make([]uint64, op.Out*len(l.lines))
 	for o := range op.Out {
 		for k := range l.KH * l.KW {
 			ky, kx := k/l.KW, k%l.KW
 			tap := op.Bits[(o*l.KH*l.KW+k)*words:][:words]
-			at := o*len(p.lines)*kern.LineBytes + ky/p.perLine*kern.LineBytes + ky%p.perLine*p.run + kx*l.image.C
+			at := o*len(l.lines)*kern.LineBytes + ky/l.perLine*kern.LineBytes + ky%l.perLine*l.run + kx*l.image.C
 			bits.Copy(out, at, tap, 0, l.image.C)
 		}
 	}
 	return out
 }
 
-// bytes is that of matrixLines.
-func (p *linePatches) bytes(l *matrixLines, outputs int, weights []int8) []int8 {
-	out := make([]int8, num.Product(outputs, len(p.lines), kern.LineBytes))
+func (l *patchLines) bytes(outputs int, weights []int8) []int8 {
+	out := make([]int8, num.Product(outputs, len(l.lines), kern.LineBytes))
 	for o := range outputs {
 		for ky := range l.KH {
-			at := (o*len(p.lines)+ky/p.perLine)*kern.LineBytes + ky%p.perLine*p.run
-			copy(out[at:], weights[(o*l.KH+ky)*p.run:][:p.run])
+			at := (o*len(l.lines)+ky/l.perLine)*kern.LineBytes + ky%l.perLine*l.run
+			copy(out[at:], weights[(o*l.KH+ky)*l.run:][:l.run])
 		}
 	}
 	return out

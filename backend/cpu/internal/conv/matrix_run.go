@@ -85,7 +85,7 @@ func (c *matrixConv) rows(s *tiles.Scratch, image, y0, y1, block int) {
 		}
 		part := &s.Part
 		*part = kern.MatrixPart{
-			Taps: c.taps, Rows: t.rows, Panel: channel / kern.PanelOutputs, Panels: num.CeilDiv(last-channel, kern.PanelOutputs),
+			Taps: c.taps, Rows: t.rows, Line: c.lines.line, Panel: channel / kern.PanelOutputs, Panels: num.CeilDiv(last-channel, kern.PanelOutputs),
 			Memory: s.Bytes[:kern.MatrixMemory],
 		}
 		switch {

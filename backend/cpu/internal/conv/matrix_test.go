@@ -18,7 +18,8 @@ func TestMatrixTiles(t *testing.T) {
 		pitch := cols + rng.IntN(4)
 		tiles, multiplied, count := newMatrixTiles(rows, cols, pitch)
 		pixels := make([]kern.MatrixPixel, rows*cols)
-		tiles.fill(pixels, rows, cols, pitch, count)
+		line := 1 + rng.IntN(2*kern.LineBytes)
+		tiles.fill(pixels, rows, cols, pitch, line, count)
 		require.GreaterOrEqual(t, multiplied, rows*cols)
 		require.LessOrEqual(t, multiplied, (rows-1)*pitch+cols+leastRows)
 		next, left := 0, count
@@ -29,14 +30,14 @@ func TestMatrixTiles(t *testing.T) {
 				if left--; left == 0 {
 					n = tiles.last
 				}
-				require.LessOrEqual(t, int(b.Lines[k])/kern.LineBytes+n, (rows-1)*pitch+cols)
+				require.LessOrEqual(t, int(b.Lines[k])/line+n, (rows-1)*pitch+cols)
 			}
 			for p := next; p < next+int(b.Pixels); p++ {
 				tile, row := int(pixels[p].Sums)/kern.LineBytes/kern.TileRows, int(pixels[p].Sums)/kern.LineBytes%kern.TileRows
 				require.Less(t, tile, int(b.Tiles))
 				require.Less(t, row, tiles.rows)
-				line := int(b.Lines[tile])/kern.LineBytes + row
-				require.Equal(t, p/cols*pitch+p%cols, line, "%d×%d, pitch %d: block %d, pixel %d", rows, cols, pitch, i, p)
+				at := int(b.Lines[tile])/line + row
+				require.Equal(t, p/cols*pitch+p%cols, at, "%d×%d, pitch %d: block %d, pixel %d", rows, cols, pitch, i, p)
 			}
 			next += int(b.Pixels)
 		}

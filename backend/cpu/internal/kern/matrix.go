@@ -12,7 +12,7 @@ import (
 // TileRows pixels and LineBytes taps by as many taps and PanelOutputs outputs.
 //
 // An image is lines of LineBytes bytes, each of the channels of a pixel or of other taps. A tile of
-// pixels is lines that follow each other. Weights are panels of PanelOutputs outputs, and these are
+// pixels is lines that are equally far apart, and may overlap. Weights are panels of PanelOutputs outputs, and these are
 // steps of LineBytes taps.
 type Matrix struct {
 	// LinesOfBits and LinesOfBytes write rows of lines, one after the other, src being the first pixel
@@ -231,6 +231,7 @@ type MatrixJob struct {
 	config [64]uint8
 	values unsafe.Pointer // of weights of 4 bits
 	rest   unsafe.Pointer // of the scales of levels
+	line   uintptr        // bytes from a line of pixels to the next
 }
 
 // prepare sets what all kernels need.
@@ -248,6 +249,7 @@ func (f *MatrixFilter) prepare(j *MatrixJob, p *MatrixPart) {
 	j.panelEnd = uintptr(p.Panels * PanelOutputs * 4)
 	j.config = TileConfig(p.Rows, p.Last)
 	j.values = unsafe.Pointer(unsafe.SliceData(f.values))
+	j.line = uintptr(p.Line)
 }
 
 // TileConfig returns what LDTILECFG takes: sums 0 to 2 and pixels 4 and 5 have whole tiles, sums 3 and
@@ -274,6 +276,7 @@ type MatrixPart struct {
 	Blocks        []MatrixBlock
 	Panel, Panels int
 	Rows, Last    int     // lines of a tile, and of the last one of each block
+	Line          int     // bytes from a line to the next
 	Memory        []uint8 // MatrixMemory bytes
 }
 

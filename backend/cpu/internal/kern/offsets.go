@@ -200,6 +200,7 @@ const (
 	_ = -(unsafe.Offsetof(MatrixJob{}.config) ^ 336)
 	_ = -(unsafe.Offsetof(MatrixJob{}.values) ^ 400)
 	_ = -(unsafe.Offsetof(MatrixJob{}.rest) ^ 408)
+	_ = -(unsafe.Offsetof(MatrixJob{}.line) ^ 416)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.Tiles) ^ 16)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.First) ^ 20)
 	_ = -(unsafe.Offsetof(MatrixBlock{}.Pixels) ^ 24)

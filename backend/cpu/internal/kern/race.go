@@ -481,7 +481,9 @@ func annotateMatrix(j *MatrixJob, f *MatrixFilter, p *MatrixPart, size int, adde
 				rows = p.Last
 			}
 			for _, tap := range p.Taps {
-				runtime.RaceReadRange(unsafe.Add(j.Src, line+tap), rows*LineBytes)
+				for r := range rows {
+					runtime.RaceReadRange(unsafe.Add(j.Src, int(line+tap)+r*p.Line), LineBytes)
+				}
 			}
 		}
 		pixels := unsafe.Slice(j.Pixels, b.First+b.Pixels)[b.First:]

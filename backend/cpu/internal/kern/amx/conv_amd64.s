@@ -7,16 +7,17 @@
 // func convSignsBitsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, GFNI
 TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
-	MOVQ           job+0(FP), CX
+	MOVQ           job+0(FP), DX
 	MOVQ           $0x00000040, BX
-	LEAQ           336(CX), AX
+	MOVQ           416(DX), CX
+	LEAQ           336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 320(CX)
-	MOVQ           24(CX), DX
+	XORQ           R14, R14
+	MOVQ           R11, 320(DX)
+	MOVQ           24(DX), SI
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
 	MOVQ           $0x0002020202020202, AX
@@ -33,156 +34,156 @@ TEXT ·convSignsBitsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           224(CX), SI
-	MOVQ           SI, DI
-	VMOVDQU8       (DX), Z8
+	MOVQ           224(DX), DI
+	MOVQ           DI, R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	MOVQ           224(CX), SI
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	MOVQ           224(DX), DI
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -195,124 +196,124 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows3:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain4:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained5
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain4
 
 drained5:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel1
 	JMP     next
 
@@ -320,155 +321,155 @@ tiles2:
 panel6:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step7:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows8
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows8
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows8:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows9
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows9
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows9:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step7
 
 drain10:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained11
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain10
 
 drained11:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel6
 	JMP     next
 
@@ -477,186 +478,186 @@ panel12:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step13:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z9, 256(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows14
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows14
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows14:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z9, 576(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows15
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows15
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows15:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows16
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows16
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows16:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step13
 
 drain17:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained18
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain17
 
 drained18:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel12
 	JMP     next
 
@@ -666,236 +667,236 @@ panel19:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step20:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z9, 192(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows21
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows21
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows21:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows22
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows22
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows22:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z9, 704(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows23
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows23
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z9
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z9, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z9
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z9, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows23:
-	MOVQ           272(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           272(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows24
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows24
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
-	VPCMPD         $0x05, (R13)(AX*1), Z8, K1
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
+	VPCMPD         $0x05, (R14)(AX*1), Z8, K1
 	KMOVW          K1, AX
-	XORL           328(CX), AX
-	MOVW           AX, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	XORL           328(DX), AX
+	MOVW           AX, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows24:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step20
 
 drain25:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained26
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z8, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z8, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain25
 
 drained26:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel19
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain27:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained28
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z0
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z0, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z0
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain27
 
 drained28:
@@ -906,16 +907,17 @@ drained28:
 // func convSignsSumsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, GFNI
 TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
-	MOVQ           job+0(FP), CX
+	MOVQ           job+0(FP), DX
 	MOVQ           $0x00000040, BX
-	LEAQ           336(CX), AX
+	MOVQ           416(DX), CX
+	LEAQ           336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 320(CX)
-	MOVQ           24(CX), DX
+	XORQ           R14, R14
+	MOVQ           R11, 320(DX)
+	MOVQ           24(DX), SI
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
 	MOVQ           $0x0002020202020202, AX
@@ -932,157 +934,157 @@ TEXT ·convSignsSumsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           224(CX), SI
-	MOVQ           SI, DI
-	VMOVDQU8       (DX), Z8
+	MOVQ           224(DX), DI
+	MOVQ           DI, R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	MOVQ           224(CX), SI
-	VPBROADCASTD   104(CX), Z9
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	MOVQ           224(DX), DI
+	VPBROADCASTD   104(DX), Z9
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -1095,116 +1097,116 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, (DI)
+	VMOVDQU8       Z10, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 64(DI)
+	VMOVDQU8       Z10, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 128(DI)
+	VMOVDQU8       Z10, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 192(DI)
+	VMOVDQU8       Z10, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 256(DI)
+	VMOVDQU8       Z10, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 320(DI)
+	VMOVDQU8       Z10, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 384(DI)
+	VMOVDQU8       Z10, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, 512(DI)
+	VMOVDQU8       Z10, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 576(DI)
+	VMOVDQU8       Z10, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 640(DI)
+	VMOVDQU8       Z10, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 704(DI)
+	VMOVDQU8       Z10, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 768(DI)
+	VMOVDQU8       Z10, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 832(DI)
+	VMOVDQU8       Z10, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 896(DI)
+	VMOVDQU8       Z10, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows3:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain4:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained5
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
 	VPSLLVD   Z9, Z8, Z8
-	VPADDD    (R13)(AX*1), Z8, Z8
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z8, Z8
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain4
 
 drained5:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -1212,145 +1214,145 @@ tiles2:
 panel6:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step7:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, (DI)
+	VMOVDQU8       Z10, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 64(DI)
+	VMOVDQU8       Z10, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 128(DI)
+	VMOVDQU8       Z10, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 192(DI)
+	VMOVDQU8       Z10, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 256(DI)
+	VMOVDQU8       Z10, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 320(DI)
+	VMOVDQU8       Z10, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 384(DI)
+	VMOVDQU8       Z10, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows8
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows8
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows8:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, 512(DI)
+	VMOVDQU8       Z10, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 576(DI)
+	VMOVDQU8       Z10, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 640(DI)
+	VMOVDQU8       Z10, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 704(DI)
+	VMOVDQU8       Z10, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 768(DI)
+	VMOVDQU8       Z10, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 832(DI)
+	VMOVDQU8       Z10, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 896(DI)
+	VMOVDQU8       Z10, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows9
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows9
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows9:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step7
 
 drain10:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained11
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
 	VPSLLVD   Z9, Z8, Z8
-	VPADDD    (R13)(AX*1), Z8, Z8
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z8, Z8
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain10
 
 drained11:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel6
 	JMP  next
 
@@ -1359,174 +1361,174 @@ panel12:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step13:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, (DI)
+	VMOVDQU8       Z10, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 64(DI)
+	VMOVDQU8       Z10, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 128(DI)
+	VMOVDQU8       Z10, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 192(DI)
+	VMOVDQU8       Z10, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 256(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z10, 256(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows14
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows14
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows14:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 320(DI)
+	VMOVDQU8       Z10, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 384(DI)
+	VMOVDQU8       Z10, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, 512(DI)
+	VMOVDQU8       Z10, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 576(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z10, 576(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows15
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows15
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows15:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 640(DI)
+	VMOVDQU8       Z10, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 704(DI)
+	VMOVDQU8       Z10, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 768(DI)
+	VMOVDQU8       Z10, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 832(DI)
+	VMOVDQU8       Z10, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 896(DI)
+	VMOVDQU8       Z10, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows16
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows16
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows16:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step13
 
 drain17:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained18
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
 	VPSLLVD   Z9, Z8, Z8
-	VPADDD    (R13)(AX*1), Z8, Z8
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z8, Z8
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain17
 
 drained18:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel12
 	JMP  next
 
@@ -1536,221 +1538,221 @@ panel19:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step20:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, (DI)
+	VMOVDQU8       Z10, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 64(DI)
+	VMOVDQU8       Z10, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 128(DI)
+	VMOVDQU8       Z10, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 192(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z10, 192(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows21
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows21
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows21:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 256(DI)
+	VMOVDQU8       Z10, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 320(DI)
+	VMOVDQU8       Z10, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 384(DI)
+	VMOVDQU8       Z10, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows22
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows22
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows22:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z10
-	VMOVDQU8       Z10, 512(DI)
+	VMOVDQU8       Z10, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z10
-	VMOVDQU8       Z10, 576(DI)
+	VMOVDQU8       Z10, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z10
-	VMOVDQU8       Z10, 640(DI)
+	VMOVDQU8       Z10, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z10
-	VMOVDQU8       Z10, 704(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z10, 704(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows23
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows23
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z10
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z10
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z10, Z10
-	VPADDD         (R13)(AX*1), Z10, Z10
-	VMOVDQU32      Z10, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z10, Z10
+	VMOVDQU32      Z10, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows23:
-	MOVQ           272(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           272(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z10
-	VMOVDQU8       Z10, 768(DI)
+	VMOVDQU8       Z10, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z10
-	VMOVDQU8       Z10, 832(DI)
+	VMOVDQU8       Z10, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z10
-	VMOVDQU8       Z10, 896(DI)
+	VMOVDQU8       Z10, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows24
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows24
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VPADDD         (R14)(AX*1), Z8, Z8
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows24:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step20
 
 drain25:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained26
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z8
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z8
+	MOVL      4(R11), AX
 	VPSLLVD   Z9, Z8, Z8
-	VPADDD    (R13)(AX*1), Z8, Z8
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z8, Z8
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain25
 
 drained26:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel19
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain27:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained28
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z0
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z0
+	MOVL      4(R11), AX
 	VPSLLVD   Z9, Z0, Z0
-	VPADDD    (R13)(AX*1), Z0, Z0
-	VMOVDQU32 Z0, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z0, Z0
+	VMOVDQU32 Z0, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain27
 
 drained28:
@@ -1761,16 +1763,17 @@ drained28:
 // func convSignsAffineAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, GFNI
 TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
-	MOVQ           job+0(FP), CX
+	MOVQ           job+0(FP), DX
 	MOVQ           $0x00000040, BX
-	LEAQ           336(CX), AX
+	MOVQ           416(DX), CX
+	LEAQ           336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 320(CX)
-	MOVQ           24(CX), DX
+	XORQ           R14, R14
+	MOVQ           R11, 320(DX)
+	MOVQ           24(DX), SI
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
 	MOVQ           $0x0002020202020202, AX
@@ -1787,165 +1790,165 @@ TEXT ·convSignsAffineAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           224(CX), SI
-	MOVQ           SI, DI
-	VMOVDQU8       (DX), Z8
+	MOVQ           224(DX), DI
+	MOVQ           DI, R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	MOVQ           224(CX), SI
-	VPBROADCASTD   104(CX), Z9
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	MOVQ           224(DX), DI
+	VPBROADCASTD   104(DX), Z9
 	VPXORD         Z10, Z10, Z10
 	VPXORD         Z11, Z11, Z11
 	VPXORD         Z12, Z12, Z12
 	VPXORD         Z13, Z13, Z13
 	VPXORD         Z14, Z14, Z14
 	VPXORD         Z15, Z15, Z15
-	VBROADCASTSS   144(CX), Z13
-	VBROADCASTSS   148(CX), Z14
+	VBROADCASTSS   144(DX), Z13
+	VBROADCASTSS   148(DX), Z14
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -1958,141 +1961,141 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, (DI)
+	VMOVDQU8       Z12, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 64(DI)
+	VMOVDQU8       Z12, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 128(DI)
+	VMOVDQU8       Z12, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 192(DI)
+	VMOVDQU8       Z12, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 256(DI)
+	VMOVDQU8       Z12, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 320(DI)
+	VMOVDQU8       Z12, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 384(DI)
+	VMOVDQU8       Z12, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, 512(DI)
+	VMOVDQU8       Z12, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 576(DI)
+	VMOVDQU8       Z12, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 640(DI)
+	VMOVDQU8       Z12, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 704(DI)
+	VMOVDQU8       Z12, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 768(DI)
+	VMOVDQU8       Z12, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 832(DI)
+	VMOVDQU8       Z12, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 896(DI)
+	VMOVDQU8       Z12, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows3:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain4:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained5
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain4
 
 drained5:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there6
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there6:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there7
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there7:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there8
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there8:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -2100,174 +2103,174 @@ tiles2:
 panel9:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step10:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, (DI)
+	VMOVDQU8       Z12, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 64(DI)
+	VMOVDQU8       Z12, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 128(DI)
+	VMOVDQU8       Z12, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 192(DI)
+	VMOVDQU8       Z12, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 256(DI)
+	VMOVDQU8       Z12, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 320(DI)
+	VMOVDQU8       Z12, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 384(DI)
+	VMOVDQU8       Z12, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows11
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows11
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows11:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, 512(DI)
+	VMOVDQU8       Z12, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 576(DI)
+	VMOVDQU8       Z12, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 640(DI)
+	VMOVDQU8       Z12, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 704(DI)
+	VMOVDQU8       Z12, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 768(DI)
+	VMOVDQU8       Z12, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 832(DI)
+	VMOVDQU8       Z12, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 896(DI)
+	VMOVDQU8       Z12, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows12
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows12
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows12:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step10
 
 drain13:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained14
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain13
 
 drained14:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there15
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there15:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there16
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there16:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there17
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there17:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel9
 	JMP  next
 
@@ -2276,207 +2279,207 @@ panel18:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step19:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, (DI)
+	VMOVDQU8       Z12, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 64(DI)
+	VMOVDQU8       Z12, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 128(DI)
+	VMOVDQU8       Z12, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 192(DI)
+	VMOVDQU8       Z12, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 256(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z12, 256(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows20
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows20
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows20:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 320(DI)
+	VMOVDQU8       Z12, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 384(DI)
+	VMOVDQU8       Z12, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, 512(DI)
+	VMOVDQU8       Z12, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 576(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z12, 576(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows21
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows21
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows21:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 640(DI)
+	VMOVDQU8       Z12, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 704(DI)
+	VMOVDQU8       Z12, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 768(DI)
+	VMOVDQU8       Z12, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 832(DI)
+	VMOVDQU8       Z12, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 896(DI)
+	VMOVDQU8       Z12, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows22
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows22
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows22:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step19
 
 drain23:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained24
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain23
 
 drained24:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there25
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there25:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there26
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there26:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there27
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there27:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel18
 	JMP  next
 
@@ -2486,260 +2489,260 @@ panel28:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step29:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, (DI)
+	VMOVDQU8       Z12, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 64(DI)
+	VMOVDQU8       Z12, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 128(DI)
+	VMOVDQU8       Z12, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 192(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z12, 192(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows30
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows30
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows30:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 256(DI)
+	VMOVDQU8       Z12, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 320(DI)
+	VMOVDQU8       Z12, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 384(DI)
+	VMOVDQU8       Z12, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows31
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows31
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows31:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z12
-	VMOVDQU8       Z12, 512(DI)
+	VMOVDQU8       Z12, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z12
-	VMOVDQU8       Z12, 576(DI)
+	VMOVDQU8       Z12, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z12
-	VMOVDQU8       Z12, 640(DI)
+	VMOVDQU8       Z12, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z12
-	VMOVDQU8       Z12, 704(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z12, 704(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows32
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows32
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z12
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z12
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z12, Z12
-	VPADDD         (R13)(AX*1), Z12, Z12
+	VPADDD         (R14)(AX*1), Z12, Z12
 	VCVTDQ2PS      Z12, Z12
 	VFMADD213PS    Z11, Z10, Z12
-	VMOVDQU32      Z12, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z12, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows32:
-	MOVQ           272(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           272(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z12
-	VMOVDQU8       Z12, 768(DI)
+	VMOVDQU8       Z12, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z12
-	VMOVDQU8       Z12, 832(DI)
+	VMOVDQU8       Z12, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z12
-	VMOVDQU8       Z12, 896(DI)
+	VMOVDQU8       Z12, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows33
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
-	CMPQ           R10, 320(CX)
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
+	CMPQ           R11, 320(DX)
 	JEQ            rows33
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
 	VFMADD213PS    Z11, Z10, Z8
-	VMOVDQU32      Z8, (R11)
-	ADDQ           80(CX), R11
-	ADDQ           $0x08, R10
+	VMOVDQU32      Z8, (R12)
+	ADDQ           80(DX), R12
+	ADDQ           $0x08, R11
 
 rows33:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step29
 
 drain34:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained35
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
 	VFMADD213PS Z11, Z10, Z8
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain34
 
 drained35:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there36
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there36:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there37
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there37:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there38
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there38:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel28
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain39:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained40
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z0
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z0
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z0, Z0
-	VPADDD      (R13)(AX*1), Z0, Z0
+	VPADDD      (R14)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
 	VFMADD213PS Z11, Z10, Z0
-	VMOVDQU32   Z0, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z0, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain39
 
 drained40:
@@ -2750,16 +2753,17 @@ drained40:
 // func convSignsFloatsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, GFNI
 TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
-	MOVQ           job+0(FP), CX
+	MOVQ           job+0(FP), DX
 	MOVQ           $0x00000040, BX
-	LEAQ           336(CX), AX
+	MOVQ           416(DX), CX
+	LEAQ           336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 320(CX)
-	MOVQ           24(CX), DX
+	XORQ           R14, R14
+	MOVQ           R11, 320(DX)
+	MOVQ           24(DX), SI
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
 	MOVQ           $0x0002020202020202, AX
@@ -2776,171 +2780,171 @@ TEXT ·convSignsFloatsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           224(CX), SI
-	MOVQ           SI, DI
-	VMOVDQU8       (DX), Z8
+	MOVQ           224(DX), DI
+	MOVQ           DI, R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	MOVQ           224(CX), SI
-	VPBROADCASTD   104(CX), Z9
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	MOVQ           224(DX), DI
+	VPBROADCASTD   104(DX), Z9
 	VPXORD         Z10, Z10, Z10
 	VPXORD         Z11, Z11, Z11
 	VPXORD         Z12, Z12, Z12
 	VPXORD         Z13, Z13, Z13
 	VPXORD         Z14, Z14, Z14
 	VPXORD         Z15, Z15, Z15
-	VBROADCASTSS   144(CX), Z13
-	VBROADCASTSS   148(CX), Z14
+	VBROADCASTSS   144(DX), Z13
+	VBROADCASTSS   148(DX), Z14
 	VPXORD         Z16, Z16, Z16
 	VPXORD         Z17, Z17, Z17
 	VPXORD         Z18, Z18, Z18
 	VPXORD         Z19, Z19, Z19
-	VBROADCASTSS   184(CX), Z18
-	VBROADCASTSS   188(CX), Z19
+	VBROADCASTSS   184(DX), Z18
+	VBROADCASTSS   188(DX), Z19
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -2953,92 +2957,92 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, (DI)
+	VMOVDQU8       Z20, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 64(DI)
+	VMOVDQU8       Z20, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 128(DI)
+	VMOVDQU8       Z20, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 192(DI)
+	VMOVDQU8       Z20, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 256(DI)
+	VMOVDQU8       Z20, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 320(DI)
+	VMOVDQU8       Z20, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 384(DI)
+	VMOVDQU8       Z20, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, 512(DI)
+	VMOVDQU8       Z20, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 576(DI)
+	VMOVDQU8       Z20, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 640(DI)
+	VMOVDQU8       Z20, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 704(DI)
+	VMOVDQU8       Z20, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 768(DI)
+	VMOVDQU8       Z20, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 832(DI)
+	VMOVDQU8       Z20, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 896(DI)
+	VMOVDQU8       Z20, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip4
 	VFMADD213PS    Z11, Z10, Z8
 
 skip4:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip5:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip6:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip8
 	VFMADD213PS Z17, Z16, Z8
 
 skip8:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z8, Z18, Z8
@@ -3046,48 +3050,48 @@ skip8:
 
 skip9:
 skip7:
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip10
 	VFMADD213PS Z11, Z10, Z8
 
 skip10:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip11
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip11:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip12
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip12:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip13
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip14
 	VFMADD213PS Z17, Z16, Z8
 
 skip14:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip15
 	VMAXPS Z8, Z18, Z8
@@ -3095,61 +3099,61 @@ skip14:
 
 skip15:
 skip13:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows3:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain16:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained17
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip18
 	VFMADD213PS Z11, Z10, Z8
 
 skip18:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip19
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip19:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip20
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip20:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip21
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip22
 	VFMADD213PS Z17, Z16, Z8
 
 skip22:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VMAXPS Z8, Z18, Z8
@@ -3157,60 +3161,60 @@ skip22:
 
 skip23:
 skip21:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain16
 
 drained17:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there24
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there24:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there25
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there25:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there26
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there26:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there27
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there27:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there28
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there28:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -3218,75 +3222,75 @@ tiles2:
 panel29:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step30:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, (DI)
+	VMOVDQU8       Z20, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 64(DI)
+	VMOVDQU8       Z20, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 128(DI)
+	VMOVDQU8       Z20, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 192(DI)
+	VMOVDQU8       Z20, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 256(DI)
+	VMOVDQU8       Z20, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 320(DI)
+	VMOVDQU8       Z20, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 384(DI)
+	VMOVDQU8       Z20, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows31
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip32
 	VFMADD213PS    Z11, Z10, Z8
 
 skip32:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip33
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip33:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip34:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip35
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip36
 	VFMADD213PS Z17, Z16, Z8
 
 skip36:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip37
 	VMAXPS Z8, Z18, Z8
@@ -3294,48 +3298,48 @@ skip36:
 
 skip37:
 skip35:
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows31
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z11, Z10, Z8
 
 skip38:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip39:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip40:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip42
 	VFMADD213PS Z17, Z16, Z8
 
 skip42:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z8, Z18, Z8
@@ -3343,71 +3347,71 @@ skip42:
 
 skip43:
 skip41:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows31:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, 512(DI)
+	VMOVDQU8       Z20, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 576(DI)
+	VMOVDQU8       Z20, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 640(DI)
+	VMOVDQU8       Z20, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 704(DI)
+	VMOVDQU8       Z20, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 768(DI)
+	VMOVDQU8       Z20, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 832(DI)
+	VMOVDQU8       Z20, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 896(DI)
+	VMOVDQU8       Z20, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows44
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip45
 	VFMADD213PS    Z11, Z10, Z8
 
 skip45:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip46:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip47
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip47:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip48
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip49
 	VFMADD213PS Z17, Z16, Z8
 
 skip49:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VMAXPS Z8, Z18, Z8
@@ -3415,48 +3419,48 @@ skip49:
 
 skip50:
 skip48:
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows44
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip51
 	VFMADD213PS Z11, Z10, Z8
 
 skip51:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip52
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip52:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip53:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip54
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip55
 	VFMADD213PS Z17, Z16, Z8
 
 skip55:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip56
 	VMAXPS Z8, Z18, Z8
@@ -3464,61 +3468,61 @@ skip55:
 
 skip56:
 skip54:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows44:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step30
 
 drain57:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained58
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z11, Z10, Z8
 
 skip59:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip60:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip61:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip63
 	VFMADD213PS Z17, Z16, Z8
 
 skip63:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VMAXPS Z8, Z18, Z8
@@ -3526,63 +3530,63 @@ skip63:
 
 skip64:
 skip62:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain57
 
 drained58:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there65
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there65:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there66
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there66:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there67
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there67:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there68
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there68:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there69
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there69:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel29
 	JMP  next
 
@@ -3591,69 +3595,69 @@ panel70:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step71:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, (DI)
+	VMOVDQU8       Z20, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 64(DI)
+	VMOVDQU8       Z20, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 128(DI)
+	VMOVDQU8       Z20, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 192(DI)
+	VMOVDQU8       Z20, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 256(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z20, 256(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows72
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z20
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z20
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z20, Z20
-	VPADDD         (R13)(AX*1), Z20, Z20
+	VPADDD         (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip73
 	VFMADD213PS    Z11, Z10, Z20
 
 skip73:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip74
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip74:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip75
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip75:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip77
 	VFMADD213PS Z17, Z16, Z20
 
 skip77:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z20, Z18, Z20
@@ -3661,48 +3665,48 @@ skip77:
 
 skip78:
 skip76:
-	VMOVDQU32   Z20, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z20, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows72
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z20
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z20
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z20, Z20
-	VPADDD      (R13)(AX*1), Z20, Z20
+	VPADDD      (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
 	VFMADD213PS Z11, Z10, Z20
 
 skip79:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip80
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip80:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip81:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip82
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip83
 	VFMADD213PS Z17, Z16, Z20
 
 skip83:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z20, Z18, Z20
@@ -3710,65 +3714,65 @@ skip83:
 
 skip84:
 skip82:
-	VMOVDQU32 Z20, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z20, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows72:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 320(DI)
+	VMOVDQU8       Z20, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 384(DI)
+	VMOVDQU8       Z20, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, 512(DI)
+	VMOVDQU8       Z20, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 576(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z20, 576(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows85
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z20
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z20
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z20, Z20
-	VPADDD         (R13)(AX*1), Z20, Z20
+	VPADDD         (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip86
 	VFMADD213PS    Z11, Z10, Z20
 
 skip86:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip87:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip88
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip88:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip89
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip90
 	VFMADD213PS Z17, Z16, Z20
 
 skip90:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z20, Z18, Z20
@@ -3776,48 +3780,48 @@ skip90:
 
 skip91:
 skip89:
-	VMOVDQU32   Z20, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z20, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows85
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z20
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z20
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z20, Z20
-	VPADDD      (R13)(AX*1), Z20, Z20
+	VPADDD      (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z11, Z10, Z20
 
 skip92:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip93:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip94:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip96
 	VFMADD213PS Z17, Z16, Z20
 
 skip96:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z20, Z18, Z20
@@ -3825,66 +3829,66 @@ skip96:
 
 skip97:
 skip95:
-	VMOVDQU32 Z20, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z20, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows85:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 640(DI)
+	VMOVDQU8       Z20, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 704(DI)
+	VMOVDQU8       Z20, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 768(DI)
+	VMOVDQU8       Z20, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 832(DI)
+	VMOVDQU8       Z20, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 896(DI)
+	VMOVDQU8       Z20, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows98
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip99
 	VFMADD213PS    Z11, Z10, Z8
 
 skip99:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip100:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip101:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip102
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip103
 	VFMADD213PS Z17, Z16, Z8
 
 skip103:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VMAXPS Z8, Z18, Z8
@@ -3892,48 +3896,48 @@ skip103:
 
 skip104:
 skip102:
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows98
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip105
 	VFMADD213PS Z11, Z10, Z8
 
 skip105:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip106
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip106:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip107:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip108
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip109
 	VFMADD213PS Z17, Z16, Z8
 
 skip109:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip110
 	VMAXPS Z8, Z18, Z8
@@ -3941,61 +3945,61 @@ skip109:
 
 skip110:
 skip108:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows98:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step71
 
 drain111:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained112
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip113
 	VFMADD213PS Z11, Z10, Z8
 
 skip113:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip114:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip115
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip115:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip117
 	VFMADD213PS Z17, Z16, Z8
 
 skip117:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip118
 	VMAXPS Z8, Z18, Z8
@@ -4003,66 +4007,66 @@ skip117:
 
 skip118:
 skip116:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain111
 
 drained112:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there119
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there119:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there120
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there120:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there121
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there121:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there122
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there122:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there123
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there123:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel70
 	JMP  next
 
@@ -4072,67 +4076,67 @@ panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step125:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, (DI)
+	VMOVDQU8       Z20, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 64(DI)
+	VMOVDQU8       Z20, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 128(DI)
+	VMOVDQU8       Z20, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 192(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z20, 192(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows126
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z20
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z20
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z20, Z20
-	VPADDD         (R13)(AX*1), Z20, Z20
+	VPADDD         (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip127
 	VFMADD213PS    Z11, Z10, Z20
 
 skip127:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip128
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip128:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip129
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip129:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip130
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip131
 	VFMADD213PS Z17, Z16, Z20
 
 skip131:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip132
 	VMAXPS Z20, Z18, Z20
@@ -4140,48 +4144,48 @@ skip131:
 
 skip132:
 skip130:
-	VMOVDQU32   Z20, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z20, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows126
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z20
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z20
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z20, Z20
-	VPADDD      (R13)(AX*1), Z20, Z20
+	VPADDD      (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z11, Z10, Z20
 
 skip133:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip134:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip135
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip135:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip136
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip137
 	VFMADD213PS Z17, Z16, Z20
 
 skip137:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VMAXPS Z20, Z18, Z20
@@ -4189,62 +4193,62 @@ skip137:
 
 skip138:
 skip136:
-	VMOVDQU32 Z20, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z20, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows126:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 256(DI)
+	VMOVDQU8       Z20, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 320(DI)
+	VMOVDQU8       Z20, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 384(DI)
+	VMOVDQU8       Z20, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows139
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip140
 	VFMADD213PS    Z11, Z10, Z8
 
 skip140:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip141
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip141:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip142:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip143
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip144
 	VFMADD213PS Z17, Z16, Z8
 
 skip144:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip145
 	VMAXPS Z8, Z18, Z8
@@ -4252,48 +4256,48 @@ skip144:
 
 skip145:
 skip143:
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows139
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip146
 	VFMADD213PS Z11, Z10, Z8
 
 skip146:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip147
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip147:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip148:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip149
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip150
 	VFMADD213PS Z17, Z16, Z8
 
 skip150:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip151
 	VMAXPS Z8, Z18, Z8
@@ -4301,63 +4305,63 @@ skip150:
 
 skip151:
 skip149:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows139:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z20
-	VMOVDQU8       Z20, 512(DI)
+	VMOVDQU8       Z20, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z20
-	VMOVDQU8       Z20, 576(DI)
+	VMOVDQU8       Z20, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z20
-	VMOVDQU8       Z20, 640(DI)
+	VMOVDQU8       Z20, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z20
-	VMOVDQU8       Z20, 704(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z20, 704(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows152
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z20
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z20
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z20, Z20
-	VPADDD         (R13)(AX*1), Z20, Z20
+	VPADDD         (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS      Z20, Z20
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip153
 	VFMADD213PS    Z11, Z10, Z20
 
 skip153:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip154
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip154:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip155
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip155:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip156
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip157
 	VFMADD213PS Z17, Z16, Z20
 
 skip157:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip158
 	VMAXPS Z20, Z18, Z20
@@ -4365,48 +4369,48 @@ skip157:
 
 skip158:
 skip156:
-	VMOVDQU32   Z20, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z20, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows152
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z20
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z20
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z20, Z20
-	VPADDD      (R13)(AX*1), Z20, Z20
+	VPADDD      (R14)(AX*1), Z20, Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip159
 	VFMADD213PS Z11, Z10, Z20
 
 skip159:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip160
 	VCMPPS $0x11, Z15, Z20, K1
 	VMULPS Z12, Z20, K1, Z20
 
 skip160:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip161
 	VMAXPS Z20, Z13, Z20
 	VMINPS Z20, Z14, Z20
 
 skip161:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip162
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip163
 	VFMADD213PS Z17, Z16, Z20
 
 skip163:
-	VADDPS -1(R11)(AX*1), Z20, Z20
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z20, Z20
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip164
 	VMAXPS Z20, Z18, Z20
@@ -4414,62 +4418,62 @@ skip163:
 
 skip164:
 skip162:
-	VMOVDQU32 Z20, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z20, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows152:
-	MOVQ           272(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           272(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z20
-	VMOVDQU8       Z20, 768(DI)
+	VMOVDQU8       Z20, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z20
-	VMOVDQU8       Z20, 832(DI)
+	VMOVDQU8       Z20, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z20
-	VMOVDQU8       Z20, 896(DI)
+	VMOVDQU8       Z20, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows165
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip166
 	VFMADD213PS    Z11, Z10, Z8
 
 skip166:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip167:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip168:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip170
 	VFMADD213PS Z17, Z16, Z8
 
 skip170:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z8, Z18, Z8
@@ -4477,48 +4481,48 @@ skip170:
 
 skip171:
 skip169:
-	VMOVDQU32   Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows165
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip172
 	VFMADD213PS Z11, Z10, Z8
 
 skip172:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip173
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip173:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip174
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip174:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip175
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip176
 	VFMADD213PS Z17, Z16, Z8
 
 skip176:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip177
 	VMAXPS Z8, Z18, Z8
@@ -4526,61 +4530,61 @@ skip176:
 
 skip177:
 skip175:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows165:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step125
 
 drain178:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained179
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip180
 	VFMADD213PS Z11, Z10, Z8
 
 skip180:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip181
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip181:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip182
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip182:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip184
 	VFMADD213PS Z17, Z16, Z8
 
 skip184:
-	VADDPS -1(R11)(AX*1), Z8, Z8
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z8, Z8
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z8, Z18, Z8
@@ -4588,116 +4592,116 @@ skip184:
 
 skip185:
 skip183:
-	VMOVDQU32 Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain178
 
 drained179:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there186
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there186:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there187
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there187:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there188
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there188:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there189
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there189:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there190
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there190:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel124
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain191:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained192
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z0
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z0
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z0, Z0
-	VPADDD      (R13)(AX*1), Z0, Z0
+	VPADDD      (R14)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip193
 	VFMADD213PS Z11, Z10, Z0
 
 skip193:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip194
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
 skip194:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip195
 	VMAXPS Z0, Z13, Z0
 	VMINPS Z0, Z14, Z0
 
 skip195:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip196
-	MOVQ        160(CX), DX
-	TESTQ       DX, DX
+	MOVQ        160(DX), CX
+	TESTQ       CX, CX
 	JEQ         skip197
 	VFMADD213PS Z17, Z16, Z0
 
 skip197:
-	VADDPS -1(R11)(AX*1), Z0, Z0
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z0, Z0
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip198
 	VMAXPS Z0, Z18, Z0
@@ -4705,9 +4709,9 @@ skip197:
 
 skip198:
 skip196:
-	VMOVDQU32 Z0, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z0, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain191
 
 drained192:
@@ -4718,16 +4722,17 @@ drained192:
 // func convSignsLevelsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV, GFNI
 TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
-	MOVQ           job+0(FP), CX
+	MOVQ           job+0(FP), DX
 	MOVQ           $0x00000040, BX
-	LEAQ           336(CX), AX
+	MOVQ           416(DX), CX
+	LEAQ           336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ           R10, R10
 	XORQ           R11, R11
 	XORQ           R12, R12
 	XORQ           R13, R13
-	MOVQ           R10, 320(CX)
-	MOVQ           24(CX), DX
+	XORQ           R14, R14
+	MOVQ           R11, 320(DX)
+	MOVQ           24(DX), SI
 	MOVQ           $0x0001010101010101, AX
 	VPBROADCASTQ   AX, Z0
 	MOVQ           $0x0002020202020202, AX
@@ -4744,180 +4749,180 @@ TEXT ·convSignsLevelsAMX(SB), NOSPLIT, $0-8
 	VPBROADCASTQ   AX, Z6
 	MOVQ           $0x0080808080808080, AX
 	VPBROADCASTQ   AX, Z7
-	MOVQ           224(CX), SI
-	MOVQ           SI, DI
-	VMOVDQU8       (DX), Z8
+	MOVQ           224(DX), DI
+	MOVQ           DI, R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, (DI)
+	VMOVDQU8       Z9, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 64(DI)
+	VMOVDQU8       Z9, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 128(DI)
+	VMOVDQU8       Z9, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 192(DI)
+	VMOVDQU8       Z9, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 256(DI)
+	VMOVDQU8       Z9, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 320(DI)
+	VMOVDQU8       Z9, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 384(DI)
+	VMOVDQU8       Z9, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z9
-	VMOVDQU8       Z9, 512(DI)
+	VMOVDQU8       Z9, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z9
-	VMOVDQU8       Z9, 576(DI)
+	VMOVDQU8       Z9, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z9
-	VMOVDQU8       Z9, 640(DI)
+	VMOVDQU8       Z9, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z9
-	VMOVDQU8       Z9, 704(DI)
+	VMOVDQU8       Z9, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z9
-	VMOVDQU8       Z9, 768(DI)
+	VMOVDQU8       Z9, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z9
-	VMOVDQU8       Z9, 832(DI)
+	VMOVDQU8       Z9, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z9
-	VMOVDQU8       Z9, 896(DI)
+	VMOVDQU8       Z9, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	ADDQ           $0x00000080, DX
-	CMPQ           DX, 32(CX)
-	CMOVQEQ        24(CX), DX
-	ADDQ           $0x00000400, DI
-	CMPQ           DI, 232(CX)
-	CMOVQEQ        224(CX), DI
-	MOVQ           224(CX), SI
-	VPBROADCASTD   104(CX), Z9
+	VMOVDQU8       Z8, 960(R8)
+	ADDQ           $0x00000080, SI
+	CMPQ           SI, 32(DX)
+	CMOVQEQ        24(DX), SI
+	ADDQ           $0x00000400, R8
+	CMPQ           R8, 232(DX)
+	CMOVQEQ        224(DX), R8
+	MOVQ           224(DX), DI
+	VPBROADCASTD   104(DX), Z9
 	VPXORD         Z10, Z10, Z10
 	VPXORD         Z11, Z11, Z11
 	VPXORD         Z12, Z12, Z12
 	VPXORD         Z13, Z13, Z13
 	VPXORD         Z14, Z14, Z14
 	VPXORD         Z15, Z15, Z15
-	VBROADCASTSS   144(CX), Z13
-	VBROADCASTSS   148(CX), Z14
+	VBROADCASTSS   144(DX), Z13
+	VBROADCASTSS   148(DX), Z14
 	VPXORD         Z16, Z16, Z16
 	VPXORD         Z17, Z17, Z17
 	VPXORD         Z18, Z18, Z18
 	VPXORD         Z19, Z19, Z19
-	VBROADCASTSS   184(CX), Z18
-	VBROADCASTSS   188(CX), Z19
+	VBROADCASTSS   184(DX), Z18
+	VBROADCASTSS   188(DX), Z19
 	VPXORD         Z20, Z20, Z20
 	VPXORD         Z21, Z21, Z21
 	VPXORD         Z22, Z22, Z22
 	VPXORD         Z23, Z23, Z23
 	VPXORD         Z24, Z24, Z24
 	VPXORD         Z25, Z25, Z25
-	VBROADCASTSS   208(CX), Z23
-	VBROADCASTSS   212(CX), Z24
-	VPBROADCASTD   216(CX), Z25
+	VBROADCASTSS   208(DX), Z23
+	VBROADCASTSS   212(DX), Z24
+	VPBROADCASTD   216(DX), Z25
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -4930,94 +4935,94 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, (DI)
+	VMOVDQU8       Z26, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 64(DI)
+	VMOVDQU8       Z26, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 128(DI)
+	VMOVDQU8       Z26, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 192(DI)
+	VMOVDQU8       Z26, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 256(DI)
+	VMOVDQU8       Z26, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 320(DI)
+	VMOVDQU8       Z26, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 384(DI)
+	VMOVDQU8       Z26, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, 512(DI)
+	VMOVDQU8       Z26, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 576(DI)
+	VMOVDQU8       Z26, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 640(DI)
+	VMOVDQU8       Z26, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 704(DI)
+	VMOVDQU8       Z26, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 768(DI)
+	VMOVDQU8       Z26, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 832(DI)
+	VMOVDQU8       Z26, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 896(DI)
+	VMOVDQU8       Z26, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows3
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip4
 	VFMADD213PS    Z11, Z10, Z8
 
 skip4:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip5:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip6:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip8
 	VFMADD213PS Z17, Z16, Z26
 
 skip8:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z8, Z18, Z8
@@ -5025,7 +5030,7 @@ skip8:
 
 skip9:
 skip7:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole10
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5040,50 +5045,50 @@ scaled11:
 	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z25, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip12
 	VFMADD213PS Z11, Z10, Z8
 
 skip12:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip13
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip13:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip14
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip14:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip15
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip16
 	VFMADD213PS Z17, Z16, Z26
 
 skip16:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip17
 	VMAXPS Z8, Z18, Z8
@@ -5091,7 +5096,7 @@ skip16:
 
 skip17:
 skip15:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole18
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5106,63 +5111,63 @@ scaled19:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows3:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain20:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained21
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip22
 	VFMADD213PS Z11, Z10, Z8
 
 skip22:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip23:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip24
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip24:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip25
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip26
 	VFMADD213PS Z17, Z16, Z26
 
 skip26:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip27
 	VMAXPS Z8, Z18, Z8
@@ -5170,7 +5175,7 @@ skip26:
 
 skip27:
 skip25:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole28
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5185,79 +5190,79 @@ scaled29:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain20
 
 drained21:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there30
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there30:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there31
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there31:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there32
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there32:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there33
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there33:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there34
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there34:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there35
-	VMOVUPS (AX)(R9*1), Z20
+	VMOVUPS (AX)(R10*1), Z20
 
 there35:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there36
-	VMOVUPS (AX)(R9*1), Z22
+	VMOVUPS (AX)(R10*1), Z22
 
 there36:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there37
-	VMOVUPS (AX)(R9*1), Z21
+	VMOVUPS (AX)(R10*1), Z21
 
 there37:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -5265,77 +5270,77 @@ tiles2:
 panel38:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step39:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, (DI)
+	VMOVDQU8       Z26, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 64(DI)
+	VMOVDQU8       Z26, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 128(DI)
+	VMOVDQU8       Z26, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 192(DI)
+	VMOVDQU8       Z26, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 256(DI)
+	VMOVDQU8       Z26, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 320(DI)
+	VMOVDQU8       Z26, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 384(DI)
+	VMOVDQU8       Z26, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows40
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip41
 	VFMADD213PS    Z11, Z10, Z8
 
 skip41:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip42
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip42:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip43:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip44
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip45
 	VFMADD213PS Z17, Z16, Z26
 
 skip45:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VMAXPS Z8, Z18, Z8
@@ -5343,7 +5348,7 @@ skip45:
 
 skip46:
 skip44:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole47
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5358,50 +5363,50 @@ scaled48:
 	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z25, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows40
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip49
 	VFMADD213PS Z11, Z10, Z8
 
 skip49:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip50:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip51
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip51:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip52
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip53
 	VFMADD213PS Z17, Z16, Z26
 
 skip53:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip54
 	VMAXPS Z8, Z18, Z8
@@ -5409,7 +5414,7 @@ skip53:
 
 skip54:
 skip52:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole55
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5424,73 +5429,73 @@ scaled56:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows40:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, 512(DI)
+	VMOVDQU8       Z26, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 576(DI)
+	VMOVDQU8       Z26, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 640(DI)
+	VMOVDQU8       Z26, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 704(DI)
+	VMOVDQU8       Z26, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 768(DI)
+	VMOVDQU8       Z26, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 832(DI)
+	VMOVDQU8       Z26, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 896(DI)
+	VMOVDQU8       Z26, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows57
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip58
 	VFMADD213PS    Z11, Z10, Z8
 
 skip58:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip59
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip59:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip60:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip61
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
 	VFMADD213PS Z17, Z16, Z26
 
 skip62:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip63
 	VMAXPS Z8, Z18, Z8
@@ -5498,7 +5503,7 @@ skip62:
 
 skip63:
 skip61:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole64
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5513,50 +5518,50 @@ scaled65:
 	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z25, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows57
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip66
 	VFMADD213PS Z11, Z10, Z8
 
 skip66:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip67
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip67:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip68
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip68:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip69
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip70
 	VFMADD213PS Z17, Z16, Z26
 
 skip70:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip71
 	VMAXPS Z8, Z18, Z8
@@ -5564,7 +5569,7 @@ skip70:
 
 skip71:
 skip69:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole72
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5579,63 +5584,63 @@ scaled73:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows57:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step39
 
 drain74:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained75
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
 	VFMADD213PS Z11, Z10, Z8
 
 skip76:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip77
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip77:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip78:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip80
 	VFMADD213PS Z17, Z16, Z26
 
 skip80:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z8, Z18, Z8
@@ -5643,7 +5648,7 @@ skip80:
 
 skip81:
 skip79:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole82
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -5658,82 +5663,82 @@ scaled83:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain74
 
 drained75:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there84
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there84:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there85
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there85:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there86
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there86:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there87
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there87:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there88
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there88:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there89
-	VMOVUPS (AX)(R9*1), Z20
+	VMOVUPS (AX)(R10*1), Z20
 
 there89:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there90
-	VMOVUPS (AX)(R9*1), Z22
+	VMOVUPS (AX)(R10*1), Z22
 
 there90:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there91
-	VMOVUPS (AX)(R9*1), Z21
+	VMOVUPS (AX)(R10*1), Z21
 
 there91:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel38
 	JMP  next
 
@@ -5742,71 +5747,71 @@ panel92:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step93:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, (DI)
+	VMOVDQU8       Z26, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 64(DI)
+	VMOVDQU8       Z26, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 128(DI)
+	VMOVDQU8       Z26, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 192(DI)
+	VMOVDQU8       Z26, 192(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 256(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z26, 256(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows94
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z26
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z26
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z26, Z26
-	VPADDD         (R13)(AX*1), Z26, Z26
+	VPADDD         (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS      Z26, Z26
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip95
 	VFMADD213PS    Z11, Z10, Z26
 
 skip95:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip96
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip96:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip97:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip98
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z17, Z16, Z27
 
 skip99:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VMAXPS Z26, Z18, Z26
@@ -5814,7 +5819,7 @@ skip99:
 
 skip100:
 skip98:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole101
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -5829,50 +5834,50 @@ scaled102:
 	VMINPS      Z24, Z26, Z26
 	VCVTPS2DQ   Z26, Z26
 	VPADDD      Z25, Z26, Z26
-	VPMOVDB     Z26, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z26, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows94
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z26
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z26
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z26, Z26
-	VPADDD      (R13)(AX*1), Z26, Z26
+	VPADDD      (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip103
 	VFMADD213PS Z11, Z10, Z26
 
 skip103:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip104:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip105:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip107
 	VFMADD213PS Z17, Z16, Z27
 
 skip107:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
 	VMAXPS Z26, Z18, Z26
@@ -5880,7 +5885,7 @@ skip107:
 
 skip108:
 skip106:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole109
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -5895,67 +5900,67 @@ scaled110:
 	VMINPS    Z24, Z26, Z26
 	VCVTPS2DQ Z26, Z26
 	VPADDD    Z25, Z26, Z26
-	VPMOVDB   Z26, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z26, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows94:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 320(DI)
+	VMOVDQU8       Z26, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 384(DI)
+	VMOVDQU8       Z26, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       Z8, 448(R8)
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, 512(DI)
+	VMOVDQU8       Z26, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 576(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z26, 576(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows111
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z26
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z26
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z26, Z26
-	VPADDD         (R13)(AX*1), Z26, Z26
+	VPADDD         (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS      Z26, Z26
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip112
 	VFMADD213PS    Z11, Z10, Z26
 
 skip112:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip113
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip113:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip114:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip115
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
 	VFMADD213PS Z17, Z16, Z27
 
 skip116:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip117
 	VMAXPS Z26, Z18, Z26
@@ -5963,7 +5968,7 @@ skip116:
 
 skip117:
 skip115:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole118
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -5978,50 +5983,50 @@ scaled119:
 	VMINPS      Z24, Z26, Z26
 	VCVTPS2DQ   Z26, Z26
 	VPADDD      Z25, Z26, Z26
-	VPMOVDB     Z26, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z26, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows111
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z26
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z26
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z26, Z26
-	VPADDD      (R13)(AX*1), Z26, Z26
+	VPADDD      (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip120
 	VFMADD213PS Z11, Z10, Z26
 
 skip120:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip121
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip121:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip122
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip122:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip123
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip124
 	VFMADD213PS Z17, Z16, Z27
 
 skip124:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip125
 	VMAXPS Z26, Z18, Z26
@@ -6029,7 +6034,7 @@ skip124:
 
 skip125:
 skip123:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole126
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -6044,68 +6049,68 @@ scaled127:
 	VMINPS    Z24, Z26, Z26
 	VCVTPS2DQ Z26, Z26
 	VPADDD    Z25, Z26, Z26
-	VPMOVDB   Z26, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z26, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows111:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 640(DI)
+	VMOVDQU8       Z26, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 704(DI)
+	VMOVDQU8       Z26, 704(R8)
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 768(DI)
+	VMOVDQU8       Z26, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 832(DI)
+	VMOVDQU8       Z26, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 896(DI)
+	VMOVDQU8       Z26, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows128
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip129
 	VFMADD213PS    Z11, Z10, Z8
 
 skip129:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip130
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip130:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip131
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip131:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip132
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z17, Z16, Z26
 
 skip133:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VMAXPS Z8, Z18, Z8
@@ -6113,7 +6118,7 @@ skip133:
 
 skip134:
 skip132:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole135
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6128,50 +6133,50 @@ scaled136:
 	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z25, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows128
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip137
 	VFMADD213PS Z11, Z10, Z8
 
 skip137:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip138:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip139
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip139:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip140
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip141
 	VFMADD213PS Z17, Z16, Z26
 
 skip141:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z8, Z18, Z8
@@ -6179,7 +6184,7 @@ skip141:
 
 skip142:
 skip140:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole143
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6194,63 +6199,63 @@ scaled144:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows128:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step93
 
 drain145:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained146
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip147
 	VFMADD213PS Z11, Z10, Z8
 
 skip147:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip148:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip149
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip149:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip150
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip151
 	VFMADD213PS Z17, Z16, Z26
 
 skip151:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip152
 	VMAXPS Z8, Z18, Z8
@@ -6258,7 +6263,7 @@ skip151:
 
 skip152:
 skip150:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole153
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6273,85 +6278,85 @@ scaled154:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain145
 
 drained146:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there155
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there155:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there156
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there156:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there157
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there157:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there158
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there158:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there159
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there159:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there160
-	VMOVUPS (AX)(R9*1), Z20
+	VMOVUPS (AX)(R10*1), Z20
 
 there160:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there161
-	VMOVUPS (AX)(R9*1), Z22
+	VMOVUPS (AX)(R10*1), Z22
 
 there161:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there162
-	VMOVUPS (AX)(R9*1), Z21
+	VMOVUPS (AX)(R10*1), Z21
 
 there162:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel92
 	JMP  next
 
@@ -6361,69 +6366,69 @@ panel163:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step164:
-	MOVL           (R8), R9
-	MOVQ           SI, AX
+	MOVL           (R9), R10
+	MOVQ           DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ           $0x00000400, SI
-	CMPQ           SI, 232(CX)
-	CMOVQEQ        224(CX), SI
-	MOVQ           248(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ           $0x00000400, DI
+	CMPQ           DI, 232(DX)
+	CMOVQEQ        224(DX), DI
+	MOVQ           248(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VMOVDQU8       (DX), Z8
+	VMOVDQU8       (SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, (DI)
+	VMOVDQU8       Z26, (R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 64(DI)
+	VMOVDQU8       Z26, 64(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 128(DI)
+	VMOVDQU8       Z26, 128(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 192(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z26, 192(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows165
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z26
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z26
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z26, Z26
-	VPADDD         (R13)(AX*1), Z26, Z26
+	VPADDD         (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS      Z26, Z26
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip166
 	VFMADD213PS    Z11, Z10, Z26
 
 skip166:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip167:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip168:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip170
 	VFMADD213PS Z17, Z16, Z27
 
 skip170:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z26, Z18, Z26
@@ -6431,7 +6436,7 @@ skip170:
 
 skip171:
 skip169:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole172
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -6446,50 +6451,50 @@ scaled173:
 	VMINPS      Z24, Z26, Z26
 	VCVTPS2DQ   Z26, Z26
 	VPADDD      Z25, Z26, Z26
-	VPMOVDB     Z26, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z26, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows165
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z26
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z26
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z26, Z26
-	VPADDD      (R13)(AX*1), Z26, Z26
+	VPADDD      (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip174
 	VFMADD213PS Z11, Z10, Z26
 
 skip174:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip175
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip175:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip176
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip176:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip177
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip178
 	VFMADD213PS Z17, Z16, Z27
 
 skip178:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip179
 	VMAXPS Z26, Z18, Z26
@@ -6497,7 +6502,7 @@ skip178:
 
 skip179:
 skip177:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole180
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -6512,64 +6517,64 @@ scaled181:
 	VMINPS    Z24, Z26, Z26
 	VCVTPS2DQ Z26, Z26
 	VPADDD    Z25, Z26, Z26
-	VPMOVDB   Z26, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z26, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows165:
-	MOVQ           256(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ           256(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 256(DI)
+	VMOVDQU8       Z26, 256(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 320(DI)
+	VMOVDQU8       Z26, 320(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 384(DI)
+	VMOVDQU8       Z26, 384(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 448(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 448(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows182
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip183
 	VFMADD213PS    Z11, Z10, Z8
 
 skip183:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip184
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip184:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip185:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip186
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip187
 	VFMADD213PS Z17, Z16, Z26
 
 skip187:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip188
 	VMAXPS Z8, Z18, Z8
@@ -6577,7 +6582,7 @@ skip187:
 
 skip188:
 skip186:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole189
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6592,50 +6597,50 @@ scaled190:
 	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z25, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows182
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip191
 	VFMADD213PS Z11, Z10, Z8
 
 skip191:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip192
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip192:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip193
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip193:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip194
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip195
 	VFMADD213PS Z17, Z16, Z26
 
 skip195:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip196
 	VMAXPS Z8, Z18, Z8
@@ -6643,7 +6648,7 @@ skip195:
 
 skip196:
 skip194:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole197
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6658,65 +6663,65 @@ scaled198:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows182:
-	MOVQ           264(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ           264(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VMOVDQU8       64(DX), Z8
+	VMOVDQU8       64(SI), Z8
 	VGF2P8AFFINEQB $0xff, Z0, Z8, Z26
-	VMOVDQU8       Z26, 512(DI)
+	VMOVDQU8       Z26, 512(R8)
 	VGF2P8AFFINEQB $0xff, Z1, Z8, Z26
-	VMOVDQU8       Z26, 576(DI)
+	VMOVDQU8       Z26, 576(R8)
 	VGF2P8AFFINEQB $0xff, Z2, Z8, Z26
-	VMOVDQU8       Z26, 640(DI)
+	VMOVDQU8       Z26, 640(R8)
 	VGF2P8AFFINEQB $0xff, Z3, Z8, Z26
-	VMOVDQU8       Z26, 704(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z26, 704(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows199
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z26
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z26
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z26, Z26
-	VPADDD         (R13)(AX*1), Z26, Z26
+	VPADDD         (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS      Z26, Z26
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip200
 	VFMADD213PS    Z11, Z10, Z26
 
 skip200:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip201
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip201:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip202
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip202:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip203
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip204
 	VFMADD213PS Z17, Z16, Z27
 
 skip204:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip205
 	VMAXPS Z26, Z18, Z26
@@ -6724,7 +6729,7 @@ skip204:
 
 skip205:
 skip203:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole206
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -6739,50 +6744,50 @@ scaled207:
 	VMINPS      Z24, Z26, Z26
 	VCVTPS2DQ   Z26, Z26
 	VPADDD      Z25, Z26, Z26
-	VPMOVDB     Z26, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z26, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows199
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z26
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z26
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z26, Z26
-	VPADDD      (R13)(AX*1), Z26, Z26
+	VPADDD      (R14)(AX*1), Z26, Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip208
 	VFMADD213PS Z11, Z10, Z26
 
 skip208:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip209
 	VCMPPS $0x11, Z15, Z26, K1
 	VMULPS Z12, Z26, K1, Z26
 
 skip209:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip210
 	VMAXPS Z26, Z13, Z26
 	VMINPS Z26, Z14, Z26
 
 skip210:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip211
-	VPMOVZXBD   -1(R11)(AX*1), Z27
+	VPMOVZXBD   -1(R12)(AX*1), Z27
 	VCVTDQ2PS   Z27, Z27
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip212
 	VFMADD213PS Z17, Z16, Z27
 
 skip212:
 	VADDPS Z27, Z26, Z26
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip213
 	VMAXPS Z26, Z18, Z26
@@ -6790,7 +6795,7 @@ skip212:
 
 skip213:
 skip211:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole214
 	VMULPS      Z22, Z26, Z27
 	VFMADD132PS Z20, Z27, Z26
@@ -6805,64 +6810,64 @@ scaled215:
 	VMINPS    Z24, Z26, Z26
 	VCVTPS2DQ Z26, Z26
 	VPADDD    Z25, Z26, Z26
-	VPMOVDB   Z26, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z26, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows199:
-	MOVQ           272(CX), AX
-	ADDQ           R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ           272(DX), AX
+	ADDQ           R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
 	VGF2P8AFFINEQB $0xff, Z4, Z8, Z26
-	VMOVDQU8       Z26, 768(DI)
+	VMOVDQU8       Z26, 768(R8)
 	VGF2P8AFFINEQB $0xff, Z5, Z8, Z26
-	VMOVDQU8       Z26, 832(DI)
+	VMOVDQU8       Z26, 832(R8)
 	VGF2P8AFFINEQB $0xff, Z6, Z8, Z26
-	VMOVDQU8       Z26, 896(DI)
+	VMOVDQU8       Z26, 896(R8)
 	VGF2P8AFFINEQB $0xff, Z7, Z8, Z8
-	VMOVDQU8       Z8, 960(DI)
-	CMPQ           R10, 320(CX)
+	VMOVDQU8       Z8, 960(R8)
+	CMPQ           R11, 320(DX)
 	JEQ            rows216
-	MOVL           (R10), AX
-	VMOVDQU32      (R12)(AX*1), Z8
-	MOVL           4(R10), AX
+	MOVL           (R11), AX
+	VMOVDQU32      (R13)(AX*1), Z8
+	MOVL           4(R11), AX
 	VPSLLVD        Z9, Z8, Z8
-	VPADDD         (R13)(AX*1), Z8, Z8
+	VPADDD         (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS      Z8, Z8
-	MOVQ           112(CX), AX
+	MOVQ           112(DX), AX
 	TESTQ          AX, AX
 	JEQ            skip217
 	VFMADD213PS    Z11, Z10, Z8
 
 skip217:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip218
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip218:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip219
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip219:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip220
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip221
 	VFMADD213PS Z17, Z16, Z26
 
 skip221:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip222
 	VMAXPS Z8, Z18, Z8
@@ -6870,7 +6875,7 @@ skip221:
 
 skip222:
 skip220:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole223
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6885,50 +6890,50 @@ scaled224:
 	VMINPS      Z24, Z8, Z8
 	VCVTPS2DQ   Z8, Z8
 	VPADDD      Z25, Z8, Z8
-	VPMOVDB     Z8, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z8, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows216
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip225
 	VFMADD213PS Z11, Z10, Z8
 
 skip225:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip226
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip226:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip227
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip227:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip228
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip229
 	VFMADD213PS Z17, Z16, Z26
 
 skip229:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip230
 	VMAXPS Z8, Z18, Z8
@@ -6936,7 +6941,7 @@ skip229:
 
 skip230:
 skip228:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole231
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -6951,63 +6956,63 @@ scaled232:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows216:
-	ADDQ    $0x00000080, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000080, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step164
 
 drain233:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained234
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z8
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z8
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z8, Z8
-	VPADDD      (R13)(AX*1), Z8, Z8
+	VPADDD      (R14)(AX*1), Z8, Z8
 	VCVTDQ2PS   Z8, Z8
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip235
 	VFMADD213PS Z11, Z10, Z8
 
 skip235:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip236
 	VCMPPS $0x11, Z15, Z8, K1
 	VMULPS Z12, Z8, K1, Z8
 
 skip236:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip237
 	VMAXPS Z8, Z13, Z8
 	VMINPS Z8, Z14, Z8
 
 skip237:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip238
-	VPMOVZXBD   -1(R11)(AX*1), Z26
+	VPMOVZXBD   -1(R12)(AX*1), Z26
 	VCVTDQ2PS   Z26, Z26
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip239
 	VFMADD213PS Z17, Z16, Z26
 
 skip239:
 	VADDPS Z26, Z8, Z8
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip240
 	VMAXPS Z8, Z18, Z8
@@ -7015,7 +7020,7 @@ skip239:
 
 skip240:
 skip238:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole241
 	VMULPS      Z22, Z8, Z26
 	VFMADD132PS Z20, Z26, Z8
@@ -7030,137 +7035,137 @@ scaled242:
 	VMINPS    Z24, Z8, Z8
 	VCVTPS2DQ Z8, Z8
 	VPADDD    Z25, Z8, Z8
-	VPMOVDB   Z8, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z8, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain233
 
 drained234:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there243
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there243:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there244
-	VMOVUPS (AX)(R9*1), Z11
+	VMOVUPS (AX)(R10*1), Z11
 
 there244:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there245
-	VMOVUPS (AX)(R9*1), Z12
+	VMOVUPS (AX)(R10*1), Z12
 
 there245:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there246
-	VMOVUPS (AX)(R9*1), Z16
+	VMOVUPS (AX)(R10*1), Z16
 
 there246:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there247
-	VMOVUPS (AX)(R9*1), Z17
+	VMOVUPS (AX)(R10*1), Z17
 
 there247:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there248
-	VMOVUPS (AX)(R9*1), Z20
+	VMOVUPS (AX)(R10*1), Z20
 
 there248:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there249
-	VMOVUPS (AX)(R9*1), Z22
+	VMOVUPS (AX)(R10*1), Z22
 
 there249:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there250
-	VMOVUPS (AX)(R9*1), Z21
+	VMOVUPS (AX)(R10*1), Z21
 
 there250:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel163
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain251:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained252
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z0
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z0
+	MOVL        4(R11), AX
 	VPSLLVD     Z9, Z0, Z0
-	VPADDD      (R13)(AX*1), Z0, Z0
+	VPADDD      (R14)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip253
 	VFMADD213PS Z11, Z10, Z0
 
 skip253:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip254
 	VCMPPS $0x11, Z15, Z0, K1
 	VMULPS Z12, Z0, K1, Z0
 
 skip254:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip255
 	VMAXPS Z0, Z13, Z0
 	VMINPS Z0, Z14, Z0
 
 skip255:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip256
-	VPMOVZXBD   -1(R11)(AX*1), Z1
+	VPMOVZXBD   -1(R12)(AX*1), Z1
 	VCVTDQ2PS   Z1, Z1
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip257
 	VFMADD213PS Z17, Z16, Z1
 
 skip257:
 	VADDPS Z1, Z0, Z0
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip258
 	VMAXPS Z0, Z18, Z0
@@ -7168,7 +7173,7 @@ skip257:
 
 skip258:
 skip256:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole259
 	VMULPS      Z22, Z0, Z1
 	VFMADD132PS Z20, Z1, Z0
@@ -7183,9 +7188,9 @@ scaled260:
 	VMINPS    Z24, Z0, Z0
 	VCVTPS2DQ Z0, Z0
 	VPADDD    Z25, Z0, Z0
-	VPMOVDB   Z0, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z0, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain251
 
 drained252:
@@ -7196,236 +7201,237 @@ drained252:
 // func convNibblesBitsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·convNibblesBitsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R10, R10
 	XORQ         R11, R11
 	XORQ         R12, R12
 	XORQ         R13, R13
-	MOVQ         R10, 320(CX)
-	MOVQ         24(CX), DX
-	MOVQ         400(CX), AX
+	XORQ         R14, R14
+	MOVQ         R11, 320(DX)
+	MOVQ         24(DX), SI
+	MOVQ         400(DX), AX
 	VMOVDQU8     (AX), Z0
 	MOVQ         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
-	MOVQ         224(CX), SI
-	MOVQ         SI, DI
-	VPANDD       (DX), Z1, Z2
+	MOVQ         224(DX), DI
+	MOVQ         DI, R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	MOVQ         224(CX), SI
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	MOVQ         224(DX), DI
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -7438,146 +7444,146 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPANDD    (DX), Z1, Z2
+	VPANDD    (SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, (DI)
-	VPANDD    64(DX), Z1, Z2
+	VMOVDQU8  Z2, (R8)
+	VPANDD    64(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 64(DI)
-	VPANDD    128(DX), Z1, Z2
+	VMOVDQU8  Z2, 64(R8)
+	VPANDD    128(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 128(DI)
-	VPANDD    192(DX), Z1, Z2
+	VMOVDQU8  Z2, 128(R8)
+	VPANDD    192(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 192(DI)
-	VPANDD    256(DX), Z1, Z2
+	VMOVDQU8  Z2, 192(R8)
+	VPANDD    256(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 256(DI)
-	VPANDD    320(DX), Z1, Z2
+	VMOVDQU8  Z2, 256(R8)
+	VPANDD    320(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 320(DI)
-	VPANDD    384(DX), Z1, Z2
+	VMOVDQU8  Z2, 320(R8)
+	VPANDD    384(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 384(DI)
-	VPANDD    448(DX), Z1, Z2
+	VMOVDQU8  Z2, 384(R8)
+	VPANDD    448(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 448(DI)
-	VPSRLW    $0x04, (DX), Z2
+	VMOVDQU8  Z2, 448(R8)
+	VPSRLW    $0x04, (SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z2
+	VMOVDQU8  Z2, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 576(DI)
-	VPSRLW    $0x04, 128(DX), Z2
+	VMOVDQU8  Z2, 576(R8)
+	VPSRLW    $0x04, 128(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z2
+	VMOVDQU8  Z2, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 704(DI)
-	VPSRLW    $0x04, 256(DX), Z2
+	VMOVDQU8  Z2, 704(R8)
+	VPSRLW    $0x04, 256(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z2
+	VMOVDQU8  Z2, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z2
+	VMOVDQU8  Z2, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z2
+	VMOVDQU8  Z2, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows3
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows3
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows3:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain4:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained5
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain4
 
 drained5:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel1
 	JMP     next
 
@@ -7585,177 +7591,177 @@ tiles2:
 panel6:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step7:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPANDD    (DX), Z1, Z2
+	VPANDD    (SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, (DI)
-	VPANDD    64(DX), Z1, Z2
+	VMOVDQU8  Z2, (R8)
+	VPANDD    64(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 64(DI)
-	VPANDD    128(DX), Z1, Z2
+	VMOVDQU8  Z2, 64(R8)
+	VPANDD    128(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 128(DI)
-	VPANDD    192(DX), Z1, Z2
+	VMOVDQU8  Z2, 128(R8)
+	VPANDD    192(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 192(DI)
-	VPANDD    256(DX), Z1, Z2
+	VMOVDQU8  Z2, 192(R8)
+	VPANDD    256(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 256(DI)
-	VPANDD    320(DX), Z1, Z2
+	VMOVDQU8  Z2, 256(R8)
+	VPANDD    320(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 320(DI)
-	VPANDD    384(DX), Z1, Z2
+	VMOVDQU8  Z2, 320(R8)
+	VPANDD    384(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 384(DI)
-	VPANDD    448(DX), Z1, Z2
+	VMOVDQU8  Z2, 384(R8)
+	VPANDD    448(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 448(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 448(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows8
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows8
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows8:
-	MOVQ      256(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      256(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW    $0x04, (DX), Z2
+	VPSRLW    $0x04, (SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z2
+	VMOVDQU8  Z2, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 576(DI)
-	VPSRLW    $0x04, 128(DX), Z2
+	VMOVDQU8  Z2, 576(R8)
+	VPSRLW    $0x04, 128(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z2
+	VMOVDQU8  Z2, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 704(DI)
-	VPSRLW    $0x04, 256(DX), Z2
+	VMOVDQU8  Z2, 704(R8)
+	VPSRLW    $0x04, 256(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z2
+	VMOVDQU8  Z2, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z2
+	VMOVDQU8  Z2, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z2
+	VMOVDQU8  Z2, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows9
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows9
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows9:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step7
 
 drain10:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained11
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain10
 
 drained11:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel6
 	JMP     next
 
@@ -7764,208 +7770,208 @@ panel12:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step13:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VPANDD    (DX), Z1, Z2
+	VPANDD    (SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, (DI)
-	VPANDD    64(DX), Z1, Z2
+	VMOVDQU8  Z2, (R8)
+	VPANDD    64(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 64(DI)
-	VPANDD    128(DX), Z1, Z2
+	VMOVDQU8  Z2, 64(R8)
+	VPANDD    128(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 128(DI)
-	VPANDD    192(DX), Z1, Z2
+	VMOVDQU8  Z2, 128(R8)
+	VPANDD    192(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 192(DI)
-	VPANDD    256(DX), Z1, Z2
+	VMOVDQU8  Z2, 192(R8)
+	VPANDD    256(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 256(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 256(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows14
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows14
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows14:
-	MOVQ      256(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VPANDD    320(DX), Z1, Z2
+	VPANDD    320(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 320(DI)
-	VPANDD    384(DX), Z1, Z2
+	VMOVDQU8  Z2, 320(R8)
+	VPANDD    384(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 384(DI)
-	VPANDD    448(DX), Z1, Z2
+	VMOVDQU8  Z2, 384(R8)
+	VPANDD    448(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 448(DI)
-	VPSRLW    $0x04, (DX), Z2
+	VMOVDQU8  Z2, 448(R8)
+	VPSRLW    $0x04, (SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z2
+	VMOVDQU8  Z2, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 576(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 576(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows15
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows15
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows15:
-	MOVQ      264(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      264(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW    $0x04, 128(DX), Z2
+	VPSRLW    $0x04, 128(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z2
+	VMOVDQU8  Z2, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 704(DI)
-	VPSRLW    $0x04, 256(DX), Z2
+	VMOVDQU8  Z2, 704(R8)
+	VPSRLW    $0x04, 256(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z2
+	VMOVDQU8  Z2, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z2
+	VMOVDQU8  Z2, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z2
+	VMOVDQU8  Z2, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows16
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows16
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows16:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step13
 
 drain17:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained18
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain17
 
 drained18:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel12
 	JMP     next
 
@@ -7975,258 +7981,258 @@ panel19:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step20:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VPANDD    (DX), Z1, Z2
+	VPANDD    (SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, (DI)
-	VPANDD    64(DX), Z1, Z2
+	VMOVDQU8  Z2, (R8)
+	VPANDD    64(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 64(DI)
-	VPANDD    128(DX), Z1, Z2
+	VMOVDQU8  Z2, 64(R8)
+	VPANDD    128(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 128(DI)
-	VPANDD    192(DX), Z1, Z2
+	VMOVDQU8  Z2, 128(R8)
+	VPANDD    192(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 192(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 192(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows21
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows21
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows21:
-	MOVQ      256(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VPANDD    256(DX), Z1, Z2
+	VPANDD    256(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 256(DI)
-	VPANDD    320(DX), Z1, Z2
+	VMOVDQU8  Z2, 256(R8)
+	VPANDD    320(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 320(DI)
-	VPANDD    384(DX), Z1, Z2
+	VMOVDQU8  Z2, 320(R8)
+	VPANDD    384(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 384(DI)
-	VPANDD    448(DX), Z1, Z2
+	VMOVDQU8  Z2, 384(R8)
+	VPANDD    448(SI), Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 448(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 448(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows22
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows22
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows22:
-	MOVQ      264(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ      264(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPSRLW    $0x04, (DX), Z2
+	VPSRLW    $0x04, (SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z2
+	VMOVDQU8  Z2, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 576(DI)
-	VPSRLW    $0x04, 128(DX), Z2
+	VMOVDQU8  Z2, 576(R8)
+	VPSRLW    $0x04, 128(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z2
+	VMOVDQU8  Z2, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 704(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 704(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows23
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows23
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows23:
-	MOVQ      272(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      272(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW    $0x04, 256(DX), Z2
+	VPSRLW    $0x04, 256(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z2
+	VMOVDQU8  Z2, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z2
+	VMOVDQU8  Z2, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z2
+	VMOVDQU8  Z2, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z2
 	VPANDD    Z2, Z1, Z2
 	VPSHUFB   Z2, Z0, Z2
-	VMOVDQU8  Z2, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z2, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows24
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows24
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows24:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step20
 
 drain25:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained26
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z2
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z2, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z2
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z2, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain25
 
 drained26:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R11
-	ADDQ    96(CX), AX
+	ADDQ    AX, R12
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, R9
-	MOVQ    R9, 304(CX)
-	CMPQ    R9, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R10
+	MOVQ    R10, 304(DX)
+	CMPQ    R10, 240(DX)
 	JNE     panel19
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain27:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained28
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z0
-	MOVL      4(R10), AX
-	VPCMPD    $0x05, (R13)(AX*1), Z0, K1
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z0
+	MOVL      4(R11), AX
+	VPCMPD    $0x05, (R14)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	XORL      328(DX), AX
+	MOVW      AX, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain27
 
 drained28:
@@ -8237,237 +8243,238 @@ drained28:
 // func convNibblesSumsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·convNibblesSumsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R10, R10
 	XORQ         R11, R11
 	XORQ         R12, R12
 	XORQ         R13, R13
-	MOVQ         R10, 320(CX)
-	MOVQ         24(CX), DX
-	MOVQ         400(CX), AX
+	XORQ         R14, R14
+	MOVQ         R11, 320(DX)
+	MOVQ         24(DX), SI
+	MOVQ         400(DX), AX
 	VMOVDQU8     (AX), Z0
 	MOVQ         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
-	MOVQ         224(CX), SI
-	MOVQ         SI, DI
-	VPANDD       (DX), Z1, Z2
+	MOVQ         224(DX), DI
+	MOVQ         DI, R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	MOVQ         224(CX), SI
-	VPBROADCASTD 104(CX), Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	MOVQ         224(DX), DI
+	VPBROADCASTD 104(DX), Z2
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -8480,138 +8487,138 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPANDD    (DX), Z1, Z3
+	VPANDD    (SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, (DI)
-	VPANDD    64(DX), Z1, Z3
+	VMOVDQU8  Z3, (R8)
+	VPANDD    64(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 64(DI)
-	VPANDD    128(DX), Z1, Z3
+	VMOVDQU8  Z3, 64(R8)
+	VPANDD    128(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 128(DI)
-	VPANDD    192(DX), Z1, Z3
+	VMOVDQU8  Z3, 128(R8)
+	VPANDD    192(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 192(DI)
-	VPANDD    256(DX), Z1, Z3
+	VMOVDQU8  Z3, 192(R8)
+	VPANDD    256(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 256(DI)
-	VPANDD    320(DX), Z1, Z3
+	VMOVDQU8  Z3, 256(R8)
+	VPANDD    320(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 320(DI)
-	VPANDD    384(DX), Z1, Z3
+	VMOVDQU8  Z3, 320(R8)
+	VPANDD    384(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 384(DI)
-	VPANDD    448(DX), Z1, Z3
+	VMOVDQU8  Z3, 384(R8)
+	VPANDD    448(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 448(DI)
-	VPSRLW    $0x04, (DX), Z3
+	VMOVDQU8  Z3, 448(R8)
+	VPSRLW    $0x04, (SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z3
+	VMOVDQU8  Z3, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 576(DI)
-	VPSRLW    $0x04, 128(DX), Z3
+	VMOVDQU8  Z3, 576(R8)
+	VPSRLW    $0x04, 128(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z3
+	VMOVDQU8  Z3, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 704(DI)
-	VPSRLW    $0x04, 256(DX), Z3
+	VMOVDQU8  Z3, 704(R8)
+	VPSRLW    $0x04, 256(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z3
+	VMOVDQU8  Z3, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z3
+	VMOVDQU8  Z3, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z3
+	VMOVDQU8  Z3, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows3
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows3
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows3:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain4:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained5
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain4
 
 drained5:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -8619,167 +8626,167 @@ tiles2:
 panel6:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step7:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPANDD    (DX), Z1, Z3
+	VPANDD    (SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, (DI)
-	VPANDD    64(DX), Z1, Z3
+	VMOVDQU8  Z3, (R8)
+	VPANDD    64(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 64(DI)
-	VPANDD    128(DX), Z1, Z3
+	VMOVDQU8  Z3, 64(R8)
+	VPANDD    128(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 128(DI)
-	VPANDD    192(DX), Z1, Z3
+	VMOVDQU8  Z3, 128(R8)
+	VPANDD    192(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 192(DI)
-	VPANDD    256(DX), Z1, Z3
+	VMOVDQU8  Z3, 192(R8)
+	VPANDD    256(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 256(DI)
-	VPANDD    320(DX), Z1, Z3
+	VMOVDQU8  Z3, 256(R8)
+	VPANDD    320(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 320(DI)
-	VPANDD    384(DX), Z1, Z3
+	VMOVDQU8  Z3, 320(R8)
+	VPANDD    384(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 384(DI)
-	VPANDD    448(DX), Z1, Z3
+	VMOVDQU8  Z3, 384(R8)
+	VPANDD    448(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 448(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 448(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows8
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows8
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows8:
-	MOVQ      256(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      256(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW    $0x04, (DX), Z3
+	VPSRLW    $0x04, (SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z3
+	VMOVDQU8  Z3, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 576(DI)
-	VPSRLW    $0x04, 128(DX), Z3
+	VMOVDQU8  Z3, 576(R8)
+	VPSRLW    $0x04, 128(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z3
+	VMOVDQU8  Z3, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 704(DI)
-	VPSRLW    $0x04, 256(DX), Z3
+	VMOVDQU8  Z3, 704(R8)
+	VPSRLW    $0x04, 256(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z3
+	VMOVDQU8  Z3, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z3
+	VMOVDQU8  Z3, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z3
+	VMOVDQU8  Z3, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows9
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows9
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows9:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step7
 
 drain10:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained11
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain10
 
 drained11:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel6
 	JMP  next
 
@@ -8788,196 +8795,196 @@ panel12:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step13:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VPANDD    (DX), Z1, Z3
+	VPANDD    (SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, (DI)
-	VPANDD    64(DX), Z1, Z3
+	VMOVDQU8  Z3, (R8)
+	VPANDD    64(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 64(DI)
-	VPANDD    128(DX), Z1, Z3
+	VMOVDQU8  Z3, 64(R8)
+	VPANDD    128(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 128(DI)
-	VPANDD    192(DX), Z1, Z3
+	VMOVDQU8  Z3, 128(R8)
+	VPANDD    192(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 192(DI)
-	VPANDD    256(DX), Z1, Z3
+	VMOVDQU8  Z3, 192(R8)
+	VPANDD    256(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 256(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 256(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows14
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows14
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows14:
-	MOVQ      256(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VPANDD    320(DX), Z1, Z3
+	VPANDD    320(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 320(DI)
-	VPANDD    384(DX), Z1, Z3
+	VMOVDQU8  Z3, 320(R8)
+	VPANDD    384(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 384(DI)
-	VPANDD    448(DX), Z1, Z3
+	VMOVDQU8  Z3, 384(R8)
+	VPANDD    448(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 448(DI)
-	VPSRLW    $0x04, (DX), Z3
+	VMOVDQU8  Z3, 448(R8)
+	VPSRLW    $0x04, (SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z3
+	VMOVDQU8  Z3, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 576(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 576(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows15
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows15
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows15:
-	MOVQ      264(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      264(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW    $0x04, 128(DX), Z3
+	VPSRLW    $0x04, 128(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z3
+	VMOVDQU8  Z3, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 704(DI)
-	VPSRLW    $0x04, 256(DX), Z3
+	VMOVDQU8  Z3, 704(R8)
+	VPSRLW    $0x04, 256(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z3
+	VMOVDQU8  Z3, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z3
+	VMOVDQU8  Z3, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z3
+	VMOVDQU8  Z3, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows16
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows16
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows16:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step13
 
 drain17:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained18
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain17
 
 drained18:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel12
 	JMP  next
 
@@ -8987,243 +8994,243 @@ panel19:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step20:
-	MOVL      (R8), R9
-	MOVQ      SI, AX
+	MOVL      (R9), R10
+	MOVQ      DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, SI
-	CMPQ      SI, 232(CX)
-	CMOVQEQ   224(CX), SI
-	MOVQ      248(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, DI
+	CMPQ      DI, 232(DX)
+	CMOVQEQ   224(DX), DI
+	MOVQ      248(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VPANDD    (DX), Z1, Z3
+	VPANDD    (SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, (DI)
-	VPANDD    64(DX), Z1, Z3
+	VMOVDQU8  Z3, (R8)
+	VPANDD    64(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 64(DI)
-	VPANDD    128(DX), Z1, Z3
+	VMOVDQU8  Z3, 64(R8)
+	VPANDD    128(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 128(DI)
-	VPANDD    192(DX), Z1, Z3
+	VMOVDQU8  Z3, 128(R8)
+	VPANDD    192(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 192(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 192(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows21
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows21
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows21:
-	MOVQ      256(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VPANDD    256(DX), Z1, Z3
+	VPANDD    256(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 256(DI)
-	VPANDD    320(DX), Z1, Z3
+	VMOVDQU8  Z3, 256(R8)
+	VPANDD    320(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 320(DI)
-	VPANDD    384(DX), Z1, Z3
+	VMOVDQU8  Z3, 320(R8)
+	VPANDD    384(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 384(DI)
-	VPANDD    448(DX), Z1, Z3
+	VMOVDQU8  Z3, 384(R8)
+	VPANDD    448(SI), Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 448(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 448(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows22
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows22
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows22:
-	MOVQ      264(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ      264(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPSRLW    $0x04, (DX), Z3
+	VPSRLW    $0x04, (SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 512(DI)
-	VPSRLW    $0x04, 64(DX), Z3
+	VMOVDQU8  Z3, 512(R8)
+	VPSRLW    $0x04, 64(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 576(DI)
-	VPSRLW    $0x04, 128(DX), Z3
+	VMOVDQU8  Z3, 576(R8)
+	VPSRLW    $0x04, 128(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 640(DI)
-	VPSRLW    $0x04, 192(DX), Z3
+	VMOVDQU8  Z3, 640(R8)
+	VPSRLW    $0x04, 192(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 704(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 704(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows23
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows23
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows23:
-	MOVQ      272(CX), AX
-	ADDQ      R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      272(DX), AX
+	ADDQ      R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW    $0x04, 256(DX), Z3
+	VPSRLW    $0x04, 256(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 768(DI)
-	VPSRLW    $0x04, 320(DX), Z3
+	VMOVDQU8  Z3, 768(R8)
+	VPSRLW    $0x04, 320(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 832(DI)
-	VPSRLW    $0x04, 384(DX), Z3
+	VMOVDQU8  Z3, 832(R8)
+	VPSRLW    $0x04, 384(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 896(DI)
-	VPSRLW    $0x04, 448(DX), Z3
+	VMOVDQU8  Z3, 896(R8)
+	VPSRLW    $0x04, 448(SI), Z3
 	VPANDD    Z3, Z1, Z3
 	VPSHUFB   Z3, Z0, Z3
-	VMOVDQU8  Z3, 960(DI)
-	CMPQ      R10, 320(CX)
+	VMOVDQU8  Z3, 960(R8)
+	CMPQ      R11, 320(DX)
 	JEQ       rows24
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
-	CMPQ      R10, 320(CX)
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
+	CMPQ      R11, 320(DX)
 	JEQ       rows24
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows24:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step20
 
 drain25:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained26
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z3
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z3
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z3, Z3
-	VPADDD    (R13)(AX*1), Z3, Z3
-	VMOVDQU32 Z3, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z3, Z3
+	VMOVDQU32 Z3, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain25
 
 drained26:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), R9
-	MOVQ 280(CX), R10
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R13
-	ADDQ R9, R13
-	MOVQ 296(CX), R11
-	MOVQ 312(CX), R12
-	MOVQ R12, AX
+	MOVQ 304(DX), R10
+	MOVQ 280(DX), R11
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R14
+	ADDQ R10, R14
+	MOVQ 296(DX), R12
+	MOVQ 312(DX), R13
+	MOVQ R13, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ R9, R11
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R10, R12
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel19
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain27:
-	CMPQ      R10, 320(CX)
+	CMPQ      R11, 320(DX)
 	JEQ       drained28
-	MOVL      (R10), AX
-	VMOVDQU32 (R12)(AX*1), Z0
-	MOVL      4(R10), AX
+	MOVL      (R11), AX
+	VMOVDQU32 (R13)(AX*1), Z0
+	MOVL      4(R11), AX
 	VPSLLVD   Z2, Z0, Z0
-	VPADDD    (R13)(AX*1), Z0, Z0
-	VMOVDQU32 Z0, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPADDD    (R14)(AX*1), Z0, Z0
+	VMOVDQU32 Z0, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain27
 
 drained28:
@@ -9234,245 +9241,246 @@ drained28:
 // func convNibblesAffineAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·convNibblesAffineAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R10, R10
 	XORQ         R11, R11
 	XORQ         R12, R12
 	XORQ         R13, R13
-	MOVQ         R10, 320(CX)
-	MOVQ         24(CX), DX
-	MOVQ         400(CX), AX
+	XORQ         R14, R14
+	MOVQ         R11, 320(DX)
+	MOVQ         24(DX), SI
+	MOVQ         400(DX), AX
 	VMOVDQU8     (AX), Z0
 	MOVQ         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
-	MOVQ         224(CX), SI
-	MOVQ         SI, DI
-	VPANDD       (DX), Z1, Z2
+	MOVQ         224(DX), DI
+	MOVQ         DI, R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	MOVQ         224(CX), SI
-	VPBROADCASTD 104(CX), Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	MOVQ         224(DX), DI
+	VPBROADCASTD 104(DX), Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS 144(CX), Z6
-	VBROADCASTSS 148(CX), Z7
+	VBROADCASTSS 144(DX), Z6
+	VBROADCASTSS 148(DX), Z7
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -9485,163 +9493,163 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPANDD      (DX), Z1, Z5
+	VPANDD      (SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, (DI)
-	VPANDD      64(DX), Z1, Z5
+	VMOVDQU8    Z5, (R8)
+	VPANDD      64(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 64(DI)
-	VPANDD      128(DX), Z1, Z5
+	VMOVDQU8    Z5, 64(R8)
+	VPANDD      128(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 128(DI)
-	VPANDD      192(DX), Z1, Z5
+	VMOVDQU8    Z5, 128(R8)
+	VPANDD      192(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 192(DI)
-	VPANDD      256(DX), Z1, Z5
+	VMOVDQU8    Z5, 192(R8)
+	VPANDD      256(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 256(DI)
-	VPANDD      320(DX), Z1, Z5
+	VMOVDQU8    Z5, 256(R8)
+	VPANDD      320(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 320(DI)
-	VPANDD      384(DX), Z1, Z5
+	VMOVDQU8    Z5, 320(R8)
+	VPANDD      384(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 384(DI)
-	VPANDD      448(DX), Z1, Z5
+	VMOVDQU8    Z5, 384(R8)
+	VPANDD      448(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 448(DI)
-	VPSRLW      $0x04, (DX), Z5
+	VMOVDQU8    Z5, 448(R8)
+	VPSRLW      $0x04, (SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z5
+	VMOVDQU8    Z5, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z5
+	VMOVDQU8    Z5, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z5
+	VMOVDQU8    Z5, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z5
+	VMOVDQU8    Z5, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z5
+	VMOVDQU8    Z5, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z5
+	VMOVDQU8    Z5, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z5
+	VMOVDQU8    Z5, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows3:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain4:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained5
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain4
 
 drained5:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there6
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there6:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there7
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there7:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there8
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there8:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -9649,196 +9657,196 @@ tiles2:
 panel9:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step10:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPANDD      (DX), Z1, Z5
+	VPANDD      (SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, (DI)
-	VPANDD      64(DX), Z1, Z5
+	VMOVDQU8    Z5, (R8)
+	VPANDD      64(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 64(DI)
-	VPANDD      128(DX), Z1, Z5
+	VMOVDQU8    Z5, 64(R8)
+	VPANDD      128(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 128(DI)
-	VPANDD      192(DX), Z1, Z5
+	VMOVDQU8    Z5, 128(R8)
+	VPANDD      192(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 192(DI)
-	VPANDD      256(DX), Z1, Z5
+	VMOVDQU8    Z5, 192(R8)
+	VPANDD      256(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 256(DI)
-	VPANDD      320(DX), Z1, Z5
+	VMOVDQU8    Z5, 256(R8)
+	VPANDD      320(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 320(DI)
-	VPANDD      384(DX), Z1, Z5
+	VMOVDQU8    Z5, 320(R8)
+	VPANDD      384(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 384(DI)
-	VPANDD      448(DX), Z1, Z5
+	VMOVDQU8    Z5, 384(R8)
+	VPANDD      448(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 448(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 448(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows11
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows11
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows11:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, (DX), Z5
+	VPSRLW      $0x04, (SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z5
+	VMOVDQU8    Z5, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z5
+	VMOVDQU8    Z5, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z5
+	VMOVDQU8    Z5, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z5
+	VMOVDQU8    Z5, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z5
+	VMOVDQU8    Z5, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z5
+	VMOVDQU8    Z5, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z5
+	VMOVDQU8    Z5, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows12
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows12
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows12:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step10
 
 drain13:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained14
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain13
 
 drained14:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there15
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there15:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there16
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there16:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there17
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there17:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel9
 	JMP  next
 
@@ -9847,229 +9855,229 @@ panel18:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step19:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VPANDD      (DX), Z1, Z5
+	VPANDD      (SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, (DI)
-	VPANDD      64(DX), Z1, Z5
+	VMOVDQU8    Z5, (R8)
+	VPANDD      64(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 64(DI)
-	VPANDD      128(DX), Z1, Z5
+	VMOVDQU8    Z5, 64(R8)
+	VPANDD      128(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 128(DI)
-	VPANDD      192(DX), Z1, Z5
+	VMOVDQU8    Z5, 128(R8)
+	VPANDD      192(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 192(DI)
-	VPANDD      256(DX), Z1, Z5
+	VMOVDQU8    Z5, 192(R8)
+	VPANDD      256(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 256(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 256(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows20
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows20
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows20:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VPANDD      320(DX), Z1, Z5
+	VPANDD      320(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 320(DI)
-	VPANDD      384(DX), Z1, Z5
+	VMOVDQU8    Z5, 320(R8)
+	VPANDD      384(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 384(DI)
-	VPANDD      448(DX), Z1, Z5
+	VMOVDQU8    Z5, 384(R8)
+	VPANDD      448(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 448(DI)
-	VPSRLW      $0x04, (DX), Z5
+	VMOVDQU8    Z5, 448(R8)
+	VPSRLW      $0x04, (SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z5
+	VMOVDQU8    Z5, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 576(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 576(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows21
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows21
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows21:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        264(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 128(DX), Z5
+	VPSRLW      $0x04, 128(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z5
+	VMOVDQU8    Z5, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z5
+	VMOVDQU8    Z5, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z5
+	VMOVDQU8    Z5, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z5
+	VMOVDQU8    Z5, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z5
+	VMOVDQU8    Z5, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows22
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows22
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows22:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step19
 
 drain23:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained24
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain23
 
 drained24:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there25
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there25:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there26
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there26:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there27
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there27:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel18
 	JMP  next
 
@@ -10079,282 +10087,282 @@ panel28:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step29:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VPANDD      (DX), Z1, Z5
+	VPANDD      (SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, (DI)
-	VPANDD      64(DX), Z1, Z5
+	VMOVDQU8    Z5, (R8)
+	VPANDD      64(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 64(DI)
-	VPANDD      128(DX), Z1, Z5
+	VMOVDQU8    Z5, 64(R8)
+	VPANDD      128(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 128(DI)
-	VPANDD      192(DX), Z1, Z5
+	VMOVDQU8    Z5, 128(R8)
+	VPANDD      192(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 192(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 192(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows30
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows30
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows30:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VPANDD      256(DX), Z1, Z5
+	VPANDD      256(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 256(DI)
-	VPANDD      320(DX), Z1, Z5
+	VMOVDQU8    Z5, 256(R8)
+	VPANDD      320(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 320(DI)
-	VPANDD      384(DX), Z1, Z5
+	VMOVDQU8    Z5, 320(R8)
+	VPANDD      384(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 384(DI)
-	VPANDD      448(DX), Z1, Z5
+	VMOVDQU8    Z5, 384(R8)
+	VPANDD      448(SI), Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 448(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 448(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows31
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows31
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows31:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ        264(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPSRLW      $0x04, (DX), Z5
+	VPSRLW      $0x04, (SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z5
+	VMOVDQU8    Z5, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z5
+	VMOVDQU8    Z5, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z5
+	VMOVDQU8    Z5, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 704(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 704(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows32
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows32
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows32:
-	MOVQ        272(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        272(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 256(DX), Z5
+	VPSRLW      $0x04, 256(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z5
+	VMOVDQU8    Z5, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z5
+	VMOVDQU8    Z5, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z5
+	VMOVDQU8    Z5, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z5
 	VPANDD      Z5, Z1, Z5
 	VPSHUFB     Z5, Z0, Z5
-	VMOVDQU8    Z5, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z5, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows33
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows33
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 
 rows33:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step29
 
 drain34:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained35
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z5
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z5
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z5, Z5
-	VPADDD      (R13)(AX*1), Z5, Z5
+	VPADDD      (R14)(AX*1), Z5, Z5
 	VCVTDQ2PS   Z5, Z5
 	VFMADD213PS Z4, Z3, Z5
-	VMOVDQU32   Z5, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z5, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain34
 
 drained35:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there36
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there36:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there37
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there37:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there38
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there38:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel28
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain39:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained40
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z0
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z0
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z0, Z0
-	VPADDD      (R13)(AX*1), Z0, Z0
+	VPADDD      (R14)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
 	VFMADD213PS Z4, Z3, Z0
-	VMOVDQU32   Z0, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
+	VMOVDQU32   Z0, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
 	JMP         drain39
 
 drained40:
@@ -10365,251 +10373,252 @@ drained40:
 // func convNibblesFloatsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·convNibblesFloatsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R10, R10
 	XORQ         R11, R11
 	XORQ         R12, R12
 	XORQ         R13, R13
-	MOVQ         R10, 320(CX)
-	MOVQ         24(CX), DX
-	MOVQ         400(CX), AX
+	XORQ         R14, R14
+	MOVQ         R11, 320(DX)
+	MOVQ         24(DX), SI
+	MOVQ         400(DX), AX
 	VMOVDQU8     (AX), Z0
 	MOVQ         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
-	MOVQ         224(CX), SI
-	MOVQ         SI, DI
-	VPANDD       (DX), Z1, Z2
+	MOVQ         224(DX), DI
+	MOVQ         DI, R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	MOVQ         224(CX), SI
-	VPBROADCASTD 104(CX), Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	MOVQ         224(DX), DI
+	VPBROADCASTD 104(DX), Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS 144(CX), Z6
-	VBROADCASTSS 148(CX), Z7
+	VBROADCASTSS 144(DX), Z6
+	VBROADCASTSS 148(DX), Z7
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
 	VPXORD       Z11, Z11, Z11
 	VPXORD       Z12, Z12, Z12
-	VBROADCASTSS 184(CX), Z11
-	VBROADCASTSS 188(CX), Z12
+	VBROADCASTSS 184(DX), Z11
+	VBROADCASTSS 188(DX), Z12
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -10622,114 +10631,114 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPANDD      (DX), Z1, Z13
+	VPANDD      (SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, (DI)
-	VPANDD      64(DX), Z1, Z13
+	VMOVDQU8    Z13, (R8)
+	VPANDD      64(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 64(DI)
-	VPANDD      128(DX), Z1, Z13
+	VMOVDQU8    Z13, 64(R8)
+	VPANDD      128(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 128(DI)
-	VPANDD      192(DX), Z1, Z13
+	VMOVDQU8    Z13, 128(R8)
+	VPANDD      192(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 192(DI)
-	VPANDD      256(DX), Z1, Z13
+	VMOVDQU8    Z13, 192(R8)
+	VPANDD      256(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 256(DI)
-	VPANDD      320(DX), Z1, Z13
+	VMOVDQU8    Z13, 256(R8)
+	VPANDD      320(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 320(DI)
-	VPANDD      384(DX), Z1, Z13
+	VMOVDQU8    Z13, 320(R8)
+	VPANDD      384(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 384(DI)
-	VPANDD      448(DX), Z1, Z13
+	VMOVDQU8    Z13, 384(R8)
+	VPANDD      448(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 448(DI)
-	VPSRLW      $0x04, (DX), Z13
+	VMOVDQU8    Z13, 448(R8)
+	VPSRLW      $0x04, (SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z13
+	VMOVDQU8    Z13, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z13
+	VMOVDQU8    Z13, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z13
+	VMOVDQU8    Z13, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z13
+	VMOVDQU8    Z13, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z13
+	VMOVDQU8    Z13, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z13
+	VMOVDQU8    Z13, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z13
+	VMOVDQU8    Z13, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
 	VFMADD213PS Z4, Z3, Z13
 
 skip4:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip5:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip6:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip8
 	VFMADD213PS Z10, Z9, Z13
 
 skip8:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z13, Z11, Z13
@@ -10737,48 +10746,48 @@ skip8:
 
 skip9:
 skip7:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip10
 	VFMADD213PS Z4, Z3, Z13
 
 skip10:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip11
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip11:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip12
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip12:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip13
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip14
 	VFMADD213PS Z10, Z9, Z13
 
 skip14:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip15
 	VMAXPS Z13, Z11, Z13
@@ -10786,61 +10795,61 @@ skip14:
 
 skip15:
 skip13:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows3:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain16:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained17
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip18
 	VFMADD213PS Z4, Z3, Z13
 
 skip18:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip19
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip19:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip20
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip20:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip21
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip22
 	VFMADD213PS Z10, Z9, Z13
 
 skip22:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VMAXPS Z13, Z11, Z13
@@ -10848,60 +10857,60 @@ skip22:
 
 skip23:
 skip21:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain16
 
 drained17:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there24
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there24:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there25
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there25:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there26
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there26:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there27
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there27:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there28
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there28:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -10909,82 +10918,82 @@ tiles2:
 panel29:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step30:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPANDD      (DX), Z1, Z13
+	VPANDD      (SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, (DI)
-	VPANDD      64(DX), Z1, Z13
+	VMOVDQU8    Z13, (R8)
+	VPANDD      64(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 64(DI)
-	VPANDD      128(DX), Z1, Z13
+	VMOVDQU8    Z13, 64(R8)
+	VPANDD      128(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 128(DI)
-	VPANDD      192(DX), Z1, Z13
+	VMOVDQU8    Z13, 128(R8)
+	VPANDD      192(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 192(DI)
-	VPANDD      256(DX), Z1, Z13
+	VMOVDQU8    Z13, 192(R8)
+	VPANDD      256(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 256(DI)
-	VPANDD      320(DX), Z1, Z13
+	VMOVDQU8    Z13, 256(R8)
+	VPANDD      320(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 320(DI)
-	VPANDD      384(DX), Z1, Z13
+	VMOVDQU8    Z13, 320(R8)
+	VPANDD      384(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 384(DI)
-	VPANDD      448(DX), Z1, Z13
+	VMOVDQU8    Z13, 384(R8)
+	VPANDD      448(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 448(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 448(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows31
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip32
 	VFMADD213PS Z4, Z3, Z13
 
 skip32:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip33
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip33:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip34:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip35
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip36
 	VFMADD213PS Z10, Z9, Z13
 
 skip36:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip37
 	VMAXPS Z13, Z11, Z13
@@ -10992,48 +11001,48 @@ skip36:
 
 skip37:
 skip35:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows31
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z4, Z3, Z13
 
 skip38:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip39:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip40:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip42
 	VFMADD213PS Z10, Z9, Z13
 
 skip42:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z13, Z11, Z13
@@ -11041,86 +11050,86 @@ skip42:
 
 skip43:
 skip41:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows31:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, (DX), Z13
+	VPSRLW      $0x04, (SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z13
+	VMOVDQU8    Z13, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z13
+	VMOVDQU8    Z13, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z13
+	VMOVDQU8    Z13, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z13
+	VMOVDQU8    Z13, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z13
+	VMOVDQU8    Z13, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z13
+	VMOVDQU8    Z13, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z13
+	VMOVDQU8    Z13, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows44
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip45
 	VFMADD213PS Z4, Z3, Z13
 
 skip45:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip46:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip47
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip47:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip48
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip49
 	VFMADD213PS Z10, Z9, Z13
 
 skip49:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VMAXPS Z13, Z11, Z13
@@ -11128,48 +11137,48 @@ skip49:
 
 skip50:
 skip48:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows44
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip51
 	VFMADD213PS Z4, Z3, Z13
 
 skip51:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip52
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip52:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip53:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip54
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip55
 	VFMADD213PS Z10, Z9, Z13
 
 skip55:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip56
 	VMAXPS Z13, Z11, Z13
@@ -11177,61 +11186,61 @@ skip55:
 
 skip56:
 skip54:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows44:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step30
 
 drain57:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained58
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z4, Z3, Z13
 
 skip59:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip60:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip61:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip63
 	VFMADD213PS Z10, Z9, Z13
 
 skip63:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VMAXPS Z13, Z11, Z13
@@ -11239,63 +11248,63 @@ skip63:
 
 skip64:
 skip62:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain57
 
 drained58:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there65
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there65:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there66
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there66:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there67
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there67:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there68
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there68:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there69
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there69:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel29
 	JMP  next
 
@@ -11304,73 +11313,73 @@ panel70:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step71:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VPANDD      (DX), Z1, Z13
+	VPANDD      (SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, (DI)
-	VPANDD      64(DX), Z1, Z13
+	VMOVDQU8    Z13, (R8)
+	VPANDD      64(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 64(DI)
-	VPANDD      128(DX), Z1, Z13
+	VMOVDQU8    Z13, 64(R8)
+	VPANDD      128(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 128(DI)
-	VPANDD      192(DX), Z1, Z13
+	VMOVDQU8    Z13, 128(R8)
+	VPANDD      192(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 192(DI)
-	VPANDD      256(DX), Z1, Z13
+	VMOVDQU8    Z13, 192(R8)
+	VPANDD      256(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 256(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 256(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows72
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip73
 	VFMADD213PS Z4, Z3, Z13
 
 skip73:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip74
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip74:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip75
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip75:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip77
 	VFMADD213PS Z10, Z9, Z13
 
 skip77:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z13, Z11, Z13
@@ -11378,48 +11387,48 @@ skip77:
 
 skip78:
 skip76:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows72
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
 	VFMADD213PS Z4, Z3, Z13
 
 skip79:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip80
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip80:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip81:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip82
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip83
 	VFMADD213PS Z10, Z9, Z13
 
 skip83:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z13, Z11, Z13
@@ -11427,71 +11436,71 @@ skip83:
 
 skip84:
 skip82:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows72:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VPANDD      320(DX), Z1, Z13
+	VPANDD      320(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 320(DI)
-	VPANDD      384(DX), Z1, Z13
+	VMOVDQU8    Z13, 320(R8)
+	VPANDD      384(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 384(DI)
-	VPANDD      448(DX), Z1, Z13
+	VMOVDQU8    Z13, 384(R8)
+	VPANDD      448(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 448(DI)
-	VPSRLW      $0x04, (DX), Z13
+	VMOVDQU8    Z13, 448(R8)
+	VPSRLW      $0x04, (SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z13
+	VMOVDQU8    Z13, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 576(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 576(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows85
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip86
 	VFMADD213PS Z4, Z3, Z13
 
 skip86:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip87:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip88
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip88:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip89
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip90
 	VFMADD213PS Z10, Z9, Z13
 
 skip90:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z13, Z11, Z13
@@ -11499,48 +11508,48 @@ skip90:
 
 skip91:
 skip89:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows85
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z4, Z3, Z13
 
 skip92:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip93:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip94:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip96
 	VFMADD213PS Z10, Z9, Z13
 
 skip96:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z13, Z11, Z13
@@ -11548,78 +11557,78 @@ skip96:
 
 skip97:
 skip95:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows85:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        264(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 128(DX), Z13
+	VPSRLW      $0x04, 128(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z13
+	VMOVDQU8    Z13, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z13
+	VMOVDQU8    Z13, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z13
+	VMOVDQU8    Z13, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z13
+	VMOVDQU8    Z13, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z13
+	VMOVDQU8    Z13, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows98
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z4, Z3, Z13
 
 skip99:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip100:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip101:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip102
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip103
 	VFMADD213PS Z10, Z9, Z13
 
 skip103:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VMAXPS Z13, Z11, Z13
@@ -11627,48 +11636,48 @@ skip103:
 
 skip104:
 skip102:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows98
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip105
 	VFMADD213PS Z4, Z3, Z13
 
 skip105:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip106
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip106:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip107:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip108
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip109
 	VFMADD213PS Z10, Z9, Z13
 
 skip109:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip110
 	VMAXPS Z13, Z11, Z13
@@ -11676,61 +11685,61 @@ skip109:
 
 skip110:
 skip108:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows98:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step71
 
 drain111:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained112
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip113
 	VFMADD213PS Z4, Z3, Z13
 
 skip113:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip114:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip115
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip115:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip117
 	VFMADD213PS Z10, Z9, Z13
 
 skip117:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip118
 	VMAXPS Z13, Z11, Z13
@@ -11738,66 +11747,66 @@ skip117:
 
 skip118:
 skip116:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain111
 
 drained112:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there119
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there119:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there120
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there120:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there121
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there121:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there122
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there122:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there123
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there123:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel70
 	JMP  next
 
@@ -11807,70 +11816,70 @@ panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step125:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VPANDD      (DX), Z1, Z13
+	VPANDD      (SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, (DI)
-	VPANDD      64(DX), Z1, Z13
+	VMOVDQU8    Z13, (R8)
+	VPANDD      64(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 64(DI)
-	VPANDD      128(DX), Z1, Z13
+	VMOVDQU8    Z13, 64(R8)
+	VPANDD      128(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 128(DI)
-	VPANDD      192(DX), Z1, Z13
+	VMOVDQU8    Z13, 128(R8)
+	VPANDD      192(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 192(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 192(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows126
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip127
 	VFMADD213PS Z4, Z3, Z13
 
 skip127:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip128
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip128:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip129
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip129:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip130
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip131
 	VFMADD213PS Z10, Z9, Z13
 
 skip131:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip132
 	VMAXPS Z13, Z11, Z13
@@ -11878,48 +11887,48 @@ skip131:
 
 skip132:
 skip130:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows126
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z4, Z3, Z13
 
 skip133:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip134:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip135
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip135:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip136
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip137
 	VFMADD213PS Z10, Z9, Z13
 
 skip137:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VMAXPS Z13, Z11, Z13
@@ -11927,66 +11936,66 @@ skip137:
 
 skip138:
 skip136:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows126:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VPANDD      256(DX), Z1, Z13
+	VPANDD      256(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 256(DI)
-	VPANDD      320(DX), Z1, Z13
+	VMOVDQU8    Z13, 256(R8)
+	VPANDD      320(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 320(DI)
-	VPANDD      384(DX), Z1, Z13
+	VMOVDQU8    Z13, 320(R8)
+	VPANDD      384(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 384(DI)
-	VPANDD      448(DX), Z1, Z13
+	VMOVDQU8    Z13, 384(R8)
+	VPANDD      448(SI), Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 448(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 448(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows139
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip140
 	VFMADD213PS Z4, Z3, Z13
 
 skip140:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip141
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip141:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip142:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip143
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip144
 	VFMADD213PS Z10, Z9, Z13
 
 skip144:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip145
 	VMAXPS Z13, Z11, Z13
@@ -11994,48 +12003,48 @@ skip144:
 
 skip145:
 skip143:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows139
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip146
 	VFMADD213PS Z4, Z3, Z13
 
 skip146:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip147
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip147:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip148:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip149
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip150
 	VFMADD213PS Z10, Z9, Z13
 
 skip150:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip151
 	VMAXPS Z13, Z11, Z13
@@ -12043,70 +12052,70 @@ skip150:
 
 skip151:
 skip149:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows139:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ        264(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPSRLW      $0x04, (DX), Z13
+	VPSRLW      $0x04, (SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z13
+	VMOVDQU8    Z13, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z13
+	VMOVDQU8    Z13, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z13
+	VMOVDQU8    Z13, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 704(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 704(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows152
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip153
 	VFMADD213PS Z4, Z3, Z13
 
 skip153:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip154
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip154:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip155
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip155:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip156
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip157
 	VFMADD213PS Z10, Z9, Z13
 
 skip157:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip158
 	VMAXPS Z13, Z11, Z13
@@ -12114,48 +12123,48 @@ skip157:
 
 skip158:
 skip156:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows152
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip159
 	VFMADD213PS Z4, Z3, Z13
 
 skip159:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip160
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip160:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip161
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip161:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip162
-	MOVQ        160(CX), R14
-	TESTQ       R14, R14
+	MOVQ        160(DX), R15
+	TESTQ       R15, R15
 	JEQ         skip163
 	VFMADD213PS Z10, Z9, Z13
 
 skip163:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip164
 	VMAXPS Z13, Z11, Z13
@@ -12163,70 +12172,70 @@ skip163:
 
 skip164:
 skip162:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows152:
-	MOVQ        272(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        272(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 256(DX), Z13
+	VPSRLW      $0x04, 256(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z13
+	VMOVDQU8    Z13, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z13
+	VMOVDQU8    Z13, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z13
+	VMOVDQU8    Z13, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z13
 	VPANDD      Z13, Z1, Z13
 	VPSHUFB     Z13, Z0, Z13
-	VMOVDQU8    Z13, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z13, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows165
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip166
 	VFMADD213PS Z4, Z3, Z13
 
 skip166:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip167:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip168:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip170
 	VFMADD213PS Z10, Z9, Z13
 
 skip170:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z13, Z11, Z13
@@ -12234,48 +12243,48 @@ skip170:
 
 skip171:
 skip169:
-	VMOVDQU32   Z13, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VMOVDQU32   Z13, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows165
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip172
 	VFMADD213PS Z4, Z3, Z13
 
 skip172:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip173
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip173:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip174
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip174:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip175
-	MOVQ        160(CX), R9
-	TESTQ       R9, R9
+	MOVQ        160(DX), R10
+	TESTQ       R10, R10
 	JEQ         skip176
 	VFMADD213PS Z10, Z9, Z13
 
 skip176:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip177
 	VMAXPS Z13, Z11, Z13
@@ -12283,61 +12292,61 @@ skip176:
 
 skip177:
 skip175:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows165:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step125
 
 drain178:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained179
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z13
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z13
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z13, Z13
-	VPADDD      (R13)(AX*1), Z13, Z13
+	VPADDD      (R14)(AX*1), Z13, Z13
 	VCVTDQ2PS   Z13, Z13
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip180
 	VFMADD213PS Z4, Z3, Z13
 
 skip180:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip181
 	VCMPPS $0x11, Z8, Z13, K1
 	VMULPS Z5, Z13, K1, Z13
 
 skip181:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip182
 	VMAXPS Z13, Z6, Z13
 	VMINPS Z13, Z7, Z13
 
 skip182:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
-	MOVQ        160(CX), R8
-	TESTQ       R8, R8
+	MOVQ        160(DX), R9
+	TESTQ       R9, R9
 	JEQ         skip184
 	VFMADD213PS Z10, Z9, Z13
 
 skip184:
-	VADDPS -1(R11)(AX*1), Z13, Z13
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z13, Z13
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z13, Z11, Z13
@@ -12345,116 +12354,116 @@ skip184:
 
 skip185:
 skip183:
-	VMOVDQU32 Z13, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z13, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain178
 
 drained179:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there186
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there186:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there187
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there187:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there188
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there188:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there189
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there189:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there190
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there190:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel124
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain191:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained192
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z0
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z0
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z0, Z0
-	VPADDD      (R13)(AX*1), Z0, Z0
+	VPADDD      (R14)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip193
 	VFMADD213PS Z4, Z3, Z0
 
 skip193:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip194
 	VCMPPS $0x11, Z8, Z0, K1
 	VMULPS Z5, Z0, K1, Z0
 
 skip194:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip195
 	VMAXPS Z0, Z6, Z0
 	VMINPS Z0, Z7, Z0
 
 skip195:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip196
-	MOVQ        160(CX), DX
-	TESTQ       DX, DX
+	MOVQ        160(DX), CX
+	TESTQ       CX, CX
 	JEQ         skip197
 	VFMADD213PS Z10, Z9, Z0
 
 skip197:
-	VADDPS -1(R11)(AX*1), Z0, Z0
-	MOVQ   176(CX), AX
+	VADDPS -1(R12)(AX*1), Z0, Z0
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip198
 	VMAXPS Z0, Z11, Z0
@@ -12462,9 +12471,9 @@ skip197:
 
 skip198:
 skip196:
-	VMOVDQU32 Z0, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VMOVDQU32 Z0, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain191
 
 drained192:
@@ -12475,260 +12484,261 @@ drained192:
 // func convNibblesLevelsAMX(job *byte)
 // Requires: AVX, AVX512BW, AVX512F, CMOV
 TEXT ·convNibblesLevelsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R10, R10
 	XORQ         R11, R11
 	XORQ         R12, R12
 	XORQ         R13, R13
-	MOVQ         R10, 320(CX)
-	MOVQ         24(CX), DX
-	MOVQ         400(CX), AX
+	XORQ         R14, R14
+	MOVQ         R11, 320(DX)
+	MOVQ         24(DX), SI
+	MOVQ         400(DX), AX
 	VMOVDQU8     (AX), Z0
 	MOVQ         $0x0f0f0f0f, AX
 	VPBROADCASTD AX, Z1
-	MOVQ         224(CX), SI
-	MOVQ         SI, DI
-	VPANDD       (DX), Z1, Z2
+	MOVQ         224(DX), DI
+	MOVQ         DI, R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	VPANDD       (DX), Z1, Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	VPANDD       (SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, (DI)
-	VPANDD       64(DX), Z1, Z2
+	VMOVDQU8     Z2, (R8)
+	VPANDD       64(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 64(DI)
-	VPANDD       128(DX), Z1, Z2
+	VMOVDQU8     Z2, 64(R8)
+	VPANDD       128(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 128(DI)
-	VPANDD       192(DX), Z1, Z2
+	VMOVDQU8     Z2, 128(R8)
+	VPANDD       192(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 192(DI)
-	VPANDD       256(DX), Z1, Z2
+	VMOVDQU8     Z2, 192(R8)
+	VPANDD       256(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 256(DI)
-	VPANDD       320(DX), Z1, Z2
+	VMOVDQU8     Z2, 256(R8)
+	VPANDD       320(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 320(DI)
-	VPANDD       384(DX), Z1, Z2
+	VMOVDQU8     Z2, 320(R8)
+	VPANDD       384(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 384(DI)
-	VPANDD       448(DX), Z1, Z2
+	VMOVDQU8     Z2, 384(R8)
+	VPANDD       448(SI), Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 448(DI)
-	VPSRLW       $0x04, (DX), Z2
+	VMOVDQU8     Z2, 448(R8)
+	VPSRLW       $0x04, (SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 512(DI)
-	VPSRLW       $0x04, 64(DX), Z2
+	VMOVDQU8     Z2, 512(R8)
+	VPSRLW       $0x04, 64(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 576(DI)
-	VPSRLW       $0x04, 128(DX), Z2
+	VMOVDQU8     Z2, 576(R8)
+	VPSRLW       $0x04, 128(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 640(DI)
-	VPSRLW       $0x04, 192(DX), Z2
+	VMOVDQU8     Z2, 640(R8)
+	VPSRLW       $0x04, 192(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 704(DI)
-	VPSRLW       $0x04, 256(DX), Z2
+	VMOVDQU8     Z2, 704(R8)
+	VPSRLW       $0x04, 256(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 768(DI)
-	VPSRLW       $0x04, 320(DX), Z2
+	VMOVDQU8     Z2, 768(R8)
+	VPSRLW       $0x04, 320(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 832(DI)
-	VPSRLW       $0x04, 384(DX), Z2
+	VMOVDQU8     Z2, 832(R8)
+	VPSRLW       $0x04, 384(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 896(DI)
-	VPSRLW       $0x04, 448(DX), Z2
+	VMOVDQU8     Z2, 896(R8)
+	VPSRLW       $0x04, 448(SI), Z2
 	VPANDD       Z2, Z1, Z2
 	VPSHUFB      Z2, Z0, Z2
-	VMOVDQU8     Z2, 960(DI)
-	ADDQ         $0x00000200, DX
-	CMPQ         DX, 32(CX)
-	CMOVQEQ      24(CX), DX
-	ADDQ         $0x00000400, DI
-	CMPQ         DI, 232(CX)
-	CMOVQEQ      224(CX), DI
-	MOVQ         224(CX), SI
-	VPBROADCASTD 104(CX), Z2
+	VMOVDQU8     Z2, 960(R8)
+	ADDQ         $0x00000200, SI
+	CMPQ         SI, 32(DX)
+	CMOVQEQ      24(DX), SI
+	ADDQ         $0x00000400, R8
+	CMPQ         R8, 232(DX)
+	CMOVQEQ      224(DX), R8
+	MOVQ         224(DX), DI
+	VPBROADCASTD 104(DX), Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
-	VBROADCASTSS 144(CX), Z6
-	VBROADCASTSS 148(CX), Z7
+	VBROADCASTSS 144(DX), Z6
+	VBROADCASTSS 148(DX), Z7
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
 	VPXORD       Z11, Z11, Z11
 	VPXORD       Z12, Z12, Z12
-	VBROADCASTSS 184(CX), Z11
-	VBROADCASTSS 188(CX), Z12
+	VBROADCASTSS 184(DX), Z11
+	VBROADCASTSS 188(DX), Z12
 	VPXORD       Z13, Z13, Z13
 	VPXORD       Z14, Z14, Z14
 	VPXORD       Z15, Z15, Z15
 	VPXORD       Z16, Z16, Z16
 	VPXORD       Z17, Z17, Z17
 	VPXORD       Z18, Z18, Z18
-	VBROADCASTSS 208(CX), Z16
-	VBROADCASTSS 212(CX), Z17
-	VPBROADCASTD 216(CX), Z18
+	VBROADCASTSS 208(DX), Z16
+	VBROADCASTSS 212(DX), Z17
+	VPBROADCASTD 216(DX), Z18
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 248(CX)
-	MOVL  4(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 256(CX)
-	MOVL  8(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 264(CX)
-	MOVL  12(AX), R8
-	ADDQ  (CX), R8
-	MOVQ  R8, 272(CX)
-	MOVL  20(AX), R9
-	MOVL  24(AX), R14
-	MOVQ  56(CX), R8
-	LEAQ  (R8)(R9*8), R8
-	MOVQ  R8, 280(CX)
-	LEAQ  (R8)(R14*8), R8
-	MOVQ  R8, 288(CX)
-	IMULQ 80(CX), R9
-	ADDQ  72(CX), R9
-	SUBQ  88(CX), R9
-	MOVQ  R9, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
+	MOVQ  40(DX), AX
+	MOVL  (AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 248(DX)
+	MOVL  4(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 256(DX)
+	MOVL  8(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 264(DX)
+	MOVL  12(AX), R9
+	ADDQ  (DX), R9
+	MOVQ  R9, 272(DX)
+	MOVL  20(AX), R10
+	MOVL  24(AX), R15
+	MOVQ  56(DX), R9
+	LEAQ  (R9)(R10*8), R9
+	MOVQ  R9, 280(DX)
+	LEAQ  (R9)(R15*8), R9
+	MOVQ  R9, 288(DX)
+	IMULQ 80(DX), R10
+	ADDQ  72(DX), R10
+	SUBQ  88(DX), R10
+	MOVQ  R10, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -12741,116 +12751,116 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step2:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPANDD      (DX), Z1, Z19
+	VPANDD      (SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, (DI)
-	VPANDD      64(DX), Z1, Z19
+	VMOVDQU8    Z19, (R8)
+	VPANDD      64(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 64(DI)
-	VPANDD      128(DX), Z1, Z19
+	VMOVDQU8    Z19, 64(R8)
+	VPANDD      128(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 128(DI)
-	VPANDD      192(DX), Z1, Z19
+	VMOVDQU8    Z19, 128(R8)
+	VPANDD      192(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 192(DI)
-	VPANDD      256(DX), Z1, Z19
+	VMOVDQU8    Z19, 192(R8)
+	VPANDD      256(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 256(DI)
-	VPANDD      320(DX), Z1, Z19
+	VMOVDQU8    Z19, 256(R8)
+	VPANDD      320(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 320(DI)
-	VPANDD      384(DX), Z1, Z19
+	VMOVDQU8    Z19, 320(R8)
+	VPANDD      384(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 384(DI)
-	VPANDD      448(DX), Z1, Z19
+	VMOVDQU8    Z19, 384(R8)
+	VPANDD      448(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 448(DI)
-	VPSRLW      $0x04, (DX), Z19
+	VMOVDQU8    Z19, 448(R8)
+	VPSRLW      $0x04, (SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z19
+	VMOVDQU8    Z19, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z19
+	VMOVDQU8    Z19, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z19
+	VMOVDQU8    Z19, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z19
+	VMOVDQU8    Z19, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z19
+	VMOVDQU8    Z19, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z19
+	VMOVDQU8    Z19, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z19
+	VMOVDQU8    Z19, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
 	VFMADD213PS Z4, Z3, Z19
 
 skip4:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip5:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip6:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip8
 	VFMADD213PS Z10, Z9, Z20
 
 skip8:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z19, Z11, Z19
@@ -12858,7 +12868,7 @@ skip8:
 
 skip9:
 skip7:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole10
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -12873,50 +12883,50 @@ scaled11:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows3
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip12
 	VFMADD213PS Z4, Z3, Z19
 
 skip12:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip13
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip13:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip14
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip14:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip15
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip16
 	VFMADD213PS Z10, Z9, Z20
 
 skip16:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip17
 	VMAXPS Z19, Z11, Z19
@@ -12924,7 +12934,7 @@ skip16:
 
 skip17:
 skip15:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole18
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -12939,63 +12949,63 @@ scaled19:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows3:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step2
 
 drain20:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained21
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip22
 	VFMADD213PS Z4, Z3, Z19
 
 skip22:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip23:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip24
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip24:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip25
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip26
 	VFMADD213PS Z10, Z9, Z20
 
 skip26:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip27
 	VMAXPS Z19, Z11, Z19
@@ -13003,7 +13013,7 @@ skip26:
 
 skip27:
 skip25:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole28
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13018,79 +13028,79 @@ scaled29:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain20
 
 drained21:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there30
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there30:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there31
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there31:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there32
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there32:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there33
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there33:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there34
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there34:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there35
-	VMOVUPS (AX)(R9*1), Z13
+	VMOVUPS (AX)(R10*1), Z13
 
 there35:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there36
-	VMOVUPS (AX)(R9*1), Z15
+	VMOVUPS (AX)(R10*1), Z15
 
 there36:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there37
-	VMOVUPS (AX)(R9*1), Z14
+	VMOVUPS (AX)(R10*1), Z14
 
 there37:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -13098,84 +13108,84 @@ tiles2:
 panel38:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step39:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPANDD      (DX), Z1, Z19
+	VPANDD      (SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, (DI)
-	VPANDD      64(DX), Z1, Z19
+	VMOVDQU8    Z19, (R8)
+	VPANDD      64(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 64(DI)
-	VPANDD      128(DX), Z1, Z19
+	VMOVDQU8    Z19, 64(R8)
+	VPANDD      128(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 128(DI)
-	VPANDD      192(DX), Z1, Z19
+	VMOVDQU8    Z19, 128(R8)
+	VPANDD      192(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 192(DI)
-	VPANDD      256(DX), Z1, Z19
+	VMOVDQU8    Z19, 192(R8)
+	VPANDD      256(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 256(DI)
-	VPANDD      320(DX), Z1, Z19
+	VMOVDQU8    Z19, 256(R8)
+	VPANDD      320(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 320(DI)
-	VPANDD      384(DX), Z1, Z19
+	VMOVDQU8    Z19, 320(R8)
+	VPANDD      384(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 384(DI)
-	VPANDD      448(DX), Z1, Z19
+	VMOVDQU8    Z19, 384(R8)
+	VPANDD      448(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 448(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 448(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows40
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
 	VFMADD213PS Z4, Z3, Z19
 
 skip41:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip42
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip42:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip43:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip44
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip45
 	VFMADD213PS Z10, Z9, Z20
 
 skip45:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VMAXPS Z19, Z11, Z19
@@ -13183,7 +13193,7 @@ skip45:
 
 skip46:
 skip44:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole47
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13198,50 +13208,50 @@ scaled48:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows40
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip49
 	VFMADD213PS Z4, Z3, Z19
 
 skip49:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip50:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip51
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip51:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip52
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip53
 	VFMADD213PS Z10, Z9, Z20
 
 skip53:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip54
 	VMAXPS Z19, Z11, Z19
@@ -13249,7 +13259,7 @@ skip53:
 
 skip54:
 skip52:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole55
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13264,88 +13274,88 @@ scaled56:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows40:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, (DX), Z19
+	VPSRLW      $0x04, (SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z19
+	VMOVDQU8    Z19, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z19
+	VMOVDQU8    Z19, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z19
+	VMOVDQU8    Z19, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z19
+	VMOVDQU8    Z19, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z19
+	VMOVDQU8    Z19, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z19
+	VMOVDQU8    Z19, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z19
+	VMOVDQU8    Z19, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows57
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip58
 	VFMADD213PS Z4, Z3, Z19
 
 skip58:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip59
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip59:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip60:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip61
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
 	VFMADD213PS Z10, Z9, Z20
 
 skip62:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip63
 	VMAXPS Z19, Z11, Z19
@@ -13353,7 +13363,7 @@ skip62:
 
 skip63:
 skip61:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole64
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13368,50 +13378,50 @@ scaled65:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows57
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip66
 	VFMADD213PS Z4, Z3, Z19
 
 skip66:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip67
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip67:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip68
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip68:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip69
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip70
 	VFMADD213PS Z10, Z9, Z20
 
 skip70:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip71
 	VMAXPS Z19, Z11, Z19
@@ -13419,7 +13429,7 @@ skip70:
 
 skip71:
 skip69:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole72
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13434,63 +13444,63 @@ scaled73:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows57:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step39
 
 drain74:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained75
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
 	VFMADD213PS Z4, Z3, Z19
 
 skip76:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip77
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip77:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip78:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip80
 	VFMADD213PS Z10, Z9, Z20
 
 skip80:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z19, Z11, Z19
@@ -13498,7 +13508,7 @@ skip80:
 
 skip81:
 skip79:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole82
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13513,82 +13523,82 @@ scaled83:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain74
 
 drained75:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there84
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there84:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there85
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there85:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there86
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there86:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there87
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there87:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there88
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there88:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there89
-	VMOVUPS (AX)(R9*1), Z13
+	VMOVUPS (AX)(R10*1), Z13
 
 there89:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there90
-	VMOVUPS (AX)(R9*1), Z15
+	VMOVUPS (AX)(R10*1), Z15
 
 there90:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there91
-	VMOVUPS (AX)(R9*1), Z14
+	VMOVUPS (AX)(R10*1), Z14
 
 there91:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel38
 	JMP  next
 
@@ -13597,75 +13607,75 @@ panel92:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step93:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	VPANDD      (DX), Z1, Z19
+	VPANDD      (SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, (DI)
-	VPANDD      64(DX), Z1, Z19
+	VMOVDQU8    Z19, (R8)
+	VPANDD      64(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 64(DI)
-	VPANDD      128(DX), Z1, Z19
+	VMOVDQU8    Z19, 64(R8)
+	VPANDD      128(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 128(DI)
-	VPANDD      192(DX), Z1, Z19
+	VMOVDQU8    Z19, 128(R8)
+	VPANDD      192(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 192(DI)
-	VPANDD      256(DX), Z1, Z19
+	VMOVDQU8    Z19, 192(R8)
+	VPANDD      256(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 256(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 256(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows94
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
 	VFMADD213PS Z4, Z3, Z19
 
 skip95:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip96
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip96:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip97:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip98
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z10, Z9, Z20
 
 skip99:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VMAXPS Z19, Z11, Z19
@@ -13673,7 +13683,7 @@ skip99:
 
 skip100:
 skip98:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole101
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13688,50 +13698,50 @@ scaled102:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows94
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip103
 	VFMADD213PS Z4, Z3, Z19
 
 skip103:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip104:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip105:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip107
 	VFMADD213PS Z10, Z9, Z20
 
 skip107:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
 	VMAXPS Z19, Z11, Z19
@@ -13739,7 +13749,7 @@ skip107:
 
 skip108:
 skip106:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole109
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13754,73 +13764,73 @@ scaled110:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows94:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	VPANDD      320(DX), Z1, Z19
+	VPANDD      320(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 320(DI)
-	VPANDD      384(DX), Z1, Z19
+	VMOVDQU8    Z19, 320(R8)
+	VPANDD      384(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 384(DI)
-	VPANDD      448(DX), Z1, Z19
+	VMOVDQU8    Z19, 384(R8)
+	VPANDD      448(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 448(DI)
-	VPSRLW      $0x04, (DX), Z19
+	VMOVDQU8    Z19, 448(R8)
+	VPSRLW      $0x04, (SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z19
+	VMOVDQU8    Z19, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 576(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 576(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows111
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip112
 	VFMADD213PS Z4, Z3, Z19
 
 skip112:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip113
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip113:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip114:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip115
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
 	VFMADD213PS Z10, Z9, Z20
 
 skip116:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip117
 	VMAXPS Z19, Z11, Z19
@@ -13828,7 +13838,7 @@ skip116:
 
 skip117:
 skip115:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole118
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13843,50 +13853,50 @@ scaled119:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows111
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip120
 	VFMADD213PS Z4, Z3, Z19
 
 skip120:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip121
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip121:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip122
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip122:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip123
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip124
 	VFMADD213PS Z10, Z9, Z20
 
 skip124:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip125
 	VMAXPS Z19, Z11, Z19
@@ -13894,7 +13904,7 @@ skip124:
 
 skip125:
 skip123:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole126
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -13909,80 +13919,80 @@ scaled127:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows111:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        264(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 128(DX), Z19
+	VPSRLW      $0x04, 128(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z19
+	VMOVDQU8    Z19, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 704(DI)
-	VPSRLW      $0x04, 256(DX), Z19
+	VMOVDQU8    Z19, 704(R8)
+	VPSRLW      $0x04, 256(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z19
+	VMOVDQU8    Z19, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z19
+	VMOVDQU8    Z19, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z19
+	VMOVDQU8    Z19, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows128
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip129
 	VFMADD213PS Z4, Z3, Z19
 
 skip129:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip130
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip130:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip131
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip131:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip132
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z10, Z9, Z20
 
 skip133:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VMAXPS Z19, Z11, Z19
@@ -13990,7 +14000,7 @@ skip133:
 
 skip134:
 skip132:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole135
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14005,50 +14015,50 @@ scaled136:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows128
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip137
 	VFMADD213PS Z4, Z3, Z19
 
 skip137:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip138:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip139
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip139:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip140
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip141
 	VFMADD213PS Z10, Z9, Z20
 
 skip141:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z19, Z11, Z19
@@ -14056,7 +14066,7 @@ skip141:
 
 skip142:
 skip140:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole143
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14071,63 +14081,63 @@ scaled144:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows128:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step93
 
 drain145:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained146
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip147
 	VFMADD213PS Z4, Z3, Z19
 
 skip147:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip148:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip149
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip149:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip150
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip151
 	VFMADD213PS Z10, Z9, Z20
 
 skip151:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip152
 	VMAXPS Z19, Z11, Z19
@@ -14135,7 +14145,7 @@ skip151:
 
 skip152:
 skip150:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole153
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14150,85 +14160,85 @@ scaled154:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain145
 
 drained146:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there155
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there155:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there156
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there156:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there157
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there157:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there158
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there158:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there159
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there159:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there160
-	VMOVUPS (AX)(R9*1), Z13
+	VMOVUPS (AX)(R10*1), Z13
 
 there160:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there161
-	VMOVUPS (AX)(R9*1), Z15
+	VMOVUPS (AX)(R10*1), Z15
 
 there161:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there162
-	VMOVUPS (AX)(R9*1), Z14
+	VMOVUPS (AX)(R10*1), Z14
 
 there162:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel92
 	JMP  next
 
@@ -14238,72 +14248,72 @@ panel163:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), R8
+	MOVQ 8(DX), R9
 
 step164:
-	MOVL        (R8), R9
-	MOVQ        SI, AX
+	MOVL        (R9), R10
+	MOVQ        DI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, SI
-	CMPQ        SI, 232(CX)
-	CMOVQEQ     224(CX), SI
-	MOVQ        248(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, DI
+	CMPQ        DI, 232(DX)
+	CMOVQEQ     224(DX), DI
+	MOVQ        248(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	VPANDD      (DX), Z1, Z19
+	VPANDD      (SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, (DI)
-	VPANDD      64(DX), Z1, Z19
+	VMOVDQU8    Z19, (R8)
+	VPANDD      64(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 64(DI)
-	VPANDD      128(DX), Z1, Z19
+	VMOVDQU8    Z19, 64(R8)
+	VPANDD      128(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 128(DI)
-	VPANDD      192(DX), Z1, Z19
+	VMOVDQU8    Z19, 128(R8)
+	VPANDD      192(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 192(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 192(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows165
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip166
 	VFMADD213PS Z4, Z3, Z19
 
 skip166:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip167:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip168:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip170
 	VFMADD213PS Z10, Z9, Z20
 
 skip170:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z19, Z11, Z19
@@ -14311,7 +14321,7 @@ skip170:
 
 skip171:
 skip169:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole172
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14326,50 +14336,50 @@ scaled173:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows165
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip174
 	VFMADD213PS Z4, Z3, Z19
 
 skip174:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip175
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip175:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip176
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip176:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip177
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip178
 	VFMADD213PS Z10, Z9, Z20
 
 skip178:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip179
 	VMAXPS Z19, Z11, Z19
@@ -14377,7 +14387,7 @@ skip178:
 
 skip179:
 skip177:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole180
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14392,68 +14402,68 @@ scaled181:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows165:
-	MOVQ        256(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	VPANDD      256(DX), Z1, Z19
+	VPANDD      256(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 256(DI)
-	VPANDD      320(DX), Z1, Z19
+	VMOVDQU8    Z19, 256(R8)
+	VPANDD      320(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 320(DI)
-	VPANDD      384(DX), Z1, Z19
+	VMOVDQU8    Z19, 320(R8)
+	VPANDD      384(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 384(DI)
-	VPANDD      448(DX), Z1, Z19
+	VMOVDQU8    Z19, 384(R8)
+	VPANDD      448(SI), Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 448(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 448(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows182
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
 	VFMADD213PS Z4, Z3, Z19
 
 skip183:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip184
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip184:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip185:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip186
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip187
 	VFMADD213PS Z10, Z9, Z20
 
 skip187:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip188
 	VMAXPS Z19, Z11, Z19
@@ -14461,7 +14471,7 @@ skip187:
 
 skip188:
 skip186:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole189
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14476,50 +14486,50 @@ scaled190:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows182
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip191
 	VFMADD213PS Z4, Z3, Z19
 
 skip191:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip192
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip192:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip193
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip193:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip194
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip195
 	VFMADD213PS Z10, Z9, Z20
 
 skip195:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip196
 	VMAXPS Z19, Z11, Z19
@@ -14527,7 +14537,7 @@ skip195:
 
 skip196:
 skip194:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole197
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14542,72 +14552,72 @@ scaled198:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows182:
-	MOVQ        264(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ        264(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	VPSRLW      $0x04, (DX), Z19
+	VPSRLW      $0x04, (SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 512(DI)
-	VPSRLW      $0x04, 64(DX), Z19
+	VMOVDQU8    Z19, 512(R8)
+	VPSRLW      $0x04, 64(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 576(DI)
-	VPSRLW      $0x04, 128(DX), Z19
+	VMOVDQU8    Z19, 576(R8)
+	VPSRLW      $0x04, 128(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 640(DI)
-	VPSRLW      $0x04, 192(DX), Z19
+	VMOVDQU8    Z19, 640(R8)
+	VPSRLW      $0x04, 192(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 704(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 704(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows199
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip200
 	VFMADD213PS Z4, Z3, Z19
 
 skip200:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip201
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip201:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip202
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip202:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip203
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip204
 	VFMADD213PS Z10, Z9, Z20
 
 skip204:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip205
 	VMAXPS Z19, Z11, Z19
@@ -14615,7 +14625,7 @@ skip204:
 
 skip205:
 skip203:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole206
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14630,50 +14640,50 @@ scaled207:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows199
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip208
 	VFMADD213PS Z4, Z3, Z19
 
 skip208:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip209
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip209:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip210
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip210:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip211
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip212
 	VFMADD213PS Z10, Z9, Z20
 
 skip212:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip213
 	VMAXPS Z19, Z11, Z19
@@ -14681,7 +14691,7 @@ skip212:
 
 skip213:
 skip211:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole214
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14696,72 +14706,72 @@ scaled215:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows199:
-	MOVQ        272(CX), AX
-	ADDQ        R9, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        272(DX), AX
+	ADDQ        R10, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	VPSRLW      $0x04, 256(DX), Z19
+	VPSRLW      $0x04, 256(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 768(DI)
-	VPSRLW      $0x04, 320(DX), Z19
+	VMOVDQU8    Z19, 768(R8)
+	VPSRLW      $0x04, 320(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 832(DI)
-	VPSRLW      $0x04, 384(DX), Z19
+	VMOVDQU8    Z19, 832(R8)
+	VPSRLW      $0x04, 384(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 896(DI)
-	VPSRLW      $0x04, 448(DX), Z19
+	VMOVDQU8    Z19, 896(R8)
+	VPSRLW      $0x04, 448(SI), Z19
 	VPANDD      Z19, Z1, Z19
 	VPSHUFB     Z19, Z0, Z19
-	VMOVDQU8    Z19, 960(DI)
-	CMPQ        R10, 320(CX)
+	VMOVDQU8    Z19, 960(R8)
+	CMPQ        R11, 320(DX)
 	JEQ         rows216
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip217
 	VFMADD213PS Z4, Z3, Z19
 
 skip217:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip218
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip218:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip219
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip219:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip220
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip221
 	VFMADD213PS Z10, Z9, Z20
 
 skip221:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip222
 	VMAXPS Z19, Z11, Z19
@@ -14769,7 +14779,7 @@ skip221:
 
 skip222:
 skip220:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole223
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14784,50 +14794,50 @@ scaled224:
 	VMINPS      Z17, Z19, Z19
 	VCVTPS2DQ   Z19, Z19
 	VPADDD      Z18, Z19, Z19
-	VPMOVDB     Z19, (R11)
-	ADDQ        80(CX), R11
-	ADDQ        $0x08, R10
-	CMPQ        R10, 320(CX)
+	VPMOVDB     Z19, (R12)
+	ADDQ        80(DX), R12
+	ADDQ        $0x08, R11
+	CMPQ        R11, 320(DX)
 	JEQ         rows216
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip225
 	VFMADD213PS Z4, Z3, Z19
 
 skip225:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip226
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip226:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip227
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip227:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip228
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip229
 	VFMADD213PS Z10, Z9, Z20
 
 skip229:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip230
 	VMAXPS Z19, Z11, Z19
@@ -14835,7 +14845,7 @@ skip229:
 
 skip230:
 skip228:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole231
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14850,63 +14860,63 @@ scaled232:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 
 rows216:
-	ADDQ    $0x00000200, DX
-	CMPQ    DX, 32(CX)
-	CMOVQEQ 24(CX), DX
-	ADDQ    $0x00000400, DI
-	CMPQ    DI, 232(CX)
-	CMOVQEQ 224(CX), DI
-	ADDQ    $0x04, R8
-	CMPQ    R8, 16(CX)
+	ADDQ    $0x00000200, SI
+	CMPQ    SI, 32(DX)
+	CMOVQEQ 24(DX), SI
+	ADDQ    $0x00000400, R8
+	CMPQ    R8, 232(DX)
+	CMOVQEQ 224(DX), R8
+	ADDQ    $0x04, R9
+	CMPQ    R9, 16(DX)
 	JNE     step164
 
 drain233:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained234
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z19
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z19
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z19, Z19
-	VPADDD      (R13)(AX*1), Z19, Z19
+	VPADDD      (R14)(AX*1), Z19, Z19
 	VCVTDQ2PS   Z19, Z19
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip235
 	VFMADD213PS Z4, Z3, Z19
 
 skip235:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip236
 	VCMPPS $0x11, Z8, Z19, K1
 	VMULPS Z5, Z19, K1, Z19
 
 skip236:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip237
 	VMAXPS Z19, Z6, Z19
 	VMINPS Z19, Z7, Z19
 
 skip237:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip238
-	VPMOVZXBD   -1(R11)(AX*1), Z20
+	VPMOVZXBD   -1(R12)(AX*1), Z20
 	VCVTDQ2PS   Z20, Z20
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip239
 	VFMADD213PS Z10, Z9, Z20
 
 skip239:
 	VADDPS Z20, Z19, Z19
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip240
 	VMAXPS Z19, Z11, Z19
@@ -14914,7 +14924,7 @@ skip239:
 
 skip240:
 skip238:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole241
 	VMULPS      Z15, Z19, Z20
 	VFMADD132PS Z13, Z20, Z19
@@ -14929,137 +14939,137 @@ scaled242:
 	VMINPS    Z17, Z19, Z19
 	VCVTPS2DQ Z19, Z19
 	VPADDD    Z18, Z19, Z19
-	VPMOVDB   Z19, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z19, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain233
 
 drained234:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), R9
-	MOVQ    280(CX), R10
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R13
-	ADDQ    R9, R13
-	MOVQ    296(CX), R11
-	MOVQ    312(CX), R12
-	MOVQ    R12, AX
+	MOVQ    304(DX), R10
+	MOVQ    280(DX), R11
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R14
+	ADDQ    R10, R14
+	MOVQ    296(DX), R12
+	MOVQ    312(DX), R13
+	MOVQ    R13, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    R9, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R10, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R11
-	MOVQ    112(CX), AX
+	ADDQ    AX, R12
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there243
-	VMOVUPS (AX)(R9*1), Z3
+	VMOVUPS (AX)(R10*1), Z3
 
 there243:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there244
-	VMOVUPS (AX)(R9*1), Z4
+	VMOVUPS (AX)(R10*1), Z4
 
 there244:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there245
-	VMOVUPS (AX)(R9*1), Z5
+	VMOVUPS (AX)(R10*1), Z5
 
 there245:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there246
-	VMOVUPS (AX)(R9*1), Z9
+	VMOVUPS (AX)(R10*1), Z9
 
 there246:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there247
-	VMOVUPS (AX)(R9*1), Z10
+	VMOVUPS (AX)(R10*1), Z10
 
 there247:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there248
-	VMOVUPS (AX)(R9*1), Z13
+	VMOVUPS (AX)(R10*1), Z13
 
 there248:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there249
-	VMOVUPS (AX)(R9*1), Z15
+	VMOVUPS (AX)(R10*1), Z15
 
 there249:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there250
-	VMOVUPS (AX)(R9*1), Z14
+	VMOVUPS (AX)(R10*1), Z14
 
 there250:
-	ADDQ $0x40, R9
-	MOVQ R9, 304(CX)
-	CMPQ R9, 240(CX)
+	ADDQ $0x40, R10
+	MOVQ R10, 304(DX)
+	CMPQ R10, 240(DX)
 	JNE  panel163
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain251:
-	CMPQ        R10, 320(CX)
+	CMPQ        R11, 320(DX)
 	JEQ         drained252
-	MOVL        (R10), AX
-	VMOVDQU32   (R12)(AX*1), Z0
-	MOVL        4(R10), AX
+	MOVL        (R11), AX
+	VMOVDQU32   (R13)(AX*1), Z0
+	MOVL        4(R11), AX
 	VPSLLVD     Z2, Z0, Z0
-	VPADDD      (R13)(AX*1), Z0, Z0
+	VPADDD      (R14)(AX*1), Z0, Z0
 	VCVTDQ2PS   Z0, Z0
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip253
 	VFMADD213PS Z4, Z3, Z0
 
 skip253:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip254
 	VCMPPS $0x11, Z8, Z0, K1
 	VMULPS Z5, Z0, K1, Z0
 
 skip254:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip255
 	VMAXPS Z0, Z6, Z0
 	VMINPS Z0, Z7, Z0
 
 skip255:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip256
-	VPMOVZXBD   -1(R11)(AX*1), Z1
+	VPMOVZXBD   -1(R12)(AX*1), Z1
 	VCVTDQ2PS   Z1, Z1
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip257
 	VFMADD213PS Z10, Z9, Z1
 
 skip257:
 	VADDPS Z1, Z0, Z0
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip258
 	VMAXPS Z0, Z11, Z0
@@ -15067,7 +15077,7 @@ skip257:
 
 skip258:
 skip256:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole259
 	VMULPS      Z15, Z0, Z1
 	VFMADD132PS Z13, Z1, Z0
@@ -15082,9 +15092,9 @@ scaled260:
 	VMINPS    Z17, Z0, Z0
 	VCVTPS2DQ Z0, Z0
 	VPADDD    Z18, Z0, Z0
-	VPMOVDB   Z0, (R11)
-	ADDQ      80(CX), R11
-	ADDQ      $0x08, R10
+	VPMOVDB   Z0, (R12)
+	ADDQ      80(DX), R12
+	ADDQ      $0x08, R11
 	JMP       drain251
 
 drained252:
@@ -15095,44 +15105,45 @@ drained252:
 // func convBytesBitsAMX(job *byte)
 // Requires: AVX, AVX512F
 TEXT ·convBytesBitsAMX(SB), NOSPLIT, $0-8
-	MOVQ job+0(FP), CX
+	MOVQ job+0(FP), DX
 	MOVQ $0x00000040, BX
-	LEAQ 336(CX), AX
+	MOVQ 416(DX), CX
+	LEAQ 336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ R8, R8
 	XORQ R9, R9
 	XORQ R10, R10
 	XORQ R11, R11
-	MOVQ R8, 320(CX)
-	MOVQ 24(CX), DX
+	XORQ R12, R12
+	MOVQ R9, 320(DX)
+	MOVQ 24(DX), SI
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 248(CX)
-	MOVL  4(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 256(CX)
-	MOVL  8(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 264(CX)
-	MOVL  12(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 272(CX)
-	MOVL  20(AX), SI
-	MOVL  24(AX), DI
-	MOVQ  56(CX), DX
-	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 280(CX)
-	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 288(CX)
-	IMULQ 80(CX), SI
-	ADDQ  72(CX), SI
-	SUBQ  88(CX), SI
-	MOVQ  SI, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
-	MOVQ  24(CX), DX
+	MOVQ  40(DX), AX
+	MOVL  (AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 248(DX)
+	MOVL  4(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 256(DX)
+	MOVL  8(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 264(DX)
+	MOVL  12(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 272(DX)
+	MOVL  20(AX), DI
+	MOVL  24(AX), R8
+	MOVQ  56(DX), SI
+	LEAQ  (SI)(DI*8), SI
+	MOVQ  SI, 280(DX)
+	LEAQ  (SI)(R8*8), SI
+	MOVQ  SI, 288(DX)
+	IMULQ 80(DX), DI
+	ADDQ  72(DX), DI
+	SUBQ  88(DX), DI
+	MOVQ  DI, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
+	MOVQ  24(DX), SI
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -15145,82 +15156,82 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step2:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows3
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows3
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows3:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step2
 
 drain4:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained5
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain4
 
 drained5:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R9
-	ADDQ    96(CX), AX
+	ADDQ    AX, R10
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, DI
-	MOVQ    DI, 304(CX)
-	CMPQ    DI, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R8
+	MOVQ    R8, 304(DX)
+	CMPQ    R8, 240(DX)
 	JNE     panel1
 	JMP     next
 
@@ -15228,113 +15239,113 @@ tiles2:
 panel6:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step7:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows8
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows8
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows8:
-	MOVQ      256(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      256(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows9
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows9
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows9:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step7
 
 drain10:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained11
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain10
 
 drained11:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R9
-	ADDQ    96(CX), AX
+	ADDQ    AX, R10
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, DI
-	MOVQ    DI, 304(CX)
-	CMPQ    DI, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R8
+	MOVQ    R8, 304(DX)
+	CMPQ    R8, 240(DX)
 	JNE     panel6
 	JMP     next
 
@@ -15343,144 +15354,144 @@ panel12:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step13:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows14
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows14
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows14:
-	MOVQ      256(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows15
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows15
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows15:
-	MOVQ      264(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      264(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows16
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows16
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows16:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step13
 
 drain17:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained18
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain17
 
 drained18:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R9
-	ADDQ    96(CX), AX
+	ADDQ    AX, R10
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, DI
-	MOVQ    DI, 304(CX)
-	CMPQ    DI, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R8
+	MOVQ    R8, 304(DX)
+	CMPQ    R8, 240(DX)
 	JNE     panel12
 	JMP     next
 
@@ -15490,194 +15501,194 @@ panel19:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step20:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows21
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows21
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows21:
-	MOVQ      256(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows22
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows22
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows22:
-	MOVQ      264(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ      264(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows23
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows23
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows23:
-	MOVQ      272(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      272(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows24
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows24
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows24:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step20
 
 drain25:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained26
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain25
 
 drained26:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x05, AX
-	ADDQ    AX, R9
-	ADDQ    96(CX), AX
+	ADDQ    AX, R10
+	ADDQ    96(DX), AX
 	MOVWLZX (AX), AX
-	MOVQ    AX, 328(CX)
-	ADDQ    $0x40, DI
-	MOVQ    DI, 304(CX)
-	CMPQ    DI, 240(CX)
+	MOVQ    AX, 328(DX)
+	ADDQ    $0x40, R8
+	MOVQ    R8, 304(DX)
+	CMPQ    R8, 240(DX)
 	JNE     panel19
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain27:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained28
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z0
-	MOVL      4(R8), AX
-	VPCMPD    $0x05, (R11)(AX*1), Z0, K1
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z0
+	MOVL      4(R9), AX
+	VPCMPD    $0x05, (R12)(AX*1), Z0, K1
 	KMOVW     K1, AX
-	XORL      328(CX), AX
-	MOVW      AX, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	XORL      328(DX), AX
+	MOVW      AX, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain27
 
 drained28:
@@ -15688,45 +15699,46 @@ drained28:
 // func convBytesSumsAMX(job *byte)
 // Requires: AVX, AVX512F
 TEXT ·convBytesSumsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 320(CX)
-	MOVQ         24(CX), DX
-	VPBROADCASTD 104(CX), Z0
+	XORQ         R12, R12
+	MOVQ         R9, 320(DX)
+	MOVQ         24(DX), SI
+	VPBROADCASTD 104(DX), Z0
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 248(CX)
-	MOVL  4(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 256(CX)
-	MOVL  8(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 264(CX)
-	MOVL  12(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 272(CX)
-	MOVL  20(AX), SI
-	MOVL  24(AX), DI
-	MOVQ  56(CX), DX
-	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 280(CX)
-	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 288(CX)
-	IMULQ 80(CX), SI
-	ADDQ  72(CX), SI
-	SUBQ  88(CX), SI
-	MOVQ  SI, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
-	MOVQ  24(CX), DX
+	MOVQ  40(DX), AX
+	MOVL  (AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 248(DX)
+	MOVL  4(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 256(DX)
+	MOVL  8(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 264(DX)
+	MOVL  12(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 272(DX)
+	MOVL  20(AX), DI
+	MOVL  24(AX), R8
+	MOVQ  56(DX), SI
+	LEAQ  (SI)(DI*8), SI
+	MOVQ  SI, 280(DX)
+	LEAQ  (SI)(R8*8), SI
+	MOVQ  SI, 288(DX)
+	IMULQ 80(DX), DI
+	ADDQ  72(DX), DI
+	SUBQ  88(DX), DI
+	MOVQ  DI, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
+	MOVQ  24(DX), SI
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -15739,74 +15751,74 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step2:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows3
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows3
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows3:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step2
 
 drain4:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained5
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain4
 
 drained5:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), DI
-	MOVQ 280(CX), R8
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R11
-	ADDQ DI, R11
-	MOVQ 296(CX), R9
-	MOVQ 312(CX), R10
-	MOVQ R10, AX
+	MOVQ 304(DX), R8
+	MOVQ 280(DX), R9
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R12
+	ADDQ R8, R12
+	MOVQ 296(DX), R10
+	MOVQ 312(DX), R11
+	MOVQ R11, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ DI, R9
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R8, R10
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -15814,103 +15826,103 @@ tiles2:
 panel6:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step7:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows8
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows8
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows8:
-	MOVQ      256(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      256(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows9
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows9
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows9:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step7
 
 drain10:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained11
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain10
 
 drained11:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), DI
-	MOVQ 280(CX), R8
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R11
-	ADDQ DI, R11
-	MOVQ 296(CX), R9
-	MOVQ 312(CX), R10
-	MOVQ R10, AX
+	MOVQ 304(DX), R8
+	MOVQ 280(DX), R9
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R12
+	ADDQ R8, R12
+	MOVQ 296(DX), R10
+	MOVQ 312(DX), R11
+	MOVQ R11, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ DI, R9
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R8, R10
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel6
 	JMP  next
 
@@ -15919,132 +15931,132 @@ panel12:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step13:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows14
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows14
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows14:
-	MOVQ      256(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows15
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows15
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows15:
-	MOVQ      264(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      264(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows16
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows16
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows16:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step13
 
 drain17:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained18
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain17
 
 drained18:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), DI
-	MOVQ 280(CX), R8
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R11
-	ADDQ DI, R11
-	MOVQ 296(CX), R9
-	MOVQ 312(CX), R10
-	MOVQ R10, AX
+	MOVQ 304(DX), R8
+	MOVQ 280(DX), R9
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R12
+	ADDQ R8, R12
+	MOVQ 296(DX), R10
+	MOVQ 312(DX), R11
+	MOVQ R11, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ DI, R9
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R8, R10
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel12
 	JMP  next
 
@@ -16054,179 +16066,179 @@ panel19:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step20:
-	MOVL      (SI), DI
-	MOVQ      DX, AX
+	MOVL      (DI), R8
+	MOVQ      SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ      $0x00000400, DX
-	MOVQ      248(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ      $0x00000400, SI
+	MOVQ      248(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows21
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows21
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows21:
-	MOVQ      256(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ      256(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows22
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows22
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows22:
-	MOVQ      264(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ      264(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows23
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows23
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows23:
-	MOVQ      272(CX), AX
-	ADDQ      DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ      272(DX), AX
+	ADDQ      R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       rows24
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
-	CMPQ      R8, 320(CX)
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
+	CMPQ      R9, 320(DX)
 	JEQ       rows24
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows24:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step20
 
 drain25:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained26
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain25
 
 drained26:
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ 312(CX), AX
+	MOVQ 312(DX), AX
 	ADDQ $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ 304(CX), DI
-	MOVQ 280(CX), R8
-	MOVQ 288(CX), AX
-	MOVQ AX, 320(CX)
-	MOVQ 64(CX), R11
-	ADDQ DI, R11
-	MOVQ 296(CX), R9
-	MOVQ 312(CX), R10
-	MOVQ R10, AX
+	MOVQ 304(DX), R8
+	MOVQ 280(DX), R9
+	MOVQ 288(DX), AX
+	MOVQ AX, 320(DX)
+	MOVQ 64(DX), R12
+	ADDQ R8, R12
+	MOVQ 296(DX), R10
+	MOVQ 312(DX), R11
+	MOVQ R11, AX
 	XORQ $0x00001000, AX
-	MOVQ AX, 312(CX)
-	ADDQ DI, R9
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	MOVQ AX, 312(DX)
+	ADDQ R8, R10
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel19
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain27:
-	CMPQ      R8, 320(CX)
+	CMPQ      R9, 320(DX)
 	JEQ       drained28
-	MOVL      (R8), AX
-	VMOVDQU32 (R10)(AX*1), Z1
-	MOVL      4(R8), AX
+	MOVL      (R9), AX
+	VMOVDQU32 (R11)(AX*1), Z1
+	MOVL      4(R9), AX
 	VPSLLVD   Z0, Z1, Z1
-	VPADDD    (R11)(AX*1), Z1, Z1
-	VMOVDQU32 Z1, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPADDD    (R12)(AX*1), Z1, Z1
+	VMOVDQU32 Z1, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain27
 
 drained28:
@@ -16237,53 +16249,54 @@ drained28:
 // func convBytesAffineAMX(job *byte)
 // Requires: AVX, AVX512F
 TEXT ·convBytesAffineAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 320(CX)
-	MOVQ         24(CX), DX
-	VPBROADCASTD 104(CX), Z0
+	XORQ         R12, R12
+	MOVQ         R9, 320(DX)
+	MOVQ         24(DX), SI
+	VPBROADCASTD 104(DX), Z0
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 144(CX), Z4
-	VBROADCASTSS 148(CX), Z5
+	VBROADCASTSS 144(DX), Z4
+	VBROADCASTSS 148(DX), Z5
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 248(CX)
-	MOVL  4(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 256(CX)
-	MOVL  8(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 264(CX)
-	MOVL  12(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 272(CX)
-	MOVL  20(AX), SI
-	MOVL  24(AX), DI
-	MOVQ  56(CX), DX
-	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 280(CX)
-	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 288(CX)
-	IMULQ 80(CX), SI
-	ADDQ  72(CX), SI
-	SUBQ  88(CX), SI
-	MOVQ  SI, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
-	MOVQ  24(CX), DX
+	MOVQ  40(DX), AX
+	MOVL  (AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 248(DX)
+	MOVL  4(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 256(DX)
+	MOVL  8(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 264(DX)
+	MOVL  12(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 272(DX)
+	MOVL  20(AX), DI
+	MOVL  24(AX), R8
+	MOVQ  56(DX), SI
+	LEAQ  (SI)(DI*8), SI
+	MOVQ  SI, 280(DX)
+	LEAQ  (SI)(R8*8), SI
+	MOVQ  SI, 288(DX)
+	IMULQ 80(DX), DI
+	ADDQ  72(DX), DI
+	SUBQ  88(DX), DI
+	MOVQ  DI, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
+	MOVQ  24(DX), SI
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -16296,99 +16309,99 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step2:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows3
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows3
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows3:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step2
 
 drain4:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained5
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 	JMP         drain4
 
 drained5:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there6
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there6:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there7
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there7:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there8
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there8:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -16396,132 +16409,132 @@ tiles2:
 panel9:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step10:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows11
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows11
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows11:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows12
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows12
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows12:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step10
 
 drain13:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained14
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 	JMP         drain13
 
 drained14:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there15
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there15:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there16
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there16:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there17
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there17:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel9
 	JMP  next
 
@@ -16530,165 +16543,165 @@ panel18:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step19:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows20
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows20
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows20:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows21
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows21
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows21:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        264(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows22
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows22
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows22:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step19
 
 drain23:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained24
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 	JMP         drain23
 
 drained24:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there25
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there25:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there26
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there26:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there27
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there27:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel18
 	JMP  next
 
@@ -16698,218 +16711,218 @@ panel28:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step29:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows30
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows30
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows30:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows31
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows31
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows31:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ        264(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows32
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows32
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows32:
-	MOVQ        272(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        272(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows33
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows33
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 
 rows33:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step29
 
 drain34:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained35
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 	JMP         drain34
 
 drained35:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there36
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there36:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there37
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there37:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there38
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there38:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel28
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain39:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained40
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z3
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z3
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z3, Z3
-	VPADDD      (R11)(AX*1), Z3, Z3
+	VPADDD      (R12)(AX*1), Z3, Z3
 	VCVTDQ2PS   Z3, Z3
 	VFMADD213PS Z2, Z1, Z3
-	VMOVDQU32   Z3, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
+	VMOVDQU32   Z3, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
 	JMP         drain39
 
 drained40:
@@ -16920,59 +16933,60 @@ drained40:
 // func convBytesFloatsAMX(job *byte)
 // Requires: AVX, AVX512F
 TEXT ·convBytesFloatsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 320(CX)
-	MOVQ         24(CX), DX
-	VPBROADCASTD 104(CX), Z0
+	XORQ         R12, R12
+	MOVQ         R9, 320(DX)
+	MOVQ         24(DX), SI
+	VPBROADCASTD 104(DX), Z0
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 144(CX), Z4
-	VBROADCASTSS 148(CX), Z5
+	VBROADCASTSS 144(DX), Z4
+	VBROADCASTSS 148(DX), Z5
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
-	VBROADCASTSS 184(CX), Z9
-	VBROADCASTSS 188(CX), Z10
+	VBROADCASTSS 184(DX), Z9
+	VBROADCASTSS 188(DX), Z10
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 248(CX)
-	MOVL  4(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 256(CX)
-	MOVL  8(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 264(CX)
-	MOVL  12(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 272(CX)
-	MOVL  20(AX), SI
-	MOVL  24(AX), DI
-	MOVQ  56(CX), DX
-	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 280(CX)
-	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 288(CX)
-	IMULQ 80(CX), SI
-	ADDQ  72(CX), SI
-	SUBQ  88(CX), SI
-	MOVQ  SI, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
-	MOVQ  24(CX), DX
+	MOVQ  40(DX), AX
+	MOVL  (AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 248(DX)
+	MOVL  4(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 256(DX)
+	MOVL  8(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 264(DX)
+	MOVL  12(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 272(DX)
+	MOVL  20(AX), DI
+	MOVL  24(AX), R8
+	MOVQ  56(DX), SI
+	LEAQ  (SI)(DI*8), SI
+	MOVQ  SI, 280(DX)
+	LEAQ  (SI)(R8*8), SI
+	MOVQ  SI, 288(DX)
+	IMULQ 80(DX), DI
+	ADDQ  72(DX), DI
+	SUBQ  88(DX), DI
+	MOVQ  DI, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
+	MOVQ  24(DX), SI
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -16985,56 +16999,56 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step2:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows3
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
 	VFMADD213PS Z2, Z1, Z11
 
 skip4:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip5:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip6:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip8
 	VFMADD213PS Z8, Z7, Z11
 
 skip8:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z11, Z9, Z11
@@ -17042,48 +17056,48 @@ skip8:
 
 skip9:
 skip7:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows3
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip10
 	VFMADD213PS Z2, Z1, Z11
 
 skip10:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip11
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip11:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip12
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip12:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip13
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip14
 	VFMADD213PS Z8, Z7, Z11
 
 skip14:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip15
 	VMAXPS Z11, Z9, Z11
@@ -17091,55 +17105,55 @@ skip14:
 
 skip15:
 skip13:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows3:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step2
 
 drain16:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained17
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip18
 	VFMADD213PS Z2, Z1, Z11
 
 skip18:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip19
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip19:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip20
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip20:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip21
-	MOVQ        160(CX), SI
-	TESTQ       SI, SI
+	MOVQ        160(DX), DI
+	TESTQ       DI, DI
 	JEQ         skip22
 	VFMADD213PS Z8, Z7, Z11
 
 skip22:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VMAXPS Z11, Z9, Z11
@@ -17147,60 +17161,60 @@ skip22:
 
 skip23:
 skip21:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain16
 
 drained17:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there24
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there24:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there25
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there25:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there26
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there26:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there27
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there27:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there28
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there28:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -17208,56 +17222,56 @@ tiles2:
 panel29:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step30:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows31
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip32
 	VFMADD213PS Z2, Z1, Z11
 
 skip32:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip33
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip33:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip34
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip34:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip35
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip36
 	VFMADD213PS Z8, Z7, Z11
 
 skip36:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip37
 	VMAXPS Z11, Z9, Z11
@@ -17265,48 +17279,48 @@ skip36:
 
 skip37:
 skip35:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows31
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip38
 	VFMADD213PS Z2, Z1, Z11
 
 skip38:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip39
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip39:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip40
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip40:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip42
 	VFMADD213PS Z8, Z7, Z11
 
 skip42:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z11, Z9, Z11
@@ -17314,54 +17328,54 @@ skip42:
 
 skip43:
 skip41:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows31:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows44
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip45
 	VFMADD213PS Z2, Z1, Z11
 
 skip45:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip46:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip47
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip47:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip48
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip49
 	VFMADD213PS Z8, Z7, Z11
 
 skip49:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VMAXPS Z11, Z9, Z11
@@ -17369,48 +17383,48 @@ skip49:
 
 skip50:
 skip48:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows44
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip51
 	VFMADD213PS Z2, Z1, Z11
 
 skip51:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip52
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip52:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip53
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip53:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip54
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip55
 	VFMADD213PS Z8, Z7, Z11
 
 skip55:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip56
 	VMAXPS Z11, Z9, Z11
@@ -17418,55 +17432,55 @@ skip55:
 
 skip56:
 skip54:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows44:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step30
 
 drain57:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained58
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip59
 	VFMADD213PS Z2, Z1, Z11
 
 skip59:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip60:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip61
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip61:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
-	MOVQ        160(CX), SI
-	TESTQ       SI, SI
+	MOVQ        160(DX), DI
+	TESTQ       DI, DI
 	JEQ         skip63
 	VFMADD213PS Z8, Z7, Z11
 
 skip63:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip64
 	VMAXPS Z11, Z9, Z11
@@ -17474,63 +17488,63 @@ skip63:
 
 skip64:
 skip62:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain57
 
 drained58:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there65
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there65:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there66
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there66:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there67
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there67:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there68
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there68:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there69
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there69:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel29
 	JMP  next
 
@@ -17539,56 +17553,56 @@ panel70:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step71:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows72
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip73
 	VFMADD213PS Z2, Z1, Z11
 
 skip73:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip74
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip74:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip75
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip75:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip77
 	VFMADD213PS Z8, Z7, Z11
 
 skip77:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z11, Z9, Z11
@@ -17596,48 +17610,48 @@ skip77:
 
 skip78:
 skip76:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows72
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
 	VFMADD213PS Z2, Z1, Z11
 
 skip79:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip80
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip80:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip81:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip82
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip83
 	VFMADD213PS Z8, Z7, Z11
 
 skip83:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip84
 	VMAXPS Z11, Z9, Z11
@@ -17645,54 +17659,54 @@ skip83:
 
 skip84:
 skip82:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows72:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows85
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip86
 	VFMADD213PS Z2, Z1, Z11
 
 skip86:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip87
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip87:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip88
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip88:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip89
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip90
 	VFMADD213PS Z8, Z7, Z11
 
 skip90:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip91
 	VMAXPS Z11, Z9, Z11
@@ -17700,48 +17714,48 @@ skip90:
 
 skip91:
 skip89:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows85
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip92
 	VFMADD213PS Z2, Z1, Z11
 
 skip92:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip93
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip93:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip94
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip94:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip96
 	VFMADD213PS Z8, Z7, Z11
 
 skip96:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z11, Z9, Z11
@@ -17749,54 +17763,54 @@ skip96:
 
 skip97:
 skip95:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows85:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        264(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows98
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z2, Z1, Z11
 
 skip99:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip100:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip101
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip101:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip102
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip103
 	VFMADD213PS Z8, Z7, Z11
 
 skip103:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VMAXPS Z11, Z9, Z11
@@ -17804,48 +17818,48 @@ skip103:
 
 skip104:
 skip102:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows98
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip105
 	VFMADD213PS Z2, Z1, Z11
 
 skip105:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip106
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip106:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip107
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip107:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip108
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip109
 	VFMADD213PS Z8, Z7, Z11
 
 skip109:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip110
 	VMAXPS Z11, Z9, Z11
@@ -17853,55 +17867,55 @@ skip109:
 
 skip110:
 skip108:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows98:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step71
 
 drain111:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained112
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip113
 	VFMADD213PS Z2, Z1, Z11
 
 skip113:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip114:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip115
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip115:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
-	MOVQ        160(CX), SI
-	TESTQ       SI, SI
+	MOVQ        160(DX), DI
+	TESTQ       DI, DI
 	JEQ         skip117
 	VFMADD213PS Z8, Z7, Z11
 
 skip117:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip118
 	VMAXPS Z11, Z9, Z11
@@ -17909,66 +17923,66 @@ skip117:
 
 skip118:
 skip116:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain111
 
 drained112:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there119
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there119:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there120
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there120:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there121
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there121:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there122
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there122:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there123
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there123:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel70
 	JMP  next
 
@@ -17978,56 +17992,56 @@ panel124:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step125:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows126
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip127
 	VFMADD213PS Z2, Z1, Z11
 
 skip127:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip128
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip128:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip129
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip129:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip130
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip131
 	VFMADD213PS Z8, Z7, Z11
 
 skip131:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip132
 	VMAXPS Z11, Z9, Z11
@@ -18035,48 +18049,48 @@ skip131:
 
 skip132:
 skip130:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows126
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z2, Z1, Z11
 
 skip133:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip134:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip135
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip135:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip136
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip137
 	VFMADD213PS Z8, Z7, Z11
 
 skip137:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VMAXPS Z11, Z9, Z11
@@ -18084,54 +18098,54 @@ skip137:
 
 skip138:
 skip136:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows126:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows139
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip140
 	VFMADD213PS Z2, Z1, Z11
 
 skip140:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip141
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip141:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip142:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip143
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip144
 	VFMADD213PS Z8, Z7, Z11
 
 skip144:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip145
 	VMAXPS Z11, Z9, Z11
@@ -18139,48 +18153,48 @@ skip144:
 
 skip145:
 skip143:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows139
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip146
 	VFMADD213PS Z2, Z1, Z11
 
 skip146:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip147
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip147:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip148:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip149
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip150
 	VFMADD213PS Z8, Z7, Z11
 
 skip150:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip151
 	VMAXPS Z11, Z9, Z11
@@ -18188,54 +18202,54 @@ skip150:
 
 skip151:
 skip149:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows139:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ        264(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows152
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip153
 	VFMADD213PS Z2, Z1, Z11
 
 skip153:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip154
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip154:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip155
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip155:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip156
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip157
 	VFMADD213PS Z8, Z7, Z11
 
 skip157:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip158
 	VMAXPS Z11, Z9, Z11
@@ -18243,48 +18257,48 @@ skip157:
 
 skip158:
 skip156:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows152
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip159
 	VFMADD213PS Z2, Z1, Z11
 
 skip159:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip160
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip160:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip161
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip161:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip162
-	MOVQ        160(CX), R12
-	TESTQ       R12, R12
+	MOVQ        160(DX), R13
+	TESTQ       R13, R13
 	JEQ         skip163
 	VFMADD213PS Z8, Z7, Z11
 
 skip163:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip164
 	VMAXPS Z11, Z9, Z11
@@ -18292,54 +18306,54 @@ skip163:
 
 skip164:
 skip162:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows152:
-	MOVQ        272(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        272(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows165
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip166
 	VFMADD213PS Z2, Z1, Z11
 
 skip166:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip167:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip168:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip170
 	VFMADD213PS Z8, Z7, Z11
 
 skip170:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z11, Z9, Z11
@@ -18347,48 +18361,48 @@ skip170:
 
 skip171:
 skip169:
-	VMOVDQU32   Z11, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VMOVDQU32   Z11, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows165
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip172
 	VFMADD213PS Z2, Z1, Z11
 
 skip172:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip173
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip173:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip174
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip174:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip175
-	MOVQ        160(CX), DI
-	TESTQ       DI, DI
+	MOVQ        160(DX), R8
+	TESTQ       R8, R8
 	JEQ         skip176
 	VFMADD213PS Z8, Z7, Z11
 
 skip176:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip177
 	VMAXPS Z11, Z9, Z11
@@ -18396,55 +18410,55 @@ skip176:
 
 skip177:
 skip175:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows165:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step125
 
 drain178:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained179
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip180
 	VFMADD213PS Z2, Z1, Z11
 
 skip180:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip181
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip181:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip182
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip182:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
-	MOVQ        160(CX), SI
-	TESTQ       SI, SI
+	MOVQ        160(DX), DI
+	TESTQ       DI, DI
 	JEQ         skip184
 	VFMADD213PS Z8, Z7, Z11
 
 skip184:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z11, Z9, Z11
@@ -18452,116 +18466,116 @@ skip184:
 
 skip185:
 skip183:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain178
 
 drained179:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there186
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there186:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there187
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there187:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there188
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there188:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there189
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there189:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there190
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there190:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel124
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain191:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained192
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z11
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z11
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z11, Z11
-	VPADDD      (R11)(AX*1), Z11, Z11
+	VPADDD      (R12)(AX*1), Z11, Z11
 	VCVTDQ2PS   Z11, Z11
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip193
 	VFMADD213PS Z2, Z1, Z11
 
 skip193:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip194
 	VCMPPS $0x11, Z6, Z11, K1
 	VMULPS Z3, Z11, K1, Z11
 
 skip194:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip195
 	VMAXPS Z11, Z4, Z11
 	VMINPS Z11, Z5, Z11
 
 skip195:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip196
-	MOVQ        160(CX), DX
-	TESTQ       DX, DX
+	MOVQ        160(DX), CX
+	TESTQ       CX, CX
 	JEQ         skip197
 	VFMADD213PS Z8, Z7, Z11
 
 skip197:
-	VADDPS -1(R9)(AX*1), Z11, Z11
-	MOVQ   176(CX), AX
+	VADDPS -1(R10)(AX*1), Z11, Z11
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip198
 	VMAXPS Z11, Z9, Z11
@@ -18569,9 +18583,9 @@ skip197:
 
 skip198:
 skip196:
-	VMOVDQU32 Z11, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VMOVDQU32 Z11, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain191
 
 drained192:
@@ -18582,68 +18596,69 @@ drained192:
 // func convBytesLevelsAMX(job *byte)
 // Requires: AVX, AVX512F
 TEXT ·convBytesLevelsAMX(SB), NOSPLIT, $0-8
-	MOVQ         job+0(FP), CX
+	MOVQ         job+0(FP), DX
 	MOVQ         $0x00000040, BX
-	LEAQ         336(CX), AX
+	MOVQ         416(DX), CX
+	LEAQ         336(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x78; BYTE $0x49; BYTE $0x00 // LDTILECFG (AX)
-	XORQ         R8, R8
 	XORQ         R9, R9
 	XORQ         R10, R10
 	XORQ         R11, R11
-	MOVQ         R8, 320(CX)
-	MOVQ         24(CX), DX
-	VPBROADCASTD 104(CX), Z0
+	XORQ         R12, R12
+	MOVQ         R9, 320(DX)
+	MOVQ         24(DX), SI
+	VPBROADCASTD 104(DX), Z0
 	VPXORD       Z1, Z1, Z1
 	VPXORD       Z2, Z2, Z2
 	VPXORD       Z3, Z3, Z3
 	VPXORD       Z4, Z4, Z4
 	VPXORD       Z5, Z5, Z5
 	VPXORD       Z6, Z6, Z6
-	VBROADCASTSS 144(CX), Z4
-	VBROADCASTSS 148(CX), Z5
+	VBROADCASTSS 144(DX), Z4
+	VBROADCASTSS 148(DX), Z5
 	VPXORD       Z7, Z7, Z7
 	VPXORD       Z8, Z8, Z8
 	VPXORD       Z9, Z9, Z9
 	VPXORD       Z10, Z10, Z10
-	VBROADCASTSS 184(CX), Z9
-	VBROADCASTSS 188(CX), Z10
+	VBROADCASTSS 184(DX), Z9
+	VBROADCASTSS 188(DX), Z10
 	VPXORD       Z11, Z11, Z11
 	VPXORD       Z12, Z12, Z12
 	VPXORD       Z13, Z13, Z13
 	VPXORD       Z14, Z14, Z14
 	VPXORD       Z15, Z15, Z15
 	VPXORD       Z16, Z16, Z16
-	VBROADCASTSS 208(CX), Z14
-	VBROADCASTSS 212(CX), Z15
-	VPBROADCASTD 216(CX), Z16
+	VBROADCASTSS 208(DX), Z14
+	VBROADCASTSS 212(DX), Z15
+	VPBROADCASTD 216(DX), Z16
 
 block:
-	MOVQ  40(CX), AX
-	MOVL  (AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 248(CX)
-	MOVL  4(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 256(CX)
-	MOVL  8(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 264(CX)
-	MOVL  12(AX), DX
-	ADDQ  (CX), DX
-	MOVQ  DX, 272(CX)
-	MOVL  20(AX), SI
-	MOVL  24(AX), DI
-	MOVQ  56(CX), DX
-	LEAQ  (DX)(SI*8), DX
-	MOVQ  DX, 280(CX)
-	LEAQ  (DX)(DI*8), DX
-	MOVQ  DX, 288(CX)
-	IMULQ 80(CX), SI
-	ADDQ  72(CX), SI
-	SUBQ  88(CX), SI
-	MOVQ  SI, 296(CX)
-	MOVQ  $0x00000000, 304(CX)
-	MOVQ  24(CX), DX
+	MOVQ  40(DX), AX
+	MOVL  (AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 248(DX)
+	MOVL  4(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 256(DX)
+	MOVL  8(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 264(DX)
+	MOVL  12(AX), SI
+	ADDQ  (DX), SI
+	MOVQ  SI, 272(DX)
+	MOVL  20(AX), DI
+	MOVL  24(AX), R8
+	MOVQ  56(DX), SI
+	LEAQ  (SI)(DI*8), SI
+	MOVQ  SI, 280(DX)
+	LEAQ  (SI)(R8*8), SI
+	MOVQ  SI, 288(DX)
+	IMULQ 80(DX), DI
+	ADDQ  72(DX), DI
+	SUBQ  88(DX), DI
+	MOVQ  DI, 296(DX)
+	MOVQ  $0x00000000, 304(DX)
+	MOVQ  24(DX), SI
 	MOVL  16(AX), AX
 	CMPQ  AX, $0x01
 	JEQ   tiles1
@@ -18656,58 +18671,58 @@ block:
 tiles1:
 panel1:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step2:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows3
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip4
 	VFMADD213PS Z2, Z1, Z17
 
 skip4:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip5
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip5:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip6
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip6:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip7
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip8
 	VFMADD213PS Z8, Z7, Z18
 
 skip8:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip9
 	VMAXPS Z17, Z9, Z17
@@ -18715,7 +18730,7 @@ skip8:
 
 skip9:
 skip7:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole10
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -18730,50 +18745,50 @@ scaled11:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows3
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip12
 	VFMADD213PS Z2, Z1, Z17
 
 skip12:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip13
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip13:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip14
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip14:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip15
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip16
 	VFMADD213PS Z8, Z7, Z18
 
 skip16:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip17
 	VMAXPS Z17, Z9, Z17
@@ -18781,7 +18796,7 @@ skip16:
 
 skip17:
 skip15:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole18
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -18796,57 +18811,57 @@ scaled19:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows3:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step2
 
 drain20:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained21
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip22
 	VFMADD213PS Z2, Z1, Z17
 
 skip22:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip23
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip23:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip24
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip24:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip25
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip26
 	VFMADD213PS Z8, Z7, Z18
 
 skip26:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip27
 	VMAXPS Z17, Z9, Z17
@@ -18854,7 +18869,7 @@ skip26:
 
 skip27:
 skip25:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole28
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -18869,79 +18884,79 @@ scaled29:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain20
 
 drained21:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there30
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there30:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there31
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there31:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there32
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there32:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there33
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there33:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there34
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there34:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there35
-	VMOVUPS (AX)(DI*1), Z11
+	VMOVUPS (AX)(R8*1), Z11
 
 there35:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there36
-	VMOVUPS (AX)(DI*1), Z13
+	VMOVUPS (AX)(R8*1), Z13
 
 there36:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there37
-	VMOVUPS (AX)(DI*1), Z12
+	VMOVUPS (AX)(R8*1), Z12
 
 there37:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel1
 	JMP  next
 
@@ -18949,58 +18964,58 @@ tiles2:
 panel38:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step39:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows40
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip41
 	VFMADD213PS Z2, Z1, Z17
 
 skip41:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip42
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip42:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip43
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip43:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip44
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip45
 	VFMADD213PS Z8, Z7, Z18
 
 skip45:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip46
 	VMAXPS Z17, Z9, Z17
@@ -19008,7 +19023,7 @@ skip45:
 
 skip46:
 skip44:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole47
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19023,50 +19038,50 @@ scaled48:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows40
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip49
 	VFMADD213PS Z2, Z1, Z17
 
 skip49:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip50
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip50:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip51
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip51:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip52
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip53
 	VFMADD213PS Z8, Z7, Z18
 
 skip53:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip54
 	VMAXPS Z17, Z9, Z17
@@ -19074,7 +19089,7 @@ skip53:
 
 skip54:
 skip52:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole55
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19089,56 +19104,56 @@ scaled56:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows40:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows57
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip58
 	VFMADD213PS Z2, Z1, Z17
 
 skip58:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip59
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip59:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip60
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip60:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip61
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip62
 	VFMADD213PS Z8, Z7, Z18
 
 skip62:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip63
 	VMAXPS Z17, Z9, Z17
@@ -19146,7 +19161,7 @@ skip62:
 
 skip63:
 skip61:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole64
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19161,50 +19176,50 @@ scaled65:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows57
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip66
 	VFMADD213PS Z2, Z1, Z17
 
 skip66:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip67
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip67:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip68
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip68:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip69
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip70
 	VFMADD213PS Z8, Z7, Z18
 
 skip70:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip71
 	VMAXPS Z17, Z9, Z17
@@ -19212,7 +19227,7 @@ skip70:
 
 skip71:
 skip69:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole72
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19227,57 +19242,57 @@ scaled73:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows57:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step39
 
 drain74:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained75
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip76
 	VFMADD213PS Z2, Z1, Z17
 
 skip76:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip77
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip77:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip78
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip78:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip79
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip80
 	VFMADD213PS Z8, Z7, Z18
 
 skip80:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip81
 	VMAXPS Z17, Z9, Z17
@@ -19285,7 +19300,7 @@ skip80:
 
 skip81:
 skip79:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole82
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19300,82 +19315,82 @@ scaled83:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain74
 
 drained75:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there84
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there84:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there85
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there85:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there86
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there86:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there87
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there87:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there88
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there88:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there89
-	VMOVUPS (AX)(DI*1), Z11
+	VMOVUPS (AX)(R8*1), Z11
 
 there89:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there90
-	VMOVUPS (AX)(DI*1), Z13
+	VMOVUPS (AX)(R8*1), Z13
 
 there90:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there91
-	VMOVUPS (AX)(DI*1), Z12
+	VMOVUPS (AX)(R8*1), Z12
 
 there91:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel38
 	JMP  next
 
@@ -19384,58 +19399,58 @@ panel92:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step93:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcc // TDPBUSD TMM7, TMM4, TMM1
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows94
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip95
 	VFMADD213PS Z2, Z1, Z17
 
 skip95:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip96
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip96:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip97
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip97:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip98
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip99
 	VFMADD213PS Z8, Z7, Z18
 
 skip99:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip100
 	VMAXPS Z17, Z9, Z17
@@ -19443,7 +19458,7 @@ skip99:
 
 skip100:
 skip98:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole101
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19458,50 +19473,50 @@ scaled102:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows94
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip103
 	VFMADD213PS Z2, Z1, Z17
 
 skip103:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip104
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip104:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip105
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip105:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip106
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip107
 	VFMADD213PS Z8, Z7, Z18
 
 skip107:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip108
 	VMAXPS Z17, Z9, Z17
@@ -19509,7 +19524,7 @@ skip107:
 
 skip108:
 skip106:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole109
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19524,56 +19539,56 @@ scaled110:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows94:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd5 // TDPBUSD TMM7, TMM5, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows111
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip112
 	VFMADD213PS Z2, Z1, Z17
 
 skip112:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip113
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip113:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip114
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip114:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip115
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip116
 	VFMADD213PS Z8, Z7, Z18
 
 skip116:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip117
 	VMAXPS Z17, Z9, Z17
@@ -19581,7 +19596,7 @@ skip116:
 
 skip117:
 skip115:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole118
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19596,50 +19611,50 @@ scaled119:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows111
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip120
 	VFMADD213PS Z2, Z1, Z17
 
 skip120:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip121
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip121:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip122
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip122:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip123
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip124
 	VFMADD213PS Z8, Z7, Z18
 
 skip124:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip125
 	VMAXPS Z17, Z9, Z17
@@ -19647,7 +19662,7 @@ skip124:
 
 skip125:
 skip123:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole126
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19662,56 +19677,56 @@ scaled127:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows111:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        264(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows128
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip129
 	VFMADD213PS Z2, Z1, Z17
 
 skip129:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip130
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip130:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip131
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip131:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip132
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip133
 	VFMADD213PS Z8, Z7, Z18
 
 skip133:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip134
 	VMAXPS Z17, Z9, Z17
@@ -19719,7 +19734,7 @@ skip133:
 
 skip134:
 skip132:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole135
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19734,50 +19749,50 @@ scaled136:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows128
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip137
 	VFMADD213PS Z2, Z1, Z17
 
 skip137:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip138
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip138:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip139
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip139:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip140
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip141
 	VFMADD213PS Z8, Z7, Z18
 
 skip141:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip142
 	VMAXPS Z17, Z9, Z17
@@ -19785,7 +19800,7 @@ skip141:
 
 skip142:
 skip140:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole143
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19800,57 +19815,57 @@ scaled144:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows128:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step93
 
 drain145:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained146
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip147
 	VFMADD213PS Z2, Z1, Z17
 
 skip147:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip148
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip148:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip149
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip149:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip150
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip151
 	VFMADD213PS Z8, Z7, Z18
 
 skip151:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip152
 	VMAXPS Z17, Z9, Z17
@@ -19858,7 +19873,7 @@ skip151:
 
 skip152:
 skip150:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole153
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -19873,85 +19888,85 @@ scaled154:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain145
 
 drained146:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there155
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there155:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there156
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there156:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there157
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there157:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there158
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there158:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there159
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there159:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there160
-	VMOVUPS (AX)(DI*1), Z11
+	VMOVUPS (AX)(R8*1), Z11
 
 there160:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there161
-	VMOVUPS (AX)(DI*1), Z13
+	VMOVUPS (AX)(R8*1), Z13
 
 there161:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there162
-	VMOVUPS (AX)(DI*1), Z12
+	VMOVUPS (AX)(R8*1), Z12
 
 there162:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel92
 	JMP  next
 
@@ -19961,58 +19976,58 @@ panel163:
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xc8 // TILEZERO TMM1
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd0 // TILEZERO TMM2
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x49; BYTE $0xd8 // TILEZERO TMM3
-	MOVQ 8(CX), SI
+	MOVQ 8(DX), DI
 
 step164:
-	MOVL        (SI), DI
-	MOVQ        DX, AX
+	MOVL        (DI), R8
+	MOVQ        SI, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x3c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM7
-	ADDQ        $0x00000400, DX
-	MOVQ        248(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	ADDQ        $0x00000400, SI
+	MOVQ        248(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xc4 // TDPBUSD TMM7, TMM4, TMM0
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows165
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip166
 	VFMADD213PS Z2, Z1, Z17
 
 skip166:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip167
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip167:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip168
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip168:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip169
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip170
 	VFMADD213PS Z8, Z7, Z18
 
 skip170:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip171
 	VMAXPS Z17, Z9, Z17
@@ -20020,7 +20035,7 @@ skip170:
 
 skip171:
 skip169:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole172
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20035,50 +20050,50 @@ scaled173:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows165
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip174
 	VFMADD213PS Z2, Z1, Z17
 
 skip174:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip175
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip175:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip176
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip176:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip177
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip178
 	VFMADD213PS Z8, Z7, Z18
 
 skip178:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip179
 	VMAXPS Z17, Z9, Z17
@@ -20086,7 +20101,7 @@ skip178:
 
 skip179:
 skip177:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole180
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20101,56 +20116,56 @@ scaled181:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows165:
-	MOVQ        256(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM5
+	MOVQ        256(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x2c; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM5
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xcd // TDPBUSD TMM7, TMM5, TMM1
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows182
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip183
 	VFMADD213PS Z2, Z1, Z17
 
 skip183:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip184
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip184:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip185
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip185:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip186
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip187
 	VFMADD213PS Z8, Z7, Z18
 
 skip187:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip188
 	VMAXPS Z17, Z9, Z17
@@ -20158,7 +20173,7 @@ skip187:
 
 skip188:
 skip186:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole189
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20173,50 +20188,50 @@ scaled190:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows182
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip191
 	VFMADD213PS Z2, Z1, Z17
 
 skip191:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip192
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip192:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip193
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip193:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip194
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip195
 	VFMADD213PS Z8, Z7, Z18
 
 skip195:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip196
 	VMAXPS Z17, Z9, Z17
@@ -20224,7 +20239,7 @@ skip195:
 
 skip196:
 skip194:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole197
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20239,56 +20254,56 @@ scaled198:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows182:
-	MOVQ        264(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM4
+	MOVQ        264(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x24; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM4
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xd4 // TDPBUSD TMM7, TMM4, TMM2
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows199
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip200
 	VFMADD213PS Z2, Z1, Z17
 
 skip200:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip201
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip201:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip202
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip202:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip203
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip204
 	VFMADD213PS Z8, Z7, Z18
 
 skip204:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip205
 	VMAXPS Z17, Z9, Z17
@@ -20296,7 +20311,7 @@ skip204:
 
 skip205:
 skip203:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole206
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20311,50 +20326,50 @@ scaled207:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows199
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip208
 	VFMADD213PS Z2, Z1, Z17
 
 skip208:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip209
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip209:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip210
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip210:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip211
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip212
 	VFMADD213PS Z8, Z7, Z18
 
 skip212:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip213
 	VMAXPS Z17, Z9, Z17
@@ -20362,7 +20377,7 @@ skip212:
 
 skip213:
 skip211:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole214
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20377,56 +20392,56 @@ scaled215:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows199:
-	MOVQ        272(CX), AX
-	ADDQ        DI, AX
-	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x18 // TILELOADD (AX)(BX*1), TMM6
+	MOVQ        272(DX), AX
+	ADDQ        R8, AX
+	BYTE $0xc4; BYTE $0xe2; BYTE $0x7b; BYTE $0x4b; BYTE $0x34; BYTE $0x08 // TILELOADD (AX)(CX*1), TMM6
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x41; BYTE $0x5e; BYTE $0xde // TDPBUSD TMM7, TMM6, TMM3
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         rows216
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip217
 	VFMADD213PS Z2, Z1, Z17
 
 skip217:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip218
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip218:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip219
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip219:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip220
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip221
 	VFMADD213PS Z8, Z7, Z18
 
 skip221:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip222
 	VMAXPS Z17, Z9, Z17
@@ -20434,7 +20449,7 @@ skip221:
 
 skip222:
 skip220:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole223
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20449,50 +20464,50 @@ scaled224:
 	VMINPS      Z15, Z17, Z17
 	VCVTPS2DQ   Z17, Z17
 	VPADDD      Z16, Z17, Z17
-	VPMOVDB     Z17, (R9)
-	ADDQ        80(CX), R9
-	ADDQ        $0x08, R8
-	CMPQ        R8, 320(CX)
+	VPMOVDB     Z17, (R10)
+	ADDQ        80(DX), R10
+	ADDQ        $0x08, R9
+	CMPQ        R9, 320(DX)
 	JEQ         rows216
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip225
 	VFMADD213PS Z2, Z1, Z17
 
 skip225:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip226
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip226:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip227
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip227:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip228
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip229
 	VFMADD213PS Z8, Z7, Z18
 
 skip229:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip230
 	VMAXPS Z17, Z9, Z17
@@ -20500,7 +20515,7 @@ skip229:
 
 skip230:
 skip228:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole231
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20515,57 +20530,57 @@ scaled232:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 
 rows216:
-	ADDQ $0x04, SI
-	CMPQ SI, 16(CX)
+	ADDQ $0x04, DI
+	CMPQ DI, 16(DX)
 	JNE  step164
 
 drain233:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained234
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip235
 	VFMADD213PS Z2, Z1, Z17
 
 skip235:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip236
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip236:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip237
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip237:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip238
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip239
 	VFMADD213PS Z8, Z7, Z18
 
 skip239:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip240
 	VMAXPS Z17, Z9, Z17
@@ -20573,7 +20588,7 @@ skip239:
 
 skip240:
 skip238:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole241
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20588,137 +20603,137 @@ scaled242:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain233
 
 drained234:
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x04; BYTE $0x18 // TILESTORED TMM0, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000400, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x0c; BYTE $0x18 // TILESTORED TMM1, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000800, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x14; BYTE $0x18 // TILESTORED TMM2, (AX)(BX*1)
-	MOVQ    312(CX), AX
+	MOVQ    312(DX), AX
 	ADDQ    $0x00000c00, AX
 	BYTE $0xc4; BYTE $0xe2; BYTE $0x7a; BYTE $0x4b; BYTE $0x1c; BYTE $0x18 // TILESTORED TMM3, (AX)(BX*1)
-	MOVQ    304(CX), DI
-	MOVQ    280(CX), R8
-	MOVQ    288(CX), AX
-	MOVQ    AX, 320(CX)
-	MOVQ    64(CX), R11
-	ADDQ    DI, R11
-	MOVQ    296(CX), R9
-	MOVQ    312(CX), R10
-	MOVQ    R10, AX
+	MOVQ    304(DX), R8
+	MOVQ    280(DX), R9
+	MOVQ    288(DX), AX
+	MOVQ    AX, 320(DX)
+	MOVQ    64(DX), R12
+	ADDQ    R8, R12
+	MOVQ    296(DX), R10
+	MOVQ    312(DX), R11
+	MOVQ    R11, AX
 	XORQ    $0x00001000, AX
-	MOVQ    AX, 312(CX)
-	MOVQ    DI, AX
+	MOVQ    AX, 312(DX)
+	MOVQ    R8, AX
 	SHRQ    $0x02, AX
-	ADDQ    AX, R9
-	MOVQ    112(CX), AX
+	ADDQ    AX, R10
+	MOVQ    112(DX), AX
 	TESTQ   AX, AX
 	JEQ     there243
-	VMOVUPS (AX)(DI*1), Z1
+	VMOVUPS (AX)(R8*1), Z1
 
 there243:
-	MOVQ    120(CX), AX
+	MOVQ    120(DX), AX
 	TESTQ   AX, AX
 	JEQ     there244
-	VMOVUPS (AX)(DI*1), Z2
+	VMOVUPS (AX)(R8*1), Z2
 
 there244:
-	MOVQ    128(CX), AX
+	MOVQ    128(DX), AX
 	TESTQ   AX, AX
 	JEQ     there245
-	VMOVUPS (AX)(DI*1), Z3
+	VMOVUPS (AX)(R8*1), Z3
 
 there245:
-	MOVQ    160(CX), AX
+	MOVQ    160(DX), AX
 	TESTQ   AX, AX
 	JEQ     there246
-	VMOVUPS (AX)(DI*1), Z7
+	VMOVUPS (AX)(R8*1), Z7
 
 there246:
-	MOVQ    168(CX), AX
+	MOVQ    168(DX), AX
 	TESTQ   AX, AX
 	JEQ     there247
-	VMOVUPS (AX)(DI*1), Z8
+	VMOVUPS (AX)(R8*1), Z8
 
 there247:
-	MOVQ    192(CX), AX
+	MOVQ    192(DX), AX
 	TESTQ   AX, AX
 	JEQ     there248
-	VMOVUPS (AX)(DI*1), Z11
+	VMOVUPS (AX)(R8*1), Z11
 
 there248:
-	MOVQ    408(CX), AX
+	MOVQ    408(DX), AX
 	TESTQ   AX, AX
 	JEQ     there249
-	VMOVUPS (AX)(DI*1), Z13
+	VMOVUPS (AX)(R8*1), Z13
 
 there249:
-	MOVQ    200(CX), AX
+	MOVQ    200(DX), AX
 	TESTQ   AX, AX
 	JEQ     there250
-	VMOVUPS (AX)(DI*1), Z12
+	VMOVUPS (AX)(R8*1), Z12
 
 there250:
-	ADDQ $0x40, DI
-	MOVQ DI, 304(CX)
-	CMPQ DI, 240(CX)
+	ADDQ $0x40, R8
+	MOVQ R8, 304(DX)
+	CMPQ R8, 240(DX)
 	JNE  panel163
 
 next:
-	ADDQ $0x20, 40(CX)
-	DECQ 48(CX)
+	ADDQ $0x20, 40(DX)
+	DECQ 48(DX)
 	JNE  block
 
 drain251:
-	CMPQ        R8, 320(CX)
+	CMPQ        R9, 320(DX)
 	JEQ         drained252
-	MOVL        (R8), AX
-	VMOVDQU32   (R10)(AX*1), Z17
-	MOVL        4(R8), AX
+	MOVL        (R9), AX
+	VMOVDQU32   (R11)(AX*1), Z17
+	MOVL        4(R9), AX
 	VPSLLVD     Z0, Z17, Z17
-	VPADDD      (R11)(AX*1), Z17, Z17
+	VPADDD      (R12)(AX*1), Z17, Z17
 	VCVTDQ2PS   Z17, Z17
-	MOVQ        112(CX), AX
+	MOVQ        112(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip253
 	VFMADD213PS Z2, Z1, Z17
 
 skip253:
-	MOVQ   128(CX), AX
+	MOVQ   128(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip254
 	VCMPPS $0x11, Z6, Z17, K1
 	VMULPS Z3, Z17, K1, Z17
 
 skip254:
-	MOVQ   136(CX), AX
+	MOVQ   136(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip255
 	VMAXPS Z17, Z4, Z17
 	VMINPS Z17, Z5, Z17
 
 skip255:
-	MOVQ        152(CX), AX
+	MOVQ        152(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip256
-	VPMOVZXBD   -1(R9)(AX*1), Z18
+	VPMOVZXBD   -1(R10)(AX*1), Z18
 	VCVTDQ2PS   Z18, Z18
-	MOVQ        160(CX), AX
+	MOVQ        160(DX), AX
 	TESTQ       AX, AX
 	JEQ         skip257
 	VFMADD213PS Z8, Z7, Z18
 
 skip257:
 	VADDPS Z18, Z17, Z17
-	MOVQ   176(CX), AX
+	MOVQ   176(DX), AX
 	TESTQ  AX, AX
 	JEQ    skip258
 	VMAXPS Z17, Z9, Z17
@@ -20726,7 +20741,7 @@ skip257:
 
 skip258:
 skip256:
-	CMPQ        408(CX), $0x00
+	CMPQ        408(DX), $0x00
 	JEQ         whole259
 	VMULPS      Z13, Z17, Z18
 	VFMADD132PS Z11, Z18, Z17
@@ -20741,9 +20756,9 @@ scaled260:
 	VMINPS    Z15, Z17, Z17
 	VCVTPS2DQ Z17, Z17
 	VPADDD    Z16, Z17, Z17
-	VPMOVDB   Z17, (R9)
-	ADDQ      80(CX), R9
-	ADDQ      $0x08, R8
+	VPMOVDB   Z17, (R10)
+	ADDQ      80(DX), R10
+	ADDQ      $0x08, R9
 	JMP       drain251
 
 drained252:

@@ -6,7 +6,7 @@ package amx
 
 // convSignsBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
 //
 //go:noescape
@@ -14,7 +14,7 @@ func convSignsBitsAMX(job *byte)
 
 // convSignsSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = (c[o] << shift) + table[class[p]][o]
 //
 //go:noescape
@@ -22,7 +22,7 @@ func convSignsSumsAMX(job *byte)
 
 // convSignsAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
 //
 //go:noescape
@@ -30,7 +30,7 @@ func convSignsAffineAMX(job *byte)
 
 // convSignsFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
@@ -38,7 +38,7 @@ func convSignsFloatsAMX(job *byte)
 
 // convSignsLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
@@ -46,7 +46,7 @@ func convSignsLevelsAMX(job *byte)
 
 // convNibblesBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
 //
 //go:noescape
@@ -54,7 +54,7 @@ func convNibblesBitsAMX(job *byte)
 
 // convNibblesSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = (c[o] << shift) + table[class[p]][o]
 //
 //go:noescape
@@ -62,7 +62,7 @@ func convNibblesSumsAMX(job *byte)
 
 // convNibblesAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
 //
 //go:noescape
@@ -70,7 +70,7 @@ func convNibblesAffineAMX(job *byte)
 
 // convNibblesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
@@ -78,7 +78,7 @@ func convNibblesFloatsAMX(job *byte)
 
 // convNibblesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape
@@ -86,7 +86,7 @@ func convNibblesLevelsAMX(job *byte)
 
 // convBytesBitsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	bit o of dst[p] = c[o] ≥ table[class[p]][o], XOR flip
 //
 //go:noescape
@@ -94,7 +94,7 @@ func convBytesBitsAMX(job *byte)
 
 // convBytesSumsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = (c[o] << shift) + table[class[p]][o]
 //
 //go:noescape
@@ -102,7 +102,7 @@ func convBytesSumsAMX(job *byte)
 
 // convBytesAffineAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = fma(float32((c[o] << shift) + table[class[p]][o]), scale[o], shift[o])
 //
 //go:noescape
@@ -110,7 +110,7 @@ func convBytesAffineAMX(job *byte)
 
 // convBytesFloatsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = end of float32((c[o] << shift) + table[class[p]][o]), or then of the sum of that and what is added
 //
 //go:noescape
@@ -118,7 +118,7 @@ func convBytesFloatsAMX(job *byte)
 
 // convBytesLevelsAMX computes, for every pixel p of every block of a MatrixJob and each of its outputs o,
 //
-//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]
+//	c[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]
 //	dst[p][o] = level of the end of float32((c[o] << shift) + table[class[p]][o]), or of the sum of that and a byte, scaled
 //
 //go:noescape

@@ -114,6 +114,7 @@ type matrixCase struct {
 	outputs, steps int
 	panel, panels  int
 	rows, last     int
+	line           int  // bytes from a line to the next
 	largest        bool // all products as large as they can be
 
 	words  []uint64 // weights of ±1, a line each
@@ -134,8 +135,11 @@ func drawMatrixCase(t *testing.T, rng *rand.Rand) *matrixCase {
 	c.panels = 1 + rng.IntN(all-c.panel)
 	c.rows = 1 + rng.IntN(kern.TileRows)
 	c.last = 1 + rng.IntN(c.rows)
+	if c.line = kern.LineBytes; rng.IntN(2) == 0 {
+		c.line = 1 + rng.IntN(2*kern.LineBytes)
+	}
 	lines := kern.TileRows + rng.IntN(200)
-	c.src = fenced(t, lines*kern.LineBytes)
+	c.src = fenced(t, (lines-1)*c.line+kern.LineBytes)
 	for i := range c.src {
 		switch {
 		case c.largest:
@@ -148,9 +152,9 @@ func drawMatrixCase(t *testing.T, rng *rand.Rand) *matrixCase {
 	}
 	reach := rng.IntN(lines - kern.TileRows + 1)
 	for range c.steps {
-		c.taps = append(c.taps, uint32(rng.IntN(reach+1)*kern.LineBytes))
+		c.taps = append(c.taps, uint32(rng.IntN(reach*c.line+1)))
 	}
-	c.taps[rng.IntN(c.steps)] = uint32(reach * kern.LineBytes)
+	c.taps[rng.IntN(c.steps)] = uint32(reach * c.line)
 	for b := range 1 + rng.IntN(5) {
 		block := kern.MatrixBlock{First: uint32(len(c.lines)), Tiles: uint32(1 + rng.IntN(kern.BlockTiles))}
 		for i := range block.Tiles {
@@ -162,7 +166,7 @@ func drawMatrixCase(t *testing.T, rng *rand.Rand) *matrixCase {
 			if b == 0 {
 				start = lines - reach - rows // the last lines that there are
 			}
-			block.Lines[i] = uint32(start * kern.LineBytes)
+			block.Lines[i] = uint32(start * c.line)
 			for r := range rows {
 				if rng.IntN(4) > 0 {
 					c.lines = append(c.lines, uint32(start+r))
@@ -224,7 +228,7 @@ func (c *matrixCase) sum(pixel, o int) (sum int32) {
 		return 0 // nobody says what
 	}
 	for s, tap := range c.taps {
-		line := c.src[int(c.lines[pixel])*kern.LineBytes+int(tap):][:kern.LineBytes]
+		line := c.src[int(c.lines[pixel])*c.line+int(tap):][:kern.LineBytes]
 		for i, v := range line {
 			if c.signs {
 				sum += int32(v) * int32(bits.At(c.words[o*c.steps+s:], i))
@@ -241,7 +245,7 @@ func (c *matrixCase) job(dst unsafe.Pointer, step int) (*kern.MatrixJob, *kern.M
 			Src: unsafe.Pointer(&c.src[0]), Pixels: &c.pixels[0],
 			Table: unsafe.Pointer(&c.table[c.panel*kern.PanelOutputs]), Dst: dst, DstStep: uintptr(step),
 		}, &kern.MatrixPart{
-			Taps: c.taps, Blocks: c.blocks, Panel: c.panel, Panels: c.panels, Rows: c.rows, Last: c.last,
+			Taps: c.taps, Blocks: c.blocks, Panel: c.panel, Panels: c.panels, Rows: c.rows, Last: c.last, Line: c.line,
 			Memory: make([]uint8, kern.MatrixMemory),
 		}
 }
@@ -348,6 +352,9 @@ func (c *matrixCase) testFloats(t *testing.T, s *kern.Set, f *kern.MatrixFilter,
 
 	l := &kern.Levels{Scale: awkwards(rng, width), Shift: awkwards(rng, width), Least: -float32(rng.IntN(100)), Most: float32(rng.IntN(100))}
 	l.Offset = int32(-l.Least) + rng.Int32N(50)
+	if rng.IntN(2) == 0 {
+		l.Rest = awkwards(rng, width)
+	}
 	s.Scale(want, width, sums, width, width, pixels, end)
 	added, then = nil, kern.End{}
 	if rng.IntN(3) > 0 {

@@ -66,11 +66,11 @@ func racyMatrix(
 		table := make([]int32, 2*outputs)
 		pixel := []kern.MatrixPixel{{}, {Sums: kern.LineBytes, Table: 4 * outputs}}
 		end := &kern.End{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Activation: kern.Activation{Slope: make([]float32, outputs)}}
-		l := &kern.Levels{Scale: make([]float32, outputs), Shift: make([]float32, outputs)}
+		l := &kern.Levels{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Rest: make([]float32, outputs)}
 		added := make([]uint8, len(dst))
 		part := &kern.MatrixPart{
 			Taps: []uint32{0, kern.LineBytes}, Blocks: []kern.MatrixBlock{{Tiles: 1, Pixels: pixels}}, Panels: panels,
-			Rows: lines, Last: lines, Memory: make([]uint8, kern.MatrixMemory),
+			Rows: lines, Last: lines, Line: kern.LineBytes, Memory: make([]uint8, kern.MatrixMemory),
 		}
 		j := &kern.MatrixJob{
 			Src: unsafe.Pointer(&src[0]), Pixels: &pixel[0], Table: unsafe.Pointer(&table[0]),
@@ -86,7 +86,7 @@ func racyMatrix(
 		case "Floats":
 			all = append(all, probes(read, "added", added[:size])...)
 		case "Levels":
-			all = slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift))
+			all = slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift), probes(read, "rest of levels", l.Rest))
 		}
 		return func() { call(f, j, part, end, l, unsafe.Pointer(&added[0])) }, all
 	}}

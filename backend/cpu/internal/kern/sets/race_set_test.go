@@ -365,11 +365,11 @@ var racySetCalls = []racyCall{
 }
 
 func racyLevels() *kern.Levels {
-	return &kern.Levels{Scale: row[float32](), Shift: row[float32](), Table: row[float32](), List: row[int32]()}
+	return &kern.Levels{Scale: row[float32](), Shift: row[float32](), Rest: row[float32](), Table: row[float32](), List: row[int32]()}
 }
 
 func racyLevelProbes(l *kern.Levels) []probe {
-	return slices.Concat(probes(read, "scale", l.Scale), probes(read, "shift", l.Shift), probes(read, "table", l.Table), probes(read, "list", l.List))
+	return slices.Concat(probes(read, "scale", l.Scale), probes(read, "shift", l.Shift), probes(read, "rest", l.Rest), probes(read, "table", l.Table), probes(read, "list", l.List))
 }
 
 func racyRandom() *rand.Rand { return rand.New(rand.NewPCG(1, 2)) }

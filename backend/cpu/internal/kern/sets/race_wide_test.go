@@ -86,7 +86,7 @@ func racyWinograd[T float32 | uint8](s *kern.Set, levels bool) (func(), []probe)
 		j.Src, j.Pixels = unsafe.Pointer(&src[0]), squares
 		return j
 	}
-	var rows [5][]float32
+	var rows [6][]float32
 	for i := range rows {
 		rows[i] = make([]float32, kern.BlockOutputs)
 	}
@@ -95,8 +95,8 @@ func racyWinograd[T float32 | uint8](s *kern.Set, levels bool) (func(), []probe)
 	probed := slices.Concat(probes(written, "dst", dst), probes(alone, "between rows", dst[8*kern.BlockOutputs:row]), probes(read, "src", src),
 		probes(read, "scale", rows[0]), probes(read, "shift", rows[1]), probes(read, "slope", rows[2]))
 	if levels {
-		l := kern.Levels{Scale: rows[3], Shift: rows[4]}
-		return func() { s.Wide.Winograd.EndLevels(job(), &end, &l) }, append(probed, slices.Concat(probes(read, "level", rows[3]), probes(read, "move", rows[4]))...)
+		l := kern.Levels{Scale: rows[3], Shift: rows[4], Rest: rows[5]}
+		return func() { s.Wide.Winograd.EndLevels(job(), &end, &l) }, append(probed, slices.Concat(probes(read, "level", rows[3]), probes(read, "move", rows[4]), probes(read, "rest", rows[5]))...)
 	}
 	return func() { s.Wide.Winograd.EndFloats(job(), &end, unsafe.Pointer(&added[0])) },
 		append(probed, slices.Concat(probes(read, "added", added), probes(alone, "between rows of added", added[8*kern.BlockOutputs:row]))...)
@@ -164,9 +164,9 @@ func racyConvs(kind string) []racyCall {
 				added := make([]uint8, len(dst))
 				all = slices.Concat(all, probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 				if method == "ConvLevels" {
-					l := &kern.Levels{Scale: make([]float32, outputs), Shift: make([]float32, outputs)}
+					l := &kern.Levels{Scale: make([]float32, outputs), Shift: make([]float32, outputs), Rest: make([]float32, outputs)}
 					return func() { w.ConvLevels(j, 0, w.RunBytes, &end, l) },
-						slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift))
+						slices.Concat(all, probes(read, "scale of levels", l.Scale), probes(read, "shift of levels", l.Shift), probes(read, "rest of levels", l.Rest))
 				}
 				all = append(all, probes(read, "added", added)...)
 				return func() { w.ConvFloats(j, 0, w.RunBytes, &end, unsafe.Pointer(&added[0])) }, all

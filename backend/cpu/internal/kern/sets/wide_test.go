@@ -303,6 +303,9 @@ func checkFloats(t *testing.T, rng *rand.Rand, w *kern.WideFilter, job *kern.Con
 		}
 		for _, l := range []kern.Levels{{Most: 15}, {Most: 255}, {Least: -7, Most: 8, Offset: 7}} {
 			l.Scale, l.Shift = row(), row()
+			if rng.IntN(2) == 0 {
+				l.Rest = row()
+			}
 			numbers := make([]uint8, pixels*n)
 			generic.LevelBytes(numbers, want, &l)
 			dst, check := guarded[uint8](t, pixels*n)

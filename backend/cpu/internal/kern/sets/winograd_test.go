@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
+	"slices"
 	"testing"
 	"unsafe"
 
@@ -88,6 +89,9 @@ func (c winogradCase) test(t *testing.T, s *kern.Set, rng *rand.Rand) {
 		levels := kern.Levels{Scale: make([]float32, kern.BlockOutputs), Shift: make([]float32, kern.BlockOutputs), Least: -100, Most: 155, Offset: 100}
 		for o := range levels.Scale {
 			levels.Scale[o], levels.Shift[o] = 1/float32(c.channels+o), float32(o%5)
+		}
+		if rng.IntN(2) == 0 {
+			levels.Rest = slices.Repeat([]float32{0.125}, kern.BlockOutputs)
 		}
 		w.EndLevels(job(numbers, 1), &kern.End{}, &levels)
 		check()

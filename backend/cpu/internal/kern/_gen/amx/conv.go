@@ -108,11 +108,12 @@ func conv(w weights, r result) {
 	}[r]
 	Doc(name+" computes, for every pixel p of every block of a MatrixJob and each of its outputs o,",
 		"",
-		"\tc[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[64·row of p + i]·w[s][o][i]",
+		"\tc[o] = Σ over steps s and i < 64 of (src + tile of p + taps[s])[line·row of p + i]·w[s][o][i]",
 		"\t"+what)
 	Pragma("noescape")
 	c.job = Load(Param("job"), GP64())
 	MOVQ(U32(64), reg.RBX)
+	MOVQ(c.field(gen.MatrixLine), reg.RCX)
 	LEAQ(c.field(gen.MatrixConfig), reg.RAX)
 	loadConfig()
 	c.start()
@@ -303,7 +304,7 @@ func (c *convolution) panels(tiles int) {
 		if t == tiles-1 {
 			pixels = pixelsLast
 		}
-		loadTile(pixels)
+		loadPixels(pixels)
 		products(byte(place), pixels, weightsTile)
 		if c.weights != bytes {
 			c.expand(16*t/tiles, 16*(t+1)/tiles)

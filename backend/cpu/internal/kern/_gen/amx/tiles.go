@@ -11,8 +11,8 @@ import (
 )
 
 // The instructions on tiles, which neither avo nor Go's assembler has, as bytes. Those that
-// read or write memory take its address in RAX, and rows that are RBX bytes apart. The codes
-// are those of Intel's Software Developer's Manual, volume 2, under the names of the
+// read or write memory take its address in RAX, and rows that are RBX bytes apart, or RCX for
+// those of pixels. The codes are those of Intel's Software Developer's Manual, volume 2, under the names of the
 // instructions.
 
 // Prefixes in the last bits of the third byte of VEX.
@@ -23,9 +23,9 @@ const (
 	pF2  = 3
 )
 
-// memory is the byte behind the opcode for an operand in memory, and the one behind that for
-// RAX and RBX.
-const memory, address = 0x04, 0x18
+// memory is the byte behind the opcode for an operand in memory, address the one behind that for RAX and
+// RBX, and apart that for RAX and RCX.
+const memory, address, apart = 0x04, 0x18, 0x08
 
 func tile(text string, reads []operand.Op, prefix, source byte, opcode ...byte) {
 	code := append([]byte{0xc4, 0xe2, ^source&15<<3 | prefix}, opcode...)
@@ -48,6 +48,12 @@ func zeroTile(t byte) { tile(fmt.Sprintf("TILEZERO TMM%d", t), nil, pF2, 0, 0x49
 
 func loadTile(t byte) {
 	tile(fmt.Sprintf("TILELOADD (AX)(BX*1), TMM%d", t), place, pF2, 0, 0x4b, memory|t<<3, address)
+}
+
+// loadPixels is loadTile of lines that are RCX bytes apart.
+func loadPixels(t byte) {
+	reads := []operand.Op{reg.RAX, reg.RCX}
+	tile(fmt.Sprintf("TILELOADD (AX)(CX*1), TMM%d", t), reads, pF2, 0, 0x4b, memory|t<<3, apart)
 }
 
 func storeTile(t byte) {

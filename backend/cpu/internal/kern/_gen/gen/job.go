@@ -185,6 +185,7 @@ const (
 	MatrixConfig      = 336 // of tiles
 	MatrixValues      = 400 // of weights of 4 bits
 	MatrixRest        = 408 // of the scales of levels
+	MatrixLine        = 416 // bytes from a line of pixels to the next
 
 	MatrixBlockTiles = 16 // their number, behind their places
 	MatrixBlockFirst = 20 // pixel
