@@ -21,8 +21,8 @@ const (
 )
 
 // wanted returns the form of levels with the lowest cost for the layers that read them, in
-// instructions, including the cost of making levels of float32 values.
-func (lo *lowering) wanted(i int, op bcnn.Quantize, planes int) (form, error) {
+// instructions, including the cost of making levels of float32 values, each of which costs so many as float32.
+func (lo *lowering) wanted(i int, op bcnn.Quantize, planes int, ofFloats float64) (form, error) {
 	costs, err := lo.readersCosts(i, op, planes)
 	if err != nil {
 		return 0, err
@@ -35,7 +35,7 @@ func (lo *lowering) wanted(i int, op bcnn.Quantize, planes int) (form, error) {
 		ofBytes = costOfCounting
 	}
 	costs = costs.plus(formCosts{
-		floats: count(values, 1, costOfLevels), bytes: count(values, 1, ofBytes), planes: count(values, 1<<planes-1, 1),
+		floats: count(values, 1, ofFloats), bytes: count(values, 1, ofBytes), planes: count(values, 1<<planes-1, 1),
 	})
 	return costs.least(), nil
 }
@@ -64,7 +64,10 @@ func (lo *lowering) readersCosts(i int, op bcnn.Quantize, planes int) (formCosts
 		var costs formCosts
 		var err error
 		switch layer := lo.net.Layers[reader].Op.(type) {
-		case bcnn.MaxPool, bcnn.Flatten:
+		case bcnn.MaxPool:
+			costs, err = lo.readersCosts(reader, op, planes)
+			costs.floats += count(lo.input(reader).Values(), 1, costOfWidth)
+		case bcnn.Flatten:
 			costs, err = lo.readersCosts(reader, op, planes)
 		case bcnn.Concat, bcnn.Channels, bcnn.Pixels, bcnn.Transpose:
 			var moved form
@@ -155,6 +158,8 @@ const (
 	// costOfLevels is the cost of making levels of float32 values that are evenly spaced: a
 	// product, a sum, limits, and narrowing.
 	costOfLevels = 6
+	// costOfWidth is the cost of a pool of float32 levels beyond that of bytes, a quarter of what it reads.
+	costOfWidth = 3
 	// costOfCounting is the cost of levels that are not evenly spaced: values are compared with
 	// each threshold.
 	costOfCounting = 32

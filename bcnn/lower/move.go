@@ -159,7 +159,7 @@ func (lo *lowering) move(i int, op plan.Op, in []value, ofBits bool) (value, err
 		return v, err
 	}
 	again := bcnn.Quantize{Low: s.low, Levels: s.count}
-	if f, err := lo.wanted(i, again, planesOf(s.low, s.count).planes); f == asFloats || err != nil {
+	if f, err := lo.wanted(i, again, planesOf(s.low, s.count).planes, 0); f == asFloats || err != nil {
 		return v, err
 	}
 	if err := lo.hold(4 * int64(s.count)); err != nil {

@@ -62,7 +62,7 @@ const (
 // quantize makes planes of levels.
 func (lo *lowering) quantize(v value, i int, op bcnn.Quantize) (value, error) {
 	l := planesOf(op.Low, op.Levels)
-	form, err := lo.wanted(i, op, l.planes)
+	form, err := lo.wanted(i, op, l.planes, costOfLevels)
 	if err != nil {
 		return v, err
 	}

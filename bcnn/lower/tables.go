@@ -100,7 +100,7 @@ func (t *tables) find() {
 		isBytes := p.Tensors[s.Out].DType == bcnn.Uint8
 		switch {
 		case f.of < 0:
-			f = tabled{of: -1, begins: levels && (isBytes || !ends[s.Out] && bytes(s.Out))}
+			f = tabled{of: -1, begins: isBytes || levels && !ends[s.Out] && bytes(s.Out)}
 		case isBytes && !bytes(s.Out): // the bytes stay in any case
 			f.begins = true
 		}
