@@ -28,7 +28,7 @@ type Trained struct {
 }
 
 const (
-	vehicles = "photos of vehicles, six classes"
+	vehicles = "vehicles before one road camera, six classes"
 	kept     = "480 photos that were kept apart"
 	here     = "train/README.md"
 	apache   = "Apache-2.0"

@@ -54,9 +54,10 @@ device, a line each. Of a folder, all images in it and below it are classified
 whose names end in .jpg, .jpeg, .png, .gif, .bmp or .webp; - reads images from
 standard input, one after another, as they arrive.
 
-Without --model the network is vehiclenet, a demonstration that knows six kinds of
-vehicles and takes everything else for one of them. Train one for your own classes
-with 'python -m bitcnn.train', or name another with --model ('bcnn zoo' lists them).
+Without --model the network is vehiclenet, a demonstration: it knows six kinds of
+vehicles as one road camera sees them, and takes any other photo, also of a car
+elsewhere, for one of them. Train a network for your own photos with
+'python -m bitcnn.train', or name another with --model ('bcnn zoo' lists them).
 
 A photo is resized so that its shorter side fits the model and the centre is
 cropped; a picture that already has the model's size is used as it is. The time
@@ -68,11 +69,11 @@ With --json, one object per line: file, label, index, probability, logits,
 device, us (microseconds); and file_bytes, the name in base64, where it is not
 UTF-8; with --top above 1 also top, the likeliest classes. With --html FILE, a
 contact sheet of the photos with what is likely on them, the most doubtful first.`,
-		Example: `  bcnn classify photo.jpg
+		Example: `  bcnn classify --model pets.bcnn photo.jpg
   bcnn classify --model vehiclenet-lbp --device cpu --top 3 photos
-  bcnn classify photos --html sheet.html
-  curl -s https://example.com/photo.jpg | bcnn classify -
-  ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn classify -
+  bcnn classify --model pets.bcnn photos --html sheet.html
+  curl -s https://example.com/photo.jpg | bcnn classify --model pets.bcnn -
+  ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn classify --model pets.bcnn -
   bcnn classify --model digits --json digit.png`,
 		Args: someArguments("an image, a folder of images, or - for those of standard input"),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -101,7 +102,7 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 				job.sheet = &pages.Sheet{Title: net.Name, Device: job.device}
 			}
 			if !asJSON && !cmd.Flags().Changed("model") {
-				env.note("without --model this is %s, which knows nothing but %s: whatever else is in a photo, the answer is one of them",
+				env.note("without --model this is %s, which knows %s as one road camera sees them, and takes any other photo for one of them",
 					model, strings.Join(c.Labels(), ", "))
 			}
 			sources := listSources(ctx, args)

@@ -81,7 +81,7 @@ func TestClassifyWithoutModel(t *testing.T) {
 	photo := writePNG(t, filepath.Join(t.TempDir(), "photo.png"), lightImage(3))
 	r := runCommand(t, "classify", photo)
 	require.Equal(t, exitOK, r.code)
-	require.Regexp(t, `\Abcnn: [^\n]*vehiclenet, which knows nothing but bike, car, [^\n]*\n\z`, r.stderr)
+	require.Regexp(t, `\Abcnn: [^\n]*vehiclenet, which knows bike, car, [^\n]* as one road camera sees them, [^\n]*\n\z`, r.stderr)
 	succeed(t, "classify", "--json", photo)
 	succeed(t, "classify", "--model", "vehiclenet", photo)
 }
