@@ -1,12 +1,13 @@
 """Models: what they compute, what they take, what they say."""
 
+import gzip
 import threading
 import warnings
 from pathlib import Path
 
 import numpy as np
 import pytest
-from conftest import relu
+from conftest import ROOT, relu
 from numpy.typing import NDArray
 
 import bitcnn
@@ -39,6 +40,19 @@ def test_batches(digits: bitcnn.Model, max_batch: int) -> None:
         got = model(x[:n])
         assert got.shape == (n, 10)
         np.testing.assert_array_equal(got, want[:n])
+
+
+# A network of PyTorch gives what PyTorch gives, for arrays in PyTorch's order; cmd/bcnn/testdata/reference.py
+# has made the reference.
+def test_layout_of_pytorch() -> None:
+    packed = (ROOT / "bcnn" / "onnx" / "testdata" / "bireal.old.onnx.gz").read_bytes()
+    with np.load(ROOT / "cmd" / "bcnn" / "testdata" / "bireal.old.npz") as reference:
+        x, want = reference["input"], reference["output"]
+    model = bitcnn.load(gzip.decompress(packed), device="cpu", max_batch=2)
+    assert (model.inputs[0].layout, model.inputs[0].shape) == ("NCHW", x.shape[1:])
+    np.testing.assert_allclose(model(x), want, rtol=0, atol=1e-5)
+    with pytest.raises(ValueError, match="wrong tensor"):
+        model(np.moveaxis(x, 1, -1))
 
 
 # A model with a float input computes what it is: here max(x, 0), infinities as well, and
