@@ -36,9 +36,9 @@ type (
 	//	func (n *Model) Shapes() ([]Shape, error)   // of the output of each layer
 	//	func (n *Model) OutputLayers() []int        // Outputs, or the last layer
 	//
-	// Append, Absorb and Types are for who makes networks: see package bcnn.
+	// Append, Absorb and Types are for those who make networks: see package bcnn.
 	Model = bcnn.Network
-	// Tensor is a batch of N images of a Shape, in NHWC layout and in memory of the caller. NewTensor
+	// Tensor is a batch of N images of a Shape, in NHWC layout and in caller-owned memory. NewTensor
 	// and TensorOf make one.
 	//
 	//	DType DType

@@ -57,7 +57,7 @@ func finish(message **C.char, err error) C.int {
 	return statusOf(err)
 }
 
-// put writes text to memory of the caller's, cut to size and with a 0 at the end.
+// put writes text to caller-owned memory, cut to size and with a 0 at the end.
 func put(to *C.char, size C.size_t, length *C.size_t, text string) error {
 	if length != nil {
 		*length = C.size_t(len(text))

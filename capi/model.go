@@ -127,7 +127,7 @@ func loadOptions(o *C.bitcnn_load_options) (opts bitcnn.LoadOptions, err error) 
 	return opts, nil
 }
 
-// array is memory of the caller's with a number of elements, which is not kept.
+// array is caller-owned memory with a number of elements, which is not kept.
 func array[T any](data *T, count C.size_t, what string) ([]T, error) {
 	var element T
 	switch {

@@ -300,7 +300,7 @@ func reorder(list []bitcnn.IO, memory *C.bitcnn_tensor, tensors []bitcnn.Tensor,
 	}
 }
 
-// tensors makes tensors of memory of the caller's, or of a size for it in order, which
+// tensors makes tensors of caller-owned memory, or of a size for it in order, which
 // grows to that of the largest batch.
 func (s *session) tensors(to, order []bitcnn.Tensor, list []bitcnn.IO, memory *C.bitcnn_tensor, images int64) error {
 	if err := s.checkBatch(images); err != nil {

@@ -151,7 +151,7 @@ func checkFolder(folder string) error {
 			return nil
 		}
 	}
-	return files.Name(folder, errors.New("it has no folder of a version, such as 1: it is no model"))
+	return files.Name(folder, errors.New("it has no folder of a version, such as 1: it is not a model"))
 }
 
 // fileOf returns the file of a version: the one that the settings name, or else that which is called

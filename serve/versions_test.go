@@ -232,7 +232,7 @@ func TestFoldersThatAreNoModels(t *testing.T) {
 	require.ErrorContains(t, s.AddFolder(t.Context()), "there is no file model.bcnn, nor model.onnx, nor model.tflite in it")
 	url := overWeb(t, s)
 	settle(t, s)
-	const none = "it has no folder of a version, such as 1: it is no model"
+	const none = "it has no folder of a version, such as 1: it is not a model"
 	reasons := map[string]string{
 		"empty": none, "zero": none, "padded": none, "file": none, "both": `"both.bcnn" is the model of this name`,
 		"stats": "cannot be called", "nofile": "there is no file",

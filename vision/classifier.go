@@ -49,7 +49,7 @@ type runner interface {
 }
 
 // NewClassifier returns a classifier by the network of a session, which reads images
-// and has one output. The session stays the caller's, to be closed when nobody
+// and has one output. The caller keeps the session, and closes it when nobody
 // classifies any more.
 func NewClassifier(s *bitcnn.Session, opts Options) (*Classifier, error) {
 	if s == nil {

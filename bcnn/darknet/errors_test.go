@@ -194,7 +194,7 @@ func TestBadWeights(t *testing.T) {
 		require.NoError(t, err, versions)
 	}
 	for _, versions := range [][2]int{{-1, 0}, {0, -1}, {1000, 0}, {0, 1000}, {math.MaxInt32, math.MaxInt32}, {math.MinInt32, 0}} {
-		fails("want 0.1 or 0.2: it is no file of weights of Darknet", append(header(versions[0], versions[1]), m.weights[20:]...))
+		fails("want 0.1 or 0.2: it is not a weights file of Darknet", append(header(versions[0], versions[1]), m.weights[20:]...))
 	}
 	fails("the file of the weights has 0 bytes, which is no more than its header", nil)
 	fails("the file of the weights has 15 bytes", m.weights[:15])

@@ -21,7 +21,7 @@ func (im *importer) header() {
 	}
 	major, minor := int32(binary.LittleEndian.Uint32(im.weights)), int32(binary.LittleEndian.Uint32(im.weights[4:]))
 	if major < 0 || major >= maxVersion || minor < 0 || minor >= maxVersion {
-		try.Failf("the file of the weights has version %d.%d, want 0.1 or 0.2: it is no file of weights of Darknet", major, minor)
+		try.Failf("the file of the weights has version %d.%d, want 0.1 or 0.2: it is not a weights file of Darknet", major, minor)
 	}
 	size := version + old
 	if 10*major+minor >= 2 {

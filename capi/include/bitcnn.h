@@ -10,7 +10,7 @@
  *             fprintf(stderr, "%s\n", bitcnn_last_error());
  *
  * All functions may be called from any thread, at the same time, also on the same
- * session. Memory that is passed in stays the caller's and is not kept. Nothing is
+ * session. The caller keeps ownership of the memory that it passes in; none is retained. Nothing is
  * started before the first call that does something: until then a program may fork and
  * install signal handlers as it likes. docs/c.md tells more.
  *

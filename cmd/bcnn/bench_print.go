@@ -41,10 +41,10 @@ func printBench(out *output, b measure.ModelResult) {
 		if b.PeakOfOne > 0 {
 			times = fmt.Sprintf(", %.2f times that of one thread", b.Peak/b.PeakOfOne)
 		}
-		out.printf("peak of the arithmetic alone: %.2f GMAC/s%s\n", b.Peak/1e9, times)
+		out.printf("arithmetic peak: %.2f GMAC/s%s\n", b.Peak/1e9, times)
 	}
 	if share := 100 * b.Floor / b.Min; share >= 1 {
-		out.printf("the products of bits take %.1f µs at that peak, %.0f %% of the shortest run\n", b.Floor, share)
+		out.printf("lower bound, the products of bits at that peak: %.1f µs, %.0f %% of the shortest run\n", b.Floor, share)
 	}
 	printOrigin(out, b.Origin)
 	if len(b.Steps) == 0 {
@@ -172,7 +172,7 @@ func printOps(out *output, results []measure.OperatorResult) {
 	out.table(rows)
 	printOutran(out, results, func(r measure.OperatorResult) bool { return r.Outran })
 	if first.Peak > 0 {
-		out.printf("peak of the arithmetic alone: %.1f GMAC/s, %.0f %% of it in the median of the times it was measured\n", first.Peak/1e9, 100*first.Steady)
+		out.printf("arithmetic peak: %.1f GMAC/s, %.0f %% of it in the median of the times it was measured\n", first.Peak/1e9, 100*first.Steady)
 	}
 	if noisy > 0 {
 		out.printf("the machine was busy while %s ran\n", text.Count(noisy, "operator"))

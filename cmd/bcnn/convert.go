@@ -111,7 +111,7 @@ beside it), Darknet (NAME.cfg, with its weights NAME.weights beside it) or OpenV
 --mode), or a network that 'bcnn zoo' lists with random weights (--from zoo), to a
 .bcnn file, and report for every layer that multiplies whether it is binary, of more
 bits or float32, its bytes before and after, and why it is computed in float32. The
-format is recognised by what is in the file; a .bcnn file is written anew.
+format is recognised by what is in the file; a .bcnn file is written again.
 
 What a .bcnn file cannot represent exactly is an error that names all such nodes.
 The file is written completely or not at all; a file of that name is replaced.
@@ -398,7 +398,7 @@ func (f *convertFlags) setLabels() (err error) {
 	return err
 }
 
-// maxLabels is the size of a file of labels at the most: more than a model file
+// maxLabels is the largest size of a file of labels: more than a model file
 // can hold.
 const maxLabels = 4 << 20
 
