@@ -103,8 +103,9 @@ func (c *conversion) print(out *output) {
 			options += " with --override-zeros"
 		}
 		if n := len(signs); n > 0 {
-			out.printf("%s of three values (-1, 0, +1); a layer with weights that reads one is 2-bit, twice the work of a binary one; avoid that by Where(x >= 0, 1, -1) in the model, or by %s, which changes what the network computes: %s\n",
-				text.Count(n, "sign"), options, strings.Join(signs, ", "))
+			out.printf("%s of three values (-1, 0, +1): %s\n"+
+				"a layer with weights that reads one is 2-bit, twice the work of a binary one; Where(x >= 0, 1, -1) in the model, or %s, makes it binary, which changes what the network computes\n",
+				text.Count(n, "sign"), strings.Join(signs, ", "), options)
 		}
 	}
 	for _, n := range c.NearlyBinary {

@@ -313,7 +313,7 @@ func TestConversion(t *testing.T) {
 
 	// Signs of three values, and what makes them binary.
 	text = succeed(t, convert("residual.dynamo")...)
-	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\); .* by --sign-zero plus or minus, which changes what the network computes: node_sign, node_sign_2$`, text)
+	require.Regexp(t, `(?m)^2 signs of three values \(-1, 0, \+1\): node_sign, node_sign_2\na layer .* --sign-zero plus or minus, makes it binary, which changes what the network computes$`, text)
 	text = succeed(t, convert("even_sums.old")...)
 	require.Regexp(t, `(?m) 2-bit +\d`, text)
 	require.Contains(t, text, "--sign-zero plus or minus with --override-zeros")
