@@ -40,7 +40,8 @@ def test_profile(digits: bitcnn.Model) -> None:
 def test_html() -> None:
     table = bitcnn.Table("<a>", ["x<y", "z"], [["&", 1.234], ["b", True]], {"z": 2})
     assert table._repr_html_() == (
-        "<table><caption>&lt;a&gt;</caption><thead><tr><th>x&lt;y</th><th>z</th></tr></thead><tbody>"
+        '<table style="white-space: nowrap"><caption style="caption-side: top; text-align: left">&lt;a&gt;</caption>'
+        "<thead><tr><th>x&lt;y</th><th>z</th></tr></thead><tbody>"
         "<tr><td>&amp;</td><td>1.23</td></tr><tr><td>b</td><td>yes</td></tr></tbody>"
         "<tfoot><tr><th></th><th>2</th></tr></tfoot></table>"
     )

@@ -85,7 +85,8 @@ class Table(Sequence[Mapping[str, Value]]):
         body = "".join(row("td", cells) for cells in self._cells())
         foot = f"<tfoot>{row('th', self._foot())}</tfoot>" if self.totals else ""
         return (
-            f"<table><caption>{html.escape(self.title)}</caption>"
+            f'<table style="white-space: nowrap"><caption style="caption-side: top; text-align: left">'
+            f"{html.escape(self.title)}</caption>"
             f"<thead>{row('th', self.columns)}</thead><tbody>{body}</tbody>{foot}</table>"
         )
 
