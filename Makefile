@@ -100,7 +100,7 @@ build-arm64: ## build bin/bcnn-arm64 (Debian: gcc-aarch64-linux-gnu and libc6-de
 lib: ## build the C library in build/lib: libbitcnn.so, libbitcnn.a, bitcnn.h (TARGET=windows: bitcnn.dll)
 	TARGET=$(TARGET) ./scripts/lib
 
-install: lib ## copy the C library to PREFIX/lib and PREFIX/include (default /usr/local)
+install: ## install the C library in PREFIX (default /usr/local); the command is installed by a package, or as a copy of bin/bcnn
 	./scripts/lib install $(PREFIX)
 
 image: ## build localhost/bitcnn:cpu with podman, buildah or docker (TARGET=gpu: localhost/bitcnn:gpu)
