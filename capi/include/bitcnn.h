@@ -51,7 +51,7 @@ typedef enum bitcnn_status {
 	BITCNN_SHAPE = 2,       /* a tensor does not fit the model */
 	BITCNN_CLOSED = 3,      /* the model or the session has been closed */
 	BITCNN_NOT_FOUND = 4,   /* there is no such file, or no bundled model of that name */
-	BITCNN_IO = 5,          /* a file cannot be read or written */
+	BITCNN_IO = 5,          /* a file or an image cannot be read, or a file not written */
 	BITCNN_MODEL = 6,       /* a file is no model, or one that cannot be represented */
 	BITCNN_UNAVAILABLE = 7, /* a device is not there */
 	BITCNN_TOO_LARGE = 8,   /* a model needs more memory than there is */
