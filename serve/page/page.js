@@ -50,8 +50,8 @@ function bars(into, rows, most) {
   );
 }
 
-// Clocks of browsers have steps of 100 µs.
-const micros = (us) => (us === 0 ? "< 100 µs" : us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
+// Clocks of browsers have steps of 100 µs; what took no step counts as a nanosecond.
+const micros = (us) => (us <= 0.001 ? "< 100 µs" : us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
 
 // drawSeen draws bytes of one channel or three, as the network reads them.
 function drawSeen({ width, height, channels, pixels }) {
@@ -179,8 +179,8 @@ function describe() {
   clearPad();
   forget();
   const ways = ["choose an image", ...(offer(m) ? ["click a sample"] : []), ...(at("drawing").hidden ? [] : ["draw"])];
-  const kinds = m.labels?.length ? ` The model knows ${m.labels.length} classes and takes everything for one of them.` : "";
-  say(m.input ? `Ready: ${ways.join(", or ")}.${kinds}` : "This model does not classify images: ask it by the protocol.");
+  at("known").textContent = m.labels?.length ? `The likeliest of ${m.labels.length} classes, whatever the image shows.` : "";
+  say(m.input ? `Ready: ${ways.join(", or ")}.` : "This model does not classify images: ask it by the protocol.");
 }
 
 async function start() {

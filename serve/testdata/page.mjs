@@ -51,6 +51,7 @@ for (const want of answers) {
   await statusIs(new RegExp(`^${want.label}, in `));
   assertShows(await shownClasses(), want);
 }
+assert.match(await text("#known"), /^The likeliest of 10 classes, whatever/);
 const seen = await page.$eval("#seen", (c) => [c.width, c.height]);
 assert.deepEqual(seen, [28, 28]);
 
