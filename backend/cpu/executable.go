@@ -64,7 +64,7 @@ func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config 
 	if err != nil {
 		return nil, err
 	}
-	most := largest(plan)
+	most, rare := largest(plan), rareZeros(plan)
 	var size tiles.Size
 	needs := make([]tiles.Size, len(plan.Steps))
 	memory := int(placed.Bytes)
@@ -73,7 +73,7 @@ func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config 
 			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
 			Set: set, Batch: e.stretches[stretchAt(e.stretches, i)].images, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
-			Most:    most[s.In[0]],
+			Most: most[s.In[0]], RareZeros: rare[s.In[0]],
 			InPitch: plan.Tensors[e.container[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.container[s.Out]].Shape.C,
 		}
 		for _, t := range s.In[1:] {
@@ -125,6 +125,35 @@ func largest(p *plan.Plan) []uint8 {
 		}
 	}
 	return most
+}
+
+// rareZeros returns which tensors of two planes are −1, +1 and, for a single float32 of each channel, 0, as
+// torch.sign makes them.
+func rareZeros(p *plan.Plan) []bool {
+	rare := make([]bool, len(p.Tensors))
+	for _, s := range p.Steps {
+		switch op := s.Op.(type) {
+		case *plan.Sign:
+			rare[s.Out] = op.Planes == 2 && meetsOneValue(op.Threshold.F32, p.Tensors[s.Out].Shape.C)
+		case *plan.MaxPool, *plan.Channels, *plan.Pixels:
+			rare[s.Out] = rare[s.In[0]]
+		}
+	}
+	return rare
+}
+
+// meetsOneValue reports whether a single float32 of each channel reaches the middle one of three levels. Of
+// three thresholds of a channel, one is met by all values or by none.
+func meetsOneValue(thresholds []float32, channels int) bool {
+	for c := range len(thresholds) / 3 {
+		low, middle, high := thresholds[c], thresholds[channels+c], thresholds[2*channels+c]
+		if next := math.Nextafter32(middle, float32(math.Inf(1))); !(math.IsInf(float64(low), -1) && high == next) {
+			if !(high != high && middle == math.Nextafter32(low, float32(math.Inf(1)))) {
+				return false
+			}
+		}
+	}
+	return len(thresholds) > 0
 }
 
 // compile compiles an operation that has passed the check of the plan.

@@ -139,7 +139,7 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	if num.Product(height, cols) > maxTable || num.Product(classes, num.RoundUp(op.Out, kern.BlockOutputs)) > maxTable {
 		return nil, tiles.Size{}
 	}
-	matrix, other := v.pickLines(op, in, c.In, height, cols)
+	matrix, other := v.pickLines(c, op, in, height, cols)
 	// Threads of one core share the unit that multiplies matrices, and it slows the core down, so that a
 	// small gain is none.
 	const least = 1.15
@@ -195,9 +195,9 @@ func (c *matrixConv) memory(rows int) tiles.Size {
 // pickLines takes the layout of lines with which the kernels of a kern.Matrix take the least time. It
 // estimates that, in nanoseconds for an image, and the time of the kernels that count bits or multiply bytes
 // side by side.
-func (c *matrixConv) pickLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, height, cols int) (matrix, other float64) {
+func (c *matrixConv) pickLines(ctx *schedule.Context, op *plan.Conv, in plan.Tensor, height, cols int) (matrix, other float64) {
 	matrix = math.Inf(1)
-	for _, lines := range newMatrixLines(op, in, tensor, cols) {
+	for _, lines := range newMatrixLines(op, in, ctx.In, cols) {
 		if _, rows := lines.lineLayout.(*rowLines); rows && op.Bits != nil && num.Product(op.Out, lines.steps(), kern.LineBytes) >= nibbles {
 			continue // weights of ±1 as bytes
 		}
@@ -210,12 +210,16 @@ func (c *matrixConv) pickLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tenso
 		faster  = 2.9 // cycles of a nanosecond
 		ofBits  = 1.7 // cycles for a piece of 32 taps of width outputs
 		ofBytes = 0.6 // for a piece of 4 taps
+		rare    = 0.6 // of two planes, of which the lower one is mostly empty
 	)
 	row := c.lines.KW * in.Shape.C / op.Groups
 	pieces, cycles := c.lines.KH*num.CeilDiv(row, 4), ofBytes
 	switch {
 	case in.DType == bcnn.Bits:
 		pieces, cycles = c.lines.planes*c.lines.KH*num.CeilDiv(row, pieceBits), ofBits
+		if ctx.RareZeros {
+			cycles *= rare
+		}
 	case op.Int16 != nil:
 		cycles *= 2
 	}
