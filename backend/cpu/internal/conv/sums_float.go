@@ -1,6 +1,8 @@
 package conv
 
 import (
+	"math"
+
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
@@ -20,6 +22,7 @@ type floatSource struct {
 	set     *kern.Set
 	in      *bcnn.Tensor
 	weights []*kern.FloatWeights // of each group, or of all channels for each
+	all     *kern.FloatWeights   // of groups of few inputs together, where there are kernels; nil for none
 	columns *kern.ColumnWeights  // instead of weights, where a tile is computed column by column
 	each    bool                 // every channel has a filter of its own
 	rowRuns bool                 // a row of a window is one run
@@ -86,18 +89,32 @@ func newFloatSource(c *schedule.Context, op *plan.Conv, w window, stride int) *f
 	f.weights = schedule.Share(c, func() []*kern.FloatWeights {
 		var all []*kern.FloatWeights
 		for g := range groups {
-			weights := kern.NewFloatWeights(c.Set, outs, taps, op.Bias[g*outs:][:outs])
-			for o := range outs {
-				if c.Ended() {
-					return nil
-				}
-				weights.Put(o, op.F32[(g*outs+o)*taps:][:taps])
+			weights := packFloats(c, op, outs, taps, g*outs)
+			if weights == nil {
+				return nil
 			}
 			all = append(all, weights)
 		}
 		return all
 	})
+	together := kern.FloatPatches{Pixels: math.MaxInt, Slide: w.KW, Stride: w.StrideW}
+	if groups > 1 && c.Set.FMAGroups != nil && c.Set.Groups(&together, w.group, outs, op.Out) &&
+		c.Reserve(num.Product(4, kern.FloatWeightsLen(c.Set, op.Out, taps))) {
+		f.all = schedule.Share(c, func() *kern.FloatWeights { return packFloats(c, op, op.Out, taps, 0) })
+	}
 	return f
+}
+
+// packFloats lays out the weights of so many outputs, from first on.
+func packFloats(c *schedule.Context, op *plan.Conv, outs, taps, first int) *kern.FloatWeights {
+	weights := kern.NewFloatWeights(c.Set, outs, taps, op.Bias[first:][:outs])
+	for o := range outs {
+		if c.Ended() {
+			return nil
+		}
+		weights.Put(o, op.F32[(first+o)*taps:][:taps])
+	}
+	return weights
 }
 
 // downColumns reports whether the set has a kernel that goes down columns of such
@@ -232,6 +249,9 @@ func (f *floatSource) compute(s *tiles.Scratch, dst []float32, stride, channel, 
 		f.set.FMAEach(dst, stride, src, &s.Patches, f.weights[0], f.end)
 	case f.groups == 1:
 		f.set.FMAPixels(dst, stride, src, &s.Patches, f.weights[0], channel, outs, f.end.From(channel))
+	case f.all != nil && f.set.Groups(&s.Patches, f.group, f.outs, f.groups*f.outs):
+		outs = f.groups * f.outs
+		f.set.FMAGroups(dst, stride, src, &s.Patches, f.all, f.group, f.outs, f.end)
 	default:
 		outs = f.groups * f.outs
 		for g, w := range f.weights {

@@ -19,7 +19,8 @@ type FloatPatches struct {
 	// there are none.
 	Slide, Stride int
 
-	job FMAJob // here, since arguments of function values are on the heap
+	job    FMAJob // here, since arguments of function values are on the heap
+	groups GroupsJob
 }
 
 // FloatRun is a run of the patch of a pixel.

@@ -127,6 +127,16 @@ type Set struct {
 	// and applies end. There is at least one pixel.
 	FMAEach func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, end End)
 
+	// FMAGroups computes, for every pixel p and each output o of w, with x[r] the values of run r, which are
+	// those of the first group, n of each, and g the group of o, of outs outputs,
+	//
+	//	dst[p·stride + o] = bias[o], then fma(x[r][n·g + i], w[tap of r + i][o], ·) for each r and i < n
+	//
+	// and applies end. Groups reports whether there is a kernel: for at.Slide of 3 and at.Stride of 1, and
+	// so many pixels, inputs and outputs of a group, and outputs. FMAGroups is nil where there is none.
+	FMAGroups func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, n, outs int, end End)
+	Groups    func(at *FloatPatches, n, outs, outputs int) bool
+
 	// FMAColumns computes, for every pixel and channel c of w, like FMAEach, with x the values of
 	// its window that are inside the image, row by row,
 	//

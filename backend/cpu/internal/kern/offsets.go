@@ -92,6 +92,10 @@ const (
 	_ = -(unsafe.Offsetof(ColumnsJob{}.left) ^ 208)
 	_ = -(unsafe.Offsetof(ColumnsJob{}.right) ^ 216)
 
+	_ = -(unsafe.Offsetof(GroupsJob{}.index) ^ 160)
+	_ = -(unsafe.Offsetof(GroupsJob{}.each) ^ 168)
+	_ = -(unsafe.Offsetof(GroupsJob{}.mask) ^ 176)
+
 	_ = -unsafe.Offsetof(EndJob{}.dst)
 	_ = -(unsafe.Offsetof(EndJob{}.dstStep) ^ 8)
 	_ = -(unsafe.Offsetof(EndJob{}.src) ^ 16)

@@ -115,6 +115,15 @@ func annotateSums(s, set *Set) {
 		readFloatWeights(at, w, 0, w.Outputs)
 		set.FMAEach(dst, stride, src, at, w, end)
 	}
+	if set.FMAGroups != nil {
+		s.FMAGroups = func(dst []float32, stride int, src []float32, at *FloatPatches, w *FloatWeights, n, outs int, end End) {
+			readEnd(&end, w.Outputs)
+			writeRows(dst, at.Pixels, stride, w.Outputs)
+			readFloatPatches(src, at, w.Outputs/outs*n)
+			readFloatWeights(at, w, 0, w.Outputs)
+			set.FMAGroups(dst, stride, src, at, w, n, outs, end)
+		}
+	}
 	if set.FMAColumns == nil {
 		return
 	}

@@ -17,6 +17,8 @@ var (
 	// Of rows of 3 and of 5 runs, a step apart.
 	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x16AVX512, fmaSlide3_4x16AVX512, fmaSlide3_5x16AVX512, fmaSlide3_6x16AVX512, fmaSlide3_7x16AVX512, fmaSlide3_8x16AVX512, fmaSlide3_9x16AVX512, fmaSlide3_10x16AVX512, fmaSlide3_11x16AVX512, fmaSlide3_12x16AVX512}
 	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x16AVX512, fmaSlide5_4x16AVX512, fmaSlide5_5x16AVX512, fmaSlide5_6x16AVX512, fmaSlide5_7x16AVX512, fmaSlide5_8x16AVX512, fmaSlide5_9x16AVX512, fmaSlide5_10x16AVX512, fmaSlide5_11x16AVX512, fmaSlide5_12x16AVX512}
+	// Of groups of few inputs, 8 pixels at a time.
+	fmaGroups = kern.NewGroupKernels(16, 8, map[int]func(*uint8){2: fmaGroups2_8x32AVX512, 4: fmaGroups4_8x32AVX512, 8: fmaGroups8_8x32AVX512})
 	// Of windows, of 1, 2, … columns.
 	fmaColumns3 = kern.ColumnKernels{
 		Kernels: []func(*uint8){fmaColumns3_1x16AVX512, fmaColumns3_2x16AVX512, fmaColumns3_3x16AVX512, fmaColumns3_4x16AVX512, fmaColumns3_5x16AVX512, fmaColumns3_6x16AVX512, fmaColumns3_7x16AVX512},
@@ -61,6 +63,10 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 		end = end.From(n)
 		c += n
 	}
+}
+
+func groups(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, n, outs int, end kern.End) {
+	fmaGroups.Run(dst, stride, src, at, w, n, outs, &end)
 }
 
 // columns reports for which windows, and values from a pixel to the next, fmaColumns is there.

@@ -86,6 +86,7 @@ func Set() kern.Set {
 	s.FMAPixels = fmaPixels
 	s.FMAEach = fmaEach
 	s.FMAColumns, s.Columns = fmaColumns, columns
+	s.FMAGroups, s.Groups = groups, fmaGroups.Groups
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
 	s.ThresholdPlanes = thresholdPlanes

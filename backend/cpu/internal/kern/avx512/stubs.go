@@ -1434,6 +1434,42 @@ func fmaSlide5_4x16AVX512(job *byte)
 //go:noescape
 func fmaSlide5_3x16AVX512(job *byte)
 
+// fmaGroups2_8x32AVX512 computes, for every pixel p, 8 at a time, and each of 32 outputs o,
+// with x[r] the 2 values of the group of o from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][i], w[tap of r + i][o], dst[p][o]) for each r and i < 2
+//
+// for rows of 3 runs that are a step apart, of a GroupsJob,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaGroups2_8x32AVX512(job *byte)
+
+// fmaGroups4_8x32AVX512 computes, for every pixel p, 8 at a time, and each of 32 outputs o,
+// with x[r] the 4 values of the group of o from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][i], w[tap of r + i][o], dst[p][o]) for each r and i < 4
+//
+// for rows of 3 runs that are a step apart, of a GroupsJob,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaGroups4_8x32AVX512(job *byte)
+
+// fmaGroups8_8x32AVX512 computes, for every pixel p, 8 at a time, and each of 32 outputs o,
+// with x[r] the 8 values of the group of o from that of run r on,
+//
+//	dst[p][o] = bias[o], then fma(x[r][i], w[tap of r + i][o], dst[p][o]) for each r and i < 8
+//
+// for rows of 3 runs that are a step apart, of a GroupsJob,
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaGroups8_8x32AVX512(job *byte)
+
 // fmaColumns3_7x16AVX512 computes 7 columns of pixels, 16 channels at a time, of a depthwise convolution of
 // 3×3 taps, and the end of that.
 //

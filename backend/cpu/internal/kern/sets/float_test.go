@@ -132,6 +132,56 @@ func TestFMAEach(t *testing.T) {
 	})
 }
 
+// TestFMAGroups has groups of all sizes for which there are kernels, with outputs as many as inputs or more.
+func TestFMAGroups(t *testing.T) {
+	forEachOwn(t, func(t *testing.T, s *kern.Set, rng *rand.Rand) {
+		count := 0
+		for inputs := 1; inputs <= 16 && s.FMAGroups != nil; inputs++ {
+			for outs := 1; outs <= 32; outs++ {
+				for _, outputs := range []int{32, 64, 96, 128, 192} {
+					pixels := 8 + rng.IntN(20)
+					at, _, _ := slidingPatches(rng, pixels, 1+rng.IntN(3), 3, 1)
+					if !s.Groups(at, inputs, outs, outputs) {
+						continue
+					}
+					count++
+					channels := outputs / outs * inputs
+					taps, values := 0, 0
+					at.Step, at.RunLen = channels+rng.IntN(4), inputs
+					for r := range at.Runs {
+						run := &at.Runs[r]
+						run.Src, run.Tap = r/3*(pixels+2)*at.Step+r%3*at.Step, inputs*(r+3)
+						taps, values = run.Tap+inputs, run.Src+(pixels-1)*at.Step+channels
+					}
+					w, rows := floatWeights(rng, s, outputs, taps)
+					src, _ := guarded[float32](t, values)
+					copy(src, awkwards(rng, values))
+					stride, end := outputs+rng.IntN(4), anyEnd(rng, outputs)
+					dst, check := guarded[float32](t, (pixels-1)*stride+outputs)
+					want := append([]float32(nil), dst...)
+					for p := range pixels {
+						for o := range outputs {
+							acc := w.Bias[o]
+							for _, r := range at.Runs {
+								for i := range inputs {
+									acc = f32.FMA(src[p*at.Step+r.Src+o/outs*inputs+i], rows[o][r.Tap+i], acc)
+								}
+							}
+							want[p*stride+o] = ended(acc, o, end)
+						}
+					}
+					s.FMAGroups(dst, stride, src, at, w, inputs, outs, end)
+					check()
+					for i := range want {
+						requireSame(t, want[i], dst[i], at, inputs, outs, outputs)
+					}
+				}
+			}
+		}
+		require.True(t, s.FMAGroups == nil || count == 4*(4+3+2), count)
+	})
+}
+
 // TestFMAColumns has images of all sizes that matter to tiles, whose windows reach over
 // each side or not.
 func TestFMAColumns(t *testing.T) {

@@ -80,6 +80,25 @@ var racySetCalls = []racyCall{
 			probes(read, "w", w.Data), probes(read, "bias", w.Bias[:racyN]),
 			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
 	}},
+	{"FMAGroups", func(s *kern.Set) (func(), []probe) {
+		const pixels, inputs, outputs, between = 8, 4, 32, 8
+		at := &kern.FloatPatches{Pixels: pixels, Step: outputs, RunLen: inputs, Slide: 3, Stride: 1}
+		for r := range 3 {
+			at.Runs = append(at.Runs, kern.FloatRun{Src: r * outputs, Tap: r * inputs})
+		}
+		if s.FMAGroups == nil || !s.Groups(at, inputs, inputs, outputs) {
+			return nil, nil
+		}
+		dst, src := make([]float32, pixels*(outputs+between)), make([]float32, (pixels+2)*outputs)
+		end := kern.End{Scale: make([]float32, outputs), Shift: make([]float32, outputs)}
+		end.Slope = make([]float32, outputs)
+		w := kern.NewFloatWeights(s, outputs, 3*inputs, make([]float32, outputs))
+		return func() { s.FMAGroups(dst, outputs+between, src, at, w, inputs, inputs, end) }, slices.Concat(
+			probes(written, "dst", dst[:outputs]), probes(alone, "between pixels", dst[outputs:outputs+between]),
+			probes(written, "last dst", dst[(pixels-1)*(outputs+between):][:outputs]), probes(read, "patches", src), probes(read, "runs", at.Runs),
+			probes(read, "w", w.Data), probes(read, "bias", w.Bias),
+			probes(read, "scale", end.Scale), probes(read, "shift", end.Shift), probes(read, "slope", end.Slope))
+	}},
 	{"FMAColumns", func(s *kern.Set) (func(), []probe) {
 		if s.FMAColumns == nil {
 			return nil, nil

@@ -28,6 +28,9 @@ func float() {
 			gen.FMASlide(zmm, pixels, taps, 1, 1, 256)
 		}
 	}
+	for _, inputs := range []int{2, 4, 8} {
+		gen.FMAGroups(zmm, inputs, 8)
+	}
 	for columns := 7; columns > 0; columns-- {
 		gen.FMAColumns(zmm, columns, 1, 3, true)
 	}

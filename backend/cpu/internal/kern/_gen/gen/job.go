@@ -116,6 +116,13 @@ const (
 	ColumnsRight  = 216
 )
 
+// Offsets of the fields of kern.GroupsJob behind those of kern.FMAJob.
+const (
+	GroupsIndex = 160 // of each input, for every lane
+	GroupsEach  = 168 // bytes from what a vector of outputs reads to what the next one does
+	GroupsMask  = 176 // of the values that it reads
+)
+
 // Offsets of the fields of kern.EndJob.
 const (
 	EndDst     = 0
