@@ -5,6 +5,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -167,4 +168,30 @@ func TestPlaceOfPairs(t *testing.T) {
 		_, at, _ := uses(plan, 1, groups(plan, true), whole(plan, 1), separate(plan), c.over)
 		require.Equal(t, c.want, at, c)
 	}
+}
+
+// TestFloatGroups has convolutions in groups of few inputs, with as many outputs or more, of the sizes that
+// kernels take together and of others.
+func TestFloatGroups(t *testing.T) {
+	same := bcnn.Window{KH: 3, KW: 3, Pad: pad(1)}
+	forEach(t, func(t *testing.T, opts backend.Options) {
+		for i, c := range []struct {
+			in, groups, out int
+			window          bcnn.Window
+		}{
+			{64, 8, 64, same}, {32, 4, 64, same}, {32, 16, 32, same}, {64, 16, 64, same}, {64, 16, 128, same}, {32, 16, 128, same},
+			{48, 6, 96, same}, {32, 4, 128, same}, {64, 4, 64, same}, {24, 8, 32, same},
+			{64, 8, 64, bcnn.Window{KH: 3, KW: 3}},
+			{64, 8, 64, bcnn.Window{KH: 3, KW: 3, Pad: pad(2), DilationH: 2, DilationW: 2}},
+			{64, 8, 64, bcnn.Window{KH: 3, KW: 3, Pad: pad(1), StrideH: 2, StrideW: 1}},
+			{64, 8, 64, bcnn.Window{KH: 3, KW: 3, Pad: pad(1), StrideH: 1, StrideW: 2}},
+			{64, 8, 64, bcnn.Window{KH: 2, KW: 3, Pad: pad(1)}},
+		} {
+			for width, end := range map[int]plan.ActivationKind{7: plan.ActivationNone, 21: plan.ActivationPReLU} {
+				p := newPlanner(uint64(i), input(bcnn.Float32, 5, width, c.in))
+				p.conv(convOptions{window: c.window, out: c.out, groups: c.groups, float: true, end: end})
+				requireReference(t, p, opts)
+			}
+		}
+	})
 }
