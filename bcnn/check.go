@@ -72,7 +72,7 @@ func (n *Network) Types(b *budget.Budget) ([]ValueType, error) {
 	if err := checkText(n.Name); err != nil {
 		return nil, fmt.Errorf("the network's name %w", err)
 	}
-	for _, check := range []func() error{c.inputs, c.layers, c.outputs, c.texts} {
+	for _, check := range []func() error{c.inputs, c.layers, c.outputs, c.detection, c.texts} {
 		if err := check(); err != nil {
 			return nil, fmt.Errorf("network %s: %w", text.Quote(n.Name), err)
 		}
@@ -210,8 +210,10 @@ func (c *checker) outputs() error {
 // texts checks the labels, the names of absorbed tensors and the deviations.
 func (c *checker) texts() error {
 	out := c.types[c.n.OutputLayers()[0]].Shape
-	if len(c.n.Labels) != 0 && len(c.n.Labels) != out.Values() {
-		return fmt.Errorf("it has %d labels for %d outputs", len(c.n.Labels), out.Values())
+	if labels, d := len(c.n.Labels), c.n.Detection; labels != 0 && d != nil && labels != d.Classes {
+		return fmt.Errorf("it has %d labels for %d classes of boxes", labels, d.Classes)
+	} else if labels != 0 && d == nil && labels != out.Values() {
+		return fmt.Errorf("it has %d labels for %d outputs", labels, out.Values())
 	}
 	for i, label := range c.n.Labels {
 		if err := c.spend(int64(len(label))); err != nil {
@@ -284,6 +286,9 @@ func (in Input) check() error {
 		return fmt.Errorf("resize %d is less than a side of the input, %v, or too large", in.Resize, in.Shape)
 	}
 	if err := in.Shape.Check(); err != nil {
+		return err
+	}
+	if err := in.Photo.check(in); err != nil {
 		return err
 	}
 	return in.Source.check(in.Shape)

@@ -21,8 +21,11 @@ type Network struct {
 	// Outputs are the layers whose outputs are those of the network, in their order;
 	// none means the last layer.
 	Outputs []int
-	// Labels names the values of the first output, in order; empty if unknown.
+	// Labels names the values of the first output, in order, or the classes of Detection; empty if
+	// unknown.
 	Labels []string
+	// Detection says how boxes are made of the outputs; nil where the network is no detector.
+	Detection *Detection
 	// Absorbed names tensors of the imported model that no layer's output is, as their
 	// operators became part of other layers; nil where they are not known.
 	Absorbed []string
@@ -49,6 +52,8 @@ type Input struct {
 	// resized to before the centre is cropped to Shape. 0 means that the crop
 	// just fits. Photos that already have the size of Shape are used as is.
 	Resize int
+	// Photo says what else becomes of a photo; nil if nothing is known.
+	Photo *Photo
 	// Source is the input of the model that the network was imported from; nil if
 	// there is none, or nothing to say about it.
 	Source *Source

@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 8 // version
+	newest = 9 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

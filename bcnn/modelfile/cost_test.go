@@ -113,6 +113,24 @@ var costly = []struct {
 	{"offsets", "offsets, want 2", func(n int) (string, []byte) {
 		return header(`,"x":{"dtype":"F32","shape":[1],"data_offsets":[`+list(n/2, same("1"))+`]}`, network(relu(0), "")), make([]byte, 4)
 	}},
+	{"heads", "it needs version 9", func(n int) (string, []byte) {
+		return header("", network(relu(0), `,"detection":{"heads":[`+list(n/3, same("{}"))+`]}`)), nil
+	}},
+	{"heads of version 9", "no params", func(n int) (string, []byte) {
+		h := header("", network(relu(0), `,"detection":{"heads":[{"kind":"ssd"},`+list(n/3, same("{}"))+`]}`))
+		return strings.Replace(h, `"version":"1"`, `"version":"9"`, 1), nil
+	}},
+	{"anchors", "an anchor of 0 numbers", func(n int) (string, []byte) {
+		h := header("", network(relu(0), `,"detection":{"heads":[{"kind":"yolo","params":{"anchors":[`+list(n/3, same("[]"))+`]}}]}`))
+		return strings.Replace(h, `"version":"1"`, `"version":"9"`, 1), nil
+	}},
+	{"priors", "", func(n int) (string, []byte) {
+		tensors := fmt.Sprintf(`,"0.w":{"dtype":"F32","shape":[%d,1],"data_offsets":[0,%d]},"1.w":{"dtype":"F32","shape":[%d,1],"data_offsets":[%d,%d]}`, 4*n, 16*n, n, 16*n, 20*n) +
+			fmt.Sprintf(`,"p":{"dtype":"F32","shape":[%d],"data_offsets":[%d,%d]},"v":{"dtype":"F32","shape":[4],"data_offsets":[%d,%d]}`, 4*n, 20*n, 36*n, 36*n, 36*n+16)
+		layers := fmt.Sprintf(`{"name":"0","kind":"dense","inputs":[-1],"params":{"out":%d},"tensors":{"weight":"0.w"}},{"name":"1","kind":"dense","inputs":[-1],"params":{"out":%d},"tensors":{"weight":"1.w"}}`, 4*n, n)
+		h := header(tensors, network(layers, `,"outputs":[0,1],"detection":{"classes":1,"background":-1,"threshold":0,"overlap":0,"heads":[{"kind":"ssd","params":{"locations":0,"confidences":1},"tensors":{"priors":"p","variances":"v"}}]}`))
+		return strings.Replace(h, `"version":"1"`, `"version":"9"`, 1), make([]byte, 36*n+16)
+	}},
 	{"foreign metadata", "", func(n int) (string, []byte) {
 		h := header("", network(relu(0), ""))
 		return strings.Replace(h, `"format"`, list(n/12, func(i int) string { return fmt.Sprintf(`"k%d":""`, i) })+`,"format"`, 1), nil

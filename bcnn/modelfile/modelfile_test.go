@@ -152,6 +152,29 @@ func networks() map[string]*bcnn.Network {
 	n.Append("flat", bcnn.Flatten{})
 	n.Append("logarithms", bcnn.Softmax{Log: true})
 
+	n = build("boxes of priors", bcnn.Input{
+		Shape: bcnn.Shape{H: 1, W: 2, C: 3}, DType: bcnn.Float32, Photo: &bcnn.Photo{Fit: bcnn.FitLetterbox, BGR: true, Mean: []float32{1, 2, 3}, Scale: []float32{0.5}},
+	})
+	n.Append("locations", bcnn.Dense{Out: 8, Weights: bcnn.Weights{F32: floats(8 * 6)}}, bcnn.NetworkInput)
+	n.Append("confidences", bcnn.Pixels{Rows: []int32{0}, Cols: []int32{0, 1}, BlockH: 1, BlockW: 1}, bcnn.NetworkInput)
+	n.Append("scores", bcnn.Softmax{})
+	n.Outputs, n.Labels = []int{0, 2}, []string{"nothing", "face", "car"}
+	n.Detection = &bcnn.Detection{Classes: 3, Threshold: 0.01, Overlap: 0.45, TopK: 400, Keep: 200, Heads: []bcnn.Head{
+		bcnn.SSD{Confidences: 1, Softmax: true, Priors: floats(8), Variances: positive(4)},
+	}}
+
+	n = build("boxes of anchors", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 12}, DType: bcnn.Float32})
+	n.Append("a", bcnn.ReLU{})
+	n.Append("b", bcnn.Channels{Index: []int32{0, 1, 2, 3, 4, 5}}, 0)
+	n.Outputs = []int{0, 1}
+	n.Detection = &bcnn.Detection{Classes: 1, Background: -1, Threshold: 0.25, Overlap: 0.5, Heads: []bcnn.Head{
+		bcnn.YOLO{Anchors: [][2]float32{{1, 2}, {3.5, 4}}, Cells: true, Centre: "logistic", Object: "logistic", Class: "softmax"},
+		bcnn.YOLO{Output: 1, Anchors: [][2]float32{{9, 8}}, Squared: true},
+	}}
+
+	n = build("photos", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Photo: &bcnn.Photo{Fit: bcnn.FitStretch}})
+	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
+
 	n = build("pixels", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 3, C: 4}, DType: bcnn.Float32})
 	n.Append("shuffled", bcnn.Pixels{Rows: []int32{3, -1, 0}, Cols: []int32{2, 5}, Fill: 0.5, BlockH: 2, BlockW: 2})
 	n.Append("padded", bcnn.Pixels{Rows: []int32{1, 0, 1}, Cols: []int32{1, 0, 1}, BlockH: 1, BlockW: 1})
@@ -317,7 +340,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"9"`, `version "9" of the format is unknown, this program reads versions 1 to 8`},
+		{`"version":"1"`, `"version":"10"`, `version "10" of the format is unknown, this program reads versions 1 to 9`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -519,6 +542,8 @@ func TestVersions(t *testing.T) {
 			want = `"version":"7"`
 		case "functions", "masks":
 			want = `"version":"8"`
+		case "boxes of priors", "boxes of anchors", "photos":
+			want = `"version":"9"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
@@ -532,6 +557,14 @@ func TestVersions(t *testing.T) {
 	seal(old)
 	_, err = Read(t.Context(), old, Options{})
 	require.ErrorContains(t, err, "scales of sources need version 6 of the format, this file has version 5")
+	for name, want := range map[string]string{
+		"photos": "photos need version 9 of the format, this file has version 8", "boxes of anchors": "detection: it needs version 9 of the format, this file has version 8",
+	} {
+		old = bytes.Replace(encode(t, networks()[name]), []byte(`"version":"9"`), []byte(`"version":"8"`), 1)
+		seal(old)
+		_, err = Read(t.Context(), old, Options{})
+		require.ErrorContains(t, err, want)
+	}
 	for _, c := range []struct {
 		kind string
 		op   bcnn.Op

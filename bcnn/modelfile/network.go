@@ -22,6 +22,8 @@ type networkJSON struct {
 	// Since version sourceVersion.
 	MoreInputs []inputJSON `json:"more_inputs,omitempty"`
 	Outputs    []int       `json:"outputs,omitempty"` // indices of layers
+	// Since version detectionVersion.
+	Detection *detectionJSON `json:"detection,omitempty"`
 }
 
 type inputJSON struct {
@@ -29,6 +31,7 @@ type inputJSON struct {
 	DType  string      `json:"dtype"`
 	Resize int         `json:"resize,omitempty"`
 	Source *sourceJSON `json:"source,omitempty"` // since version sourceVersion
+	Photo  *photoJSON  `json:"photo,omitempty"`  // since version detectionVersion
 }
 
 // sourceVersion is the first version of the format that has sources, and several inputs
@@ -220,6 +223,11 @@ func encodeNetwork(n *bcnn.Network) (meta metadata, tensors []*tensor, err error
 		out.Layers = append(out.Layers, w.layer)
 		tensors = append(tensors, w.tensors...)
 	}
+	var boxes []*tensor
+	if out.Detection, boxes, err = encodeDetection(n.Detection, &version); err != nil {
+		return meta, nil, err
+	}
+	tensors = append(tensors, boxes...)
 	b, err := marshal(out)
 	if err != nil {
 		return meta, nil, err
@@ -242,6 +250,7 @@ func encodeInput(in bcnn.Input, version *int) inputJSON {
 		DType:  in.DType.String(),
 		Resize: in.Resize,
 		Source: encodeSource(in.Source, version),
+		Photo:  encodePhoto(in.Photo, version),
 	}
 }
 
@@ -259,6 +268,9 @@ func (j inputJSON) decode(version int) (bcnn.Input, error) {
 		return in, fmt.Errorf("unknown type %s", text.Quote(j.DType))
 	}
 	var err error
+	if in.Photo, err = j.Photo.decode(version); err != nil {
+		return in, err
+	}
 	in.Source, err = j.Source.decode(version)
 	return in, err
 }
@@ -460,6 +472,10 @@ func (d *decoder) network(r io.ReaderAt, size int64) (*bcnn.Network, error) {
 		if err := d.unmarshal([]byte(c.Deviations), &n.Deviations); err != nil {
 			return nil, fmt.Errorf("metadata: deviations: %w", err)
 		}
+	}
+	boxes := layerReader{decoder: d, version: c.version(), tensors: c.tensors}
+	if n.Detection, err = boxes.detection(in.Detection); err != nil {
+		return nil, fmt.Errorf("network %s: detection: %w", text.Quote(n.Name), err)
 	}
 	if len(c.tensors) > 0 {
 		name := slices.Min(slices.Collect(maps.Keys(c.tensors))) // one file gives one error
