@@ -22,11 +22,12 @@
 // decodes boxes: for each anchor x, y, width, height, objectness and the classes, with the
 // logistic function on all but width and height, and scale_x_y on x and y. That of a [region]
 // has it on the objectness; where its classes need a softmax it is the plain output of the
-// layer in front, on which x, y and objectness need the logistic function. Decoding boxes
-// and non-maximum suppression are left to the program; Report.Heads has what they need.
+// layer in front, on which x, y and objectness need the logistic function. Network.Detection says
+// how boxes are made of them, with the threshold of 0.25 and the overlap of 0.45 that Darknet's
+// command takes; a program that decodes them by itself finds the heads in Report.Heads.
 //
 // Darknet feeds a network with pictures as R, G, B from 0 to 1, stretched to its size, or
-// fitted into it between grey borders where Report.Letterbox says so. With
+// fitted into it between grey borders where Report.Letterbox and Input.Photo say so. With
 // Options.InputType bcnn.Uint8 bytes are divided by 255.
 //
 // # Cost

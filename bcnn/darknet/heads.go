@@ -12,6 +12,7 @@ import (
 type head struct {
 	Head
 	scaleXY float32
+	diou    bool // boxes are dropped by another measure than their overlap
 }
 
 // Values of each anchor: four of the box, and the objectness, in front of the classes.
@@ -47,8 +48,9 @@ func readYolo(s *section) layer {
 		"jitter", "resize", "random", "max", "ignore_thresh", "truth_thresh", "iou_thresh", "iou_thresh_kind", "iou_loss", "iou_normalizer",
 		"obj_normalizer", "cls_normalizer", "uc_normalizer", "delta_normalizer", "max_delta", "counters_per_class", "label_smooth_eps",
 		"objectness_smooth", "focal_loss", "show_details")
+	h.diou = s.text("nms_kind", "") == "diounms"
 	s.ignore( // what becomes of boxes: their suppression, and following them from picture to picture
-		"nms_kind", "beta_nms", "beta1", "track_history_size", "sim_thresh", "dets_for_track", "dets_for_show", "track_ciou_norm")
+		"beta_nms", "beta1", "track_history_size", "sim_thresh", "dets_for_track", "dets_for_show", "track_ciou_norm")
 	return h
 }
 
@@ -128,4 +130,51 @@ func (h *head) build(im *importer, s *section, in []value) value {
 		v = im.emit(s, "/scale", op, v.shape, v)
 	}
 	return v
+}
+
+// What Darknet's command takes without options, which no file says.
+const (
+	threshold = 0.25
+	overlap   = 0.45
+)
+
+// detect describes how boxes are made of the outputs, and how Darknet fits photos into the input.
+func (im *importer) detect() {
+	if len(im.heads) == 0 {
+		return
+	}
+	d := &bcnn.Detection{Classes: im.heads[0].Classes, Background: -1, Threshold: threshold, Overlap: overlap}
+	for _, h := range im.heads {
+		if h.Classes != d.Classes {
+			im.net.Deviations = append(im.net.Deviations, fmt.Sprintf(
+				"boxes are not decoded: section %d has %d classes, section %d has %d", im.heads[0].Section, d.Classes, h.Section, h.Classes))
+			return
+		}
+		y := bcnn.YOLO{Output: h.Output, Anchors: h.Anchors, Squared: h.NewCoords}
+		if h.Kind == "region" {
+			y.Cells, y.Centre = true, bcnn.LogisticActivation
+		}
+		if h.Raw {
+			y.Object, y.Class = bcnn.LogisticActivation, bcnn.SoftmaxActivation
+		}
+		d.Heads = append(d.Heads, y)
+	}
+	im.net.Detection = d
+	for _, s := range im.layers {
+		if h, ok := s.layer.(*head); ok && h.diou {
+			im.net.Deviations = append(im.net.Deviations, fmt.Sprintf(
+				"%s: nms_kind=diounms is not followed: boxes are dropped by their overlap alone", s.name()))
+		}
+	}
+	in := &im.net.Inputs[0]
+	if in.Resize != 0 || in.Shape.C != 1 && in.Shape.C != 3 {
+		return
+	}
+	in.Photo = &bcnn.Photo{Fit: bcnn.FitStretch}
+	if im.letterbox {
+		in.Photo.Fit = bcnn.FitLetterbox
+	}
+	if in.DType == bcnn.Float32 && len(im.opts.Mean)+len(im.opts.Scale) == 0 {
+		in.Photo.Scale = []float32{1. / 255}
+	}
 }

@@ -48,6 +48,8 @@ func TestYolo(t *testing.T) {
 	}, report.Heads)
 	require.False(t, report.Letterbox)
 	require.Len(t, net.Outputs, 3)
+	require.Nil(t, net.Detection)
+	require.Equal(t, []string{"boxes are not decoded: section 1 has 2 classes, section 4 has 1"}, net.Deviations)
 	for i, name := range []string{"layer_01", "layer_04", "layer_07"} {
 		require.Equal(t, name, net.Layers[net.Outputs[i]].Source.Name)
 	}
@@ -84,6 +86,39 @@ func TestRegion(t *testing.T) {
 		net, report := m.imported(t, Options{})
 		require.Equal(t, []Head{{Section: 1, Kind: "region", Classes: 2, Anchors: [][2]float32{{1, 2}, {3, 4}}, Raw: softmax}}, report.Heads)
 		require.Len(t, net.OutputLayers(), 1)
+		want := bcnn.YOLO{Anchors: [][2]float32{{1, 2}, {3, 4}}, Cells: true, Centre: bcnn.LogisticActivation}
+		if softmax {
+			want.Object, want.Class = bcnn.LogisticActivation, bcnn.SoftmaxActivation
+		}
+		require.Equal(t, &bcnn.Detection{Classes: 2, Background: -1, Threshold: 0.25, Overlap: 0.45, Heads: []bcnn.Head{want}}, net.Detection)
+	}
+}
+
+// How boxes are made of several heads, and what becomes of photos.
+func TestDetection(t *testing.T) {
+	m := newModel(3, 5, 3)
+	m.cfg.WriteString("letter_box=1\n")
+	m.convolution("filters=14 activation=linear", false)
+	m.section("yolo", "classes=2 mask=2,0 anchors=1,2,3.5,4,5,6 num=3 nms_kind=diounms beta_nms=.6")
+	m.route("layers=0")
+	m.section("yolo", "classes=2 anchors=1,2,3,4 num=2 new_coords=1")
+	heads := []bcnn.Head{
+		bcnn.YOLO{Anchors: [][2]float32{{5, 6}, {1, 2}}}, bcnn.YOLO{Output: 1, Anchors: [][2]float32{{1, 2}, {3, 4}}, Squared: true},
+	}
+	for _, c := range []struct {
+		opts Options
+		want *bcnn.Photo
+	}{
+		{Options{}, &bcnn.Photo{Fit: bcnn.FitLetterbox, Scale: []float32{1. / 255}}},
+		{Options{InputType: bcnn.Uint8}, &bcnn.Photo{Fit: bcnn.FitLetterbox}},
+		{Options{Mean: []float32{1}}, &bcnn.Photo{Fit: bcnn.FitLetterbox}},
+		{Options{InputType: bcnn.Uint8, Resize: 9, Labels: []string{"a", "b"}}, nil},
+	} {
+		net, _ := m.imported(t, c.opts)
+		require.Equal(t, &bcnn.Detection{Classes: 2, Background: -1, Threshold: 0.25, Overlap: 0.45, Heads: heads}, net.Detection)
+		require.Equal(t, c.want, net.Inputs[0].Photo)
+		require.Equal(t, []string{"layer_01: nms_kind=diounms is not followed: boxes are dropped by their overlap alone"}, net.Deviations)
+		require.Equal(t, c.opts.Labels, net.Labels)
 	}
 }
 

@@ -253,6 +253,7 @@ func (im *importer) finish(outputs []int) {
 		im.net.Outputs = append(im.net.Outputs, v.layer)
 	}
 	im.net.Name, im.net.Labels = im.opts.Name, im.opts.Labels
+	im.detect()
 	var names []string
 	for _, s := range im.layers {
 		if s.needed {

@@ -90,7 +90,7 @@ func compute(t testing.TB, net *bcnn.Network, in ...bcnn.Tensor) []bcnn.Tensor {
 func everyLayer(t testing.TB, net *bcnn.Network, in bcnn.Tensor) map[string]bcnn.Tensor {
 	t.Helper()
 	all := *net
-	all.Outputs, all.Labels = nil, nil
+	all.Outputs, all.Labels, all.Detection = nil, nil, nil
 	var names []string
 	for i, l := range net.Layers {
 		if l.Source != nil {
