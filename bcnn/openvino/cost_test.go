@@ -155,6 +155,24 @@ var kindsOfCost = []costtest.Kind[pair]{
 		w.op("Concat", `axis="1"`, []int{1, 4 * n, 2, 2}, all...)
 		return w.last()
 	}},
+	{Name: "priors", N: 30, Ends: costtest.Exceeds, Make: func(n int) pair {
+		return newWriter().detector(ssd, func(w *writer, _ int) int {
+			p := w.op("PriorBox", priorAttributes, []int{2, 16 * n * n}, w.ints(int64(n), int64(n)), w.ints(32, 48))
+			return w.op("Unsqueeze", "", []int{1, 2, 16 * n * n}, p, w.ints(0))
+		})
+	}},
+	{Name: "priors that are joined", N: 30, Ends: costtest.Exceeds, Make: func(n int) pair {
+		return newWriter().detector(ssd, func(w *writer, p int) int {
+			for size := 48; size < 48*n; size *= 2 {
+				p = w.op("Concat", `axis="2"`, []int{1, 2, 2 * size}, p, p)
+			}
+			for range n {
+				w.op("Concat", `axis="2"`, []int{1, 2, w.dims[p][2] + 48}, p, 0+w.floats([]int{1, 2, 48}, make([]float32, 96)...))
+				p = w.n - 1
+			}
+			return p
+		})
+	}},
 }
 
 const explicitPool = `strides="1,1" pads_begin="0,0" pads_end="0,0" auto_pad="explicit"`
@@ -183,7 +201,7 @@ func seeds(f testing.TB) (all []pair) {
 		require.NoError(f, err)
 		all = append(all, pair{string(xml), bin})
 	}
-	return append(all, old())
+	return append(all, old(), newWriter().detector(ssd, nil))
 }
 
 // FuzzLoad imports arbitrary bytes: an error, or a network that can be lowered and, if it is
@@ -245,6 +263,7 @@ func grow(program []byte) pair {
 		{"SoftMax", `axis="1"`}, {"MaxPool", `kernel="2,2" rounding_type="ceil" ` + explicitPool}, {"FakeQuantize", `levels="2"`}, {"FakeQuantize", `levels="9"`},
 		{"BinaryConvolution", explicit(1, 0) + ` mode="xnor-popcount" pad_value="0"`}, {"Convolution", explicit(1, 0)}, {"MatMul", ""}, {"PReLU", ""},
 		{"ReduceMean", `keep_dims="true"`}, {"Squeeze", ""}, {"Unsqueeze", ""}, {"Unknown", ""},
+		{"PriorBox", priorAttributes}, {"PriorBoxClustered", `width="4" height="16" offset="0.5"`}, {"DetectionOutput", ssd}, {"RegionYolo", `anchors="1,2" classes="1" num="1" coords="4"`},
 	}
 	w := newWriter()
 	open := []int{-1, -1, -1, -1}

@@ -145,9 +145,13 @@ func foldReshape(im *importer, n *node) *constant {
 	return &c
 }
 
-// foldConcat joins lists of integers.
+// foldConcat joins numbers, or lists of integers.
 func foldConcat(im *importer, n *node) *constant {
-	if axis := n.integer("axis", "", -1, maxDims); axis > 0 {
+	axis := n.integer("axis", "", -maxDims, maxDims)
+	if im.constant(n, 0).floats != nil {
+		return im.joined(n, axis)
+	}
+	if axis > 0 || axis < -1 {
 		n.fail("axis", "0: a concatenation of constants of several dimensions is not supported")
 	}
 	out := &constant{}

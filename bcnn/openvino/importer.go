@@ -27,6 +27,11 @@ type importer struct {
 	values    []operand      // of the first outputs of the graph's layers
 	batch     int            // in the file: −1 where it is open, 0 before the first input
 	obstacles []bcnn.Obstacle
+
+	decoders []decoder
+	ends     []*value // outputs of the network
+	besides  bool     // the layer that is made is of what decoders read alone
+	aside    error    // what stands in the way of such a layer
 }
 
 // operand is a tensor: constant, computed, or neither since something stands in the way.
@@ -87,11 +92,15 @@ func (im *importer) network() error {
 	if err != nil {
 		return err
 	}
-	outputs, err := im.outputs()
+	outputs, constants, err := im.outputs()
 	if err != nil {
 		return err
 	}
 	needed, err := im.reached(outputs)
+	if err != nil {
+		return err
+	}
+	ofDecoders, err := im.reached(constants)
 	if err != nil {
 		return err
 	}
@@ -100,14 +109,15 @@ func (im *importer) network() error {
 	var names []string
 	for _, i := range order {
 		l := &im.graph.layers[i]
-		if !needed[i] {
+		if !needed[i] && !ofDecoders[i] {
 			continue
 		}
+		im.besides = !needed[i]
 		im.values[i] = im.layer(l)
 		if over := im.budget.Charge(0); over != nil { // and what came of it
 			return over
 		}
-		if v := im.values[i].v; v != nil && len(l.inputs) > 0 {
+		if v := im.values[i].v; v != nil && len(l.inputs) > 0 && needed[i] {
 			names = append(names, l.tensor(0))
 		}
 	}
@@ -117,6 +127,7 @@ func (im *importer) network() error {
 	if err := try.Run(func() { im.finish(outputs) }); err != nil {
 		return err
 	}
+	im.detect()
 	im.net.Labels = im.opts.Labels
 	if im.net.Name = im.opts.Name; im.net.Name == "" {
 		im.net.Name = text.Escape(short(im.graph.name))
@@ -125,29 +136,27 @@ func (im *importer) network() error {
 	return im.net.Check()
 }
 
-// outputs returns what the outputs of the network are. Those of a DetectionOutput, which is no
-// layer of a network, are its locations and confidences.
-func (im *importer) outputs() (list []source, err error) {
+// outputs returns what the outputs of the network are. Those of a decoder, which is no layer of a
+// network, are what it reads; constants is what it reads besides.
+func (im *importer) outputs() (list, constants []source, err error) {
 	all, err := im.graph.outputs()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, s := range all {
 		l := &im.graph.layers[s.layer]
-		if l.typ != "DetectionOutput" {
+		if !isDecoder(l.typ) {
 			list = append(list, s)
 			continue
 		}
-		if len(l.from) < 3 || slices.Contains(l.from, absent) {
-			return nil, fmt.Errorf("layer %s (DetectionOutput) has %d inputs, want at least 3, and all of them there", text.Quote(short(l.name)), len(l.from))
+		outputs, more, err := l.decoderInputs()
+		if err != nil {
+			return nil, nil, err
 		}
-		list = append(list, l.from[0], l.from[1])
-		name := text.Escape(short(l.name))
-		im.report.Detections = append(im.report.Detections, name)
-		im.net.Deviations = append(im.net.Deviations, fmt.Sprintf(
-			"layer %s (DetectionOutput), which selects boxes, is left out: the outputs are the locations and confidences that it reads", name))
+		im.takeOut(s.layer, len(list))
+		list, constants = append(list, outputs...), append(constants, more...)
 	}
-	return list, nil
+	return list, constants, nil
 }
 
 // reached marks the layers that outputs depend on.
@@ -276,6 +285,12 @@ var errUnsupported = errors.New("this operator is not supported")
 
 func (im *importer) obstacle(l *layer, err error) {
 	const most = 1000
+	if im.besides {
+		if im.aside == nil {
+			im.aside = im.at(l, err)
+		}
+		return
+	}
 	if len(im.obstacles) == most {
 		return
 	}
@@ -408,7 +423,14 @@ func (im *importer) constant(n *node, k int) *constant {
 func (im *importer) finish(outputs []source) {
 	try.Check(im.budget.Charge(64 * int64(len(outputs))))
 	seen := map[int]bool{}
-	for _, s := range outputs {
+	decoding := map[int]string{} // outputs that a decoder reads
+	for _, d := range im.decoders {
+		typ := im.graph.layers[d.layer].typ
+		if decoding[d.output] = typ; typ == "DetectionOutput" {
+			decoding[d.output+1] = typ
+		}
+	}
+	for i, s := range outputs {
 		l := &im.graph.layers[s.layer]
 		n := &node{layer: l, attributes: newAttributes(nil)}
 		o := im.values[s.layer]
@@ -420,7 +442,7 @@ func (im *importer) finish(outputs []source) {
 		case o.v.bytes || o.v.truth:
 			try.Failf("layer %s, an output of the graph, has elements of u8 or boolean, want f32", text.Quote(short(l.name)))
 		}
-		v := im.settle(n, o.v)
+		v := im.arranged(n, im.settle(n, o.v), decoding[i])
 		if im.source("", v) == nil && v.last {
 			try.Failf("layer %s, an output of the graph, moves the values of a softmax, which must be the last layer", text.Quote(short(l.name)))
 		}
@@ -436,7 +458,7 @@ func (im *importer) finish(outputs []source) {
 		}
 		seen[v.layer] = true
 		im.net.Layers[v.layer].Source = im.source(l.tensor(0), v)
-		im.net.Outputs = append(im.net.Outputs, v.layer)
+		im.net.Outputs, im.ends = append(im.net.Outputs, v.layer), append(im.ends, v)
 	}
 	im.drop()
 }

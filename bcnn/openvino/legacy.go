@@ -25,9 +25,12 @@ func init() {
 		"Permute":           {make: transpose},
 		"Flatten":           {make: legacyReshape},
 		"Reshape":           {make: legacyReshape},
-		"Concat":            {make: concat},
+		"Concat":            {make: concat, fold: foldConcat},
 		"SoftMax":           {make: softmax},
-		"DetectionOutput":   {make: detection},
+		"PriorBox":          {make: priorBox},
+		"PriorBoxClustered": {make: priorBoxClustered},
+		"DetectionOutput":   {make: inside},
+		"RegionYolo":        {make: inside},
 	}
 }
 

@@ -16,9 +16,14 @@
 // an input or a version of an operator that is not read is an error
 // that names the layer, see bcnn.ObstaclesError.
 //
-// A DetectionOutput, which decodes and selects boxes, is no layer of a network. Where it is an
-// output of the graph, what it reads are the outputs of the network instead, locations and
-// confidences; Report.Detections and the network's Deviations say so.
+// A DetectionOutput, which decodes and selects boxes, and a RegionYolo are no layers of a network.
+// Where they are outputs of the graph, what they read are the outputs of the network instead;
+// Report.Detections and the network's Deviations say so. Network.Detection says how boxes are made of
+// them: its priors are those of PriorBox and PriorBoxClustered, which are computed here. A
+// DetectionOutput of another form than CENTER_SIZE, with shared and normalised locations, has no
+// Detection; the Deviations say why. For a RegionYolo the threshold is 0.5 and the overlap 0.45,
+// which no file says. Photos are taken to be stretched to the input, as B, G, R, which is the order
+// of Open Model Zoo.
 //
 // # Cost
 //
@@ -74,8 +79,8 @@ type Options struct {
 type Report struct {
 	// Version is that of the IR: 4, 10 or 11.
 	Version int
-	// Detections are the names of the DetectionOutput layers that were left out: what they read
-	// are outputs of the network.
+	// Detections are the names of the DetectionOutput and RegionYolo layers that were left out:
+	// what they read are outputs of the network.
 	Detections []string
 	// Findings are what package simplify has found in it.
 	Findings []simplify.Finding

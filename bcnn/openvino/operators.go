@@ -80,7 +80,10 @@ func init() {
 		"StridedSlice": {versions: first, make: slice, fold: foldSlice},
 		"Gather":       {versions: []string{"opset1", "opset7", "opset8"}, make: slice, fold: foldGather},
 
-		"DetectionOutput": {versions: []string{"opset1", "opset8"}, make: detection},
+		"PriorBox":          {versions: []string{"opset1", "opset8"}, make: priorBox},
+		"PriorBoxClustered": {versions: first, make: priorBoxClustered},
+		"DetectionOutput":   {versions: []string{"opset1", "opset8"}, make: inside},
+		"RegionYolo":        {versions: first, make: inside},
 	}
 	for name, f := range functions {
 		operators[name] = operator{versions: first, make: function(f)}
@@ -101,8 +104,8 @@ func slice(_ *importer, n *node) operand {
 	panic(try.Errorf("a %s is supported only of shapes", n.typ))
 }
 
-func detection(_ *importer, n *node) operand {
-	panic(try.Errorf("a DetectionOutput is supported only as an output of the graph, which what it reads then takes the place of"))
+func inside(_ *importer, n *node) operand {
+	panic(try.Errorf("a %s is supported only as an output of the graph, which what it reads then takes the place of", n.typ))
 }
 
 func pReLU(im *importer, n *node) operand {
