@@ -28,7 +28,8 @@ type (
 	//	Inputs     []bcnn.Input // what it is fed with: Name, DType, Shape, and Resize of photos
 	//	Layers     []bcnn.Layer
 	//	Outputs    []int        // layers; none means the last one
-	//	Labels     []string     // of the values of the first output; empty if unknown
+	//	Labels     []string     // of the values of the first output, or of classes; empty if unknown
+	//	Detection  *bcnn.Detection // how boxes are made of the outputs; nil if it is no detector
 	//	Absorbed   []string     // tensors of the file that became part of others
 	//	Deviations []string     // what is computed otherwise than in the file, in sentences
 	//

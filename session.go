@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/simplify"
@@ -90,6 +91,9 @@ type IO struct {
 	// side of a photo is resized to before the centre is cropped to Shape; 0 means that
 	// the crop just fits.
 	Resize int
+	// Photo, of an input that is an image, says what else becomes of a photo; nil if the model
+	// does not say.
+	Photo *bcnn.Photo
 }
 
 // Session is a model on a device, ready to run. It is safe for any number of
@@ -99,6 +103,7 @@ type Session struct {
 	inputs   []IO
 	outputs  []IO
 	labels   []string
+	boxes    *bcnn.Detection
 	maxBatch int
 
 	engines *engines
@@ -138,7 +143,12 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newSession(ctx, engines, ports, opts)
+	s, err := newSession(ctx, engines, ports, opts)
+	if err != nil {
+		return nil, err
+	}
+	s.boxes = model.Detection
+	return s, nil
 }
 
 func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts Options) (*Session, error) {
@@ -151,10 +161,10 @@ func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts
 		observe:  opts.Observe,
 	}
 	for i, t := range plan.InputTensors() {
-		s.inputs = append(s.inputs, newIO(t, plan.Inputs[i].Resize, ports.Inputs[i]))
+		s.inputs = append(s.inputs, newIO(t, plan.Inputs[i], ports.Inputs[i]))
 	}
 	for k, i := range plan.Outputs {
-		s.outputs = append(s.outputs, newIO(plan.Tensors[i], 0, ports.Outputs[k]))
+		s.outputs = append(s.outputs, newIO(plan.Tensors[i], bcnn.Input{}, ports.Outputs[k]))
 	}
 	err := s.checkMemory(opts, cap(engines.slots))
 	if err == nil {
@@ -173,9 +183,9 @@ func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts
 	return s, nil
 }
 
-func newIO(t plan.Tensor, resize int, port arrays.Port) IO {
+func newIO(t plan.Tensor, in bcnn.Input, port arrays.Port) IO {
 	io := IO{
-		Name: t.Name, DType: t.DType, Shape: t.Shape, Layout: NHWC, Resize: resize,
+		Name: t.Name, DType: t.DType, Shape: t.Shape, Layout: NHWC, Resize: in.Resize, Photo: in.Photo,
 		FileLayout: NHWC, FileDims: []int{t.Shape.H, t.Shape.W, t.Shape.C},
 	}
 	values := 1
@@ -231,9 +241,13 @@ func (s *Session) Inputs() []IO { return slices.Clone(s.inputs) }
 // left out: see vision.TopK.
 func (s *Session) Outputs() []IO { return slices.Clone(s.outputs) }
 
-// Labels names the classes of a classifier, in the order of its outputs. There may be
-// none.
+// Labels names the classes of a classifier, in the order of its outputs, or of a detector. There may
+// be none.
 func (s *Session) Labels() []string { return slices.Clone(s.labels) }
+
+// Detection says how boxes are made of the outputs of a detector: see vision.NewDetector. It is nil for other
+// models, and not to be changed.
+func (s *Session) Detection() *bcnn.Detection { return s.boxes }
 
 // MaxBatch is the number of images in a Run at the most.
 func (s *Session) MaxBatch() int { return s.maxBatch }

@@ -172,7 +172,7 @@ func TestRunDoesNotAllocate(t *testing.T) {
 
 func TestDescription(t *testing.T) {
 	s := open(t, bundled(t, "vehiclenet"), Options{Device: "cpu"})
-	require.Equal(t, []IO{{"input", Uint8, Shape{H: 96, W: 96, C: 3}, NHWC, NHWC, []int{96, 96, 3}, 100}}, s.Inputs())
+	require.Equal(t, []IO{{"input", Uint8, Shape{H: 96, W: 96, C: 3}, NHWC, NHWC, []int{96, 96, 3}, 100, nil}}, s.Inputs())
 	require.Len(t, s.Outputs(), 1)
 	require.Equal(t, Shape{H: 1, W: 1, C: 6}, s.Outputs()[0].Shape)
 	require.Equal(t, Float32, s.Outputs()[0].DType)

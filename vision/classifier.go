@@ -4,6 +4,7 @@
 package vision
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -21,8 +22,11 @@ import (
 // Options are the options of NewClassifier. The zero value is good for networks
 // that read bytes.
 type Options struct {
-	// Mean and Scale are those of Preprocessing, for networks that read float32.
+	// Mean and Scale are those of Preprocessing, for networks that read float32. Without them, they
+	// are those of Photo.
 	Mean, Scale []float32
+	// Photo says how a photo is fitted into the input, in place of what the model says.
+	Photo *bcnn.Photo
 	// Background is that of Preprocessing: what lies under transparent pixels.
 	Background [3]uint8
 	// Limits are those of Preprocessing, for photos of strangers.
@@ -63,12 +67,23 @@ func newClassifier(s runner, opts Options) (*Classifier, error) {
 	if len(inputs) != 1 || len(outputs) != 1 {
 		return nil, fmt.Errorf("the network has %d inputs and %d outputs, a classifier one of each", len(inputs), len(outputs))
 	}
-	in := bcnn.Input{Shape: inputs[0].Shape, DType: inputs[0].DType, Resize: inputs[0].Resize}
-	p := Preprocessing{Input: in, Mean: opts.Mean, Scale: opts.Scale, Background: opts.Background, Limits: opts.Limits}
-	if err := p.Check(); err != nil {
+	p, err := opts.preprocessing(inputs[0])
+	if err != nil {
 		return nil, err
 	}
 	return &Classifier{session: s, preprocessing: p, output: outputs[0].Shape, labels: s.Labels()}, nil
+}
+
+// preprocessing returns how photos become an input, as the model and the options say.
+func (o Options) preprocessing(in bitcnn.IO) (Preprocessing, error) {
+	p := Preprocessing{
+		Input: bcnn.Input{Shape: in.Shape, DType: in.DType, Resize: in.Resize, Photo: cmp.Or(o.Photo, in.Photo)},
+		Mean:  o.Mean, Scale: o.Scale, Background: o.Background, Limits: o.Limits,
+	}
+	if photo := p.Input.Photo; photo != nil && len(o.Mean)+len(o.Scale) == 0 {
+		p.Mean, p.Scale = photo.Mean, photo.Scale
+	}
+	return p, p.Check()
 }
 
 // Preprocessing returns how the classifier prepares images.

@@ -243,8 +243,8 @@ func openJPEG(ctx context.Context, r io.Reader, scaleOf func(image.Point) int) (
 	scale := scaleOf(o.size(d.Size()))
 	return opened{size: d.Size(), bytes: d.Bytes(scale), decode: func() (image.Image, error) {
 		img, err := d.Decode(scale)
-		if err == nil && o != asStored {
-			img = &oriented{img, o}
+		if err == nil && (o != asStored || scale > 1) {
+			img = &oriented{img, o, o.size(d.Size())}
 		}
 		return img, err
 	}}, nil

@@ -52,6 +52,7 @@ func (o orientation) stored(p, stored image.Point) image.Point {
 type oriented struct {
 	img         image.Image
 	orientation orientation
+	full        image.Point // upright size of the photo, of which the image may be a smaller version
 }
 
 func (o *oriented) ColorModel() color.Model { return o.img.ColorModel() }

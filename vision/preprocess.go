@@ -7,6 +7,7 @@ import (
 	"image"
 	"math"
 	"reflect"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 )
@@ -15,12 +16,14 @@ import (
 //
 // An image that has the size of the input is used as it is. Any other is resized
 // so that its shorter side is Input.Resize long, or just fits where that is 0,
-// the longer one in proportion, and the centre is cropped. Nothing is
+// the longer one in proportion, and the centre is cropped, unless Input.Photo says that
+// it is stretched, or fitted between borders. Nothing is
 // interpolated where the scale is 1. Transparent pixels are laid over Background before
 // all else.
 type Preprocessing struct {
 	// Input is the input of the network: Uint8 or Float32, three channels (R, G,
-	// B) or one (the luma, see bcnn.Luma).
+	// B, or B, G, R where Input.Photo says so) or one (the luma, see bcnn.Luma). Mean and
+	// Scale of Input.Photo are not looked at: those below are.
 	Input bcnn.Input
 	// Mean and Scale are for Float32 and turn a byte x of channel c into
 	// (x − Mean[c])·Scale[c] in float32. Each has one value per channel, or one
@@ -41,6 +44,8 @@ func (p Preprocessing) Check() error {
 		return fmt.Errorf("the network reads %v of %v, not an image", in.DType, s)
 	case s.H < 1 || s.W < 1 || in.Resize < 0:
 		return fmt.Errorf("an input of %v, images resized to %d", s, in.Resize)
+	case in.Photo != nil && !slices.Contains(bcnn.Fits(), in.Photo.Fit):
+		return fmt.Errorf("images fitted by %q, which is not known", in.Photo.Fit)
 	case in.DType == bcnn.Uint8 && len(p.Mean)+len(p.Scale) > 0:
 		return errors.New("mean and scale are for networks that read float32, this one reads bytes")
 	}
@@ -80,6 +85,10 @@ func (p Preprocessing) Fill(ctx context.Context, batch bcnn.Tensor, i int, img i
 		return err
 	}
 	values, channels := in.Shape.Values(), in.Shape.C
+	first, last := 0, 2 // channels of R and B
+	if in.Photo != nil && in.Photo.BGR {
+		first, last = 2, 0
+	}
 	var put func(at int, v uint8)
 	switch in.DType {
 	case bcnn.Uint8:
@@ -89,15 +98,24 @@ func (p Preprocessing) Fill(ctx context.Context, batch bcnn.Tensor, i int, img i
 		dst, tables := batch.F32[i*values:(i+1)*values], p.tables()
 		put = func(at int, v uint8) { dst[at] = tables[at%channels][v] }
 	}
-	part.sample(ctx, image.Pt(in.Shape.W, in.Shape.H), func(i int, packed uint64) {
+	inner := innerOf(part.crop.Size(), in, part.orientation)
+	for at := range border(inner, in.Shape) {
+		for c := range channels {
+			put(channels*at+c, bcnn.LetterboxGrey)
+		}
+	}
+	part.sample(ctx, inner.Size(), func(i int, packed uint64) {
+		if inner.Dx() != in.Shape.W || inner.Dy() != in.Shape.H {
+			i = (inner.Min.Y+i/inner.Dx())*in.Shape.W + inner.Min.X + i%inner.Dx()
+		}
 		r, g, b := unpack(packed)
 		if channels == 1 {
 			put(i, bcnn.Luma(uint8(r), uint8(g), uint8(b)))
 			return
 		}
-		put(3*i, uint8(r))
+		put(3*i+first, uint8(r))
 		put(3*i+1, uint8(g))
-		put(3*i+2, uint8(b))
+		put(3*i+last, uint8(b))
 	})
 	return ctx.Err()
 }
@@ -160,6 +178,8 @@ func cropOf(size image.Point, in bcnn.Input) image.Rectangle {
 	w, h := size.X, size.Y
 	cw, ch := in.Shape.W, in.Shape.H
 	switch {
+	case in.Photo != nil && in.Photo.Fit != bcnn.FitCrop:
+		cw, ch = w, h
 	case w == cw && h == ch:
 	case in.Resize > 0:
 		// Of a side that becomes Resize long, the crop is W or H.

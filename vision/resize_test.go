@@ -182,7 +182,7 @@ func TestResizeOfPhotos(t *testing.T) {
 		require.Greater(t, size.X*size.Y, bandPixels)
 		photo := ycbcr(image.Rectangle{Max: size}, image.YCbCrSubsampleRatio420, contents[0])
 		require.Equal(t, drawn(photo, rgb96), pixels(t, photo, rgb96))
-		require.Equal(t, drawn(turned(photo, 6), rgb96), pixels(t, &oriented{photo, 6}, rgb96))
+		require.Equal(t, drawn(turned(photo, 6), rgb96), pixels(t, &oriented{img: photo, orientation: 6}, rgb96))
 	}
 }
 
@@ -221,7 +221,7 @@ func TestResizeOfEveryOrientation(t *testing.T) {
 						continue
 					}
 					upright := turned(img.Image, o)
-					seen := &oriented{img.Image, o}
+					seen := &oriented{img: img.Image, orientation: o}
 					require.Equal(t, upright.Bounds(), seen.Bounds())
 					for _, in := range []bcnn.Input{square, resized, wide} {
 						require.Equal(t, drawn(upright, in), pixels(t, seen, in), "%s, %s, %v, orientation %d", img.name, c.name, size, o)
@@ -240,7 +240,7 @@ func TestExactly(t *testing.T) {
 			for o := orientation(1); o <= 8; o++ {
 				img := images(size.X, size.Y, c)[0].Image
 				for _, in := range []bcnn.Input{square, wide} {
-					s, err := see(&oriented{img, o}, in, ground{})
+					s, err := see(&oriented{img: img, orientation: o}, in, ground{})
 					require.NoError(t, err)
 					want := drawn(turned(img, o), in)
 					out := image.Pt(in.Shape.W, in.Shape.H)
@@ -303,6 +303,6 @@ func FuzzResize(f *testing.F) {
 		}
 		o := orientation(1 + turn%8)
 		in := bcnn.Input{Shape: bcnn.Shape{H: 1 + int(outH), W: 1 + int(outW), C: 3}, DType: bcnn.Uint8, Resize: int(resize)}
-		require.Equal(t, drawn(turned(img.Image, o), in), pixels(t, &oriented{img.Image, o}, in), fmt.Sprint(img.name, c.name, size, o, in))
+		require.Equal(t, drawn(turned(img.Image, o), in), pixels(t, &oriented{img: img.Image, orientation: o}, in), fmt.Sprint(img.name, c.name, size, o, in))
 	})
 }

@@ -193,7 +193,7 @@ func decodeWebP(ctx context.Context, data []byte) (image.Image, error) {
 		img, err = to, fromVideo(ctx, &lossy.YCbCr, to.Pix, lossy.A, lossy.AStride)
 	}
 	if err == nil && o != asStored {
-		img = &oriented{img, o}
+		img = &oriented{img: img, orientation: o}
 	}
 	return img, err
 }

@@ -1,0 +1,185 @@
+package vision
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"image"
+	"time"
+
+	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
+)
+
+// DefaultThreshold is the score that boxes must exceed where DetectorOptions do not say: that of the
+// model is for those who select boxes by themselves, and often lets hundreds through.
+const DefaultThreshold = 0.5
+
+// DetectorOptions are the options of NewDetector. The zero value is good for models that say how
+// photos become their input.
+type DetectorOptions struct {
+	Options
+	// Threshold is what the score of a box must exceed, 0 to 1; 0 means DefaultThreshold, or that of
+	// the model where it is higher.
+	Threshold float32
+	// Overlap is the intersection over union beyond which the box with the lower score of two of a
+	// class is dropped, 0 to 1; 0 means what the model says. With 1 none is.
+	Overlap float32
+	// Top is how many boxes of an image there are at the most, those with the highest scores; 0
+	// means as many as the model says.
+	Top int
+}
+
+// Detector finds objects on images, by a network that says how boxes are made of its outputs. It is
+// safe for any number of goroutines, as a Classifier is.
+//
+// Boxes are made of the outputs on the host, in float32 operations of one order, so that the same
+// outputs give the same boxes on every machine: which is why all devices agree. Memory is in
+// proportion to the outputs, and the boxes that are compared with each other are bounded: of each
+// class those with the mostTopK highest scores.
+type Detector struct {
+	session       runner
+	preprocessing Preprocessing
+	outputs       []bcnn.Shape
+	decoder       decoder
+}
+
+// Box is an object on an image.
+type Box struct {
+	Label string  `json:"label"`
+	Index int     `json:"index"` // of the class
+	Score float32 `json:"score"`
+	// The left, upper, right and lower edge, in pixels of the photo: the pixel (x, y) covers x to
+	// x + 1, y to y + 1. Boxes do not reach beyond the photo.
+	X0 float32 `json:"x0"`
+	Y0 float32 `json:"y0"`
+	X1 float32 `json:"x1"`
+	Y1 float32 `json:"y1"`
+}
+
+// Detections are the objects on one image.
+type Detections struct {
+	// Boxes are in the order of their scores, the highest first; of equal ones, in that of the
+	// classes and then of the priors, or of the heads, rows, columns and anchors.
+	Boxes         []Box
+	Width, Height int // of the photo
+	// Time is that of the call of Session.Run, waiting for its turn included: for the whole batch of
+	// which the image was a part.
+	Time time.Duration
+}
+
+// MarshalJSON writes an object of width, height, boxes and us, the time in microseconds, as the
+// command does.
+func (d Detections) MarshalJSON() ([]byte, error) {
+	return json.Marshal(struct {
+		Width  int     `json:"width"`
+		Height int     `json:"height"`
+		Boxes  []Box   `json:"boxes"`
+		Micros float64 `json:"us"`
+	}{d.Width, d.Height, append([]Box{}, d.Boxes...), float64(d.Time) / float64(time.Microsecond)})
+}
+
+// NewDetector returns a detector by the network of a session, which reads images and says how boxes
+// are made of its outputs: see bitcnn.Session.Detection. The session stays the caller's, to be closed
+// when nobody detects any more.
+func NewDetector(s *bitcnn.Session, opts DetectorOptions) (*Detector, error) {
+	if s == nil {
+		return nil, errors.New("a detector needs a session, and there is none")
+	}
+	return newDetector(s, s.Detection(), opts)
+}
+
+func newDetector(s runner, boxes *bcnn.Detection, opts DetectorOptions) (*Detector, error) {
+	inputs := s.Inputs()
+	switch {
+	case boxes == nil:
+		return nil, errors.New("the network does not say how boxes are made of its outputs: it is no detector, or its file is of a kind that is not decoded")
+	case len(inputs) != 1:
+		return nil, fmt.Errorf("the network has %d inputs, a detector one", len(inputs))
+	case !(opts.Threshold >= 0 && opts.Threshold <= 1) || !(opts.Overlap >= 0 && opts.Overlap <= 1):
+		return nil, fmt.Errorf("a threshold of %v and an overlap of %v, want 0 to 1", opts.Threshold, opts.Overlap)
+	case opts.Top < 0:
+		return nil, fmt.Errorf("%d boxes, want 0 or more", opts.Top)
+	}
+	p, err := opts.preprocessing(inputs[0])
+	if err != nil {
+		return nil, err
+	}
+	d := &Detector{session: s, preprocessing: p}
+	for _, o := range s.Outputs() {
+		d.outputs = append(d.outputs, o.Shape)
+	}
+	d.decoder = newDecoder(boxes, p.Input.Shape, d.outputs, opts)
+	d.decoder.labels = Labels(s.Labels(), boxes.Classes)
+	return d, nil
+}
+
+// Preprocessing returns how the detector prepares images.
+func (d *Detector) Preprocessing() Preprocessing { return d.preprocessing }
+
+// Labels returns the names of the classes.
+func (d *Detector) Labels() []string { return append([]string(nil), d.decoder.labels...) }
+
+// Background returns the class that stands for no object, of which there are no boxes; −1 where
+// there is none.
+func (d *Detector) Background() int { return d.decoder.Background }
+
+// Detect prepares an image and finds the objects on it, as Detections has them.
+func (d *Detector) Detect(ctx context.Context, img image.Image) ([]Box, error) {
+	in := bcnn.NewTensor(d.preprocessing.Input.DType, 1, d.preprocessing.Input.Shape)
+	if err := d.preprocessing.Fill(ctx, in, 0, img); err != nil {
+		return nil, err
+	}
+	frame, err := d.preprocessing.Frame(img)
+	if err != nil {
+		return nil, err
+	}
+	found, err := d.DetectTensor(ctx, in, frame)
+	if err != nil {
+		return nil, err
+	}
+	return found[0].Boxes, nil
+}
+
+// DetectTensor finds the objects on images that Preprocessing.Fill has prepared, of each of which the
+// frame tells what the input shows.
+func (d *Detector) DetectTensor(ctx context.Context, in bcnn.Tensor, frames ...Frame) ([]Detections, error) {
+	input := d.preprocessing.Input
+	if err := in.Check(input.DType, input.Shape); err != nil {
+		return nil, err
+	}
+	if len(frames) != in.N {
+		return nil, fmt.Errorf("%d frames of %d images", len(frames), in.N)
+	}
+	found := make([]Detections, 0, in.N)
+	for most := d.session.MaxBatch(); len(found) < in.N; {
+		part := in.Images(len(found), min(most, in.N-len(found)))
+		out := make([]bcnn.Tensor, len(d.outputs))
+		for k, shape := range d.outputs {
+			out[k] = bcnn.NewTensor(bcnn.Float32, part.N, shape)
+		}
+		start := clock.Now()
+		if err := d.session.Run(ctx, out, []bcnn.Tensor{part}); err != nil {
+			return nil, err
+		}
+		took := clock.Since(start)
+		for i := range part.N {
+			values := make([][]float32, len(out))
+			for k := range out {
+				values[k] = out[k].Images(i, 1).F32
+				if err := finite(values[k]); err != nil {
+					return nil, fmt.Errorf("%s: %w", d.session.Outputs()[k].Name, err)
+				}
+			}
+			frame := frames[len(found)]
+			boxes, err := d.decoder.boxes(ctx, values, frame)
+			if err != nil {
+				return nil, err
+			}
+			found = append(found, Detections{Boxes: boxes, Width: frame.Size.X, Height: frame.Size.Y, Time: took})
+		}
+	}
+	return found, nil
+}
