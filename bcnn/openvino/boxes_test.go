@@ -84,8 +84,11 @@ func TestDetectionOutput(t *testing.T) {
 	net, _, err = Decode(t.Context(), []byte(f.xml), f.bin, Options{Resize: 9})
 	require.NoError(t, err)
 	require.Nil(t, net.Inputs[0].Photo)
-	_, _, err = Decode(t.Context(), []byte(f.xml), f.bin, Options{Labels: []string{"a"}})
-	require.ErrorContains(t, err, "it has 1 labels for 2 classes of boxes")
+	net, _, err = Decode(t.Context(), []byte(f.xml), f.bin, Options{Labels: []string{"a"}})
+	require.NoError(t, err)
+	require.Equal(t, []string{"background", "a"}, net.Labels)
+	_, _, err = Decode(t.Context(), []byte(f.xml), f.bin, Options{Labels: []string{"a", "b", "c"}})
+	require.ErrorContains(t, err, "it has 3 labels for 2 classes of boxes")
 
 	// Variances in the locations, and of each prior.
 	f = newWriter().detector(strings.Replace(ssd, `target="false"`, `target="true"`, 1), nil)

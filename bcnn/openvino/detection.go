@@ -235,3 +235,13 @@ func (im *importer) arranged(n *node, v *value, decoder string) *value {
 	}
 	return v
 }
+
+// labels returns the names of the classes. Those of a detector may leave out the background, if it is
+// the first class.
+func (im *importer) labels() []string {
+	list := im.opts.Labels
+	if d := im.net.Detection; d != nil && d.Background == 0 && len(list) > 0 && len(list) == d.Classes-1 {
+		return append([]string{"background"}, list...)
+	}
+	return list
+}

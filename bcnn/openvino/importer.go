@@ -128,7 +128,7 @@ func (im *importer) network() error {
 		return err
 	}
 	im.detect()
-	im.net.Labels = im.opts.Labels
+	im.net.Labels = im.labels()
 	if im.net.Name = im.opts.Name; im.net.Name == "" {
 		im.net.Name = text.Escape(short(im.graph.name))
 	}

@@ -65,7 +65,9 @@ type Options struct {
 	Mean, Scale []float32
 	// Name is the name of the network. Without it that is NAME, for Decode the name in the file,
 	// which often is that of the program that wrote it.
-	Name   string
+	Name string
+	// Labels are those of the network. For a detector whose first class is the background, that may
+	// be left out.
 	Labels []string
 	// Resize is Input.Resize of the first input.
 	Resize int

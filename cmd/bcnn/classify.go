@@ -3,32 +3,23 @@ package main
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"html/template"
 	"image"
-	"io"
-	"os"
-	"slices"
 	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/internal/dataset"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/measure"
 	"github.com/bitcnn/bitcnn/internal/pages"
-	"github.com/bitcnn/bitcnn/internal/parallel"
 	"github.com/bitcnn/bitcnn/internal/text"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
 const defaultModel = "vehiclenet"
-
-// standardInput is the name by which an image is read from standard input.
-const standardInput = "-"
 
 // classification is the result for one image, and a line of classify --json.
 type classification struct {
@@ -75,10 +66,10 @@ contact sheet of the photos with what is likely on them, the most doubtful first
   curl -s https://example.com/photo.jpg | bcnn classify --model pets.bcnn -
   ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn classify --model pets.bcnn -
   bcnn classify --model digits --json digit.png`,
-		Args: someArguments("an image, a folder of images, or - for those of standard input"),
+		Args: someArguments(someImages),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if i := slices.Index(args, standardInput); i >= 0 && slices.Contains(args[i+1:], standardInput) {
-				return usagef("standard input (-) can be read only once")
+			if err := checkSources(args); err != nil {
+				return err
 			}
 			ctx := cmd.Context()
 			net, err := loadModel(ctx, model)
@@ -106,21 +97,8 @@ contact sheet of the photos with what is likely on them, the most doubtful first
 					model, strings.Join(c.Labels(), ", "))
 			}
 			sources := listSources(ctx, args)
-			for _, s := range sources {
-				job.width = max(job.width, utf8.RuneCountInString(text.Escape(s.file)))
-			}
-			at := slices.IndexFunc(sources, func(s source) bool { return s.file == standardInput })
-			if at < 0 {
-				err = job.files(ctx, sources)
-			} else {
-				err = job.files(ctx, sources[:at])
-				if err == nil {
-					err = job.stream(ctx, cmd.InOrStdin())
-				}
-				if err == nil {
-					err = job.files(ctx, sources[at+1:])
-				}
-			}
+			job.width = widest(sources)
+			err = eachImage(ctx, sources, cmd.InOrStdin(), c.Preprocessing(), job.prepare, job.classify)
 			if page != "" && err == nil {
 				err = job.sheet.Write(page)
 			}
@@ -150,67 +128,24 @@ type classifying struct {
 	failed        error        // where something could not be classified, which has been reported
 }
 
-// files classifies images one after the other, so that the time is that of one, and prepares
-// several at the same time.
-func (j *classifying) files(ctx context.Context, sources []source) error {
-	prepare := func(i int) prepared {
-		img, err := sources[i].decode(ctx, j.classifier.Preprocessing())
-		if err != nil {
-			return prepared{err: err}
-		}
-		return j.prepare(ctx, img)
-	}
-	return parallel.InOrder(ctx, len(sources), dataset.AtOnce(), prepare, func(i int, p prepared) error {
-		p.err = files.Name(sources[i].file, p.err)
-		return j.classify(ctx, sources[i].file, p)
-	})
-}
-
-// stream classifies the images of standard input as they come.
-func (j *classifying) stream(ctx context.Context, stdin io.Reader) error {
-	in := untilDone(ctx, stdin)
-	defer in.Close()
-	images := vision.NewDecoder(in)
-	for n := 0; !images.Done(); n++ {
-		img, err := images.DecodeFor(ctx, j.classifier.Preprocessing())
-		var p prepared
-		switch {
-		case err == io.EOF && n > 0:
-			return nil
-		case err == io.EOF:
-			err = errors.New("there is no image")
-		case err == nil:
-			p = j.prepare(ctx, img)
-			err = p.err
-		}
-		p.err = files.Name("standard input", err)
-		if err := j.classify(ctx, standardInput, p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
 // prepared is an image as the network reads it, and for the contact sheet.
 type prepared struct {
 	in      bcnn.Tensor
 	picture template.URL
-	err     error
 }
 
 // prepare makes the input of the network of an image.
-func (j *classifying) prepare(ctx context.Context, img image.Image) (p prepared) {
+func (j *classifying) prepare(ctx context.Context, img image.Image) (p prepared, err error) {
 	p.in = bcnn.NewTensor(j.net.Inputs[0].DType, 1, j.net.Inputs[0].Shape)
-	if p.err = j.classifier.Preprocessing().Fill(ctx, p.in, 0, img); p.err == nil && j.sheet != nil {
-		p.picture, p.err = pages.Thumbnail(ctx, img)
+	if err = j.classifier.Preprocessing().Fill(ctx, p.in, 0, img); err == nil && j.sheet != nil {
+		p.picture, err = pages.Thumbnail(ctx, img)
 	}
-	return p
+	return p, err
 }
 
 // classify classifies and prints an image, or reports why there is none.
-func (j *classifying) classify(ctx context.Context, file string, p prepared) error {
+func (j *classifying) classify(ctx context.Context, file string, p prepared, err error) error {
 	var results []vision.Result
-	err := p.err
 	if err == nil {
 		results, err = j.classifier.ClassifyTensor(ctx, p.in)
 		err = files.Name(file, err)
@@ -252,40 +187,4 @@ func classes(list []vision.Class, width int) string {
 		words[i] = fmt.Sprintf("%-*s  %5.1f %%", width, c.Label, 100*c.Probability)
 	}
 	return strings.Join(words, ", ")
-}
-
-// source is an image to be classified, or the reason why there is none.
-type source struct {
-	file string
-	err  error
-}
-
-// listSources returns what the arguments name: files, standard input, and the
-// images of folders.
-func listSources(ctx context.Context, args []string) []source {
-	var all []source
-	for _, arg := range args {
-		if info, err := os.Stat(arg); arg == standardInput || err != nil || !info.IsDir() {
-			all = append(all, source{file: arg}) // opening it will tell what is wrong
-			continue
-		}
-		images, err := dataset.Images(ctx, arg)
-		if err == nil && len(images) == 0 {
-			err = errors.New("no images in this folder and those below it (*.jpg, *.jpeg, *.png, *.gif, *.bmp, *.webp)")
-		}
-		if err != nil {
-			all = append(all, source{arg, files.Name(arg, err)})
-		}
-		for _, file := range images {
-			all = append(all, source{file: file})
-		}
-	}
-	return all
-}
-
-func (s source) decode(ctx context.Context, p vision.Preprocessing) (image.Image, error) {
-	if s.err != nil {
-		return nil, s.err
-	}
-	return p.DecodeFile(ctx, s.file)
 }

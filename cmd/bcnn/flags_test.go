@@ -20,6 +20,7 @@ var numbers = map[string]struct{ low, high int }{
 	"inspect --batch":   {1, 1 << 16},
 	"inspect --threads": {0, 1024},
 	"classify --top":    {1, maxChannels},
+	"detect --top":      {0, maxChannels},
 	"run --batch":       {1, 1 << 16},
 	"run --threads":     {0, 1024},
 	"check --batch":     {1, 1 << 16},

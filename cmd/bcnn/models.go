@@ -135,6 +135,9 @@ func optionsFor(name string, dev *backend.Device, opts backend.Options) backend.
 // checkImages reports whether a network can be fed with images.
 func checkImages(model string, net *bcnn.Network) error {
 	in := net.Inputs[0]
+	if net.Detection != nil {
+		return files.Name(model, errors.New("the model is a detector, which finds boxes and no class of a whole image; use 'bcnn detect'"))
+	}
 	if ins, outs := len(net.Inputs), len(net.OutputLayers()); ins != 1 || outs != 1 {
 		return files.Name(model, fmt.Errorf("the model has %d inputs and %d outputs, not one of each; use 'bcnn run'", ins, outs))
 	}

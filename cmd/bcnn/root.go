@@ -119,7 +119,7 @@ stop, a second one ends it at once.`,
 	root.SuggestionsMinimumDistance = 2
 	env := &environment{out: out, stderr: stderr}
 	root.AddCommand(
-		newClassify(env), newEval(env), newRun(env), newCheck(env), newConvert(env), newInspect(env), newDevices(env),
+		newClassify(env), newDetect(env), newEval(env), newRun(env), newCheck(env), newConvert(env), newInspect(env), newDevices(env),
 		newParity(env), newBench(env), newServe(env), newZoo(env), newDemo(env), newEnv(env), newVersion(env),
 	)
 	root.SetHelpCommand(&cobra.Command{

@@ -1,0 +1,277 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"image"
+	"strconv"
+	"unicode/utf8"
+
+	"github.com/spf13/cobra"
+
+	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/text"
+	"github.com/bitcnn/bitcnn/vision"
+)
+
+// detection is the result for one image, and a line of detect --json.
+type detection struct {
+	File      string       `json:"file"`
+	FileBytes []byte       `json:"file_bytes,omitempty"`
+	Width     int          `json:"width"`
+	Height    int          `json:"height"`
+	Boxes     []vision.Box `json:"boxes"`
+	Device    string       `json:"device"`
+	Micros    float64      `json:"us"`
+}
+
+// detectFlags are the flags by which detect and eval select boxes and prepare photos.
+type detectFlags struct {
+	threshold, overlap float64
+	fit, channels      string
+	background         [3]uint8
+}
+
+func (f *detectFlags) add(cmd *cobra.Command, threshold string) {
+	fractionFlag(cmd, &f.threshold, "threshold", "scores must exceed it; 0 means "+threshold)
+	fractionFlag(cmd, &f.overlap, "overlap", "of two boxes of a class with a larger intersection over union, the one with the lower score is dropped; 0 means as the model says")
+	cmd.Flags().StringVar(&f.fit, "fit", "", "how photos come to the size of the input: stretch, letterbox or crop (default as the model says)")
+	cmd.Flags().StringVar(&f.channels, "channels", "", "order of the channels of the input: rgb or bgr (default as the model says)")
+	for name, values := range map[string][]string{"fit": {"stretch", "letterbox", "crop"}, "channels": {"rgb", "bgr"}} {
+		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
+	}
+	backgroundFlag(cmd, &f.background)
+}
+
+// options returns the options of a detector by a network.
+func (f *detectFlags) options(net *bcnn.Network) (vision.DetectorOptions, error) {
+	o := vision.DetectorOptions{Threshold: float32(f.threshold), Overlap: float32(f.overlap)}
+	o.Background = f.background
+	photo := bcnn.Photo{}
+	if p := net.Inputs[0].Photo; p != nil {
+		photo = *p
+	}
+	switch f.fit {
+	case "":
+	case "crop":
+		photo.Fit = bcnn.FitCrop
+	case string(bcnn.FitStretch), string(bcnn.FitLetterbox):
+		photo.Fit = bcnn.Fit(f.fit)
+	default:
+		return o, usagef("--fit %q: want stretch, letterbox or crop", f.fit)
+	}
+	switch f.channels {
+	case "":
+	case "rgb", "bgr":
+		photo.BGR = f.channels == "bgr"
+	default:
+		return o, usagef("--channels %q: want rgb or bgr", f.channels)
+	}
+	if f.fit != "" || f.channels != "" {
+		o.Photo = &photo
+	}
+	return o, nil
+}
+
+// openDetector returns a detector by a network on a device, and its session.
+func openDetector(ctx context.Context, device, model string, net *bcnn.Network, batch int, opts vision.DetectorOptions) (*vision.Detector, *bitcnn.Session, error) {
+	s, err := bitcnn.Open(ctx, net, bitcnn.Options{Device: device, MaxBatch: batch})
+	if err != nil {
+		return nil, nil, err
+	}
+	d, err := vision.NewDetector(s, opts)
+	if err != nil {
+		s.Close()
+		return nil, nil, files.Name(model, err)
+	}
+	return d, s, nil
+}
+
+func newDetect(env *environment) *cobra.Command {
+	var model, device, draw, coco string
+	var f detectFlags
+	top := 0
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "detect --model MODEL IMAGE|FOLDER|-...",
+		Short: "Find objects on images",
+		Long: `Find objects on images (JPEG, PNG, GIF, BMP, WebP) with a detector: label, score
+and box, a line each: left, upper, right and lower edge in pixels of the photo. Of a
+folder, all images in it and below it are searched, as by 'bcnn classify'; - reads
+images from standard input, one after another, as they arrive.
+
+A detector is a network of OpenVINO that ends in a DetectionOutput or RegionYolo, one
+of Darknet with yolo or region sections, or a .bcnn file made of one. How a photo is
+fitted into the input, thresholds and the rest are those of the file; the flags below
+override them. Boxes are the same on every device.
+
+An image that cannot be read is reported, the others are still searched, and the exit
+code is 1.
+
+--draw writes the photo with its boxes to a PNG file, or the photos to a folder where
+there are several; large JPEGs are drawn at a half, a quarter or an eighth of their size.
+--coco writes all boxes in the format for results of COCO: image_id is the number that
+the file is named by, else its name without the ending, category_id counts classes
+without the background from 1.
+
+With --json, one object per line: file, width, height, boxes (label, index, score, x0, y0,
+x1, y1), device, us (microseconds of the inference); and file_bytes, the name in base64,
+where it is not UTF-8.`,
+		Example: `  bcnn detect --model face-detection-adas-binary-0001.xml photo.jpg --draw faces.png
+  bcnn detect --model faces.bcnn --threshold 0.8 --json photos
+  bcnn detect --model yolov3-tiny_xnor.cfg photos --draw drawn --coco results.json
+  ffmpeg -i /dev/video0 -f image2pipe -c:v mjpeg - | bcnn detect --model faces.bcnn -`,
+		Args: someArguments(someImages),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if model == "" {
+				return usagef("detect needs --model MODEL, a detector")
+			}
+			if err := checkSources(args); err != nil {
+				return err
+			}
+			ctx := cmd.Context()
+			net, err := loadModel(ctx, model)
+			if err != nil {
+				return err
+			}
+			opts, err := f.options(net)
+			if err != nil {
+				return err
+			}
+			opts.Top = top
+			d, session, err := openDetector(ctx, device, model, net, 1, opts)
+			if err != nil {
+				return err
+			}
+			defer session.Close()
+
+			job := &detecting{env: env, detector: d, device: session.Device().ID, json: asJSON}
+			sources := listSources(ctx, args)
+			if draw != "" {
+				if job.drawer, err = newDrawer(draw, sources); err != nil {
+					return err
+				}
+			}
+			if coco != "" {
+				job.results = []cocoResult{}
+			}
+			job.width = widest(sources)
+			for _, label := range d.Labels() {
+				job.labels = max(job.labels, utf8.RuneCountInString(text.Escape(label)))
+			}
+			err = eachImage(ctx, sources, cmd.InOrStdin(), d.Preprocessing(), job.prepare, job.detect)
+			if coco != "" && err == nil {
+				err = writeJSON(coco, job.results)
+			}
+			return cmp.Or(err, job.failed)
+		},
+	}
+	modelFlag(cmd, &model, "", "a detector: .bcnn, .xml or .cfg file")
+	deviceFlag(cmd, &device)
+	f.add(cmd, "0.5, or that of the model where it is higher")
+	intVar(cmd, &top, "top", 0, maxChannels, "boxes of an image at the most, those with the highest scores; 0 means as many as the model says")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
+	cmd.Flags().StringVar(&draw, "draw", "", "write the photo with its boxes to this .png file, or photos to this folder")
+	cmd.Flags().StringVar(&coco, "coco", "", "write the boxes to this file, in COCO's format for results")
+	return cmd
+}
+
+// detecting is a run of detect.
+type detecting struct {
+	env      *environment
+	detector *vision.Detector
+	device   string
+	// The widths of the names of files and of classes.
+	width, labels int
+	json          bool
+	drawer        *drawer      // if photos are to be drawn
+	results       []cocoResult // nil if they are not wanted
+	failed        error        // where something could not be searched, which has been reported
+}
+
+// framed is an image as the network reads it, with what it shows of the photo.
+type framed struct {
+	in    bcnn.Tensor
+	frame vision.Frame
+	photo image.Image // if it is to be drawn
+}
+
+func (j *detecting) prepare(ctx context.Context, img image.Image) (p framed, err error) {
+	of := j.detector.Preprocessing()
+	p.in = bcnn.NewTensor(of.Input.DType, 1, of.Input.Shape)
+	if err = of.Fill(ctx, p.in, 0, img); err == nil {
+		p.frame, err = of.Frame(img)
+	}
+	if j.drawer != nil {
+		p.photo = img
+	}
+	return p, err
+}
+
+// detect finds the objects on an image and prints them, or reports why it cannot.
+func (j *detecting) detect(ctx context.Context, file string, p framed, err error) error {
+	var found []vision.Detections
+	if err == nil {
+		found, err = j.detector.DetectTensor(ctx, p.in, p.frame)
+		err = files.Name(file, err)
+	}
+	if err == nil && j.drawer != nil {
+		err = j.drawer.write(file, p.photo, found[0])
+	}
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case err != nil:
+		report(j.env.stderr, err)
+		j.failed = errReported
+		return j.env.out.err
+	}
+	d := found[0]
+	if j.results != nil {
+		j.results = append(j.results, cocoResults(file, d.Boxes, j.detector.Background())...)
+	}
+	if j.json {
+		return j.env.out.json(detection{
+			file, nameBytes(file), d.Width, d.Height, d.Boxes, j.device, float64(d.Time.Nanoseconds()) / 1000,
+		})
+	}
+	for _, b := range d.Boxes {
+		j.env.out.printf("%-*s  %-*s  %.3f  %.0f %.0f %.0f %.0f\n", j.width, file, j.labels, b.Label,
+			float64(b.Score), float64(b.X0), float64(b.Y0), float64(b.X1), float64(b.Y1))
+	}
+	if len(d.Boxes) == 0 {
+		j.env.out.printf("%-*s  nothing\n", j.width, file)
+	}
+	return j.env.out.err
+}
+
+// cocoResult is a box in COCO's format for results, https://cocodataset.org/#format-results.
+type cocoResult struct {
+	Image    any        `json:"image_id"`
+	Category int        `json:"category_id"`
+	Box      [4]float32 `json:"bbox"` // left, top, width, height
+	Score    float32    `json:"score"`
+}
+
+func cocoResults(file string, boxes []vision.Box, background int) []cocoResult {
+	list := make([]cocoResult, len(boxes))
+	for i, b := range boxes {
+		category := b.Index + 1
+		if background >= 0 && b.Index > background {
+			category--
+		}
+		list[i] = cocoResult{imageID(file), category, [4]float32{b.X0, b.Y0, b.X1 - b.X0, b.Y1 - b.Y0}, b.Score}
+	}
+	return list
+}
+
+// imageID is what COCO calls an image: a number, if its file is named by one.
+func imageID(file string) any {
+	name := stem(file)
+	if n, err := strconv.Atoi(name); err == nil && n >= 0 {
+		return n
+	}
+	return name
+}
