@@ -33,9 +33,11 @@ func spotNet() *bcnn.Network {
 	return net
 }
 
-func saveSpotNet(t *testing.T) string {
-	file := filepath.Join(t.TempDir(), "spots.bcnn")
-	require.NoError(t, modelfile.Save(file, spotNet()))
+func saveSpotNet(t *testing.T) string { return saveNet(t, spotNet()) }
+
+func saveNet(t *testing.T, net *bcnn.Network) string {
+	file := filepath.Join(t.TempDir(), net.Name+".bcnn")
+	require.NoError(t, modelfile.Save(file, net))
 	return file
 }
 

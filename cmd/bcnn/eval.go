@@ -17,13 +17,13 @@ import (
 )
 
 func newEval(env *environment) *cobra.Command {
-	var model, device, data, labelFile, page string
+	var model, device, data, labelFile, annotations, page string
+	var f detectFlags
 	size := 32
 	var asJSON bool
-	var background [3]uint8
 	cmd := &cobra.Command{
-		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx",
-		Short: "Measure the accuracy of a model on images of known classes",
+		Use:   "eval --model MODEL --data DIR | --data IMAGES.idx --labels LABELS.idx | --data DIR --annotations BOXES.json",
+		Short: "Measure the accuracy of a model on images of known classes or boxes",
 		Long: `Classify all images of a data set and print the accuracy and the confusion
 matrix (rows: true class, columns: predicted class).
 
@@ -33,11 +33,20 @@ MODEL' lists them), or two IDX files as MNIST has them, plain or compressed with
 gzip.
 Images that cannot be read are reported and not counted; the exit code is 1.
 
-With --json, one object: correct, total, accuracy (0 to 1), confusion. With --html
-FILE, a page with the confusion matrix and pictures of the most confident mistakes.`,
+Of a detector, the mean average precision is measured, as COCO defines it: of boxes whose
+overlap is 0.5 and more, 0.75 and more, and the mean of ten such thresholds from 0.5 to
+0.95. The data set is a folder of images with --annotations in COCO's format, whose
+categories are named as the model names its classes, or a folder with a text file for
+each image, NAME.txt beside it or in the folder labels beside images, as YOLO has them: a
+line for each box: class, centre x and y, width, height, in parts of the image. Boxes
+with scores above 0.01, or --threshold, count, a hundred of a class at the most.
+
+With --json, one object: correct, total, accuracy (0 to 1), confusion; of a detector
+images, objects, ap, ap50, ap75 and classes, the same of each. With --html FILE, a page with the confusion matrix and pictures of the most confident mistakes.`,
 		Example: `  bcnn eval --model vehiclenet --data photos
   bcnn eval --model vehiclenet --data photos --html accuracy.html
-  bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz`,
+  bcnn eval --model digits --data t10k-images-idx3-ubyte.gz --labels t10k-labels-idx1-ubyte.gz
+  bcnn eval --model yolo.bcnn --data val2017 --annotations instances_val2017.json`,
 		Args: noArguments("--model and --data name what is read"),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if data == "" {
@@ -46,6 +55,15 @@ FILE, a page with the confusion matrix and pictures of the most confident mistak
 			net, err := loadModel(cmd.Context(), model)
 			if err != nil {
 				return err
+			}
+			if net.Detection != nil {
+				if page != "" || labelFile != "" {
+					return usagef("--html and --labels are for classifiers, but %s is a detector", text.Escape(model))
+				}
+				return f.eval(cmd.Context(), env, evaluated{model, device, data, annotations, size, asJSON}, net)
+			}
+			if changed := changedOf(cmd, "annotations", "threshold", "overlap", "fit", "channels"); changed != "" {
+				return usagef("--%s is for detectors, but %s is none", changed, text.Escape(model))
 			}
 			if err := checkImages(model, net); err != nil {
 				return err
@@ -60,7 +78,7 @@ FILE, a page with the confusion matrix and pictures of the most confident mistak
 				return err
 			}
 			size = min(size, set.Len())
-			c, session, err := openClassifier(cmd.Context(), device, net, size, vision.Options{Background: background})
+			c, session, err := openClassifier(cmd.Context(), device, net, size, vision.Options{Background: f.background})
 			if err != nil {
 				return err
 			}
@@ -99,11 +117,12 @@ FILE, a page with the confusion matrix and pictures of the most confident mistak
 	}
 	modelFlag(cmd, &model, defaultModel, "built-in model, .bcnn, .onnx, .tflite, .cfg or .xml file")
 	deviceFlag(cmd, &device)
-	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, or IDX file of images")
+	cmd.Flags().StringVar(&data, "data", "", "folder with a folder of images per class, IDX file of images, or folder of images whose boxes are known")
 	cmd.Flags().StringVar(&labelFile, "labels", "", "IDX file of labels")
+	cmd.Flags().StringVar(&annotations, "annotations", "", "of a detector: file of the boxes of all images, in COCO's format")
+	f.add(cmd, "0.01")
 	intVar(cmd, &size, "batch", 1, maxBatch, "images per run of the device")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
-	backgroundFlag(cmd, &background)
 	htmlFlag(cmd, &page)
 	return cmd
 }

@@ -2,6 +2,7 @@ package dataset
 
 import (
 	"context"
+	"image"
 	"runtime"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -47,8 +48,7 @@ type Observer struct {
 	Answer   func(i int, r vision.Result) // may be nil
 }
 
-// Evaluate classifies all images, a number of them in a batch. While the device
-// works on one batch, others are read, AtOnce at the same time. Images that cannot be
+// Evaluate classifies all images, a number of them in a batch: see Batches. Images that cannot be
 // read are not counted.
 func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, o Observer) (*Evaluation, error) {
 	classes := len(c.Labels())
@@ -56,34 +56,11 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, o Ob
 	for i := range e.Confusion {
 		e.Confusion[i] = make([]int, classes)
 	}
-	preprocessing := c.Preprocessing()
-	type prepared struct {
-		image bcnn.Tensor
-		err   error
-	}
-	prepare := func(i int) prepared {
-		img, err := set.Image(ctx, i, preprocessing)
-		if err != nil {
-			return prepared{err: err}
-		}
-		t := bcnn.NewTensor(preprocessing.Input.DType, 1, preprocessing.Input.Shape)
-		return prepared{t, preprocessing.Fill(ctx, t, 0, img)}
-	}
-	batch := bcnn.Tensor{DType: preprocessing.Input.DType, Shape: preprocessing.Input.Shape}
-	var members []int // of the batch
-	err := parallel.InOrder(ctx, set.Len(), AtOnce(), prepare, func(i int, p prepared) error {
-		if p.err != nil {
-			o.Broken(p.err)
-		} else {
-			batch.N++
-			batch.U8 = append(batch.U8, p.image.U8...)
-			batch.F32 = append(batch.F32, p.image.F32...)
-			members = append(members, i)
-		}
-		if last := i == set.Len()-1; batch.N < size && !last {
-			return nil
-		}
-		if batch.N > 0 {
+	p := c.Preprocessing()
+	b := Batches[struct{}]{
+		Images: set.Len(), Size: size, Preprocessing: p,
+		Read: func(i int) (image.Image, error) { return set.Image(ctx, i, p) },
+		Run: func(batch bcnn.Tensor, members []int, _ []struct{}) error {
 			results, err := c.ClassifyTensor(ctx, batch)
 			if err != nil {
 				return err
@@ -94,10 +71,68 @@ func Evaluate(ctx context.Context, c *vision.Classifier, set Set, size int, o Ob
 					o.Answer(members[k], r)
 				}
 			}
-			batch.N, batch.U8, batch.F32, members = 0, batch.U8[:0], batch.F32[:0], members[:0]
+			return nil
+		},
+	}
+	return e, b.Each(ctx, o)
+}
+
+// Batches are images that a network reads, a number of them at a time. T is what is to be known of each
+// image besides.
+type Batches[T any] struct {
+	Images, Size  int
+	Preprocessing vision.Preprocessing
+	Read          func(i int) (image.Image, error)
+	Note          func(img image.Image) (T, error) // nil where nothing is to be known
+	// Run runs a batch of images, whose numbers are those of members.
+	Run func(batch bcnn.Tensor, members []int, notes []T) error
+}
+
+// Each runs all batches. While the device works on one batch, others are read, AtOnce at the same time.
+// Images that cannot be read are left out, and the observer is told.
+func (b Batches[T]) Each(ctx context.Context, o Observer) error {
+	in := b.Preprocessing.Input
+	type prepared struct {
+		image bcnn.Tensor
+		note  T
+		err   error
+	}
+	prepare := func(i int) (p prepared) {
+		img, err := b.Read(i)
+		if err != nil {
+			return prepared{err: err}
 		}
-		o.Progress(i+1, set.Len())
+		if b.Note != nil {
+			if p.note, p.err = b.Note(img); p.err != nil {
+				return p
+			}
+		}
+		p.image = bcnn.NewTensor(in.DType, 1, in.Shape)
+		p.err = b.Preprocessing.Fill(ctx, p.image, 0, img)
+		return p
+	}
+	batch := bcnn.Tensor{DType: in.DType, Shape: in.Shape}
+	var members []int
+	var notes []T
+	return parallel.InOrder(ctx, b.Images, AtOnce(), prepare, func(i int, p prepared) error {
+		if p.err != nil {
+			o.Broken(p.err)
+		} else {
+			batch.N++
+			batch.U8 = append(batch.U8, p.image.U8...)
+			batch.F32 = append(batch.F32, p.image.F32...)
+			members, notes = append(members, i), append(notes, p.note)
+		}
+		if last := i == b.Images-1; batch.N < b.Size && !last {
+			return nil
+		}
+		if batch.N > 0 {
+			if err := b.Run(batch, members, notes); err != nil {
+				return err
+			}
+			batch.N, batch.U8, batch.F32, members, notes = 0, batch.U8[:0], batch.F32[:0], members[:0], notes[:0]
+		}
+		o.Progress(i+1, b.Images)
 		return nil
 	})
-	return e, err
 }
