@@ -74,5 +74,8 @@ func (m *model) describe() picture.Model {
 	if m.classifier != nil {
 		d.Labels, d.Input = m.classifier.Labels(), picture.SizeOf(m.classifier)
 	}
+	if m.detector != nil {
+		d.Labels = m.detector.Labels()
+	}
 	return d
 }

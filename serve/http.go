@@ -116,6 +116,9 @@ const mostClasses = 1000
 
 func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
 	return s.withImages(w, r, func(ctx context.Context, m *model, body *body) error {
+		if m.classifier == nil {
+			return badf("the model %s is a detector, which finds boxes; ask /detect", text.Quote(m.name))
+		}
 		o := picture.Options{Top: 1, Seen: r.URL.Query().Get("seen") == "1"}
 		if top := r.URL.Query().Get("top"); top != "" {
 			n, err := strconv.Atoi(top)
@@ -160,12 +163,12 @@ func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
 	})
 }
 
-// withImages is withModel for models that classify images. The body is the picture alone then,
+// withImages is withModel for models that read images. The body is the picture alone then,
 // also where it came in a form.
 func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) error {
 	any := func(*model) int64 { return math.MaxInt64 }
 	return s.withModel(w, r, any, func(ctx context.Context, m *model, body *body) error {
-		if m.classifier == nil {
+		if m.classifier == nil && m.detector == nil {
 			return badf("the model %s does not classify images of bytes; ask for an inference", text.Quote(m.name))
 		}
 		var err error
@@ -182,7 +185,8 @@ const briefBytes = 4 << 20
 // decode decodes the picture of a request. It takes its turn: more at the same time than there are
 // threads are no faster, and take more memory.
 func (s *Server) decode(ctx context.Context, m *model, body *body) (*picture.Image, error) {
-	size, err := picture.DecodingBytes(ctx, m.classifier, body.bytes)
+	p := m.preprocessing()
+	size, err := picture.DecodingBytes(ctx, p, body.bytes)
 	if err == nil {
 		// With the network's input, once as it reads it and once to be seen.
 		if err = body.take(size + 8*int64(m.session.Inputs()[0].Shape.Values())); err != nil {
@@ -197,7 +201,7 @@ func (s *Server) decode(ctx context.Context, m *model, body *body) (*picture.Ima
 		}
 		defer queue.done(body.client)
 		var image *picture.Image
-		if image, err = picture.Decode(ctx, m.classifier, body.bytes); err == nil {
+		if image, err = picture.Decode(ctx, p, body.bytes); err == nil {
 			body.give(size)
 			return image, nil
 		}

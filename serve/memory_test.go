@@ -120,7 +120,7 @@ func TestDecodingEndsWithItsContext(t *testing.T) {
 	data := blank(t, 1500, 1500)
 	ctx := &ending{Context: t.Context()}
 	ctx.looks.Store(8)
-	_, err = picture.Decode(ctx, m.classifier, data)
+	_, err = picture.Decode(ctx, m.classifier.Preprocessing(), data)
 	require.ErrorIs(t, err, context.Canceled)
 	require.Greater(t, ctx.looks.Load(), int32(-8), "it looks no more once it has ended")
 }

@@ -28,6 +28,8 @@ type model struct {
 	inputs     []port
 	outputs    []port
 	classifier *vision.Classifier // nil if it does not classify images
+	detector   *vision.Detector   // nil if it does not find boxes on them
+	photos     vision.Options     // for both
 	counters   *counters
 	weights    int64 // bytes
 	users      sync.WaitGroup
@@ -122,6 +124,11 @@ func openModel(ctx context.Context, l loading, net *bitcnn.Model, opts bitcnn.Op
 	if err != nil {
 		s.Close()
 		return nil, err
+	}
+	m.photos = photos
+	if s.Detection() != nil {
+		m.detector, m.labels = newDetector(s, photos), nil // they are not those of outputs
+		return m, nil
 	}
 	// What is no image is no error: then nothing can be classified.
 	m.classifier, _ = vision.NewClassifier(s, photos)

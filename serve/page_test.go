@@ -81,7 +81,7 @@ func TestClassify(t *testing.T) {
 	}
 	for _, path := range []string{"classify", "profile"} {
 		post(t, url+"/v2/models/digits/"+path, []byte("no image")).fails(t, 400, "unsupported image format")
-		post(t, url+"/v2/models/digits/"+path, []byte{}).fails(t, 400, "cannot classify this")
+		post(t, url+"/v2/models/digits/"+path, []byte{}).fails(t, 400, "cannot read this image")
 		post(t, url+"/v2/models/float/"+path, seven).fails(t, 400, `"float" does not classify images`)
 		post(t, url+"/v2/models/none/"+path, seven).fails(t, 404, "no model")
 	}

@@ -23,7 +23,7 @@ import (
 type handler func(w http.ResponseWriter, r *http.Request) error
 
 // Handler returns what answers the requests over HTTP: those of the protocol below /v2, images
-// at /v2/models/NAME/classify, metrics at /metrics and the page at /.
+// at /v2/models/NAME/classify and /v2/models/NAME/detect, metrics at /metrics and the page at /.
 func (s *Server) Handler() http.Handler {
 	mux := http.NewServeMux()
 	open := func(pattern string, h handler) { mux.Handle(pattern, s.answer(h)) }
@@ -57,6 +57,7 @@ func (s *Server) Handler() http.Handler {
 	guarded("GET /v2/models/stats", s.getStatistics)
 	ofModel("POST", "/infer", s.postInfer)
 	ofModel("POST", "/classify", s.postClassify)
+	ofModel("POST", "/detect", s.postDetect)
 	ofModel("POST", "/profile", s.postProfile)
 	guarded("POST /v2/repository/index", s.postIndex)
 	guarded("POST /v2/repository/models/{model}/load", s.postLoad)

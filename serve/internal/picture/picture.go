@@ -34,8 +34,10 @@ type Size struct {
 }
 
 // SizeOf returns the size of the images that a classifier reads.
-func SizeOf(c *vision.Classifier) *Size {
-	s := c.Preprocessing().Input.Shape
+func SizeOf(c *vision.Classifier) *Size { return sizeOf(c.Preprocessing()) }
+
+func sizeOf(p vision.Preprocessing) *Size {
+	s := p.Input.Shape
 	return &Size{s.W, s.H, s.C}
 }
 
@@ -64,27 +66,28 @@ type Options struct {
 }
 
 // ErrImage is wrapped by errors of what is no image.
-var ErrImage = errors.New("cannot classify this")
+var ErrImage = errors.New("cannot read this image")
 
 // DecodingBytes reckons the memory that decoding an image takes, from its header.
-func DecodingBytes(ctx context.Context, c *vision.Classifier, data []byte) (int64, error) {
-	n, err := c.Preprocessing().DecodeBytes(ctx, bytes.NewReader(data))
+func DecodingBytes(ctx context.Context, p vision.Preprocessing, data []byte) (int64, error) {
+	n, err := p.DecodeBytes(ctx, bytes.NewReader(data))
 	return n, imageError(ctx, err)
 }
 
-// Image is an image as a network reads it.
+// Image is an image as a network reads it, and what that shows of it.
 type Image struct {
-	in   bcnn.Tensor
-	seen *Seen
+	in    bcnn.Tensor
+	frame vision.Frame
+	seen  *Seen
 }
 
 // Decode makes the input of a network of an image: JPEG, PNG, GIF, BMP or WebP.
-func Decode(ctx context.Context, c *vision.Classifier, data []byte) (*Image, error) {
-	in, seen, err := decode(ctx, c, data)
+func Decode(ctx context.Context, p vision.Preprocessing, data []byte) (*Image, error) {
+	i, err := decode(ctx, p, data)
 	if err != nil {
 		return nil, imageError(ctx, err)
 	}
-	return &Image{in, seen}, nil
+	return i, nil
 }
 
 // imageError tells what is wrong with an image from what has ended the work.
@@ -98,24 +101,28 @@ func imageError(ctx context.Context, err error) error {
 	return fmt.Errorf("%w: %w", ErrImage, err)
 }
 
-func decode(ctx context.Context, c *vision.Classifier, data []byte) (in bcnn.Tensor, seen *Seen, err error) {
-	p := c.Preprocessing()
+func decode(ctx context.Context, p vision.Preprocessing, data []byte) (i *Image, err error) {
 	img, err := p.Decode(ctx, bytes.NewReader(data))
 	if err != nil {
-		return in, nil, err
+		return nil, err
 	}
-	in = bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)
-	if err := p.Fill(ctx, in, 0, img); err != nil {
-		return in, nil, err
+	i = &Image{in: bcnn.NewTensor(p.Input.DType, 1, p.Input.Shape)}
+	if i.frame, err = p.Frame(img); err != nil {
+		return nil, err
 	}
-	p.Input.DType, p.Mean, p.Scale = bcnn.Uint8, nil, nil
-	pixels := bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
-	if in.DType == bcnn.Uint8 {
-		pixels = in
-	} else if err := p.Fill(ctx, pixels, 0, img); err != nil {
-		return in, nil, err
+	if err := p.Fill(ctx, i.in, 0, img); err != nil {
+		return nil, err
 	}
-	return in, &Seen{*SizeOf(c), pixels.U8}, nil
+	pixels := i.in
+	if i.in.DType != bcnn.Uint8 {
+		p.Input.DType, p.Mean, p.Scale = bcnn.Uint8, nil, nil
+		pixels = bcnn.NewTensor(bcnn.Uint8, 1, p.Input.Shape)
+		if err := p.Fill(ctx, pixels, 0, img); err != nil {
+			return nil, err
+		}
+	}
+	i.seen = &Seen{*sizeOf(p), pixels.U8}
+	return i, nil
 }
 
 // Classify says what is on an image.
@@ -136,6 +143,26 @@ func Classify(ctx context.Context, name string, s *bitcnn.Session, c *vision.Cla
 		a.Seen = img.seen
 	}
 	return a, nil
+}
+
+// Found are the objects on an image.
+type Found struct {
+	Model  string       `json:"model_name"`
+	Width  int          `json:"width"` // of the photo
+	Height int          `json:"height"`
+	Boxes  []vision.Box `json:"boxes"`
+	Device string       `json:"device"`
+	Micros float64      `json:"us"` // of the call of Session.Run
+}
+
+// Detect finds the objects on an image.
+func Detect(ctx context.Context, name string, s *bitcnn.Session, d *vision.Detector, img *Image) (*Found, error) {
+	found, err := d.DetectTensor(ctx, img.in, img.frame)
+	if err != nil {
+		return nil, err
+	}
+	f := found[0]
+	return &Found{name, f.Width, f.Height, f.Boxes, s.Device().ID, micros(f.Time)}, nil
 }
 
 // Profile is the time of each step of a network.

@@ -118,7 +118,7 @@ func (e *engine) arguments(args []js.Value) (name string, o *opened, image *pict
 	}
 	data := make([]byte, args[1].Length())
 	js.CopyBytesToGo(data, args[1])
-	image, err = picture.Decode(context.Background(), o.classifier, data)
+	image, err = picture.Decode(context.Background(), o.classifier.Preprocessing(), data)
 	return name, o, image, err
 }
 
