@@ -269,6 +269,17 @@ bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32_t height, 
 	DONE(bitcnnGoReadImage((void *)data, bytes, height, width, channels, resize, background, pixels, pixel_bytes, &text));
 }
 
+bitcnn_status bitcnn_detect(bitcnn_session session, const void *data, size_t bytes, float threshold, float overlap,
+                            uint32_t background, bitcnn_box *boxes, size_t capacity, size_t *count) {
+	if (bytes) {
+		NOT_NULL(data, "data");
+	}
+	NOT_NULL(boxes, "place for boxes");
+	NOT_NULL(count, "place for their number");
+	ENTER();
+	DONE(bitcnnGoDetect(session, (void *)data, bytes, threshold, overlap, background, boxes, capacity, count, &text));
+}
+
 bitcnn_status bitcnn_softmax(const float *scores, size_t count, double *probabilities) {
 	ENTER();
 	DONE(bitcnnGoSoftmax((float *)scores, count, probabilities, &text));

@@ -26,10 +26,10 @@ func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channe
 		}
 		shape := bcnn.Shape{H: int(height), W: int(width), C: int(channels)}
 		p := vision.Preprocessing{Input: bcnn.Input{Shape: shape, DType: bcnn.Uint8, Resize: int(resize)}}
-		if background > 0xffffff {
-			return fmt.Errorf("a background of %#x, want 0xRRGGBB", uint32(background))
+		var err error
+		if p.Background, err = colour(background); err != nil {
+			return err
 		}
-		p.Background = [3]uint8{uint8(background >> 16), uint8(background >> 8), uint8(background)}
 		if err := p.Check(); err != nil {
 			return err
 		}

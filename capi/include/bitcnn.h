@@ -174,6 +174,23 @@ BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32
                                            int32_t resize, uint32_t background, uint8_t *pixels,
                                            size_t pixel_bytes);
 
+/* An object on a photo: its edges in pixels, its score, and the index of its class, which
+ * bitcnn_label takes. */
+typedef struct bitcnn_box {
+	float left, top, right, bottom;
+	float score;
+	int32_t index;
+} bitcnn_box;
+
+/* Finds objects on a photo (the bytes of a file, as for bitcnn_read_image), by a session of a model that is
+ * a detector and says how photos become its input. Scores exceed threshold; 0 means 0.5, or that of the
+ * model where it is higher. Of two boxes of a class whose intersection over union is more than overlap,
+ * the one with the lower score is dropped; 0 means as the model says. The capacity boxes with the highest
+ * scores at the most are written, the highest first, and count is their number. */
+BITCNN_API bitcnn_status bitcnn_detect(bitcnn_session session, const void *data, size_t bytes, float threshold,
+                                       float overlap, uint32_t background, bitcnn_box *boxes, size_t capacity,
+                                       size_t *count);
+
 /* What the outputs of a classifier mean. The softmax of scores, in double: how likely each
  * class is, by the network. Scores are finite. */
 BITCNN_API bitcnn_status bitcnn_softmax(const float *scores, size_t count, double *probabilities);

@@ -238,6 +238,15 @@ public:
 	void run(int64_t images, const std::vector<tensor> &in, const std::vector<tensor> &out) const {
 		check(bitcnn_run(number_, images, in.data(), in.size(), out.data(), out.size()));
 	}
+	// The objects on a photo, most of them at the most: see bitcnn_detect.
+	std::vector<bitcnn_box> detect(const void *data, size_t bytes, float threshold = 0, float overlap = 0, size_t most = 100,
+	                               uint32_t background = 0) const {
+		std::vector<bitcnn_box> boxes(most);
+		size_t count = 0;
+		check(bitcnn_detect(number_, data, bytes, threshold, overlap, background, boxes.data(), most, &count));
+		boxes.resize(count);
+		return boxes;
+	}
 	// On a stream of CUDA; tensors are in memory of the device.
 	void enqueue(void *stream, int64_t images, const std::vector<tensor> &in, const std::vector<tensor> &out) const {
 		check(bitcnn_enqueue(number_, stream, images, in.data(), in.size(), out.data(), out.size()));

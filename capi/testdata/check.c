@@ -559,6 +559,43 @@ static void image(const char *path) {
 	FAILS(bitcnn_read_image(data, bytes, 5, 7, 3, -1, 0, pixels, 105), BITCNN_INVALID, "images resized to -1");
 }
 
+// detect prints the boxes that a detector finds on a photo.
+static void detect(const char *file, const char *path) {
+	static char data[1 << 20];
+	FILE *f = fopen(path, "rb");
+	CHECK(f);
+	size_t bytes = fread(data, 1, sizeof data, f), count = 99;
+	fclose(f);
+	bitcnn_model model;
+	bitcnn_session session;
+	bitcnn_options options = BITCNN_INIT(bitcnn_options);
+	options.device = "cpu";
+	OK(bitcnn_load(file, NULL, &model));
+	OK(bitcnn_open(model, &options, &session));
+	bitcnn_box boxes[9];
+	OK(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count));
+	for (size_t i = 0; i < count; i++) {
+		printf("%d %g %g %g %g %g\n", boxes[i].index, boxes[i].score, boxes[i].left, boxes[i].top, boxes[i].right, boxes[i].bottom);
+	}
+	OK(bitcnn_detect(session, data, bytes, 0, 0, 0xffffff, boxes, 1, &count));
+	CHECK(count == 1);
+	OK(bitcnn_detect(session, data, bytes, 1, 0.5f, 0, boxes, 9, &count));
+	CHECK(count == 0);
+	FAILS(bitcnn_detect(session, data, bytes, 2, 0, 0, boxes, 9, &count), BITCNN_INVALID, "a threshold of 2");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0x1000000, boxes, 9, &count), BITCNN_INVALID, "a background of 0x1000000");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, NULL, 9, &count), BITCNN_INVALID, "no place for boxes");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 0, &count), BITCNN_INVALID, "no place for boxes");
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, NULL), BITCNN_INVALID, "no place for their number");
+	FAILS(bitcnn_detect(session, NULL, 1, 0, 0, 0, boxes, 9, &count), BITCNN_INVALID, "no data");
+	FAILS(bitcnn_detect(session, "no image", 8, 0, 0, 0, boxes, 9, &count), BITCNN_IO, "unsupported image format");
+	OK(bitcnn_close(session));
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count), BITCNN_CLOSED, "the session is closed");
+	OK(bitcnn_close_model(model));
+	OK(bitcnn_bundled("digits", &model));
+	OK(bitcnn_open(model, &options, &session));
+	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count), BITCNN_INVALID, "does not say how boxes are made");
+}
+
 // classes checks what is made of the outputs of a classifier, and prints it.
 static void classes(void) {
 	const float scores[] = {0.5f, 3, -1, 3, 90};
@@ -659,6 +696,8 @@ int main(int count, char **arguments) {
 		files(arguments[2], arguments[3]);
 	} else if (MODE("classes", 0)) {
 		classes();
+	} else if (MODE("detect", 2)) {
+		detect(arguments[2], arguments[3]);
 	} else if (MODE("image", 1)) {
 		image(arguments[2]);
 	} else if (MODE("misuse", 0)) {
