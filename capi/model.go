@@ -19,8 +19,11 @@ import (
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
+	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
+	"github.com/bitcnn/bitcnn/bcnn/darknet"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
+	"github.com/bitcnn/bitcnn/bcnn/openvino"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/summary"
@@ -123,6 +126,15 @@ func loadOptions(o *C.bitcnn_load_options) (opts bitcnn.LoadOptions, err error) 
 	}
 	opts.TFLite = tflite.Options{
 		InputType: x.InputType, Mean: x.Mean, Scale: x.Scale, Name: x.Name, Labels: x.Labels, Resize: x.Resize,
+	}
+	opts.BMXNet = bmxnet.Options{
+		InputShape: x.InputShape, InputType: x.InputType, Mean: x.Mean, Scale: x.Scale, Name: x.Name, Labels: x.Labels, Resize: x.Resize,
+	}
+	opts.Darknet = darknet.Options{
+		InputType: x.InputType, Mean: x.Mean, Scale: x.Scale, Name: x.Name, Labels: x.Labels, Resize: x.Resize,
+	}
+	opts.OpenVINO = openvino.Options{
+		InputShape: x.InputShape, InputType: x.InputType, Mean: x.Mean, Scale: x.Scale, Name: x.Name, Labels: x.Labels, Resize: x.Resize,
 	}
 	return opts, nil
 }

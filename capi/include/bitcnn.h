@@ -104,8 +104,8 @@ typedef struct bitcnn_load_options {
 	/* What a folder of weights of BinCNN leaves open: "thresh", "norm" or "int". */
 	const char *bincnn;
 
-	/* Of ONNX models and, but for the shape and Sign, of TensorFlow Lite: the name of
-	 * the network; the bitcnn_dtype and the shape that it is fed with, where the file leaves that open; (x - mean) * scale that is put
+	/* Of models of other programs: Sign is of ONNX alone, and the shape not of TensorFlow Lite
+	 * and Darknet. The name of the network; the bitcnn_dtype and the shape that it is fed with, where the file leaves that open; (x - mean) * scale that is put
 	 * before it, one value each or one per channel. */
 	const char *name;
 	int32_t input_dtype, input_height, input_width, input_channels;
