@@ -6,6 +6,7 @@
 (10,)
 """
 
+from ._boxes import Box
 from ._classes import Class
 from ._image import read_image
 from ._library import version as _version
@@ -14,6 +15,7 @@ from ._model import Device, Model, TensorInfo, bundled, devices
 from ._table import Table
 
 __all__ = [
+    "Box",
     "Class",
     "Device",
     "Model",

@@ -108,7 +108,7 @@ def _of_pillow(image: Any) -> bytes:
     return file.getvalue()
 
 
-def _bytes_of(source: Photo) -> tuple[bytes, str]:
+def bytes_of(source: Photo) -> tuple[bytes, str]:
     """The file of a photo, and what errors about it begin with."""
     if isinstance(source, bytes | bytearray | memoryview):
         return bytes(source), ""
@@ -119,6 +119,18 @@ def _bytes_of(source: Photo) -> tuple[bytes, str]:
     if not isinstance(source, str | os.PathLike):
         raise TypeError(f"{type(source).__name__} is not a photo, want a path, bytes, an array or an image of Pillow")
     return read_file(source), f"{escape(os.fspath(source))}: "
+
+
+def ground_of(background: Sequence[int]) -> int:
+    """A background as the library takes it, 0xRRGGBB."""
+    ground = 0
+    for value in background:
+        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 256:
+            raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
+        ground = ground << 8 | int(value)
+    if len(background) != 3:
+        raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
+    return ground
 
 
 def read_image(
@@ -143,14 +155,8 @@ def read_image(
     sides = (height, width, channels, resize)
     if any(isinstance(n, bool) or not isinstance(n, int | np.integer) or not 0 <= n < 1 << 31 for n in sides):
         raise ValueError(f"an image of {height!r}×{width!r}×{channels!r} resized to {resize!r}, want whole numbers")
-    ground = 0
-    for value in background:
-        if isinstance(value, bool) or not isinstance(value, int | np.integer) or not 0 <= value < 256:
-            raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
-        ground = ground << 8 | int(value)
-    if len(background) != 3:
-        raise ValueError(f"a background of {background!r}, want three whole numbers from 0 to 255")
-    data, name = _bytes_of(source)
+    ground = ground_of(background)
+    data, name = bytes_of(source)
     if height * width * channels > 1 << 31:
         raise ValueError(f"an image of {height}×{width}×{channels} is too large")
     pixels = np.empty((height, width, channels), np.uint8)

@@ -122,6 +122,17 @@ class IOInfo(c.Structure):
     ]
 
 
+class Box(c.Structure):
+    _fields_ = [
+        ("left", c.c_float),
+        ("top", c.c_float),
+        ("right", c.c_float),
+        ("bottom", c.c_float),
+        ("score", c.c_float),
+        ("index", c.c_int32),
+    ]
+
+
 class Tensor(c.Structure):
     _fields_ = [
         ("data", c.c_void_p),
@@ -141,6 +152,17 @@ _arguments: dict[str, list[Any]] = {
     "save": [_number, c.c_char_p],
     "close_model": [_number],
     "read_image": [c.c_char_p, _size, c.c_int32, c.c_int32, c.c_int32, c.c_int32, c.c_uint32, c.c_void_p, _size],
+    "detect": [
+        _number,
+        c.c_char_p,
+        _size,
+        c.c_float,
+        c.c_float,
+        c.c_uint32,
+        c.POINTER(Box),
+        _size,
+        c.POINTER(_size),
+    ],
     "top_k": [c.c_void_p, _size, c.POINTER(_size), c.POINTER(c.c_double), _size],
     "bundled_name": [_size, *_text],
     "report": [_number, *_text],

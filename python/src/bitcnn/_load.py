@@ -70,10 +70,10 @@ def convert(source: Source, destination: str | os.PathLike[str], **format_option
     options are for what the format of the source leaves open:
 
     bincnn: "thresh", "norm" or "int", what a network of BinCNN does with bytes.
-    name, labels, resize: of an ONNX model, in place of those of the file.
-    input_dtype, input_shape: what an ONNX model is fed with; the shape is (height, width,
+    name, labels, resize: in place of those of the file; not of a .bcnn file and of BinCNN.
+    input_dtype, input_shape: what such a model is fed with; the shape is (height, width,
         channels), 0 for what the file says.
-    mean, scale: (x - mean) * scale is put before an ONNX model; one value, or one per channel.
+    mean, scale: (x - mean) * scale is put before it; one value, or one per channel.
     sign_of_zero: "plus" or "minus", what an ONNX Sign makes of 0; override_zeros applies it
         also where the input often is 0, which changes what the network computes.
     weight_tolerance: weights that differ from ±a by at most this fraction are taken as ±a;

@@ -18,6 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from . import _core
 from . import _library as lib
+from ._boxes import Box, detect
 from ._classes import Class, likeliest
 from ._cuda import Memory, all_of, is_on_device
 from ._image import Photo, read_input
@@ -378,6 +379,25 @@ class Model(_core.Runner):
         if len(self.outputs) != 1:
             raise ValueError(f"the model has {len(self.outputs)} outputs, so that it does not classify")
         return likeliest(self(self.read_image(source, background=background)), self.labels, top)
+
+    def detect(
+        self,
+        source: Photo,
+        *,
+        threshold: float = 0.0,
+        overlap: float = 0.0,
+        top: int = 100,
+        background: Sequence[int] = (0, 0, 0),
+    ) -> list[Box]:
+        """The objects on a photo, at most ``top``, those with the highest scores first, by a model that
+        is a detector and says how photos become its input.
+
+        ``source`` is what ``bitcnn.read_image`` takes. Scores exceed ``threshold``; 0 means 0.5, or that
+        of the model where it is higher. Of two boxes of a class whose intersection over union is more
+        than ``overlap``, the one with the lower score is dropped; 0 means as the model says. The answer
+        is that of the command.
+        """
+        return detect(self._session, self.labels, source, threshold, overlap, top, background)
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Writes the model to a .bcnn file, completely or not at all."""
