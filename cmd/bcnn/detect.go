@@ -3,8 +3,10 @@ package main
 import (
 	"cmp"
 	"context"
+	"fmt"
 	"image"
 	"strconv"
+	"strings"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -274,4 +276,43 @@ func imageID(file string) any {
 		return n
 	}
 	return name
+}
+
+// describeBoxes says how a detector makes boxes, and what it wants of photos; nothing of other networks.
+func describeBoxes(net *bcnn.Network) string {
+	d := net.Detection
+	if d == nil {
+		return ""
+	}
+	words := []string{text.Count(d.Classes, "class")}
+	if d.Classes != 1 {
+		words[0] = fmt.Sprintf("%d classes", d.Classes)
+	}
+	if d.Background >= 0 {
+		words[0] += fmt.Sprintf(" (%d is the background)", d.Background)
+	}
+	for _, h := range d.Heads {
+		switch h := h.(type) {
+		case bcnn.SSD:
+			words = append(words, fmt.Sprintf("SSD of %d priors", len(h.Priors)/4))
+		case bcnn.YOLO:
+			words = append(words, "YOLO of "+text.Count(len(h.Anchors), "anchor"))
+		}
+	}
+	words = append(words, fmt.Sprintf("scores above %g, overlaps up to %g", d.Threshold, d.Overlap))
+	photos := []string{}
+	if p := net.Inputs[0].Photo; p != nil {
+		photos = append(photos, cmp.Or(string(p.Fit), "crop"))
+		if p.BGR {
+			photos = append(photos, "bgr")
+		}
+		if len(p.Mean) > 0 {
+			photos = append(photos, fmt.Sprintf("mean %v", p.Mean))
+		}
+		if len(p.Scale) > 0 {
+			photos = append(photos, fmt.Sprintf("scale %v", p.Scale))
+		}
+		words = append(words, "photos: "+strings.Join(photos, " "))
+	}
+	return strings.Join(words, "; ")
 }

@@ -79,6 +79,8 @@ func TestDetect(t *testing.T) {
 	require.Equal(t, none+"  nothing\n", succeed(t, "detect", "--threshold", "0.05", "--model", model, none))
 	require.Equal(t, got[0]["boxes"], objects(t, succeed(t, "detect", "--json", "--fit", "crop", "--channels", "rgb", "--model", model, two), "file", "width", "height", "boxes", "device", "us")[0]["boxes"])
 
+	require.Contains(t, succeed(t, "inspect", model), "\nboxes: 2 classes; YOLO of 1 anchor; scores above 0.25, overlaps up to 0.45; photos: stretch\n")
+
 	// Broken images are reported, others searched all the same; so are those of standard input.
 	broken := writeFile(t, filepath.Join(dir, "broken.png"), "no image")
 	r := runCommand(t, "detect", "--model", model, broken, two)

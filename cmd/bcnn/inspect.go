@@ -23,6 +23,7 @@ type inspection struct {
 	Name   string      `json:"name"`
 	Input  inputInfo   `json:"input"`
 	Labels []string    `json:"labels"`
+	Boxes  string      `json:"boxes,omitempty"` // how a detector makes them
 	Layers []layerInfo `json:"layers"`
 	// Arrays are what 'bcnn run' reads and writes.
 	Arrays arraysInfo      `json:"arrays"`
@@ -94,7 +95,7 @@ and output included, where tensors that are not needed at the same time share
 memory. Then it compiles the plan on a device and shows which kernel and tile the
 device picked for each step, and why.
 
-With --json, one object: name, input, labels, layers, arrays, report (as that of
+With --json, one object: name, input, labels, boxes (of a detector), layers, arrays, report (as that of
 convert), and with --plan
 plan (tensor_bytes, device, detail, steps with kernel, tile and why).
 
@@ -243,6 +244,7 @@ func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection
 	info := &inspection{
 		Name:   net.Name,
 		Labels: append([]string{}, net.Labels...),
+		Boxes:  describeBoxes(net),
 		Report: report,
 		Input: inputInfo{
 			Height: in.Shape.H, Width: in.Shape.W, Channels: in.Shape.C,
@@ -368,6 +370,9 @@ func printInspection(out *output, info *inspection) {
 	out.printf("\n")
 	if len(info.Labels) > 0 {
 		out.printf("labels: %s\n", strings.Join(info.Labels, ", "))
+	}
+	if info.Boxes != "" {
+		out.printf("boxes: %s\n", info.Boxes)
 	}
 	out.printf("arrays: %s -> %s\n\n", describeArrays(info.Arrays.Inputs), describeArrays(info.Arrays.Outputs))
 
