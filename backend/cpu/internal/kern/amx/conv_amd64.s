@@ -5033,7 +5033,7 @@ skip7:
 	CMPQ        408(DX), $0x00
 	JEQ         whole10
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled11
 
 whole10:
@@ -5099,7 +5099,7 @@ skip15:
 	CMPQ        408(DX), $0x00
 	JEQ         whole18
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled19
 
 whole18:
@@ -5178,7 +5178,7 @@ skip25:
 	CMPQ        408(DX), $0x00
 	JEQ         whole28
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled29
 
 whole28:
@@ -5351,7 +5351,7 @@ skip44:
 	CMPQ        408(DX), $0x00
 	JEQ         whole47
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled48
 
 whole47:
@@ -5417,7 +5417,7 @@ skip52:
 	CMPQ        408(DX), $0x00
 	JEQ         whole55
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled56
 
 whole55:
@@ -5506,7 +5506,7 @@ skip61:
 	CMPQ        408(DX), $0x00
 	JEQ         whole64
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled65
 
 whole64:
@@ -5572,7 +5572,7 @@ skip69:
 	CMPQ        408(DX), $0x00
 	JEQ         whole72
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled73
 
 whole72:
@@ -5651,7 +5651,7 @@ skip79:
 	CMPQ        408(DX), $0x00
 	JEQ         whole82
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled83
 
 whole82:
@@ -5822,7 +5822,7 @@ skip98:
 	CMPQ        408(DX), $0x00
 	JEQ         whole101
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled102
 
 whole101:
@@ -5888,7 +5888,7 @@ skip106:
 	CMPQ        408(DX), $0x00
 	JEQ         whole109
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled110
 
 whole109:
@@ -5971,7 +5971,7 @@ skip115:
 	CMPQ        408(DX), $0x00
 	JEQ         whole118
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled119
 
 whole118:
@@ -6037,7 +6037,7 @@ skip123:
 	CMPQ        408(DX), $0x00
 	JEQ         whole126
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled127
 
 whole126:
@@ -6121,7 +6121,7 @@ skip132:
 	CMPQ        408(DX), $0x00
 	JEQ         whole135
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled136
 
 whole135:
@@ -6187,7 +6187,7 @@ skip140:
 	CMPQ        408(DX), $0x00
 	JEQ         whole143
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled144
 
 whole143:
@@ -6266,7 +6266,7 @@ skip150:
 	CMPQ        408(DX), $0x00
 	JEQ         whole153
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled154
 
 whole153:
@@ -6439,7 +6439,7 @@ skip169:
 	CMPQ        408(DX), $0x00
 	JEQ         whole172
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled173
 
 whole172:
@@ -6505,7 +6505,7 @@ skip177:
 	CMPQ        408(DX), $0x00
 	JEQ         whole180
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled181
 
 whole180:
@@ -6585,7 +6585,7 @@ skip186:
 	CMPQ        408(DX), $0x00
 	JEQ         whole189
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled190
 
 whole189:
@@ -6651,7 +6651,7 @@ skip194:
 	CMPQ        408(DX), $0x00
 	JEQ         whole197
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled198
 
 whole197:
@@ -6732,7 +6732,7 @@ skip203:
 	CMPQ        408(DX), $0x00
 	JEQ         whole206
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled207
 
 whole206:
@@ -6798,7 +6798,7 @@ skip211:
 	CMPQ        408(DX), $0x00
 	JEQ         whole214
 	VMULPS      Z22, Z26, Z27
-	VFMADD132PS Z20, Z27, Z26
+	VFMADD213PS Z27, Z20, Z26
 	JMP         scaled215
 
 whole214:
@@ -6878,7 +6878,7 @@ skip220:
 	CMPQ        408(DX), $0x00
 	JEQ         whole223
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled224
 
 whole223:
@@ -6944,7 +6944,7 @@ skip228:
 	CMPQ        408(DX), $0x00
 	JEQ         whole231
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled232
 
 whole231:
@@ -7023,7 +7023,7 @@ skip238:
 	CMPQ        408(DX), $0x00
 	JEQ         whole241
 	VMULPS      Z22, Z8, Z26
-	VFMADD132PS Z20, Z26, Z8
+	VFMADD213PS Z26, Z20, Z8
 	JMP         scaled242
 
 whole241:
@@ -7176,7 +7176,7 @@ skip256:
 	CMPQ        408(DX), $0x00
 	JEQ         whole259
 	VMULPS      Z22, Z0, Z1
-	VFMADD132PS Z20, Z1, Z0
+	VFMADD213PS Z1, Z20, Z0
 	JMP         scaled260
 
 whole259:
@@ -12871,7 +12871,7 @@ skip7:
 	CMPQ        408(DX), $0x00
 	JEQ         whole10
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled11
 
 whole10:
@@ -12937,7 +12937,7 @@ skip15:
 	CMPQ        408(DX), $0x00
 	JEQ         whole18
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled19
 
 whole18:
@@ -13016,7 +13016,7 @@ skip25:
 	CMPQ        408(DX), $0x00
 	JEQ         whole28
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled29
 
 whole28:
@@ -13196,7 +13196,7 @@ skip44:
 	CMPQ        408(DX), $0x00
 	JEQ         whole47
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled48
 
 whole47:
@@ -13262,7 +13262,7 @@ skip52:
 	CMPQ        408(DX), $0x00
 	JEQ         whole55
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled56
 
 whole55:
@@ -13366,7 +13366,7 @@ skip61:
 	CMPQ        408(DX), $0x00
 	JEQ         whole64
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled65
 
 whole64:
@@ -13432,7 +13432,7 @@ skip69:
 	CMPQ        408(DX), $0x00
 	JEQ         whole72
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled73
 
 whole72:
@@ -13511,7 +13511,7 @@ skip79:
 	CMPQ        408(DX), $0x00
 	JEQ         whole82
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled83
 
 whole82:
@@ -13686,7 +13686,7 @@ skip98:
 	CMPQ        408(DX), $0x00
 	JEQ         whole101
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled102
 
 whole101:
@@ -13752,7 +13752,7 @@ skip106:
 	CMPQ        408(DX), $0x00
 	JEQ         whole109
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled110
 
 whole109:
@@ -13841,7 +13841,7 @@ skip115:
 	CMPQ        408(DX), $0x00
 	JEQ         whole118
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled119
 
 whole118:
@@ -13907,7 +13907,7 @@ skip123:
 	CMPQ        408(DX), $0x00
 	JEQ         whole126
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled127
 
 whole126:
@@ -14003,7 +14003,7 @@ skip132:
 	CMPQ        408(DX), $0x00
 	JEQ         whole135
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled136
 
 whole135:
@@ -14069,7 +14069,7 @@ skip140:
 	CMPQ        408(DX), $0x00
 	JEQ         whole143
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled144
 
 whole143:
@@ -14148,7 +14148,7 @@ skip150:
 	CMPQ        408(DX), $0x00
 	JEQ         whole153
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled154
 
 whole153:
@@ -14324,7 +14324,7 @@ skip169:
 	CMPQ        408(DX), $0x00
 	JEQ         whole172
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled173
 
 whole172:
@@ -14390,7 +14390,7 @@ skip177:
 	CMPQ        408(DX), $0x00
 	JEQ         whole180
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled181
 
 whole180:
@@ -14474,7 +14474,7 @@ skip186:
 	CMPQ        408(DX), $0x00
 	JEQ         whole189
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled190
 
 whole189:
@@ -14540,7 +14540,7 @@ skip194:
 	CMPQ        408(DX), $0x00
 	JEQ         whole197
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled198
 
 whole197:
@@ -14628,7 +14628,7 @@ skip203:
 	CMPQ        408(DX), $0x00
 	JEQ         whole206
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled207
 
 whole206:
@@ -14694,7 +14694,7 @@ skip211:
 	CMPQ        408(DX), $0x00
 	JEQ         whole214
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled215
 
 whole214:
@@ -14782,7 +14782,7 @@ skip220:
 	CMPQ        408(DX), $0x00
 	JEQ         whole223
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled224
 
 whole223:
@@ -14848,7 +14848,7 @@ skip228:
 	CMPQ        408(DX), $0x00
 	JEQ         whole231
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled232
 
 whole231:
@@ -14927,7 +14927,7 @@ skip238:
 	CMPQ        408(DX), $0x00
 	JEQ         whole241
 	VMULPS      Z15, Z19, Z20
-	VFMADD132PS Z13, Z20, Z19
+	VFMADD213PS Z20, Z13, Z19
 	JMP         scaled242
 
 whole241:
@@ -15080,7 +15080,7 @@ skip256:
 	CMPQ        408(DX), $0x00
 	JEQ         whole259
 	VMULPS      Z15, Z0, Z1
-	VFMADD132PS Z13, Z1, Z0
+	VFMADD213PS Z1, Z13, Z0
 	JMP         scaled260
 
 whole259:
@@ -18733,7 +18733,7 @@ skip7:
 	CMPQ        408(DX), $0x00
 	JEQ         whole10
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled11
 
 whole10:
@@ -18799,7 +18799,7 @@ skip15:
 	CMPQ        408(DX), $0x00
 	JEQ         whole18
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled19
 
 whole18:
@@ -18872,7 +18872,7 @@ skip25:
 	CMPQ        408(DX), $0x00
 	JEQ         whole28
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled29
 
 whole28:
@@ -19026,7 +19026,7 @@ skip44:
 	CMPQ        408(DX), $0x00
 	JEQ         whole47
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled48
 
 whole47:
@@ -19092,7 +19092,7 @@ skip52:
 	CMPQ        408(DX), $0x00
 	JEQ         whole55
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled56
 
 whole55:
@@ -19164,7 +19164,7 @@ skip61:
 	CMPQ        408(DX), $0x00
 	JEQ         whole64
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled65
 
 whole64:
@@ -19230,7 +19230,7 @@ skip69:
 	CMPQ        408(DX), $0x00
 	JEQ         whole72
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled73
 
 whole72:
@@ -19303,7 +19303,7 @@ skip79:
 	CMPQ        408(DX), $0x00
 	JEQ         whole82
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled83
 
 whole82:
@@ -19461,7 +19461,7 @@ skip98:
 	CMPQ        408(DX), $0x00
 	JEQ         whole101
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled102
 
 whole101:
@@ -19527,7 +19527,7 @@ skip106:
 	CMPQ        408(DX), $0x00
 	JEQ         whole109
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled110
 
 whole109:
@@ -19599,7 +19599,7 @@ skip115:
 	CMPQ        408(DX), $0x00
 	JEQ         whole118
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled119
 
 whole118:
@@ -19665,7 +19665,7 @@ skip123:
 	CMPQ        408(DX), $0x00
 	JEQ         whole126
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled127
 
 whole126:
@@ -19737,7 +19737,7 @@ skip132:
 	CMPQ        408(DX), $0x00
 	JEQ         whole135
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled136
 
 whole135:
@@ -19803,7 +19803,7 @@ skip140:
 	CMPQ        408(DX), $0x00
 	JEQ         whole143
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled144
 
 whole143:
@@ -19876,7 +19876,7 @@ skip150:
 	CMPQ        408(DX), $0x00
 	JEQ         whole153
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled154
 
 whole153:
@@ -20038,7 +20038,7 @@ skip169:
 	CMPQ        408(DX), $0x00
 	JEQ         whole172
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled173
 
 whole172:
@@ -20104,7 +20104,7 @@ skip177:
 	CMPQ        408(DX), $0x00
 	JEQ         whole180
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled181
 
 whole180:
@@ -20176,7 +20176,7 @@ skip186:
 	CMPQ        408(DX), $0x00
 	JEQ         whole189
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled190
 
 whole189:
@@ -20242,7 +20242,7 @@ skip194:
 	CMPQ        408(DX), $0x00
 	JEQ         whole197
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled198
 
 whole197:
@@ -20314,7 +20314,7 @@ skip203:
 	CMPQ        408(DX), $0x00
 	JEQ         whole206
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled207
 
 whole206:
@@ -20380,7 +20380,7 @@ skip211:
 	CMPQ        408(DX), $0x00
 	JEQ         whole214
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled215
 
 whole214:
@@ -20452,7 +20452,7 @@ skip220:
 	CMPQ        408(DX), $0x00
 	JEQ         whole223
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled224
 
 whole223:
@@ -20518,7 +20518,7 @@ skip228:
 	CMPQ        408(DX), $0x00
 	JEQ         whole231
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled232
 
 whole231:
@@ -20591,7 +20591,7 @@ skip238:
 	CMPQ        408(DX), $0x00
 	JEQ         whole241
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled242
 
 whole241:
@@ -20744,7 +20744,7 @@ skip256:
 	CMPQ        408(DX), $0x00
 	JEQ         whole259
 	VMULPS      Z13, Z17, Z18
-	VFMADD132PS Z11, Z18, Z17
+	VFMADD213PS Z18, Z11, Z17
 	JMP         scaled260
 
 whole259:

@@ -433,7 +433,7 @@ func (c *convolution) row() {
 			JEQ(LabelRef(whole))
 			small := ZMM()
 			VMULPS(c.rest, x, small)
-			VFMADD132PS(c.level, small, x)
+			VFMADD213PS(small, c.level, x)
 			JMP(LabelRef(scaled))
 			Label(whole)
 			VMULPS(c.level, x, x)
