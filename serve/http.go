@@ -96,6 +96,9 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		answer, length, err := response.Append(nil)
+		if errors.Is(err, tensor.ErrJSON) {
+			return failure{codes.InvalidArgument, err} // the server is not to blame for what comes of a NaN
+		}
 		if err != nil {
 			return err
 		}
