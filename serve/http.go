@@ -182,6 +182,9 @@ func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) erro
 // briefBytes is the memory of pictures that take a short time to decode: a megapixel.
 const briefBytes = 4 << 20
 
+// maxOverrun is for how long the decoding of a picture may go on behind the end of its request.
+const maxOverrun = 100 * time.Millisecond
+
 // decode decodes the picture of a request. It takes its turn: more at the same time than there are
 // threads are no faster, and take more memory.
 func (s *Server) decode(ctx context.Context, m *model, body *body) (*picture.Image, error) {
