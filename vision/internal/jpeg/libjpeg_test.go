@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/stretchr/testify/require"
+
+	"github.com/bitcnn/bitcnn/internal/testenv"
 )
 
 // libjpeg decodes as Pillow does, in a process of Python.
@@ -21,10 +23,10 @@ type libjpeg struct {
 }
 
 func newLibjpeg(f *testing.F) *libjpeg {
-	python := exec.Command("python3", "testdata/libjpeg.py")
 	if err := exec.Command("python3", "-c", "import PIL.Image").Run(); err != nil {
-		f.Skip("needs python3 with Pillow: ", err)
+		testenv.Absent(f, "pillow", fmt.Errorf("python3 with Pillow decodes by libjpeg: %w", err))
 	}
+	python := exec.Command("python3", "testdata/libjpeg.py")
 	in, err := python.StdinPipe()
 	require.NoError(f, err)
 	out, err := python.StdoutPipe()
