@@ -23,8 +23,8 @@ const maxWebPPixels = 1 << 25
 
 // What decoding takes between two looks at the context, at the most: a lossy frame, whose bytes
 // golang.org/x/image/vp8 reads before all else, or lossless pixels and transforms for which vp8l
-// needs no bytes. They are 1.4 times what random tokens of few bits take one core of an Intel Xeon
-// (Emerald Rapids) that nobody else uses: BenchmarkDecodeWebP.
+// needs no bytes. They are 1.4 times what random tokens of few bits take a core of an Intel Xeon
+// (Emerald Rapids) in the shortest of many runs: BenchmarkDecodeWebP.
 const (
 	webPPixel     = 32 * time.Nanosecond
 	webPLossyByte = 120 * time.Nanosecond // in addition, of a frame
