@@ -3,6 +3,7 @@ package serve
 import (
 	"bufio"
 	"bytes"
+	"errors"
 	"fmt"
 	"mime"
 	"net/textproto"
@@ -123,8 +124,12 @@ func partHead(form []byte) (file bool, rest []byte, err error) {
 	if i < 0 {
 		return false, nil, fmt.Errorf("a header without an end within %d bytes", mostPartHead)
 	}
-	rest = form[i+len(end):]
-	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(form[:i+len(end)]))).ReadMIMEHeader()
+	head, rest := form[:i+len(end)], form[i+len(end):]
+	// Where a line ends with LF alone, package textproto may see the end of the header before.
+	if bytes.Count(head, []byte("\n")) != bytes.Count(head, []byte("\r\n")) {
+		return false, nil, errors.New("a line of the header ends with LF, want CR LF")
+	}
+	header, err := textproto.NewReader(bufio.NewReader(bytes.NewReader(head))).ReadMIMEHeader()
 	if err != nil {
 		return false, nil, fmt.Errorf("the header: %w", err)
 	}

@@ -122,6 +122,7 @@ func TestPictureOf(t *testing.T) {
 		{multi, file("x\r\n--b\r\n"), "", "part 2: a header without an end"},
 		{multi, "--b\r\n\r\nx\r\n--b--", "", "a header without an end"},
 		{multi, "--b\r\nX: y\r\n\r\nx\r\n--b--", "", "Content-Disposition is"},
+		{multi, "--b\r\nContent-Disposition: form-data; filename=f\n\r\n\r\nx\r\n--b--", "", "part 1: a line of the header ends with LF"},
 		{multi, "--b\r\nno header\r\n\r\nx\r\n--b--", "", "part 1: the header"},
 		{multi, strings.Replace(file("x\r\n--b--"), "\r\n\r\n", "\r\nContent-Transfer-Encoding: base64\r\n\r\n", 1), "", `the encoding "base64"`},
 		{"multipart/form-data", file("x\r\n--b--"), "", "a boundary of 0 characters"},

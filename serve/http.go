@@ -96,6 +96,9 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 			return err
 		}
 		answer, length, err := response.Append(nil)
+		if errors.Is(err, tensor.ErrJSON) {
+			return failure{codes.InvalidArgument, err} // the server is not to blame for what comes of a NaN
+		}
 		if err != nil {
 			return err
 		}
@@ -181,6 +184,9 @@ func (s *Server) withImages(w http.ResponseWriter, r *http.Request, do job) erro
 
 // briefBytes is the memory of pictures that take a short time to decode: a megapixel.
 const briefBytes = 4 << 20
+
+// maxOverrun is for how long the decoding of a picture may go on behind the end of its request.
+const maxOverrun = 100 * time.Millisecond
 
 // decode decodes the picture of a request. It takes its turn: more at the same time than there are
 // threads are no faster, and take more memory.

@@ -324,7 +324,7 @@ func (m *model) classes(w wantedOutput, out bitcnn.Tensor, values []float32) (te
 		of := values[i*n : (i+1)*n]
 		for _, v := range of {
 			if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-				return t, fmt.Errorf("output %s of the model is %v, its weights overflow float32", text.Quote(w.Name), v)
+				return t, badf("output %s has %v, of which there are no classes: ask for its values", text.Quote(w.Name), v)
 			}
 		}
 		for _, c := range vision.TopK(of, nil, k) {

@@ -303,7 +303,12 @@ func TestWrongRequests(t *testing.T) {
 	header, err := json.Marshal(object{"inputs": []any{in}})
 	require.NoError(t, err)
 	post(t, url+"/v2/models/float/infer", append(header, nan...), headerLength, fmt.Sprint(len(header))).
-		fails(t, http.StatusInternalServerError, "ask for binary data")
+		fails(t, http.StatusBadRequest, `output "y" has NaN, which JSON cannot hold: ask for binary data`)
+	classes := object{"name": "y", "parameters": object{"classification": 1}}
+	header, err = json.Marshal(object{"inputs": []any{in}, "outputs": []any{classes}})
+	require.NoError(t, err)
+	post(t, url+"/v2/models/float/infer", append(header, nan...), headerLength, fmt.Sprint(len(header))).
+		fails(t, http.StatusBadRequest, `output "y" has NaN, of which there are no classes: ask for its values`)
 }
 
 // Classes are those of package vision, in Triton's form.

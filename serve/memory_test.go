@@ -125,6 +125,22 @@ func TestDecodingEndsWithItsContext(t *testing.T) {
 	require.Greater(t, ctx.looks.Load(), int32(-8), "it looks no more once it has ended")
 }
 
+// A WebP that would be decoded for longer than a request may go on behind its end is refused by
+// its header.
+func TestLongWebPs(t *testing.T) {
+	s := newServer(t, Options{}, "digits")
+	url := overWeb(t, s)
+	lossless := func(w, h int) []byte { // of one colour
+		b := []byte("RIFF\x1a\x00\x00\x00WEBPVP8L\x0d\x00\x00\x00\x2f\x00\x00\x00\x00\x88\x88\x08\x00\x00\x00\x00\x00\x00")
+		binary.LittleEndian.PutUint32(b[21:], uint32(w-1)|uint32(h-1)<<14)
+		return b
+	}
+	require.Equal(t, 200, post(t, url+"/v2/models/digits/classify", lossless(1250, 1250)).status)
+	post(t, url+"/v2/models/digits/classify", lossless(4000, 3000)).fails(t, http.StatusBadRequest,
+		"decoding the 4000×3000 pixels of a WebP cannot be stopped for up to 384ms, at most 100ms are accepted: make it smaller, or a JPEG or PNG")
+	nothingLeft(t, s)
+}
+
 // rawCodec sends bytes as they are.
 type rawCodec struct{}
 

@@ -156,8 +156,7 @@ func FuzzInfer(f *testing.F) {
 		}
 		w := httptest.NewRecorder()
 		h.ServeHTTP(w, r)
-		noJSON := w.Code == 500 && bytes.Contains(w.Body.Bytes(), []byte("which JSON cannot hold"))
-		if !noJSON && !slices.Contains([]int{200, 400, 413}, w.Code) {
+		if !slices.Contains([]int{200, 400, 413}, w.Code) {
 			t.Errorf("%d: %s", w.Code, w.Body.Bytes())
 		}
 		if w.Header().Get("Content-Type") == "application/json" {

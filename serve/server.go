@@ -149,7 +149,8 @@ func New(opts Options) (*Server, error) {
 	threads := cmp.Or(opts.Session.Threads, runtime.GOMAXPROCS(0))
 	s.brief, s.long = newTurns(threads), newTurns(threads)
 	s.repository = repository{
-		load: opts.Load, session: opts.Session, photos: vision.Options{Background: opts.Background}, folder: opts.Folder, log: s.log, metrics: s.metrics,
+		load: opts.Load, session: opts.Session, folder: opts.Folder, log: s.log, metrics: s.metrics,
+		photos:  vision.Options{Background: opts.Background, Limits: vision.Limits{Overrun: maxOverrun}},
 		entries: map[string]*entry{},
 	}
 	return s, nil

@@ -1,6 +1,7 @@
 package vision
 
 import (
+	"bytes"
 	"fmt"
 	"sync"
 	"sync/atomic"
@@ -8,6 +9,7 @@ import (
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"golang.org/x/image/webp"
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -85,5 +87,28 @@ func BenchmarkClassify(b *testing.B) {
 				b.ReportMetric(float64(b.N)/b.Elapsed().Seconds(), "images/s")
 			})
 		}
+	}
+}
+
+// BenchmarkDecodeWebP has the time of a pixel for which decoding does not stop: of a lossy frame
+// of many tokens, and of lossless pixels and transforms that take no bits.
+func BenchmarkDecodeWebP(b *testing.B) {
+	for name, data := range map[string][]byte{"lossy": costlyWebP(b, 640, 480), "lossless": flatWebP(640, 480)} {
+		o, err := openImage(b.Context(), bytes.NewReader(data), Limits{}, fullScale)
+		require.NoError(b, err)
+		pixels := float64(o.size.X * o.size.Y)
+		b.Run(name, func(b *testing.B) {
+			least := time.Hour // others may use the machine
+			for b.Loop() {
+				start := time.Now()
+				if _, err := webp.Decode(bytes.NewReader(data)); err != nil {
+					b.Fatal(err)
+				}
+				least = min(least, time.Since(start))
+			}
+			b.ReportMetric(0, "ns/op")
+			b.ReportMetric(float64(least)/pixels, "ns/pixel")
+			b.ReportMetric(float64(o.overrun)/pixels, "reckoned-ns/pixel")
+		})
 	}
 }

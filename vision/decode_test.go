@@ -293,7 +293,9 @@ func FuzzDecode(f *testing.F) {
 		var img image.Image
 		var err error
 		const limit = 1 << 20
-		used := allocated(func() { img, err = decode(t.Context(), bytes.NewReader(data), Limits{1 << 12, limit}, fullScale) })
+		used := allocated(func() {
+			img, err = decode(t.Context(), bytes.NewReader(data), Limits{Pixels: 1 << 12, Bytes: limit}, fullScale)
+		})
 		// Before the size is known, the head alone is kept.
 		require.LessOrEqual(t, used, int64(max(limit, 4*len(data)+1<<18)))
 		if err == nil {

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"image"
 	"io"
+	"time"
 
 	"golang.org/x/image/webp"
 )
@@ -17,8 +18,18 @@ import (
 const maxWebP = 64 << 20
 
 // maxWebPPixels is less than MaxPixels, as the decoder does not stop when the context ends: so
-// many pixels take it about a second.
+// many pixels of a photo take it a second or two, and five at the most.
 const maxWebPPixels = 1 << 25
+
+// What decoding takes between two looks at the context, at the most: a lossy frame, whose bytes
+// golang.org/x/image/vp8 reads before all else, or lossless pixels and transforms for which vp8l
+// needs no bytes. They are 1.4 times what random tokens of few bits take a core of an Intel Xeon
+// (Emerald Rapids) in the shortest of many runs: BenchmarkDecodeWebP.
+const (
+	webPPixel     = 32 * time.Nanosecond
+	webPLossyByte = 120 * time.Nanosecond // in addition, of a frame
+	webPLossyMost = 120 * time.Nanosecond // and no more than this of a pixel
+)
 
 // webPHeader is what a WebP file says in front of its pixels,
 // https://developers.google.com/speed/webp/docs/riff_container.
@@ -26,6 +37,7 @@ type webPHeader struct {
 	file         int64 // bytes
 	w, h         int
 	lossy, alpha bool
+	frame        int64 // bytes of lossy pixels
 	coded        int64 // bytes without loss: of the pixels, or of the alpha
 }
 
@@ -63,7 +75,7 @@ func readWebPHeader(r io.Reader) (h webPHeader, head []byte, err error) {
 		if data[0]&1 != 0 || string(data[3:6]) != "\x9d\x01\x2a" {
 			return h, nil, errors.New("webp: no key frame")
 		}
-		h.lossy = true
+		h.lossy, h.frame = true, h.file
 		h.w, h.h = int(binary.LittleEndian.Uint16(data[6:]))&side14, int(binary.LittleEndian.Uint16(data[8:]))&side14
 		return h, head, nil
 	case "VP8L":
@@ -87,7 +99,7 @@ func readWebPHeader(r io.Reader) (h webPHeader, head []byte, err error) {
 		name, size := string(head[at:at+4]), int64(binary.LittleEndian.Uint32(head[at+4:]))
 		switch name {
 		case "VP8 ":
-			h.lossy = true
+			h.lossy, h.frame = true, size
 			return h, head, nil
 		case "VP8L":
 			h.coded = size
@@ -124,6 +136,16 @@ func (h webPHeader) bytes() int64 {
 	return size
 }
 
+// overrun returns for how long decoding may go on when its context has ended.
+func (h webPHeader) overrun() time.Duration {
+	pixels := time.Duration(h.w) * time.Duration(h.h)
+	t := pixels * webPPixel
+	if h.lossy {
+		t += min(time.Duration(min(h.frame, h.file))*webPLossyByte, pixels*webPLossyMost)
+	}
+	return t
+}
+
 // losslessBytes bounds what golang.org/x/image/vp8l takes: pixels, a second time if they are packed
 // indices; three images of tiles; and groups of Huffman trees, of which it accepts 2,600, with
 // tables for those that a tile names.
@@ -145,7 +167,7 @@ func openWebP(ctx context.Context, r io.Reader) (opened, error) {
 		return opened{}, err
 	}
 	size := h.bytes() + 4*int64(len(head))
-	return opened{size: image.Pt(h.w, h.h), most: maxWebPPixels, bytes: size, decode: func() (image.Image, error) {
+	return opened{size: image.Pt(h.w, h.h), most: maxWebPPixels, bytes: size, overrun: h.overrun(), decode: func() (image.Image, error) {
 		data := make([]byte, max(h.file, int64(len(head))))
 		n, err := io.ReadFull(r, data[copy(data, head):])
 		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {

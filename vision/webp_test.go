@@ -7,10 +7,12 @@ import (
 	"image/color"
 	"image/png"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 )
@@ -147,4 +149,74 @@ func TestDecodeWebPBroken(t *testing.T) {
 		_, err := Decode(t.Context(), io.LimitReader(bytes.NewReader(data), int64(n)))
 		require.EqualError(t, err, "broken image: unexpected EOF")
 	}
+}
+
+// costlyWebP writes a lossy WebP with the probabilities of lossy-costly, by which a token takes few
+// bits, and random tokens.
+func costlyWebP(t testing.TB, w, h int) []byte {
+	from := webPs(t)["lossy-costly"][20:]
+	const head, parts = 10, 8
+	n := int(binary.LittleEndian.Uint32(from) & 0xffffff >> 5)
+	first := append(bytes.Clone(from[head:head+n]), make([]byte, w*h/256)...) // the simplest predictions
+	each := 2 * w * h / parts
+	frame := binary.LittleEndian.AppendUint32(nil, uint32(len(first)<<5|0x10))[:3]
+	frame = append(frame, from[3:6]...)
+	frame = append(frame, byte(w), byte(w>>8), byte(h), byte(h>>8))
+	frame = append(frame, first...)
+	for range parts - 1 {
+		frame = append(frame, byte(each), byte(each>>8), byte(each>>16))
+	}
+	rng := rand.New(rand.NewPCG(1, 2))
+	for range parts * each {
+		frame = append(frame, byte(rng.Uint32()))
+	}
+	b := binary.LittleEndian.AppendUint32([]byte("RIFF"), uint32(12+len(frame)))
+	return append(binary.LittleEndian.AppendUint32(append(b, "WEBPVP8 "...), uint32(len(frame))), frame...)
+}
+
+// How long decoding may go on when its context has ended follows from the header, and is bounded for
+// who asks for it.
+func TestOverrun(t *testing.T) {
+	all := webPs(t)
+	lossy := func(w, h, length int) []byte { // the beginning of a simple file
+		b := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8 \x00\x00\x00\x00\x10\x00\x00\x9d\x01\x2a"), byte(w), byte(w>>8), byte(h), byte(h>>8))
+		binary.LittleEndian.PutUint32(b[4:], uint32(length-8))
+		binary.LittleEndian.PutUint32(b[16:], uint32(length-20))
+		return b
+	}
+	extended := bytes.Clone(all["lossy-alpha"])
+	frame := bytes.Index(extended, []byte("VP8 "))
+	png := flats(t, 1203, 1005)[0].data
+	for _, c := range []struct {
+		name string
+		data []byte
+		want time.Duration
+	}{
+		{"lossless", flatWebP(1000, 500), 16 * time.Millisecond},
+		{"few bytes", lossy(1000, 500, 10_000), 17200 * time.Microsecond},
+		{"many bytes", lossy(1000, 500, 10_000_000), 76 * time.Millisecond},
+		{"costly", costlyWebP(t, 64, 64), 1 << 12 * 152},
+		{"largest", lossy(1<<13, 1<<12, maxWebP), 1 << 25 * 152},
+		{"with alpha", extended, 37*29*32 + 120*time.Duration(binary.LittleEndian.Uint32(extended[frame+4:]))},
+		{"no WebP", png, 0},
+	} {
+		p := reading(9, 9, 3, 0)
+		o, err := openImage(t.Context(), bytes.NewReader(c.data), p.Limits, fullScale)
+		require.NoError(t, err, c.name)
+		require.Equal(t, c.want, o.overrun, c.name)
+		for _, limit := range []time.Duration{c.want, c.want - 1} {
+			p.Limits.Overrun = limit
+			_, err = p.DecodeBytes(t.Context(), bytes.NewReader(c.data))
+			if limit < c.want && limit > 0 {
+				require.ErrorContains(t, err, "pixels of a WebP cannot be stopped for up to", c.name)
+				continue
+			}
+			require.NoError(t, err, c.name)
+		}
+	}
+	p := reading(9, 9, 3, 0)
+	p.Limits.Overrun = 100 * time.Millisecond
+	_, err := p.Decode(t.Context(), bytes.NewReader(lossy(4000, 3000, 1_500_000)))
+	require.EqualError(t, err, "decoding the 4000×3000 pixels of a WebP cannot be stopped for up to 564ms, at most 100ms are accepted: "+
+		"make it smaller, or a JPEG or PNG")
 }

@@ -96,6 +96,9 @@ func attacks(s *server) ([]attack, error) {
 		"png grey":       s.posting(classify, grey, ""),
 		"jpeg scans":     s.posting(classify, scans, ""),
 		"jpeg, left":     s.leaving(classify, scans, 300*time.Millisecond),
+		"webp":           s.posting(classify, flatWebP(1250, 1250), ""),
+		"webp, left":     s.leaving(classify, flatWebP(1250, 1250), 20*time.Millisecond),
+		"webp 33 MP":     s.posting(classify, flatWebP(1<<14, 1<<11), ""),
 		"json inputs":    s.posting(infer, inputs, "gzip"),
 		"json id":        s.posting(infer, id, "gzip"),
 		"load, left":     s.leaving("/v2/repository/models/vehiclenet/load", nil, 2*time.Millisecond),
@@ -233,6 +236,18 @@ func picture(img image.Image) ([]byte, error) {
 	var b bytes.Buffer
 	err := (&png.Encoder{CompressionLevel: png.BestCompression}).Encode(&b, img)
 	return b.Bytes(), err
+}
+
+// flatWebP writes a lossless WebP of one colour, whose pixels take no bits.
+func flatWebP(w, h int) []byte {
+	// No transform, cache or groups; five codes of one symbol.
+	const bits = 1<<3 | 1<<7 | 1<<11 | 1<<15 | 1<<19
+	data := binary.LittleEndian.AppendUint32([]byte{0x2f}, uint32(w-1)|uint32(h-1)<<14)
+	data = binary.LittleEndian.AppendUint64(data, bits)
+	b := append([]byte("RIFF\x00\x00\x00\x00WEBPVP8L\x00\x00\x00\x00"), append(data, 0)...)
+	binary.LittleEndian.PutUint32(b[16:], uint32(len(data)))
+	binary.LittleEndian.PutUint32(b[4:], uint32(len(b)-8))
+	return b
 }
 
 // manyScans is a progressive JPEG, grey, of many scans: each a few bytes that say that nothing is in

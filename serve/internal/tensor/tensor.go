@@ -5,6 +5,7 @@ package tensor
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"math"
 	"strconv"
@@ -22,6 +23,9 @@ const (
 	FP32  = "FP32"
 	Bytes = "BYTES" // of classifications only
 )
+
+// ErrJSON is wrapped by the error of an output that has no text in JSON.
+var ErrJSON = errors.New("which JSON cannot hold: ask for binary data")
 
 // Size returns the bytes of an element of a type; 0 if it is not one of fixed size from above.
 func Size(datatype string) int {
@@ -116,7 +120,7 @@ func AppendJSON(dst []byte, t Tensor) ([]byte, error) {
 		case FP32:
 			v := float64(math.Float32frombits(binary.LittleEndian.Uint32(b)))
 			if math.IsNaN(v) || math.IsInf(v, 0) {
-				return dst, fmt.Errorf("output %s has %v, which JSON cannot hold: ask for binary data", text.Quote(t.Name), v)
+				return dst, fmt.Errorf("output %s has %v, %w", text.Quote(t.Name), v, ErrJSON)
 			}
 			dst = strconv.AppendFloat(dst, v, 'g', -1, 32)
 		}
