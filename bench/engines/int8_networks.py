@@ -3,8 +3,7 @@
 
 The networks have random weights and ONNX Runtime's own static quantisation (QDQ, uint8 and
 int8 per channel): ResNet-18, MobileNetV2 with ReLU6, and the same with hard swish. Times
-are processor time of the shortest run of the others, and of bcnn the sum of the shortest
-times of its steps by the clock, which other programs disturb less than whole runs. Before
+are of the shortest runs: processor time of the others, of bcnn that of the clock. Before
 that the outputs are compared: by rounding alone a value may be the next of 256 levels.
 
     int8_networks.py --models DIR [--bcnn bin/bcnn] [--rounds 20]
