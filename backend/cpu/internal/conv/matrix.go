@@ -334,7 +334,7 @@ func (c *matrixConv) divide(ctx *schedule.Context, channels int, work float64, h
 		t.rows = min(least, height)
 		t.blocks = num.CeilDiv(blocks, num.CeilDiv(tiles, num.CeilDiv(height, t.rows)))
 	}
-	if _, patches := c.lines.lineLayout.(*patchLines); patches && c.thresholds == nil { // a pool may read the rows while they are in the cache
+	if _, many := c.lines.lineLayout.(*channelLines); !many && c.thresholds == nil { // a pool may read the rows while they are in the cache
 		const bytes = 128 << 10
 		t.rows = min(t.rows, max(least, bytes/num.Product(4, c.lines.cols, channels)))
 	}

@@ -150,7 +150,7 @@ func (form levelForm) holds(l *kern.Levels, list []float32, scale, rest, shift f
 	one := *l
 	one.Scale, one.Shift = []float32{scale}, []float32{shift}
 	if form.rest {
-		if !(rest > 0) {
+		if !(rest > 0) || math.IsInf(float64(rest), 0) {
 			return false
 		}
 		one.Rest = []float32{rest}

@@ -202,6 +202,8 @@ func TestLevelsOfWrongScale(t *testing.T) {
 			list[k] = math.Nextafter32(list[k], 1000)
 		}
 	}
+	require.False(t, levelForm{rest: true}.holds(levelForm{}.levels(255, evenly{}), list, 8, float32(math.Inf(1)), 0), "0 times an infinite rest")
+	require.False(t, levelForm{rest: true}.holds(levelForm{}.levels(255, evenly{}), list, 8, 0, 0), "an infinite value times no rest")
 	holds := func(scale, shift float32, form levelForm) bool {
 		return form.holds(form.levels(255, evenly{}), list, scale, 0, shift)
 	}
