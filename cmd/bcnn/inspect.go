@@ -199,10 +199,10 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 		fmt.Sprintf("%s: %s (%s); a run of %s takes %.4g µs, the shortest of %d.", info.Device, dev.Info().Name, info.Detail,
 			text.Count(opts.MaxBatch, "image"), result.Min, drawnRuns),
 	}}
-	maker := map[int]int{} // of each tensor
+	maker, tensors := map[int]int{}, plan.Describe() // the maker of each tensor
 	for i, s := range plan.Steps {
 		step := pages.Step{
-			Name: s.Name, Kind: s.Kind(), Output: fmt.Sprintf("%v %v", plan.Tensors[s.Out].Shape, plan.Tensors[s.Out].DType),
+			Name: s.Name, Kind: s.Kind(), Output: tensors[s.Out],
 			Kernel: info.Steps[i].Kernel, Values: plan.Tensors[s.Out].Shape.Values(),
 			Precision: result.Steps[i].Precision, Work: result.Steps[i].MACs,
 			Micros: result.Steps[i].Min, Share: result.Steps[i].Share,
@@ -290,13 +290,11 @@ func describeArrays(list []arrayInfo) string {
 
 func inspectPlan(net *bcnn.Network, plan *plan.Plan) *planInfo {
 	p := &planInfo{TensorBytes: plan.Place(1, plan.Uses()).Bytes}
-	describe := func(t int) string {
-		return plan.Tensors[t].Shape.String() + " " + plan.Tensors[t].DType.String()
-	}
+	tensors := plan.Describe()
 	for _, s := range plan.Steps {
-		step := planStep{Name: s.Name, Kind: s.Kind(), Output: describe(s.Out)}
+		step := planStep{Name: s.Name, Kind: s.Kind(), Output: tensors[s.Out]}
 		for _, t := range s.In {
-			step.Inputs = append(step.Inputs, describe(t))
+			step.Inputs = append(step.Inputs, tensors[t])
 		}
 		for _, l := range s.Layers {
 			step.Layers = append(step.Layers, net.Layers[l].Name)

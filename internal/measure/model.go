@@ -237,11 +237,10 @@ func (m *ModelResult) timeSteps(ctx context.Context, roof *Roofline, dev *backen
 		}
 	}
 	m.Steps = make([]StepTime, len(p.Steps))
-	total := 0.0
+	total, tensors := 0.0, p.Describe()
 	for i, s := range p.Steps {
-		out := p.Tensors[s.Out]
 		m.Steps[i] = StepTime{
-			Name: s.Name, Kind: s.Kind(), Output: out.Shape.String() + " " + out.DType.String(),
+			Name: s.Name, Kind: s.Kind(), Output: tensors[s.Out],
 			Median: Micros(took[i].quantile(0.5)), Min: Micros(took[i].quantile(0)),
 		}
 		total += m.Steps[i].Min
