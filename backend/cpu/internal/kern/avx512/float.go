@@ -65,7 +65,12 @@ func fmaEach(dst []float32, stride int, src []float32, at *kern.FloatPatches, w 
 	}
 }
 
-func groups(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, n, outs int, end kern.End) {
+// groups reports for which groups fmaOfGroups is there.
+func groups(at *kern.FloatPatches, n, outs, outputs int) bool {
+	return fmaGroups.Groups(at, n, outs, outputs)
+}
+
+func fmaOfGroups(dst []float32, stride int, src []float32, at *kern.FloatPatches, w *kern.FloatWeights, n, outs int, end kern.End) {
 	fmaGroups.Run(dst, stride, src, at, w, n, outs, &end)
 }
 

@@ -86,7 +86,7 @@ func Set() kern.Set {
 	s.FMAPixels = fmaPixels
 	s.FMAEach = fmaEach
 	s.FMAColumns, s.Columns = fmaColumns, columns
-	s.FMAGroups, s.Groups = groups, fmaGroups.Groups
+	s.FMAGroups, s.Groups = fmaOfGroups, groups
 	s.Threshold = threshold
 	s.ThresholdFloat = thresholdFloat
 	s.ThresholdPlanes = thresholdPlanes
