@@ -59,6 +59,9 @@ func NewClassifier(s *bitcnn.Session, opts Options) (*Classifier, error) {
 	if s == nil {
 		return nil, errors.New("a classifier needs a session, and there is none")
 	}
+	if s.Detection() != nil {
+		return nil, errors.New("the network is a detector, whose outputs are boxes and not classes: use NewDetector")
+	}
 	return newClassifier(s, opts)
 }
 

@@ -11,9 +11,11 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/internal/testenv"
+	"github.com/bitcnn/bitcnn/vision"
 )
 
 // spotNet finds light squares of 2×2 pixels, at even places, in grey images of 8×8: their brightness is
@@ -105,6 +107,14 @@ func TestDetectDraws(t *testing.T) {
 		require.NoError(t, err)
 		return img
 	}
+	before, err := os.ReadFile(one)
+	require.NoError(t, err)
+	for _, onto := range []string{one, filepath.Dir(one)} {
+		require.Contains(t, fail(t, 1, "detect", "--model", model, "--draw", onto, one), "--draw would replace the photo itself, "+one)
+		after, err := os.ReadFile(one)
+		require.NoError(t, err)
+		require.Equal(t, before, after)
+	}
 	out := filepath.Join(dir, "out.png")
 	succeed(t, "detect", "--model", model, "--draw", out, one)
 	img := read(out)
@@ -182,4 +192,15 @@ func TestDetectFaces(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A detector of one output is no classifier.
+func TestDetectorIsNoClassifier(t *testing.T) {
+	m, err := bitcnn.Load(t.Context(), saveSpotNet(t), bitcnn.LoadOptions{})
+	require.NoError(t, err)
+	s, err := bitcnn.Open(t.Context(), m, bitcnn.Options{})
+	require.NoError(t, err)
+	defer s.Close()
+	_, err = vision.NewClassifier(s, vision.Options{})
+	require.ErrorContains(t, err, "the network is a detector")
 }

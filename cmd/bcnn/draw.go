@@ -63,6 +63,11 @@ func (d *drawer) write(file string, photo image.Image, found vision.Detections) 
 		d.taken[unique] = true
 		path = filepath.Join(d.folder, unique+".png")
 	}
+	if onto, err := os.Stat(path); err == nil {
+		if from, err := os.Stat(file); err == nil && os.SameFile(onto, from) {
+			return fmt.Errorf("--draw would replace the photo itself, %s: name another file or folder", text.Escape(path))
+		}
+	}
 	picture := drawn(photo, found)
 	return files.Replace(path, func(w io.Writer) error { return png.Encode(w, picture) })
 }

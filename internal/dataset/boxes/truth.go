@@ -156,19 +156,19 @@ func (a *annotations) classes(labels []string, background int) (map[int]int, err
 	}) int {
 		return x.ID - y.ID
 	})
+	if numbered && len(a.Categories) != len(list) {
+		return nil, fmt.Errorf("there are %d categories, but the model has %d classes without names: give it labels", len(a.Categories), len(list))
+	}
 	of := map[int]int{}
 	for i, c := range a.Categories {
 		if _, twice := of[c.ID]; twice {
 			return nil, fmt.Errorf("two categories have the id %d", c.ID)
 		}
 		class := slices.Index(labels, c.Name)
-		if numbered && i < len(list) {
+		if numbered {
 			class = list[i]
 		}
-		switch {
-		case numbered && i >= len(list):
-			return nil, fmt.Errorf("there are %d categories, but the model's classes are %d", len(a.Categories), len(list))
-		case class < 0 || class == background:
+		if class < 0 || class == background {
 			return nil, fmt.Errorf("the category %s is none of the labels of the model: %s", text.Quote(c.Name), text.Escape(strings.Join(labels, ", ")))
 		}
 		of[c.ID] = class
@@ -220,9 +220,10 @@ func OpenYOLO(ctx context.Context, folder string, labels []string, background in
 func readYOLO(image string, classes []int) (truths []Truth, found bool, err error) {
 	file := strings.TrimSuffix(image, filepath.Ext(image)) + ".txt"
 	places := []string{file}
+	const images = "images"
 	sep := string(filepath.Separator)
-	if at := strings.LastIndex(file, sep+"images"+sep); at >= 0 {
-		places = append(places, file[:at]+sep+"labels"+sep+file[at+len("images")+2:])
+	if at := strings.LastIndex(sep+file, sep+images+sep); at >= 0 {
+		places = append(places, file[:at]+"labels"+file[at+len(images):])
 	}
 	for _, place := range places {
 		data, err := files.ReadAll(place, maxFile)

@@ -35,9 +35,11 @@ func TestCOCO(t *testing.T) {
 	set, err = OpenCOCO(file, "photos", []string{"0", "1", "2"}, 0)
 	require.NoError(t, err)
 	require.Equal(t, want, set)
-	set, err = OpenCOCO(file, "photos", []string{"0", "1", "2"}, -1)
+	set, err = OpenCOCO(file, "photos", []string{"0", "1"}, -1)
 	require.NoError(t, err)
 	require.Equal(t, 0, set.Images[1].Truths[0].Class)
+	_, err = OpenCOCO(file, "photos", []string{"0", "1", "2"}, -1)
+	require.ErrorContains(t, err, "there are 2 categories, but the model has 3 classes without names: give it labels")
 
 	of := func(boxes string) string { return `{` + images + `"annotations":[` + boxes + `],` + categories + `}` }
 	for content, why := range map[string]string{
@@ -58,7 +60,7 @@ func TestCOCO(t *testing.T) {
 		require.ErrorContains(t, err, why)
 	}
 	_, err = OpenCOCO(file, "photos", []string{"0", "1"}, 0)
-	require.ErrorContains(t, err, "there are 2 categories, but the model's classes are 1")
+	require.ErrorContains(t, err, "there are 2 categories, but the model has 1 classes without names: give it labels")
 	_, err = OpenCOCO("absent", "photos", labels, 0)
 	require.ErrorContains(t, err, "absent: no such file")
 }
@@ -78,6 +80,10 @@ func TestYOLO(t *testing.T) {
 	require.Equal(t, want, set)
 	require.Equal(t, []Truth{{2, 25, 75, 75, 125, false}, {1, 0, 0, 50, 50, false}}, inPixels(set.Images[0].Truths, 100, 200))
 	require.Equal(t, 0.25, set.Images[0].Truths[0].X0)
+	t.Chdir(dir) // the folder itself is called images
+	set, err = OpenYOLO(t.Context(), "images", labels, 0)
+	require.NoError(t, err)
+	require.Equal(t, want.Images[1].Truths, set.Images[0].Truths)
 	for content, why := range map[string]string{
 		"2 0 0 1 1":             "line 1: class 2, but those of the model are 0 to 1",
 		"0 0 0 1 1\n-1 0 0 1 1": "line 2: class -1",
