@@ -110,31 +110,56 @@ func (c *checker) detection() error {
 	if d == nil {
 		return nil
 	}
-	if err := c.spend(LayerBytes); err != nil {
+	size := int64(LayerBytes)
+	for _, h := range d.Heads {
+		switch h.(type) {
+		case SSD, YOLO:
+			size += h.size()
+		}
+	}
+	if err := c.spend(size); err != nil {
 		return err
 	}
-	var out []headOutput
+	var shapes []Shape
 	for _, l := range c.n.OutputLayers() {
-		out = append(out, headOutput{shape: c.types[l].Shape, op: c.n.Layers[l].Op})
+		shapes = append(shapes, c.types[l].Shape)
+	}
+	if err := c.n.CheckDetection(shapes); err != nil {
+		return fmt.Errorf("detection: %w", err)
+	}
+	return nil
+}
+
+// CheckDetection tests Detection as Check does, given the shapes of the outputs: for importers, which leave
+// out what they cannot describe. Nil is no error.
+func (n *Network) CheckDetection(outputs []Shape) error {
+	d := n.Detection
+	if d == nil {
+		return nil
+	}
+	layers := n.OutputLayers()
+	if len(outputs) != len(layers) {
+		return fmt.Errorf("%d shapes of %d outputs", len(outputs), len(layers))
+	}
+	out := make([]headOutput, len(layers))
+	for k, l := range layers {
+		out[k] = headOutput{shape: outputs[k], op: n.Layers[l].Op}
 	}
 	if err := d.check(); err != nil {
-		return fmt.Errorf("detection: %w", err)
+		return err
 	}
 	for i, h := range d.Heads {
 		switch h.(type) {
 		case SSD, YOLO:
 		default:
-			return fmt.Errorf("detection: head %d is a %T, want an SSD or a YOLO", i, h)
-		}
-		if err := c.spend(h.size()); err != nil {
-			return err
+			return fmt.Errorf("head %d is a %T, want an SSD or a YOLO", i, h)
 		}
 		err := takeOutputs(h, out)
 		if err == nil {
 			err = h.check(d, out)
 		}
 		if err != nil {
-			return fmt.Errorf("detection: head %d (%s): %w", i, h.Kind(), err)
+			return fmt.Errorf("head %d (%s): %w", i, h.Kind(), err)
 		}
 	}
 	return nil

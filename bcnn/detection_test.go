@@ -29,6 +29,20 @@ func detectors() (priors, anchors *bcnn.Network) {
 	return priors, anchors
 }
 
+func TestCheckDetection(t *testing.T) {
+	priors, _ := detectors()
+	shapes, err := priors.Shapes()
+	require.NoError(t, err)
+	require.NoError(t, priors.CheckDetection(shapes))
+	require.EqualError(t, priors.CheckDetection(shapes[:1]), "1 shapes of 2 outputs")
+	shapes[0].C = 9
+	require.EqualError(t, priors.CheckDetection(shapes), "head 0 (ssd): output 0 has 9 values, want 4 locations for each of 2 priors")
+	priors.Detection.Overlap = 2
+	require.ErrorContains(t, priors.CheckDetection(shapes), "an overlap of 2, want 0 to 1")
+	priors.Detection = nil
+	require.NoError(t, priors.CheckDetection(nil))
+}
+
 func TestDetectionCheck(t *testing.T) {
 	nan := float32(math.NaN())
 	priors, anchors := detectors()

@@ -139,7 +139,8 @@ const (
 )
 
 // detect describes how boxes are made of the outputs, and how Darknet fits photos into the input.
-func (im *importer) detect() {
+// outputs are the shapes of the network's.
+func (im *importer) detect(outputs []bcnn.Shape) {
 	if len(im.heads) == 0 {
 		return
 	}
@@ -160,6 +161,11 @@ func (im *importer) detect() {
 		d.Heads = append(d.Heads, y)
 	}
 	im.net.Detection = d
+	if err := im.net.CheckDetection(outputs); err != nil {
+		im.net.Detection = nil
+		im.net.Deviations = append(im.net.Deviations, "boxes are not decoded: "+err.Error())
+		return
+	}
 	for _, s := range im.layers {
 		if h, ok := s.layer.(*head); ok && h.diou {
 			im.net.Deviations = append(im.net.Deviations, fmt.Sprintf(

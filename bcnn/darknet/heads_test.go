@@ -122,6 +122,23 @@ func TestDetection(t *testing.T) {
 	}
 }
 
+// A network whose boxes cannot be described is imported all the same.
+func TestBoxesAreNotDecoded(t *testing.T) {
+	for want, section := range map[string][2]string{
+		"head 0 (yolo): an anchor of 0×2, want finite numbers above 0":  {"yolo", "classes=2 anchors=0,2,3,4 num=2"},
+		"head 0 (yolo): an anchor of 3×-4, want finite numbers above 0": {"region", "classes=2 anchors=1,2,3,-4 num=2"},
+	} {
+		m := newModel(3, 5, 3)
+		m.convolution("filters=14 activation=linear", false)
+		m.section(section[0], section[1])
+		net, report := m.imported(t, Options{})
+		require.Nil(t, net.Detection)
+		require.Nil(t, net.Inputs[0].Photo)
+		require.Len(t, report.Heads, 1)
+		require.Equal(t, []string{"boxes are not decoded: " + want}, net.Deviations)
+	}
+}
+
 // The input: bytes, means and scales, and how pictures come to its size.
 func TestInput(t *testing.T) {
 	m := newModel(2, 2, 3)

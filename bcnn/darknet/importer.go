@@ -235,6 +235,7 @@ func source(name string, s bcnn.Shape) *bcnn.Source {
 
 // finish names outputs and network.
 func (im *importer) finish(outputs []int) {
+	var shapes []bcnn.Shape
 	for _, i := range outputs {
 		v := im.values[i]
 		if v.layer == bcnn.NetworkInput {
@@ -250,10 +251,10 @@ func (im *importer) finish(outputs []int) {
 			h.Output = len(im.net.Outputs)
 			im.heads = append(im.heads, h.Head)
 		}
-		im.net.Outputs = append(im.net.Outputs, v.layer)
+		im.net.Outputs, shapes = append(im.net.Outputs, v.layer), append(shapes, v.shape)
 	}
 	im.net.Name, im.net.Labels = im.opts.Name, im.opts.Labels
-	im.detect()
+	im.detect(shapes)
 	var names []string
 	for _, s := range im.layers {
 		if s.needed {

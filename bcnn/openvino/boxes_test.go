@@ -2,6 +2,7 @@ package openvino
 
 import (
 	"fmt"
+	"math"
 	"strings"
 	"testing"
 
@@ -146,6 +147,27 @@ func TestBoxesAreNotDecoded(t *testing.T) {
 				return w.op("Squeeze", "", []int{2, 48}, priors, w.ints(0))
 			})
 		},
+		`its attribute background_label_id is "x", want a number`:        replace(`background_label_id="0"`, `background_label_id="x"`),
+		`its attribute top_k is "0", want -1 or a number from 1 to`:      replace(`top_k="400"`, `top_k="0"`),
+		`its attribute keep_top_k is "0", want -1 or a number from 1 to`: replace(`keep_top_k="200"`, `keep_top_k="0"`),
+		"a threshold of 0.01 and an overlap of 1.5, want 0 to 1":         replace(`nms_threshold="0.45"`, `nms_threshold="1.5"`),
+		"a threshold of 2 and an overlap of 0.45, want 0 to 1":           replace(`confidence_threshold="0.01"`, `confidence_threshold="2"`),
+		"head 0 (ssd): a prior or a variance is NaN": func() pair {
+			return newWriter().detector(ssd, func(w *writer, priors int) int {
+				values := make32(96)
+				values[7] = float32(math.NaN())
+				return w.floats([]int{1, 2, 48}, values...)
+			})
+		},
+		"head 0 (ssd): output 0 has 48 values, want 4 locations for each of 6 priors": func() pair {
+			f := newWriter().detector(strings.Replace(ssd, `num_classes="2"`, `num_classes="4"`, 1), func(w *writer, priors int) int {
+				return w.floats([]int{1, 2, 24}, make32(48)...)
+			})
+			return f
+		},
+		"its priors have shape [1 2 0], want 1, 2 and four for each": func() pair {
+			return newWriter().detector(ssd, func(w *writer, priors int) int { return w.floats([]int{1, 2, 0}) })
+		},
 		"it has 24 confidences for 11 priors": func() pair {
 			return newWriter().detector(ssd, func(w *writer, priors int) int { return w.floats([]int{1, 2, 44}, make32(88)...) })
 		},
@@ -166,8 +188,37 @@ func TestBoxesAreNotDecoded(t *testing.T) {
 		require.NoError(t, err, want)
 		require.Nil(t, net.Detection, want)
 		require.Nil(t, net.Inputs[0].Photo, want)
-		require.Contains(t, net.Deviations[len(net.Deviations)-1], "boxes are not decoded: layer ")
+		require.Contains(t, net.Deviations[len(net.Deviations)-1], "boxes are not decoded: ")
 		require.Contains(t, net.Deviations[len(net.Deviations)-1], want)
+	}
+}
+
+// Numbers that are out of range, but whose meaning is known.
+func TestDetectionOutputOutOfRange(t *testing.T) {
+	for _, c := range []struct {
+		old, changed string
+		background   int
+		threshold    float32
+	}{
+		{`background_label_id="0"`, `background_label_id="1"`, 1, 0.01},
+		{`background_label_id="0"`, `background_label_id="-1"`, -1, 0.01},
+		{`background_label_id="0"`, `background_label_id="2"`, -1, 0.01},
+		{`background_label_id="0"`, `background_label_id="2147483647"`, -1, 0.01},
+		{`background_label_id="0"`, `background_label_id="-7"`, -1, 0.01},
+		{`confidence_threshold="0.01"`, `confidence_threshold="-1"`, 0, 0},
+		{`top_k="400" keep_top_k="200"`, `top_k="-1" keep_top_k="-1"`, 0, 0.01},
+	} {
+		f := newWriter().detector(ssd, nil)
+		xml := strings.Replace(f.xml, c.old, c.changed, 1)
+		require.NotEqual(t, f.xml, xml, c.old)
+		net, _, err := Decode(t.Context(), []byte(xml), f.bin, Options{})
+		require.NoError(t, err, c.changed)
+		require.Len(t, net.Deviations, 1, c.changed)
+		want := bcnn.Detection{Classes: 2, Background: c.background, Threshold: c.threshold, Overlap: 0.45, TopK: 400, Keep: 200, Heads: net.Detection.Heads}
+		if strings.HasPrefix(c.old, "top_k") {
+			want.TopK, want.Keep = 0, 0
+		}
+		require.Equal(t, &want, net.Detection, c.changed)
 	}
 }
 
@@ -221,11 +272,13 @@ func TestRegionYolo(t *testing.T) {
 		require.Equal(t, &bcnn.Photo{Fit: bcnn.FitStretch, BGR: true}, net.Inputs[0].Photo)
 	}
 	for want, f := range map[string]pair{
-		`its attribute anchors is "10,14,23,27,37,58", want 4 numbers`: region(strings.Replace(v3, `num="3"`, `num="2"`, 1)),
-		`its attribute coords is "5", want 4`:                          region(strings.Replace(v3, `coords="4"`, `coords="5"`, 1)),
-		`its attribute mask is "0,3", want anchors from 0 to 2`:        region(strings.Replace(v3, `mask="0,2"`, `mask="0,3"`, 1)),
-		`its attribute start_axis, "1", is not supported`:              region(v3 + ` start_axis="1"`),
-		"another layer makes boxes as well":                            region(v3, strings.Replace(v3, `classes="2"`, `classes="3"`, 1)),
+		`its attribute anchors is "10,14,23,27,37,58", want 4 numbers`:                       region(strings.Replace(v3, `num="3"`, `num="2"`, 1)),
+		`its attribute coords is "5", want 4`:                                                region(strings.Replace(v3, `coords="4"`, `coords="5"`, 1)),
+		`its attribute mask is "0,3", want anchors from 0 to 2`:                              region(strings.Replace(v3, `mask="0,2"`, `mask="0,3"`, 1)),
+		`its attribute start_axis, "1", is not supported`:                                    region(v3 + ` start_axis="1"`),
+		"head 0 (yolo): output 0 has 14 channels, but 2 anchors with 5 values and 3 classes": region(strings.Replace(v3, `classes="2"`, `classes="3"`, 1)),
+		"head 0 (yolo): an anchor of 0×14":                                                   region(strings.Replace(v3, `anchors="10,`, `anchors="0,`, 1)),
+		"another layer makes boxes as well":                                                  region(v3, strings.Replace(v3, `classes="2"`, `classes="3"`, 1)),
 	} {
 		net, _, err := Decode(t.Context(), []byte(f.xml), f.bin, Options{})
 		require.NoError(t, err, want)

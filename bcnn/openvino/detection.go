@@ -3,6 +3,7 @@ package openvino
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
@@ -61,13 +62,21 @@ func (im *importer) detect() {
 	if len(im.decoders) == 0 {
 		return
 	}
-	d, err := try.DoSafely(im.detection)
+	_, err := try.DoSafely(func() bool {
+		im.net.Detection = im.detection()
+		shapes := make([]bcnn.Shape, len(im.ends))
+		for k, v := range im.ends {
+			shapes[k] = v.shape
+		}
+		try.Check(im.net.CheckDetection(shapes))
+		return true
+	})
 	if err != nil {
+		im.net.Detection = nil
 		try.Check(im.budget.Charge(0)) // which may be what has failed
 		im.net.Deviations = append(im.net.Deviations, "boxes are not decoded: "+err.Error())
 		return
 	}
-	im.net.Detection = d
 	if in := &im.net.Inputs[0]; in.Resize == 0 && (in.Shape.C == 1 || in.Shape.C == 3) {
 		// The order is that of OpenCV, which programs for OpenVINO read photos with.
 		in.Photo = &bcnn.Photo{Fit: bcnn.FitStretch, BGR: in.Shape.C == 3}
@@ -96,7 +105,7 @@ func (im *importer) detection() *bcnn.Detection {
 			try.Fail(im.at(l, err))
 		case d == nil:
 			d = next
-		case l.typ != "RegionYolo" || d.Background >= 0 || d.Classes != next.Classes:
+		case l.typ != "RegionYolo" || im.graph.layers[im.decoders[0].layer].typ != l.typ || d.Classes != next.Classes:
 			try.Fail(im.at(l, errors.New("another layer makes boxes as well, of other classes or in another way")))
 		default:
 			d.Heads = append(d.Heads, next.Heads...)
@@ -112,11 +121,11 @@ func (im *importer) at(l *layer, err error) error {
 
 // detectionOutput reads a DetectionOutput.
 func (im *importer) detectionOutput(n *node, output int) *bcnn.Detection {
-	const maxBoxes = 1 << 20
 	d := &bcnn.Detection{
-		Background: n.integer("background_label_id", "0", -1, maxOut-1),
-		Threshold:  n.number("confidence_threshold", "0"), Overlap: n.number("nms_threshold", ""),
-		TopK: max(0, n.integer("top_k", "-1", -1, maxBoxes)), Keep: max(0, n.integer("keep_top_k", "-1", -1, maxBoxes)),
+		Background: n.integer("background_label_id", "0", math.MinInt32, math.MaxInt32),
+		// Scores are not below 0, so that all exceed a threshold that is.
+		Threshold: max(0, n.number("confidence_threshold", "0")), Overlap: n.number("nms_threshold", ""),
+		TopK: n.most("top_k"), Keep: n.most("keep_top_k"),
 	}
 	if len(n.from) != 3 {
 		try.Failf("it has %d inputs, want 3", len(n.from))
@@ -153,7 +162,7 @@ func (im *importer) detectionOutput(n *node, output int) *bcnn.Detection {
 	if inTarget {
 		rows = 1
 	}
-	if len(o.c.dims) != 3 || o.c.dims[0] != 1 || o.c.dims[1] < rows || o.c.dims[2]%4 != 0 {
+	if len(o.c.dims) != 3 || o.c.dims[0] != 1 || o.c.dims[1] < rows || o.c.dims[2] == 0 || o.c.dims[2]%4 != 0 {
 		try.Failf("its priors have shape %v, want 1, %d and four for each", o.c.dims, rows)
 	}
 	size := o.c.dims[2]
@@ -168,15 +177,28 @@ func (im *importer) detectionOutput(n *node, output int) *bcnn.Detection {
 	}
 	confidences := im.ends[output+1]
 	s.Softmax = confidences.last
-	if d.Classes = confidences.shape.Values(); size == 0 || d.Classes%(size/4) != 0 {
+	if d.Classes = confidences.shape.Values(); d.Classes%(size/4) != 0 {
 		try.Failf("it has %d confidences for %d priors", d.Classes, size/4)
 	}
 	d.Classes /= size / 4
 	if said := n.integer("num_classes", fmt.Sprint(d.Classes), 1, maxOut); said != d.Classes {
 		n.fail("num_classes", fmt.Sprint(d.Classes))
 	}
+	if d.Background < 0 || d.Background >= d.Classes { // then no class is
+		d.Background = -1
+	}
 	d.Heads = []bcnn.Head{s}
 	return d
+}
+
+// most returns a bound on boxes, as bcnn.Detection has it: 0 where the file has none, which it says by −1.
+func (a *attributes) most(name string) int {
+	const maxBoxes = 1 << 20
+	most := a.integer(name, "-1", -1, maxBoxes)
+	if most == 0 {
+		a.fail(name, fmt.Sprintf("-1 or a number from 1 to %d", maxBoxes))
+	}
+	return max(0, most)
 }
 
 // fewer returns variances that are the same for all priors once.
