@@ -173,11 +173,14 @@ func (im *importer) detect(outputs []bcnn.Shape) {
 		}
 	}
 	in := &im.net.Inputs[0]
-	if in.Resize != 0 || in.Shape.C != 1 && in.Shape.C != 3 {
+	if in.Shape.C != 1 && in.Shape.C != 3 {
 		return
 	}
 	in.Photo = &bcnn.Photo{Fit: bcnn.FitStretch}
-	if im.letterbox {
+	switch {
+	case in.Resize != 0:
+		in.Photo.Fit = bcnn.FitCrop
+	case im.letterbox:
 		in.Photo.Fit = bcnn.FitLetterbox
 	}
 	if in.DType == bcnn.Float32 && len(im.opts.Mean)+len(im.opts.Scale) == 0 {

@@ -6,6 +6,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 )
 
 // logistic makes a layer of the last one, with the logistic function on values of each anchor, x·scale − (scale − 1)/2 on x and y.
@@ -112,11 +113,18 @@ func TestDetection(t *testing.T) {
 		{Options{}, &bcnn.Photo{Fit: bcnn.FitLetterbox, Scale: []float32{1. / 255}}},
 		{Options{InputType: bcnn.Uint8}, &bcnn.Photo{Fit: bcnn.FitLetterbox}},
 		{Options{Mean: []float32{1}}, &bcnn.Photo{Fit: bcnn.FitLetterbox}},
-		{Options{InputType: bcnn.Uint8, Resize: 9, Labels: []string{"a", "b"}}, nil},
+		{Options{InputType: bcnn.Uint8, Resize: 9, Labels: []string{"a", "b"}}, &bcnn.Photo{}},
+		{Options{Resize: 9}, &bcnn.Photo{Scale: []float32{1. / 255}}},
+		{Options{Resize: 9, Scale: []float32{1}}, &bcnn.Photo{}},
 	} {
 		net, _ := m.imported(t, c.opts)
 		require.Equal(t, &bcnn.Detection{Classes: 2, Background: -1, Threshold: 0.25, Overlap: 0.45, Heads: heads}, net.Detection)
 		require.Equal(t, c.want, net.Inputs[0].Photo)
+		b, err := modelfile.Encode(net)
+		require.NoError(t, err)
+		back, err := modelfile.Read(t.Context(), b, modelfile.Options{})
+		require.NoError(t, err)
+		require.Equal(t, c.want, back.Inputs[0].Photo)
 		require.Equal(t, []string{"layer_01: nms_kind=diounms is not followed: boxes are dropped by their overlap alone"}, net.Deviations)
 		require.Equal(t, c.opts.Labels, net.Labels)
 	}

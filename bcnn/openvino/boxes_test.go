@@ -84,7 +84,8 @@ func TestDetectionOutput(t *testing.T) {
 
 	net, _, err = Decode(t.Context(), []byte(f.xml), f.bin, Options{Resize: 9})
 	require.NoError(t, err)
-	require.Nil(t, net.Inputs[0].Photo)
+	require.Equal(t, &bcnn.Photo{BGR: true}, net.Inputs[0].Photo)
+	require.Equal(t, 9, net.Inputs[0].Resize)
 	net, _, err = Decode(t.Context(), []byte(f.xml), f.bin, Options{Labels: []string{"a"}})
 	require.NoError(t, err)
 	require.Equal(t, []string{"background", "a"}, net.Labels)

@@ -77,9 +77,12 @@ func (im *importer) detect() {
 		im.net.Deviations = append(im.net.Deviations, "boxes are not decoded: "+err.Error())
 		return
 	}
-	if in := &im.net.Inputs[0]; in.Resize == 0 && (in.Shape.C == 1 || in.Shape.C == 3) {
+	if in := &im.net.Inputs[0]; in.Shape.C == 1 || in.Shape.C == 3 {
 		// The order is that of OpenCV, which programs for OpenVINO read photos with.
 		in.Photo = &bcnn.Photo{Fit: bcnn.FitStretch, BGR: in.Shape.C == 3}
+		if in.Resize != 0 {
+			in.Photo.Fit = bcnn.FitCrop
+		}
 	}
 }
 
