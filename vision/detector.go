@@ -83,7 +83,8 @@ func (d Detections) MarshalJSON() ([]byte, error) {
 
 // NewDetector returns a detector by the network of a session, which reads images and says how boxes
 // are made of its outputs: see bitcnn.Session.Detection. The session stays the caller's, to be closed
-// when nobody detects any more.
+// when nobody detects any more. Of a network that reads float32 and has no Photo, the options must say how
+// photos become its input: by Mean and Scale, or by a Photo.
 func NewDetector(s *bitcnn.Session, opts DetectorOptions) (*Detector, error) {
 	if s == nil {
 		return nil, errors.New("a detector needs a session, and there is none")
@@ -106,6 +107,9 @@ func newDetector(s runner, boxes *bcnn.Detection, opts DetectorOptions) (*Detect
 	p, err := opts.preprocessing(inputs[0])
 	if err != nil {
 		return nil, err
+	}
+	if p.Input.DType == bcnn.Float32 && p.Input.Photo == nil && len(p.Mean)+len(p.Scale) == 0 {
+		return nil, errors.New("the network reads float32, and does not say how photos become that: Mean and Scale, or a Photo, have to")
 	}
 	d := &Detector{session: s, preprocessing: p}
 	for _, o := range s.Outputs() {

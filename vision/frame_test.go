@@ -107,4 +107,16 @@ func TestFitsAndChannels(t *testing.T) {
 	det, err = newDetector(s, d, DetectorOptions{Options: Options{Photo: &bcnn.Photo{}}})
 	require.NoError(t, err)
 	require.Nil(t, det.Preprocessing().Scale)
+
+	// Where the model says nothing, the options must.
+	s.input.Photo = nil
+	_, err = newDetector(s, d, DetectorOptions{})
+	require.ErrorContains(t, err, "reads float32, and does not say how photos become that")
+	for _, o := range []Options{{Mean: []float32{3}}, {Scale: []float32{1}}, {Photo: &bcnn.Photo{}}} {
+		_, err = newDetector(s, d, DetectorOptions{Options: o})
+		require.NoError(t, err)
+	}
+	s.input.DType = bcnn.Uint8
+	_, err = newDetector(s, d, DetectorOptions{})
+	require.NoError(t, err)
 }
