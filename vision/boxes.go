@@ -11,13 +11,6 @@ import (
 	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
 
-// What bounds a detector whose model does not: boxes of a class that are compared with each other, and
-// boxes of an image. The time of a class is in proportion to their product.
-const (
-	mostTopK = 4096
-	mostKeep = 1024
-)
-
 // decoder makes boxes of the outputs of a network for one image.
 //
 // Every operation is rounded to float32 (the conversions keep the compiler from fusing), and
@@ -51,83 +44,51 @@ func newDecoder(d *bcnn.Detection, input bcnn.Shape, outputs []bcnn.Shape, opts 
 // corners are those of a box, in parts of the input.
 type corners struct{ x0, y0, x1, y1 float32 }
 
-// candidate is a box of a class.
-type candidate struct {
-	score     float32
-	class, at int // at is that of the box
+// scored is a box with the score of each class, where these stand among the outputs.
+type scored struct {
+	corners
+	scores []float32
 }
 
-// better orders candidates: no two are equal.
-func better(a, b candidate) int {
-	return cmp.Or(cmp.Compare(b.score, a.score), cmp.Compare(a.class, b.class), cmp.Compare(a.at, b.at))
-}
-
-// raw are boxes whose classes have not been compared: boxes, and the scores of each.
-type raw struct {
-	boxes  []corners
-	scores []float32 // [box][class]
-}
-
-// boxes returns the boxes of an image, whose outputs are finite.
+// boxes returns the boxes of an image, whose outputs are finite. It writes scores over these, so that
+// they take no memory of their own.
 func (d *decoder) boxes(ctx context.Context, out [][]float32, frame Frame) ([]Box, error) {
 	defer fpmode.Enter().Leave()
-	var all raw
+	p := &pace{ctx: ctx}
+	all := make([]scored, 0, d.places())
 	for _, h := range d.Heads {
 		if err := ctx.Err(); err != nil {
 			return nil, err
 		}
+		var err error
 		switch h := h.(type) {
 		case bcnn.SSD:
-			d.priors(&all, h, out[h.Locations], out[h.Confidences])
+			all, err = d.priors(p, all, h, out[h.Locations], out[h.Confidences])
 		case bcnn.YOLO:
-			d.anchors(&all, h, out[h.Output], d.outputs[h.Output])
+			all, err = d.anchors(p, all, h, out[h.Output], d.outputs[h.Output])
 		}
-	}
-	var kept, class []candidate
-	for c := range d.Classes {
-		if c == d.Background {
-			continue
-		}
-		if err := ctx.Err(); err != nil {
+		if err != nil {
 			return nil, err
 		}
-		class = class[:0]
-		for at := range all.boxes {
-			if score := all.scores[at*d.Classes+c]; score > d.threshold {
-				class = append(class, candidate{score, c, at})
-			}
-		}
-		kept = append(kept, d.suppressed(class, all.boxes)...)
 	}
-	slices.SortFunc(kept, better)
-	boxes := make([]Box, 0, min(len(kept), d.keep))
-	for _, k := range kept {
-		if len(boxes) == d.keep {
-			break
-		}
-		b := frame.onPhoto(all.boxes[k.at])
-		if b.Index, b.Label, b.Score = k.class, d.labels[k.class], k.score; b.X0 < b.X1 && b.Y0 < b.Y1 {
-			boxes = append(boxes, b)
-		}
+	list, err := d.candidates(p, all)
+	if err != nil {
+		return nil, err
 	}
-	return boxes, nil
+	return d.selected(p, all, list, frame)
 }
 
-// suppressed returns those candidates of a class that no better one overlaps, the best first. More than
-// keep of one class are never needed.
-func (d *decoder) suppressed(class []candidate, boxes []corners) []candidate {
-	slices.SortFunc(class, better)
-	class = class[:min(len(class), d.topK)]
-	var kept []candidate
-	for _, c := range class {
-		if len(kept) == d.keep {
-			break
-		}
-		if !slices.ContainsFunc(kept, func(k candidate) bool { return intersectionOverUnion(boxes[k.at], boxes[c.at]) > d.overlap }) {
-			kept = append(kept, c)
+// places is how many boxes the heads make at the most.
+func (d *decoder) places() (n int) {
+	for _, h := range d.Heads {
+		switch h := h.(type) {
+		case bcnn.SSD:
+			n += len(h.Priors) / 4
+		case bcnn.YOLO:
+			n += d.outputs[h.Output].Pixels() * len(h.Anchors)
 		}
 	}
-	return kept
+	return n
 }
 
 func (c corners) area() float32 { return float32((c.x1 - c.x0) * (c.y1 - c.y0)) }
@@ -142,46 +103,49 @@ func intersectionOverUnion(a, b corners) float32 {
 	return both / float32(float32(a.area()+b.area())-both)
 }
 
-// add takes a box with its scores, if it is one: its size may leave float32.
-func (r *raw) add(x, y, w, h float32, scores []float32) {
+// appendBox appends a box with its scores, if it is one: its size may leave float32.
+func appendBox(all []scored, x, y, w, h float32, scores []float32) []scored {
 	w, h = float32(w*0.5), float32(h*0.5)
 	c := corners{x - w, y - h, x + w, y + h}
 	for _, v := range [...]float32{c.x0, c.y0, c.x1, c.y1, c.area()} {
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
-			return
+			return all
 		}
 	}
-	r.boxes = append(r.boxes, c)
-	r.scores = append(r.scores, scores...)
+	return append(all, scored{c, scores})
 }
 
 // priors makes the boxes of an SSD head. Those whose scores are all too low are left out.
-func (d *decoder) priors(all *raw, h bcnn.SSD, locations, confidences []float32) {
+func (d *decoder) priors(p *pace, all []scored, h bcnn.SSD, locations, confidences []float32) ([]scored, error) {
 	exp := f32.Named(string(bcnn.Exp))
-	scores := make([]float32, d.Classes)
 	for i := range len(h.Priors) / 4 {
-		copy(scores, confidences[i*d.Classes:])
+		if err := p.step(d.Classes); err != nil {
+			return nil, err
+		}
+		scores := confidences[i*d.Classes:][:d.Classes]
 		if h.Softmax {
-			softmax(scores)
+			softmax(exp, scores)
 		}
 		if !d.promising(scores) {
 			continue
 		}
-		l, p, v := locations[4*i:4*i+4], h.Priors[4*i:4*i+4], h.Variances
+		l, at, v := locations[4*i:4*i+4], h.Priors[4*i:4*i+4], h.Variances
 		if len(v) > 4 {
 			v = v[4*i : 4*i+4]
 		}
-		w, ht := p[2]-p[0], p[3]-p[1]
-		x, y := float32((p[0]+p[2])*0.5), float32((p[1]+p[3])*0.5)
-		all.add(
+		w, ht := at[2]-at[0], at[3]-at[1]
+		x, y := float32((at[0]+at[2])*0.5), float32((at[1]+at[3])*0.5)
+		all = appendBox(all,
 			float32(float32(float32(v[0]*l[0])*w)+x), float32(float32(float32(v[1]*l[1])*ht)+y),
 			float32(exp.Of(float32(v[2]*l[2]))*w), float32(exp.Of(float32(v[3]*l[3]))*ht), scores)
 	}
+	return all, nil
 }
 
 // anchors makes the boxes of a YOLO head, whose map has a shape.
-func (d *decoder) anchors(all *raw, h bcnn.YOLO, values []float32, shape bcnn.Shape) {
+func (d *decoder) anchors(p *pace, all []scored, h bcnn.YOLO, values []float32, shape bcnn.Shape) ([]scored, error) {
 	exp := f32.Named(string(bcnn.Exp))
+	centre, ofObject, ofClass := activation(h.Centre), activation(h.Object), activation(h.Class)
 	each := bcnn.BoxValues + d.Classes
 	width, height := float32(d.input.W), float32(d.input.H)
 	if h.Cells {
@@ -194,30 +158,33 @@ func (d *decoder) anchors(all *raw, h bcnn.YOLO, values []float32, shape bcnn.Sh
 		}
 		return float32(exp.Of(v)*anchor) / whole
 	}
-	scores := make([]float32, d.Classes)
 	for cell := range shape.Pixels() {
 		for a, anchor := range h.Anchors {
+			if err := p.step(each); err != nil {
+				return nil, err
+			}
 			v := values[cell*shape.C+a*each:][:each]
-			object := activated(h.Object, v[bcnn.BoxValues-1])
+			object := ofObject(v[bcnn.BoxValues-1])
 			if !(object > d.threshold) {
 				continue
 			}
-			copy(scores, v[bcnn.BoxValues:])
+			scores := v[bcnn.BoxValues:]
 			if h.Class == bcnn.SoftmaxActivation {
-				softmax(scores)
+				softmax(exp, scores)
 			}
 			for k, s := range scores {
-				scores[k] = float32(object * activated(h.Class, s))
+				scores[k] = float32(object * ofClass(s))
 			}
 			if !d.promising(scores) {
 				continue
 			}
-			x, y := activated(h.Centre, v[0]), activated(h.Centre, v[1])
-			all.add(
+			x, y := centre(v[0]), centre(v[1])
+			all = appendBox(all,
 				float32(float32(cell%shape.W)+x)/float32(shape.W), float32(float32(cell/shape.W)+y)/float32(shape.H),
 				size(v[2], anchor[0], width), size(v[3], anchor[1], height), scores)
 		}
 	}
+	return all, nil
 }
 
 // promising reports whether a box of some class may come of the scores.
@@ -230,16 +197,16 @@ func (d *decoder) promising(scores []float32) bool {
 	return false
 }
 
-func activated(f bcnn.Activation, x float32) float32 {
+// activation returns the function that values still need; a softmax is that of several.
+func activation(f bcnn.Activation) func(float32) float32 {
 	if f == bcnn.LogisticActivation {
-		return f32.Named(string(bcnn.Sigmoid)).Of(x)
+		return f32.Named(string(bcnn.Sigmoid)).Of
 	}
-	return x
+	return func(x float32) float32 { return x }
 }
 
 // softmax is that of some values, in their place: exponentials and their sum, in order, in float32.
-func softmax(values []float32) {
-	exp := f32.Named(string(bcnn.Exp))
+func softmax(exp *f32.Function, values []float32) {
 	top, sum := slices.Max(values), float32(0)
 	for i, v := range values {
 		values[i] = exp.Of(v - top)

@@ -36,9 +36,9 @@ type DetectorOptions struct {
 // safe for any number of goroutines, as a Classifier is.
 //
 // Boxes are made of the outputs on the host, in float32 operations of one order, so that the same
-// outputs give the same boxes on every machine: which is why all devices agree. Memory is in
-// proportion to the outputs, and the boxes that are compared with each other are bounded: of each
-// class those with the mostTopK highest scores.
+// outputs give the same boxes on every machine: which is why all devices agree. They take twice the
+// memory of the outputs at the most, and up to 2 MiB. Of each class those with the 4,096 highest scores are
+// looked at, or fewer if the model says so, and of all classes together those with the 16,384 highest.
 type Detector struct {
 	session       runner
 	preprocessing Preprocessing
