@@ -30,9 +30,16 @@ func (m *model) preprocessing() vision.Preprocessing {
 	return m.classifier.Preprocessing()
 }
 
-// decodingFactor is how much memory boxes take while they are made, as a multiple of the outputs: these, the
-// scores, edges and candidates of all boxes, in lists that grow.
-const decodingFactor = 8
+// The memory that boxes take while they are made: the outputs, and twice their size at the most for boxes
+// that point to their scores; and, whatever the network, the candidates and the answer.
+const (
+	decodingFactor = 3
+	decodingRest   = 2 << 20
+)
+
+// briefOutputs is the size of outputs of which boxes are made in a short time, whatever the threshold:
+// of these there are few enough.
+const briefOutputs = 256 << 10
 
 // outputBytes is the memory of the outputs for an image.
 func (m *model) outputBytes() (size int64) {
@@ -56,14 +63,16 @@ func (s *Server) postDetect(w http.ResponseWriter, r *http.Request) error {
 		if err != nil {
 			return err
 		}
-		if err := body.take(decodingFactor * m.outputBytes()); err != nil {
+		if err := body.take(decodingFactor*m.outputBytes() + decodingRest); err != nil {
 			return err
 		}
 		var found *picture.Found
 		err = m.traced(ctx, "detection", func(ctx context.Context) error {
 			image, err := s.decode(ctx, m, body)
 			if err == nil {
-				found, err = picture.Detect(ctx, m.name, m.session, d, image)
+				found, err = picture.Detect(ctx, m.name, m.session, d, image, func(ctx context.Context) (func(), error) {
+					return s.boxTurn(ctx, m, body.client)
+				})
 			}
 			return err
 		})
@@ -72,6 +81,18 @@ func (s *Server) postDetect(w http.ResponseWriter, r *http.Request) error {
 		}
 		return writeJSON(w, http.StatusOK, found)
 	})
+}
+
+// boxTurn waits for a turn to make boxes, whose number the client sets by its threshold.
+func (s *Server) boxTurn(ctx context.Context, m *model, client string) (done func(), err error) {
+	queue := s.brief
+	if m.outputBytes() > briefOutputs {
+		queue = s.long
+	}
+	if err := queue.wait(ctx, client); err != nil {
+		return nil, err
+	}
+	return func() { queue.done(client) }, nil
 }
 
 // selection reads which boxes a request wants: those with scores above threshold, the best top of them, of

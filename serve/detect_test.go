@@ -2,10 +2,12 @@ package serve
 
 import (
 	"bytes"
+	"context"
 	"image"
 	"image/png"
 	"net/http"
 	"testing"
+	"time"
 
 	"github.com/stretchr/testify/require"
 
@@ -121,5 +123,52 @@ func TestDetectIsLimited(t *testing.T) {
 	require.NoError(t, s.Add(t.Context(), "large", file))
 	url = overWeb(t, s) + "/v2/models/large/detect"
 	post(t, url, spotted(t)).fails(t, http.StatusRequestEntityTooLarge, "memory")
+	nothingLeft(t, s)
+}
+
+// Boxes of large outputs are made in turns, as their number is the client's choice; small outputs wait for none of them.
+func TestBoxesTakeTheirTurn(t *testing.T) {
+	s := newServer(t, Options{})
+	net := bitcnn.Model{Name: "large", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 128, W: 128, C: 1}, DType: bcnn.Uint8, Photo: &bcnn.Photo{Fit: bcnn.FitStretch}}}}
+	net.Append("a", bcnn.Affine{Scale: []float32{1. / 255}})
+	net.Append("b", bcnn.Channels{Index: make([]int32, 6)})
+	net.Detection = &bcnn.Detection{Classes: 1, Background: -1, Overlap: 0.45, Heads: []bcnn.Head{bcnn.YOLO{Anchors: [][2]float32{{1, 1}}}}}
+	file := t.TempDir() + "/large.bcnn"
+	require.NoError(t, modelfile.Save(file, &net))
+	require.NoError(t, s.Add(t.Context(), "large", file))
+	require.NoError(t, s.Add(t.Context(), "spots", spots(t, bcnn.Uint8, false)))
+	url := overWeb(t, s) + "/v2/models/"
+	threads := s.long.free
+	for range threads {
+		require.NoError(t, s.long.wait(t.Context(), "somebody"))
+	}
+	require.Equal(t, 200, post(t, url+"spots/detect", spotted(t)).status)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := http.NewRequestWithContext(ctx, "POST", url+"large/detect?threshold=0.01&overlap=1", bytes.NewReader(spotted(t)))
+	require.NoError(t, err)
+	ended := make(chan error)
+	go func() {
+		answer, err := http.DefaultClient.Do(r)
+		if err == nil {
+			_ = answer.Body.Close()
+		}
+		ended <- err
+	}()
+	waiting := func(n int) func() bool {
+		return func() bool {
+			s.long.mu.Lock()
+			defer s.long.mu.Unlock()
+			return len(s.long.waiting) == n
+		}
+	}
+	require.Eventually(t, waiting(1), 10*time.Second, time.Millisecond)
+	cancel()
+	require.ErrorIs(t, <-ended, context.Canceled)
+	require.Eventually(t, waiting(0), 10*time.Second, time.Millisecond)
+	for range threads {
+		s.long.done("somebody")
+	}
+	require.Equal(t, 200, post(t, url+"large/detect?threshold=0.01&overlap=1", spotted(t)).status)
+	require.Equal(t, threads, s.long.free)
 	nothingLeft(t, s)
 }

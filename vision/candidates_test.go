@@ -161,3 +161,18 @@ func TestBoxesTakeTheMemoryThatIsPromised(t *testing.T) {
 }
 
 // Boxes are made of output
+
+// Boxes are made of outputs of one image, all of them.
+func TestBoxesRefuse(t *testing.T) {
+	s, d := squares(1, []float32{0}, 0.9)
+	det, err := newDetector(s, d, DetectorOptions{})
+	require.NoError(t, err)
+	for want, out := range map[string][]bcnn.Tensor{
+		"1 outputs, want 2":     s.outputs[:1],
+		"out: 2 images, want 1": {bcnn.NewTensor(bcnn.Float32, 2, s.outputs[0].Shape), s.outputs[1]},
+		"out: ":                 {s.outputs[1], s.outputs[0]},
+	} {
+		_, err := det.Boxes(t.Context(), out, Frame{})
+		require.ErrorContains(t, err, want)
+	}
+}

@@ -170,15 +170,12 @@ func (d *Detector) DetectTensor(ctx context.Context, in bcnn.Tensor, frames ...F
 		}
 		took := clock.Since(start)
 		for i := range part.N {
-			values := make([][]float32, len(out))
+			one := make([]bcnn.Tensor, len(out))
 			for k := range out {
-				values[k] = out[k].Images(i, 1).F32
-				if err := finite(values[k]); err != nil {
-					return nil, fmt.Errorf("%s: %w", d.session.Outputs()[k].Name, err)
-				}
+				one[k] = out[k].Images(i, 1)
 			}
 			frame := frames[len(found)]
-			boxes, err := d.decoder.boxes(ctx, values, frame)
+			boxes, err := d.Boxes(ctx, one, frame)
 			if err != nil {
 				return nil, err
 			}
@@ -186,4 +183,27 @@ func (d *Detector) DetectTensor(ctx context.Context, in bcnn.Tensor, frames ...F
 		}
 	}
 	return found, nil
+}
+
+// Boxes makes boxes of what Session.Run has written of one image: the second part of DetectTensor, for
+// those who limit how many goroutines are at work on it. It writes over the outputs.
+func (d *Detector) Boxes(ctx context.Context, out []bcnn.Tensor, frame Frame) ([]Box, error) {
+	if len(out) != len(d.outputs) {
+		return nil, fmt.Errorf("%d outputs, want %d", len(out), len(d.outputs))
+	}
+	values := make([][]float32, len(out))
+	for k, o := range out {
+		name := d.session.Outputs()[k].Name
+		if err := o.Check(bcnn.Float32, d.outputs[k]); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		if o.N != 1 {
+			return nil, fmt.Errorf("%s: %d images, want 1", name, o.N)
+		}
+		if err := finite(o.F32); err != nil {
+			return nil, fmt.Errorf("%s: %w", name, err)
+		}
+		values[k] = o.F32
+	}
+	return d.decoder.boxes(ctx, values, frame)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -155,14 +156,28 @@ type Found struct {
 	Micros float64      `json:"us"` // of the call of Session.Run
 }
 
-// Detect finds the objects on an image.
-func Detect(ctx context.Context, name string, s *bitcnn.Session, d *vision.Detector, img *Image) (*Found, error) {
-	found, err := d.DetectTensor(ctx, img.in, img.frame)
+// Detect finds the objects on an image. It makes boxes between turn and the call of what that returns.
+func Detect(ctx context.Context, name string, s *bitcnn.Session, d *vision.Detector, img *Image,
+	turn func(context.Context) (done func(), err error)) (*Found, error) {
+	var out []bcnn.Tensor
+	for _, o := range s.Outputs() {
+		out = append(out, bcnn.NewTensor(o.DType, 1, o.Shape))
+	}
+	start := clock.Now()
+	if err := s.Run(ctx, out, []bcnn.Tensor{img.in}); err != nil {
+		return nil, err
+	}
+	took := clock.Since(start)
+	done, err := turn(ctx)
 	if err != nil {
 		return nil, err
 	}
-	f := found[0]
-	return &Found{name, f.Width, f.Height, f.Boxes, s.Device().ID, micros(f.Time)}, nil
+	defer done()
+	boxes, err := d.Boxes(ctx, out, img.frame)
+	if err != nil {
+		return nil, err
+	}
+	return &Found{name, img.frame.Size.X, img.frame.Size.Y, boxes, s.Device().ID, micros(took)}, nil
 }
 
 // Profile is the time of each step of a network.
