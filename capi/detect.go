@@ -12,7 +12,6 @@ import (
 	"math"
 	"unsafe"
 
-	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/vision"
 )
 
@@ -38,9 +37,6 @@ func bitcnnGoDetect(number C.bitcnn_session, data unsafe.Pointer, size C.size_t,
 		d, err := vision.NewDetector(s.Session, o)
 		if err != nil {
 			return invalid("%v", err)
-		}
-		if in := s.Session.Inputs()[0]; in.DType != bitcnn.Uint8 && in.Photo == nil {
-			return invalid("the model reads float32, and does not say how photos become that")
 		}
 		img, err := d.Preprocessing().Decode(ctx, bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
 		if err != nil {

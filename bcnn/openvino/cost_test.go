@@ -155,7 +155,7 @@ var kindsOfCost = []costtest.Kind[pair]{
 		w.op("Concat", `axis="1"`, []int{1, 4 * n, 2, 2}, all...)
 		return w.last()
 	}},
-	{Name: "priors", N: 30, Ends: costtest.Exceeds, Make: func(n int) pair {
+	{Name: "priors", N: 12, Ends: costtest.Exceeds, Make: func(n int) pair {
 		return newWriter().detector(ssd, func(w *writer, _ int) int {
 			p := w.op("PriorBox", priorAttributes, []int{2, 16 * n * n}, w.ints(int64(n), int64(n)), w.ints(32, 48))
 			return w.op("Unsqueeze", "", []int{1, 2, 16 * n * n}, p, w.ints(0))
