@@ -25,7 +25,7 @@ type (
 	// Model is a network with its weights. Any number of sessions share one.
 	//
 	//	Name       string
-	//	Inputs     []bcnn.Input // what it is fed with: Name, DType, Shape, and Resize of photos
+	//	Inputs     []bcnn.Input // what it is fed with: Name, DType, Shape, and how photos become it: Resize, Photo
 	//	Layers     []bcnn.Layer
 	//	Outputs    []int        // layers; none means the last one
 	//	Labels     []string     // of the values of the first output, or of classes; empty if unknown
@@ -37,7 +37,7 @@ type (
 	//	func (n *Model) Shapes() ([]Shape, error)   // of the output of each layer
 	//	func (n *Model) OutputLayers() []int        // Outputs, or the last layer
 	//
-	// Append, Absorb and Types are for those who make networks: see package bcnn.
+	// Append, Absorb, CheckDetection and Types are for those who make networks: see package bcnn.
 	Model = bcnn.Network
 	// Tensor is a batch of N images of a Shape, in NHWC layout and in caller-owned memory. NewTensor
 	// and TensorOf make one.
