@@ -6,7 +6,7 @@
 //	defer s.Close()
 //	outputs, err := s.Predict(ctx, input)                              // from any goroutine
 //
-// Package vision turns photos into inputs and outputs into labels. The packages below are
+// Package vision turns photos into inputs and outputs into labels and boxes. The packages below are
 // bcnn (networks), bcnn/onnx and its neighbours (formats), and backend (devices); what they
 // return fits here.
 package bitcnn
