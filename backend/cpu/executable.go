@@ -145,12 +145,13 @@ func rareZeros(p *plan.Plan) []bool {
 // meetsOneValue reports whether a single float32 of each channel reaches the middle one of three levels. Of
 // three thresholds of a channel, one is met by all values or by none.
 func meetsOneValue(thresholds []float32, channels int) bool {
+	next := func(x float32) float32 { return math.Nextafter32(x, float32(math.Inf(1))) }
 	for c := range len(thresholds) / 3 {
 		low, middle, high := thresholds[c], thresholds[channels+c], thresholds[2*channels+c]
-		if next := math.Nextafter32(middle, float32(math.Inf(1))); !(math.IsInf(float64(low), -1) && high == next) {
-			if !(high != high && middle == math.Nextafter32(low, float32(math.Inf(1)))) {
-				return false
-			}
+		allMeetLow := math.IsInf(float64(low), -1) && high == next(middle)
+		noneMeetsHigh := math.IsNaN(float64(high)) && middle == next(low)
+		if !allMeetLow && !noneMeetsHigh {
+			return false
 		}
 	}
 	return len(thresholds) > 0

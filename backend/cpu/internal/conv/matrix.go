@@ -198,9 +198,6 @@ func (c *matrixConv) memory(rows int) tiles.Size {
 func (c *matrixConv) pickLines(ctx *schedule.Context, op *plan.Conv, in plan.Tensor, height, cols int) (matrix, other float64) {
 	matrix = math.Inf(1)
 	for _, lines := range newMatrixLines(op, in, ctx.In, cols) {
-		if _, rows := lines.lineLayout.(*rowLines); rows && op.Bits != nil && num.Product(op.Out, lines.steps(), kern.LineBytes) >= nibbles {
-			continue // weights of ±1 as bytes
-		}
 		if t := lines.time(op, height); t < matrix {
 			c.lines, matrix = lines, t
 		}
@@ -272,12 +269,7 @@ func (c *matrixConv) pack(ctx *schedule.Context, op *plan.Conv, d bcnn.DType) {
 		c.table = wordTable(op, op.Int8, nil)
 		return
 	default:
-		c.filter = schedule.Share(ctx, func() *kern.MatrixFilter {
-			if rows, ok := c.lines.lineLayout.(*rowLines); ok {
-				return kern.PackMatrixBytes(ctx.Set.Matrix, rows.bytes(op.Out, rows.ofSigns(op)), op.Out, c.lines.steps())
-			}
-			return kern.PackMatrixSigns(ctx.Set.Matrix, c.lines.signs(op), op.Out, c.lines.steps())
-		})
+		c.filter = schedule.Share(ctx, func() *kern.MatrixFilter { return c.lines.signs(ctx.Set.Matrix, op) })
 	}
 	channels := c.lines.image.C / op.Groups
 	taps := c.lines.KH * c.lines.KW * channels

@@ -103,7 +103,10 @@ func (l *channelLines) taps(rows int) []uint32 {
 func (l *channelLines) load(s *tiles.Scratch, set *kern.Set, dst []uint8, image, first, rows, size int) {
 	part, row := l.partLines(size)*kern.LineBytes, l.pitch*kern.LineBytes
 	for d, down := range l.downs {
-		low, high, top := l.inside(down, first, rows)
+		// Rows of the part from low to before high are inside the image.
+		top := first*l.StrideH + down - l.Pad.Top
+		low := min(num.CeilDiv(max(-top, 0), l.StrideH), l.partRows(rows))
+		high := max(min(num.CeilDiv(max(l.image.H-top, 0), l.StrideH), l.partRows(rows)), low)
 		for i := range l.columns {
 			for a := range l.across {
 				if s.Ended() {
@@ -158,7 +161,7 @@ func (l *channelLines) border(dst []uint8, channels int) {
 	}
 }
 
-func (l *channelLines) signs(op *plan.Conv) []uint64 {
+func (l *channelLines) signs(m *kern.Matrix, op *plan.Conv) *kern.MatrixFilter {
 	filter, across := l.KH*l.KW, l.across/l.groups
 	out := make([]uint64, 0, len(op.Bits))
 	for o := range op.Out {
@@ -168,7 +171,7 @@ func (l *channelLines) signs(op *plan.Conv) []uint64 {
 			}
 		}
 	}
-	return out
+	return kern.PackMatrixSigns(m, out, op.Out, l.steps())
 }
 
 func (l *channelLines) bytes(outputs int, weights []int8) []int8 {

@@ -45,9 +45,8 @@ type lineLayout interface {
 	// load writes the lines for rows output rows, from row first on. size is the number of rows for which
 	// the taps are.
 	load(s *tiles.Scratch, set *kern.Set, dst []uint8, image, first, rows, size int)
-	// signs returns weights of ±1 as lines of words, and bytes those of 8 bits as lines of bytes, in the
-	// order of taps.
-	signs(op *plan.Conv) []uint64
+	// signs packs weights of ±1, and bytes returns those of 8 bits as lines, in the order of taps.
+	signs(m *kern.Matrix, op *plan.Conv) *kern.MatrixFilter
 	bytes(outputs int, weights []int8) []int8
 }
 
@@ -75,7 +74,10 @@ func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int
 	}
 	rows := common
 	rows.lineLayout = newRowLines(&rows)
-	all = append(all, &rows)
+	// Weights of ±1 become bytes there, which should not be many.
+	if op.Bits == nil || num.Product(op.Out, rows.steps(), kern.LineBytes) < nibbles {
+		all = append(all, &rows)
+	}
 	if 2*common.KW*common.image.C <= kern.LineBytes {
 		patches := common
 		patches.lineLayout = newPatchLines(&patches)
@@ -87,13 +89,19 @@ func newMatrixLines(op *plan.Conv, in plan.Tensor, tensor *bcnn.Tensor, cols int
 // partRows returns the rows of a part that so many rows of outputs need.
 func (l *matrixLines) partRows(rows int) int { return rows + l.reach }
 
-// inside returns which rows of a part are inside the image, those from low to before high, and row 0 of the
-// part as one of the image, for so many rows of outputs from first on.
-func (l *matrixLines) inside(down, first, rows int) (low, high, top int) {
-	top = first*l.StrideH + down - l.Pad.Top
-	low = min(num.CeilDiv(max(-top, 0), l.StrideH), l.partRows(rows))
-	high = max(min(num.CeilDiv(max(l.image.H-top, 0), l.StrideH), l.partRows(rows)), low)
-	return low, high, top
+// borderedRow writes row y of an image of bytes, with what windows read beside it. A row outside of the
+// image is all border.
+func (l *matrixLines) borderedRow(dst []uint8, image, y int) {
+	if y < 0 || y >= l.image.H {
+		fill(dst, l.zeroPoint)
+		return
+	}
+	width := l.image.W * l.image.C
+	left := min(l.Pad.Left*l.image.C, len(dst))
+	inside := min(width, len(dst)-left)
+	fill(dst[:left], l.zeroPoint)
+	copy(dst[left:][:inside], l.in.U8[(image*l.image.H+y)*width:])
+	fill(dst[left+inside:], l.zeroPoint)
 }
 
 // lineBuffer returns the lines of a tile, which begin at a multiple of their length.

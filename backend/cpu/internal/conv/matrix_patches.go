@@ -65,20 +65,11 @@ func (l *patchLines) taps(rows int) []uint32 {
 func (l *patchLines) load(s *tiles.Scratch, set *kern.Set, dst []uint8, image, first, rows, size int) {
 	line := l.size(size)
 	input := dst[len(l.lines)*line:]
-	left := min(l.Pad.Left*l.image.C, l.row)
-	inside := min(l.image.W*l.image.C, l.row-left)
 	for r := range l.rows(rows) {
 		if s.Ended() {
 			return
 		}
-		row, y := input[r*l.row:][:l.row], first*l.StrideH-l.Pad.Top+r
-		if y < 0 || y >= l.image.H {
-			fill(row, l.zeroPoint)
-			continue
-		}
-		fill(row[:left], l.zeroPoint)
-		copy(row[left:][:inside], l.in.U8[(image*l.image.H+y)*l.image.W*l.image.C:])
-		fill(row[left+inside:], l.zeroPoint)
+		l.borderedRow(input[r*l.row:][:l.row], image, first*l.StrideH-l.Pad.Top+r)
 	}
 	for i, runs := range l.lines {
 		s.LineRuns = kern.RunRows{Rows: rows, Pixels: l.cols, Step: l.StrideW * l.image.C, Row: l.StrideH * l.row, Runs: runs}
@@ -86,7 +77,7 @@ func (l *patchLines) load(s *tiles.Scratch, set *kern.Set, dst []uint8, image, f
 	}
 }
 
-func (l *patchLines) signs(op *plan.Conv) []uint64 {
+func (l *patchLines) signs(m *kern.Matrix, op *plan.Conv) *kern.MatrixFilter {
 	words := bits.Words(l.image.C)
 	out := make([]uint64, op.Out*len(l.lines))
 	for o := range op.Out {
@@ -97,7 +88,7 @@ func (l *patchLines) signs(op *plan.Conv) []uint64 {
 			bits.Copy(out, at, tap, 0, l.image.C)
 		}
 	}
-	return out
+	return kern.PackMatrixSigns(m, out, op.Out, l.steps())
 }
 
 func (l *patchLines) bytes(outputs int, weights []int8) []int8 {

@@ -57,43 +57,32 @@ func (l *rowLines) taps(rows int) []uint32 {
 }
 
 func (l *rowLines) load(s *tiles.Scratch, _ *kern.Set, dst []uint8, image, first, rows, size int) {
-	row, width := l.pitch*l.line, l.image.W*l.image.C
-	left := min(l.Pad.Left*l.image.C, row)
-	n := min(width, row-left)
+	row := l.pitch * l.line
 	for d, down := range l.downs {
-		low, high, top := l.inside(down, first, rows)
-		to := dst[d*l.part(size):][:l.partRows(rows)*row]
-		fill(to[:low*row], l.zeroPoint)
-		for r := low; r < high; r++ {
+		part := dst[d*l.part(size):]
+		for r := range l.partRows(rows) {
 			if s.Ended() {
 				return
 			}
-			line := to[r*row:][:row]
-			fill(line[:left], l.zeroPoint)
-			copy(line[left:][:n], l.in.U8[(image*l.image.H+top+r*l.StrideH)*width:])
-			fill(line[left+n:], l.zeroPoint)
+			l.borderedRow(part[r*row:][:row], image, (first+r)*l.StrideH+down-l.Pad.Top)
 		}
-		fill(to[high*row:], l.zeroPoint)
 	}
 }
 
-// signs returns nil: bits cannot be 0.
-func (l *rowLines) signs(*plan.Conv) []uint64 { return nil }
+// signs packs bytes, as bits cannot be 0.
+func (l *rowLines) signs(m *kern.Matrix, op *plan.Conv) *kern.MatrixFilter {
+	words, n := bits.Words(l.image.C), op.Out*l.KH*l.KW
+	signs := make([]int8, n*l.image.C)
+	for tap := range n {
+		bits.Unpack(signs[tap*l.image.C:][:l.image.C], op.Bits[tap*words:][:words], l.image.C)
+	}
+	return kern.PackMatrixBytes(m, l.bytes(op.Out, signs), op.Out, l.steps())
+}
 
 func (l *rowLines) bytes(outputs int, weights []int8) []int8 {
 	out := make([]int8, num.Product(outputs, l.steps(), kern.LineBytes))
 	for i := range outputs * l.KH {
 		copy(out[i*l.lines*kern.LineBytes:], weights[i*l.run:][:l.run])
-	}
-	return out
-}
-
-// ofSigns returns weights of ±1 as those of 8 bits.
-func (l *rowLines) ofSigns(op *plan.Conv) []int8 {
-	words, n := bits.Words(l.image.C), op.Out*l.KH*l.KW
-	out := make([]int8, n*l.image.C)
-	for tap := range n {
-		bits.Unpack(out[tap*l.image.C:][:l.image.C], op.Bits[tap*words:][:words], l.image.C)
 	}
 	return out
 }
