@@ -63,9 +63,10 @@ func eachImage[T any](ctx context.Context, sources []source, stdin io.Reader, p 
 	for n := 0; !images.Done(); n++ {
 		var made prepared
 		img, err := images.DecodeFor(ctx, p)
+		if err == io.EOF && n > 0 {
+			break
+		}
 		switch {
-		case err == io.EOF && n > 0:
-			continue
 		case err == io.EOF:
 			err = errors.New("there is no image")
 		case err == nil:
