@@ -12,11 +12,10 @@ import (
 	"github.com/bitcnn/bitcnn/vision"
 )
 
-// newDetector returns a detector by a session, nil where it is none that reads photos as they come: of
-// one that reads float32, the model must say how.
+// newDetector returns a detector by a session, nil where it is none or does not say how photos are read.
 func newDetector(s *bitcnn.Session, photos vision.Options) *vision.Detector {
 	d, err := vision.NewDetector(s, vision.DetectorOptions{Options: photos})
-	if err != nil || s.Inputs()[0].DType != bitcnn.Uint8 && s.Inputs()[0].Photo == nil {
+	if err != nil {
 		return nil
 	}
 	return d
