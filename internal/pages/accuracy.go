@@ -43,11 +43,15 @@ func (a *Accuracy) Correct() int     { return a.Result.Correct }
 func (a *Accuracy) Total() int       { return a.Result.Total }
 func (a *Accuracy) Percent() float64 { return 100 * a.Result.Accuracy }
 
-// Error is the standard error of the percentage, by Wilson's interval of one standard error
-// (1927), which is not 0 where all answers are right.
-func (a *Accuracy) Error() float64 {
+// Low and High are the ends of the percentage's interval, Wilson's of one standard error (1927).
+// It stays within 0 and 100, and is not empty if all answers are right.
+func (a *Accuracy) Low() float64  { return a.bound(-1) }
+func (a *Accuracy) High() float64 { return a.bound(1) }
+
+func (a *Accuracy) bound(sign float64) float64 {
 	p, n := a.Result.Accuracy, float64(a.Result.Total)
-	return 100 * math.Sqrt(p*(1-p)/n+1/(4*n*n)) / (1 + 1/n)
+	half := math.Sqrt(p*(1-p)/n + 1/(4*n*n))
+	return 100 * min(1, max(0, (p+1/(2*n)+sign*half)/(1+1/n)))
 }
 
 // Rows are those of the confusion matrix.

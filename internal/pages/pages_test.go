@@ -96,13 +96,14 @@ func TestAccuracy(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "accuracy.html")
 	require.NoError(t, a.Write(path))
 	page := read(t, path)
-	require.Contains(t, page, "Accuracy 90.00 ± 3.01 % (one standard error): 90 of 100 images.")
+	require.Contains(t, page, "Accuracy 90.00 % (86.59 to 92.62 by one standard error): 90 of 100 images.")
 	require.Contains(t, page, "85.7 %")
 	require.Contains(t, page, "&lt;dog&gt;")
 	require.NotContains(t, page, "<dog>")
 	require.Contains(t, page, "3 other mistakes are left out.")
 	a.Result = &dataset.Evaluation{Correct: 3, Total: 3, Accuracy: 1, Confusion: [][]int{{3, 0}, {0, 0}}}
-	require.Greater(t, a.Error(), 10.0)
+	require.InDelta(t, 75, a.Low(), 1e-9)
+	require.InDelta(t, 100, a.High(), 1e-9)
 	a.Mistakes = nil
 	require.NoError(t, a.Write(path))
 	require.NotContains(t, read(t, path), "mistakes")

@@ -351,8 +351,9 @@ def test_local_binary_patterns():
                 assert bits[channel, y, column] == (1 if neighbour > level[y][column] else -1)
 
 
-def test_accuracy_and_its_error():
-    assert str(report.Accuracy(90, 100)) == "90.0 ± 3.0 %"
-    assert report.Accuracy(10, 10).standard_error > 3
+def test_accuracy_and_its_interval():
+    assert str(report.Accuracy(90, 100)) == "90.0 % (86.6 to 92.6)"
+    assert str(report.Accuracy(4, 4)) == "100.0 % (80.0 to 100.0)"
+    assert str(report.Accuracy(0, 4)) == "0.0 % (0.0 to 20.0)"
     matrix = report.confusion(torch.tensor([0, 1, 1, 2]), torch.tensor([0, 0, 1, 1]), 3)
     assert matrix.tolist() == [[1, 1, 0], [0, 1, 1], [0, 0, 0]]

@@ -247,7 +247,7 @@ def _finish(
         "test": accuracy.of,
         "right": accuracy.right,
         "percent": accuracy.percent,
-        "standard_error": accuracy.standard_error,
+        "interval": accuracy.interval,
         "confusion": matrix.tolist(),
         "test_photos": [str(f) for f in test.photos.files],
         "answers": answers.tolist(),

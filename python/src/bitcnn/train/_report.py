@@ -27,15 +27,18 @@ class Accuracy:
         return 100 * self.right / self.of
 
     @property
-    def standard_error(self) -> float:
-        """Of the percentage, by Wilson's interval of one standard error (1927), which is not 0
-        where all are right.
+    def interval(self) -> tuple[float, float]:
+        """Of the percentage, Wilson's of one standard error (1927). It stays within 0 and 100,
+        and is not empty if all are right.
         """
         p, n = self.right / self.of, self.of
-        return 100 * math.sqrt(p * (1 - p) / n + 1 / (4 * n * n)) / (1 + 1 / n)
+        centre = (p + 1 / (2 * n)) / (1 + 1 / n)
+        half = math.sqrt(p * (1 - p) / n + 1 / (4 * n * n)) / (1 + 1 / n)
+        return 100 * max(0.0, centre - half), 100 * min(1.0, centre + half)
 
     def __str__(self) -> str:
-        return f"{self.percent:.1f} ± {self.standard_error:.1f} %"
+        low, high = self.interval
+        return f"{self.percent:.1f} % ({low:.1f} to {high:.1f})"
 
 
 def confusion(got: Tensor, want: Tensor, classes: int) -> Tensor:
