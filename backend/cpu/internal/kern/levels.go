@@ -97,12 +97,11 @@ type LevelsJob struct {
 	offset       int32   // of results that are bytes
 }
 
-// NewLevelsJob returns the job of a row, or of its first values, of which there is at least one.
-func NewLevelsJob[T uint8 | float32](dst []T, src []float32, l *Levels, low float32) LevelsJob {
+// NewLevelsJob returns a job without values, which LevelsOf gives it.
+func NewLevelsJob(l *Levels, low float32) LevelsJob {
 	j := LevelsJob{
-		dst: unsafe.Pointer(&dst[0]), src: unsafe.Pointer(&src[0]),
 		scale: unsafe.Pointer(&l.Scale[0]), shift: unsafe.Pointer(&l.Shift[0]),
-		n: uintptr(len(src)), least: l.Least, most: l.Most, low: low + float32(l.Offset), offset: l.Offset,
+		least: l.Least, most: l.Most, low: low + float32(l.Offset), offset: l.Offset,
 	}
 	if l.Rest != nil {
 		j.rest = unsafe.Pointer(&l.Rest[0])
@@ -117,6 +116,11 @@ func NewLevelsJob[T uint8 | float32](dst []T, src []float32, l *Levels, low floa
 		j.truncate = 1
 	}
 	return j
+}
+
+// LevelsOf makes j the job of a row of values, or of its first ones, of which there is at least one.
+func LevelsOf[T uint8 | float32](j *LevelsJob, dst []T, src []float32) {
+	j.dst, j.src, j.n = unsafe.Pointer(&dst[:len(src)][0]), unsafe.Pointer(&src[0]), uintptr(len(src))
 }
 
 // Address is what the assembly takes.

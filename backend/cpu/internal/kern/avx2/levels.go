@@ -11,21 +11,27 @@ import (
 const lanes = 8
 
 func levelBytes(dst []uint8, src []float32, l *kern.Levels) {
-	for len(src) >= lanes && len(l.Scale) >= lanes {
-		n := min(len(src), len(l.Scale))
-		job := kern.NewLevelsJob(dst, src[:n], l, 0)
-		levelBytesAVX2(job.Address())
-		dst, src = dst[n:], src[n:]
+	if len(src) >= lanes && len(l.Scale) >= lanes {
+		job := kern.NewLevelsJob(l, 0)
+		for len(src) >= lanes {
+			n := min(len(src), len(l.Scale))
+			kern.LevelsOf(&job, dst, src[:n])
+			levelBytesAVX2(job.Address())
+			dst, src = dst[n:], src[n:]
+		}
 	}
 	generic.LevelBytes(dst, src, l)
 }
 
 func levelFloats(dst, src []float32, l *kern.Levels, low float32) {
-	for len(src) >= lanes && len(l.Scale) >= lanes {
-		n := min(len(src), len(l.Scale))
-		job := kern.NewLevelsJob(dst, src[:n], l, low)
-		levelFloatsAVX2(job.Address())
-		dst, src = dst[n:], src[n:]
+	if len(src) >= lanes && len(l.Scale) >= lanes {
+		job := kern.NewLevelsJob(l, low)
+		for len(src) >= lanes {
+			n := min(len(src), len(l.Scale))
+			kern.LevelsOf(&job, dst, src[:n])
+			levelFloatsAVX2(job.Address())
+			dst, src = dst[n:], src[n:]
+		}
 	}
 	generic.LevelFloats(dst, src, l, low)
 }

@@ -8,21 +8,27 @@ import (
 )
 
 func levelBytes(dst []uint8, src []float32, l *kern.Levels) {
-	for len(src) >= 4 && len(l.Scale) >= 4 {
-		n := min(len(src), len(l.Scale))
-		job := kern.NewLevelsJob(dst, src[:n], l, 0)
-		levelBytesNEON(job.Address())
-		dst, src = dst[n:], src[n:]
+	if len(src) >= 4 && len(l.Scale) >= 4 {
+		job := kern.NewLevelsJob(l, 0)
+		for len(src) >= 4 {
+			n := min(len(src), len(l.Scale))
+			kern.LevelsOf(&job, dst, src[:n])
+			levelBytesNEON(job.Address())
+			dst, src = dst[n:], src[n:]
+		}
 	}
 	generic.LevelBytes(dst, src, l)
 }
 
 func levelFloats(dst, src []float32, l *kern.Levels, low float32) {
-	for len(src) >= 4 && len(l.Scale) >= 4 {
-		n := min(len(src), len(l.Scale))
-		job := kern.NewLevelsJob(dst, src[:n], l, low)
-		levelFloatsNEON(job.Address())
-		dst, src = dst[n:], src[n:]
+	if len(src) >= 4 && len(l.Scale) >= 4 {
+		job := kern.NewLevelsJob(l, low)
+		for len(src) >= 4 {
+			n := min(len(src), len(l.Scale))
+			kern.LevelsOf(&job, dst, src[:n])
+			levelFloatsNEON(job.Address())
+			dst, src = dst[n:], src[n:]
+		}
 	}
 	generic.LevelFloats(dst, src, l, low)
 }

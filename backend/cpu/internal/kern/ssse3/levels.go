@@ -12,11 +12,12 @@ func levelBytes(dst []uint8, src []float32, l *kern.Levels) {
 		generic.LevelBytes(dst, src, l)
 		return
 	}
+	job := kern.NewLevelsJob(l, 0)
 	for len(src) > 0 {
 		n := min(len(src), len(l.Scale))
 		whole := n &^ 15
 		if whole > 0 {
-			job := kern.NewLevelsJob(dst, src[:whole], l, 0)
+			kern.LevelsOf(&job, dst, src[:whole])
 			levelBytesSSSE3(job.Address())
 		}
 		if whole < n {
@@ -32,11 +33,12 @@ func levelFloats(dst, src []float32, l *kern.Levels, low float32) {
 		generic.LevelFloats(dst, src, l, low)
 		return
 	}
+	job := kern.NewLevelsJob(l, low)
 	for len(src) > 0 {
 		n := min(len(src), len(l.Scale))
 		whole := n &^ 15
 		if whole > 0 {
-			job := kern.NewLevelsJob(dst, src[:whole], l, low)
+			kern.LevelsOf(&job, dst, src[:whole])
 			levelFloatsSSSE3(job.Address())
 		}
 		if whole < n {
