@@ -47,7 +47,12 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 
 // compileDivided is newExecutable with another division than that for the cache.
 func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config, divide division) (*executable, error) {
-	e := &executable{plan: plan, config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
+	e := &executable{config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
+	var least []int
+	if !config.Stepwise {
+		plan, least = narrow(plan)
+	}
+	e.plan = plan
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	e.unmade = make([]bool, len(plan.Tensors))
@@ -75,6 +80,9 @@ func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config 
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
 			Most: most[s.In[0]], RareZeros: rare[s.In[0]],
 			InPitch: plan.Tensors[e.container[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.container[s.Out]].Shape.C,
+		}
+		if least != nil {
+			c.Least = least[s.In[0]]
 		}
 		for _, t := range s.In[1:] {
 			c.Others = append(c.Others, &e.tensors[t])

@@ -114,6 +114,10 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	if valuesOnly(op, in, out) && c.Reserve(num.Product(8, op.InPlanes, in.Shape.C, repeats(in.Shape.C))) {
 		return newPlaneValues(c, op, in, out)
 	}
+	reads := in.DType
+	if op.F32 != nil { // bytes become float32 values first
+		reads = bcnn.Float32
+	}
 	v := &sumsConv{outShape: out.Shape, poolH: 1, poolW: 1}
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
@@ -123,7 +127,7 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	v.outShape = out.Shape
 	w := newWindow(op, in.Shape, out.Shape.H*v.poolH, out.Shape.W*v.poolW)
 	v.window = w
-	kernel, why := pickKernel(c, op, w, in.DType)
+	kernel, why := pickKernel(c, op, w, reads)
 	c.Choice.Why = why
 	if kernel == wideKernel || kernel == wideSums {
 		if matrix, need := newMatrixConv(c, op, in, out); matrix != nil {
@@ -143,8 +147,8 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 		c.Choice.Why = "too large for the tables of a wide kernel"
 	}
 
-	pixel := convTime(c, op, in.DType, w.taps()) * float64(w.planes)
-	v.tileRows, v.block = sumTiles(c, op, w, in.DType, out.Shape.H, pixel*float64(w.rows/w.planes*w.cols))
+	pixel := convTime(c, op, reads, w.taps()) * float64(w.planes)
+	v.tileRows, v.block = sumTiles(c, op, w, reads, out.Shape.H, pixel*float64(w.rows/w.planes*w.cols))
 	v.long = pixel*float64(v.poolH*w.cols) > schedule.MaxTile
 	v.blocks = num.CeilDiv(op.Out, v.block)
 	var wide *wideSource
@@ -164,7 +168,7 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	var need tiles.Size
 	for {
 		need = v.size(v.tileRows*v.poolH*w.planes, v.chunk)
-		if v.tileRows == 1 || max(need.Words*8, need.Bytes) <= c.L1 {
+		if v.tileRows == 1 || max(need.Words*8, need.Bytes) <= c.L1 && 4*need.Values <= schedule.L2()/4 {
 			break
 		}
 		v.tileRows = num.CeilDiv(v.tileRows, 2)
@@ -172,7 +176,7 @@ func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Ste
 	v.rowTiles = num.CeilDiv(out.Shape.H, v.tileRows)
 	c.Choice.Tile = fmt.Sprintf("%s × %s, %s",
 		schedule.Count(v.tileRows, "row"), schedule.Count(min(v.block, op.Out), "channel"), schedule.Count(v.rowTiles*v.blocks, "tile"))
-	v.epilogue = newEpilogue(c, op, in.DType, stride)
+	v.epilogue = newEpilogue(c, op, reads, stride)
 	if op.Pool != nil {
 		need.Row = v.chunk * bits.Words(v.block)
 	}
@@ -197,11 +201,11 @@ func (c *sumsConv) setSource(ctx *schedule.Context, op *plan.Conv, d bcnn.DType,
 	case d == bcnn.Bits:
 		c.source = newBitSource(ctx, op, w, stride)
 		choice.Kernel = "sums of packed words"
-	case d == bcnn.Uint8:
+	case d == bcnn.Uint8 && op.F32 == nil:
 		c.source = newByteSource(ctx, op, w, stride)
 		choice.Kernel = "sums of bytes"
 	default:
-		f := newFloatSource(ctx, op, w, stride)
+		f := newFloatSource(ctx, op, d, w, stride)
 		c.source = f
 		choice.Kernel = "float32 sums"
 		if f.columns != nil {

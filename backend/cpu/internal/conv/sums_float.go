@@ -2,6 +2,7 @@ package conv
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/activation"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
@@ -21,6 +22,7 @@ type floatSource struct {
 	window
 	set     *kern.Set
 	in      *bcnn.Tensor
+	bytes   *kern.End            // makes values of what bytes are as float32; nil where the input is values
 	weights []*kern.FloatWeights // of each group, or of all channels for each
 	all     *kern.FloatWeights   // of groups of few inputs together, where there are kernels; nil for none
 	columns *kern.ColumnWeights  // instead of weights, where a tile is computed column by column
@@ -41,7 +43,7 @@ type floatSource struct {
 	from, to int
 }
 
-func newFloatSource(c *schedule.Context, op *plan.Conv, w window, stride int) *floatSource {
+func newFloatSource(c *schedule.Context, op *plan.Conv, in bcnn.DType, w window, stride int) *floatSource {
 	f := &floatSource{window: w, set: c.Set, in: c.In, stride: stride, outs: op.Out / op.Groups}
 	f.rowRuns = w.groups == 1 && w.DilationW == 1
 	f.from = num.CeilDiv(w.Pad.Left, w.StrideW)
@@ -50,6 +52,13 @@ func newFloatSource(c *schedule.Context, op *plan.Conv, w window, stride int) *f
 		f.to = last/w.StrideW + 1
 	}
 	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
+	if in == bcnn.Uint8 {
+		f.bytes = &kern.End{}
+		if c.Least != 0 {
+			n := w.image.W * w.image.C
+			f.bytes.Scale, f.bytes.Shift = slices.Repeat([]float32{1}, n), slices.Repeat([]float32{float32(c.Least)}, n)
+		}
+	}
 	groups, outs := w.groups, f.outs
 	if f.each {
 		groups, outs = 1, op.Out
@@ -126,19 +135,49 @@ func (f *floatSource) downColumns(op *plan.Conv) bool {
 		f.rows <= f.image.H+f.Pad.Top-half && f.cols <= f.image.W+f.Pad.Left-half
 }
 
-func (f *floatSource) size(_, pixels int) tiles.Size {
-	runs := f.KH
+func (f *floatSource) size(rows, pixels int) tiles.Size {
+	need := tiles.Size{Runs: f.KH}
 	if !f.rowRuns {
-		runs = num.Product(f.KH, f.KW)
+		need.Runs = num.Product(f.KH, f.KW)
 	}
-	if f.out != nil {
-		return tiles.Size{Runs: runs}
+	if f.out == nil {
+		need.Floats = num.Product(pixels, f.stride)
 	}
-	return tiles.Size{Floats: num.Product(pixels, f.stride), Runs: runs}
+	if f.bytes != nil {
+		height, _ := f.span(rows)
+		need.Values = num.Product(min(height, f.image.H), f.image.W, f.image.C)
+	}
+	return need
 }
 
 func (f *floatSource) prepare(s *tiles.Scratch, image, first, rows int) {
 	s.Image, s.Base, s.Rows = image, first, rows
+	if f.bytes == nil {
+		return
+	}
+	height, _ := f.span(rows)
+	top, row := first*f.StrideH-f.Pad.Top, f.image.W*f.image.C
+	for y := max(top, 0); y < min(top+height, f.image.H) && !f.interrupted(s); y++ {
+		at := (image*f.image.H + y) * row
+		values := s.Values[at-f.first(s):][:row]
+		f.set.Floats(values, f.in.U8[at:][:row])
+		if f.bytes.Scale != nil {
+			f.set.ScaleFloat(values, row, values, row, row, 1, *f.bytes)
+		}
+	}
+}
+
+// first returns where in the tensor the first value is that tiles have in their memory.
+func (f *floatSource) first(s *tiles.Scratch) int {
+	return (s.Image*f.image.H + max(s.Base*f.StrideH-f.Pad.Top, 0)) * f.image.W * f.image.C
+}
+
+// input returns the values of the tensor from the given one on.
+func (f *floatSource) input(s *tiles.Scratch, at int) []float32 {
+	if f.bytes != nil {
+		return s.Values[at-f.first(s):]
+	}
+	return f.in.F32[at:]
 }
 
 func (f *floatSource) sums(s *tiles.Scratch, y, x, pixels, channel, outs int) {
@@ -197,7 +236,7 @@ func (f *floatSource) tile(s *tiles.Scratch) {
 		Above: max(-top, 0), Below: max(bottom-f.image.H, 0), Left: f.Pad.Left, Right: max(f.cols-f.Pad.Left+f.KW-1-f.image.W, 0),
 	}
 	dst := f.output(s, 0, 0, 0)
-	f.set.FMAColumns(dst, f.in.F32[(s.Image*f.image.H+max(top, 0))*row:], at, f.columns, f.end)
+	f.set.FMAColumns(dst, f.input(s, (s.Image*f.image.H+max(top, 0))*row), at, f.columns, f.end)
 	f.rest.Do(dst, f.stride, f.groups, s.Rows*f.cols)
 }
 
@@ -243,7 +282,7 @@ func (f *floatSource) output(s *tiles.Scratch, y, x, channel int) []float32 {
 
 // compute computes the sums of the patches in hand, stride apart.
 func (f *floatSource) compute(s *tiles.Scratch, dst []float32, stride, channel, outs int) {
-	switch src := f.in.F32[s.Patch:]; {
+	switch src := f.input(s, s.Patch); {
 	case f.each:
 		outs = f.groups
 		f.set.FMAEach(dst, stride, src, &s.Patches, f.weights[0], f.end)
@@ -270,8 +309,10 @@ func (f *floatSource) patches(s *tiles.Scratch, y, x, pixels, step int) {
 	at := &s.Patches
 	at.Pixels, at.Step, at.RunLen = pixels, step, f.group
 	at.Runs = s.Runs[:0]
-	s.Patch = 0
-	if ky0 >= ky1 || kx0 >= kx1 {
+	if ky0 >= ky1 || kx0 >= kx1 { // no taps
+		if s.Patch = 0; f.bytes != nil {
+			s.Patch = f.first(s)
+		}
 		return
 	}
 	for ky := ky0; ky < ky1; ky++ {

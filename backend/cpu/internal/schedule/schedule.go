@@ -61,6 +61,7 @@ type Context struct {
 	// concatenation. Only signs read those, and concatenations.
 	InPitch, OutPitch int
 	Most              uint8         // the largest byte of the first input
+	Least             int           // what byte 0 of it stands for, if a step in float32 reads bytes
 	RareZeros         bool          // it is −1, +1 and, for one float32 of each channel alone, 0
 	Choice            driver.Choice // what was picked
 	Levels            *kern.Levels  // what a step computes that is nothing else, for one that can end in it

@@ -73,7 +73,7 @@ func (r *Range) Lead(pixels, values int, next Next) bool {
 
 // Size says how much memory of its own a worker needs.
 type Size struct {
-	Words, Row, Bytes, Sums, Floats, Runs, Made int
+	Words, Row, Bytes, Sums, Floats, Values, Runs, Made int
 }
 
 // Grow makes it enough for t too.
@@ -83,13 +83,14 @@ func (s *Size) Grow(t Size) {
 	s.Bytes = max(s.Bytes, t.Bytes)
 	s.Sums = max(s.Sums, t.Sums)
 	s.Floats = max(s.Floats, t.Floats)
+	s.Values = max(s.Values, t.Values)
 	s.Runs = max(s.Runs, t.Runs)
 	s.Made = max(s.Made, t.Made)
 }
 
 // Total returns the memory in bytes.
 func (s *Size) Total() int {
-	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), num.Product(s.Runs, 16), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats, s.Made), 4))
+	return num.Sum(num.Product(num.Sum(s.Words, s.Row), 8), num.Product(s.Runs, 16), s.Bytes, num.Product(num.Sum(s.Sums, s.Floats, s.Values, s.Made), 4))
 }
 
 // Scratch is the memory of one worker.
@@ -100,6 +101,7 @@ type Scratch struct {
 	Bytes  []uint8
 	Sums   []int32
 	Floats []float32
+	Values []float32 // rows of an input of bytes
 	Runs   []kern.FloatRun
 	// Made are rows of a step that another one reads at once, and From is where they begin in the
 	// tensor that they would be part of; −1 where steps write their tensors.
@@ -138,6 +140,7 @@ func newScratch(owner *Workers, size Size) Scratch {
 		Bytes:  make([]uint8, size.Bytes),
 		Sums:   make([]int32, size.Sums),
 		Floats: make([]float32, size.Floats),
+		Values: make([]float32, size.Values),
 		Runs:   make([]kern.FloatRun, size.Runs),
 		Made:   make([]float32, size.Made),
 		From:   -1,
