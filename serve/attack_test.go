@@ -20,7 +20,6 @@ import (
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
 	"google.golang.org/grpc/credentials"
-	"google.golang.org/grpc/health/grpc_health_v1"
 	"google.golang.org/grpc/metadata"
 	"google.golang.org/grpc/status"
 
@@ -316,40 +315,6 @@ func TestPanic(t *testing.T) {
 	theGate.set(false, nil)
 	fine(t, url)
 	require.Zero(t, s.requests.taken())
-}
-
-// At the end requests in progress are answered, new ones find nobody, and the server says in
-// time that it is no longer ready.
-func TestDrain(t *testing.T) {
-	s := gated(t, Options{})
-	url, wire, end := serving(t, s, Listeners{})
-	health := grpc_health_v1.NewHealthClient(connect(t, wire))
-	ok, err := health.Check(t.Context(), &grpc_health_v1.HealthCheckRequest{})
-	require.NoError(t, err)
-	require.Equal(t, grpc_health_v1.HealthCheckResponse_SERVING, ok.Status)
-	running := question(t, url)
-	<-theGate.begun
-	ended := make(chan error)
-	go func() { ended <- end() }()
-	require.Eventually(t, func() bool { return !s.Ready() }, time.Minute, time.Millisecond)
-	select {
-	case err := <-ended:
-		require.Fail(t, "it has not waited", "%v", err)
-	case <-time.After(20 * time.Millisecond):
-	}
-	theGate.open <- struct{}{}
-	(<-running).decode(t, &object{})
-	require.NoError(t, <-ended)
-	_, err = net.Dial("tcp", strings.TrimPrefix(url, "http://"))
-	require.Error(t, err)
-
-	// What takes too long is given up.
-	s = gated(t, Options{})
-	url, _, end = serving(t, s, Listeners{Drain: 10 * time.Millisecond})
-	running = question(t, url)
-	<-theGate.begun
-	require.ErrorIs(t, end(), context.DeadlineExceeded)
-	require.Equal(t, -1, (<-running).status)
 }
 
 func TestTokens(t *testing.T) {

@@ -1,7 +1,9 @@
 package serve
 
 import (
+	"maps"
 	"net"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -89,6 +91,24 @@ func (l *listener) ofTheGreedy(comes string) *conn {
 		}
 	}
 	return oldest
+}
+
+// closeSilent closes the connections that never said anything. Servers that end wait for those: that
+// of HTTP for 5 seconds, that of gRPC for as long as a handshake may take.
+func (l *listener) closeSilent() { l.close(func(c *conn) bool { return !c.spoke.Load() }) }
+
+// closeAll closes all connections.
+func (l *listener) closeAll() { l.close(func(*conn) bool { return true }) }
+
+func (l *listener) close(which func(*conn) bool) {
+	l.mu.Lock()
+	list := slices.Collect(maps.Keys(l.conns))
+	l.mu.Unlock()
+	for _, c := range list {
+		if which(c) {
+			c.Close()
+		}
+	}
 }
 
 // conn is a connection that knows when it was used last.

@@ -69,7 +69,14 @@ func (s *Server) Serve(ctx context.Context, l Listeners) error {
 	s.draining.Store(true)
 	s.logDraining(ctx, l, first)
 	cancel()
-	<-watched
+	ends = append(ends, func(ctx context.Context) error { // it may be loading
+		select {
+		case <-watched:
+			return nil
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	})
 	drain, stop := context.WithTimeout(context.WithoutCancel(ctx), l.drain())
 	defer stop()
 	ended := make(chan error, len(ends))
@@ -119,11 +126,12 @@ func (s *Server) startHTTP(l Listeners, failed chan<- error) func(context.Contex
 		MaxHeaderBytes:    headBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of clients
 	}
-	var listener net.Listener = newListener(l.HTTP, s.opts.MaxConnections, s.metrics)
+	conns := newListener(l.HTTP, s.opts.MaxConnections, s.metrics)
+	var listener net.Listener = conns
 	if l.TLS != nil {
 		config := l.TLS.Clone()
 		config.NextProtos = []string{"http/1.1"}
-		listener = tls.NewListener(listener, config)
+		listener = tls.NewListener(conns, config)
 	}
 	go func() {
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -131,6 +139,7 @@ func (s *Server) startHTTP(l Listeners, failed chan<- error) func(context.Contex
 		}
 	}()
 	return func(ctx context.Context) error {
+		conns.closeSilent()
 		err := server.Shutdown(ctx)
 		if err != nil {
 			server.Close()
@@ -154,13 +163,15 @@ func (s *Server) startGRPC(l Listeners, failed chan<- error) func(context.Contex
 	s.RegisterGRPC(server)
 	alive := health.NewServer()
 	grpc_health_v1.RegisterHealthServer(counted{server, s}, alive)
+	conns := newListener(l.GRPC, s.opts.MaxConnections, s.metrics)
 	go func() {
-		if err := server.Serve(newListener(l.GRPC, s.opts.MaxConnections, s.metrics)); err != nil {
+		if err := server.Serve(conns); err != nil {
 			failed <- err
 		}
 	}()
 	return func(ctx context.Context) error {
 		alive.Shutdown()
+		conns.closeSilent()
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
@@ -170,8 +181,8 @@ func (s *Server) startGRPC(l Listeners, failed chan<- error) func(context.Contex
 		case <-done:
 			return nil
 		case <-ctx.Done():
-			server.Stop()
-			<-done
+			conns.closeAll()
+			go server.Stop() // it waits for handshakes, and may wait for calls
 			return ctx.Err()
 		}
 	}
