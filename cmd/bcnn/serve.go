@@ -125,11 +125,11 @@ func (s *server) run(ctx context.Context, models []string) error {
 			return err
 		}
 	}
-	traces, end, err := exportTraces(ctx, log)
+	traces, flush, err := exportTraces(ctx, s.drain, log)
 	if err != nil {
 		return err
 	}
-	defer end()
+	defer flush()
 	s.opts.Traces = traces
 	server, err := serve.New(s.opts)
 	if err != nil {

@@ -19,9 +19,9 @@ import (
 )
 
 // exportTraces sends spans to the collector that the environment names, by OTLP over HTTP, with
-// the variables of OpenTelemetry's specification. end sends what is left. Without a collector there
-// is no provider.
-func exportTraces(ctx context.Context, log *slog.Logger) (provider trace.TracerProvider, end func(), err error) {
+// the variables of OpenTelemetry's specification. flush sends what is left, but not after the drain that
+// begins when ctx ends. Without a collector there is no provider.
+func exportTraces(ctx context.Context, drain time.Duration, log *slog.Logger) (provider trace.TracerProvider, flush func(), err error) {
 	if os.Getenv("OTEL_EXPORTER_OTLP_ENDPOINT") == "" && os.Getenv("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT") == "" {
 		return nil, func() {}, nil
 	}
@@ -37,8 +37,11 @@ func exportTraces(ctx context.Context, log *slog.Logger) (provider trace.TracerP
 		return nil, nil, err
 	}
 	p := sdk.NewTracerProvider(sdk.WithBatcher(exporter), sdk.WithResource(about))
+	drained, end := context.WithCancel(context.WithoutCancel(ctx))
+	context.AfterFunc(ctx, func() { time.AfterFunc(drain, end) })
 	return p, func() {
-		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+		defer end()
+		ctx, cancel := context.WithTimeout(drained, 5*time.Second)
 		defer cancel()
 		if err := p.Shutdown(ctx); err != nil {
 			log.Warn("traces", "error", err)

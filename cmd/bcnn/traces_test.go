@@ -59,3 +59,20 @@ func TestServeExportsTraces(t *testing.T) {
 		require.Equal(t, at.name, <-service)
 	}
 }
+
+// A collector that does not answer is not waited for any longer than requests are.
+func TestTracesEndWithTheDrain(t *testing.T) {
+	c := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		<-r.Context().Done()
+	}))
+	defer c.Close()
+	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	log, address, stop := serveCommand(t, "digits", "--device", "cpu", "--http", "127.0.0.1:0", "--grpc", "", "--drain", "50ms")
+	r, err := http.Get("http://" + address("http") + "/v2/models/digits")
+	require.NoError(t, err)
+	r.Body.Close()
+	require.Equal(t, exitOK, stop(), "%s", log)
+	require.Contains(t, log.String(), "context canceled")
+	require.NotContains(t, log.String(), "deadline exceeded")
+}
