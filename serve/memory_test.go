@@ -51,7 +51,7 @@ func blank(t *testing.T, w, h int) []byte {
 func nothingLeft(t *testing.T, s *Server) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return s.memory.taken() == 0 && s.requests.taken() == 0 && s.checks.taken() == 0
+		return s.memory.taken() == 0 && s.requests.taken() == 0 && s.checks.taken() == 0 && s.watches.taken() == 0
 	}, time.Minute, time.Millisecond)
 }
 
@@ -283,9 +283,9 @@ func TestTapReturnsNoError(t *testing.T) {
 	require.Zero(t, s.memory.taken())
 }
 
-// Few calls watch the health on a connection, and all end with it.
+// Few calls watch the health on a connection, and all end with it. They take nothing of what requests may.
 func TestWatches(t *testing.T) {
-	s := newServer(t, Options{}, "digits")
+	s := newServer(t, Options{Tokens: []string{"secret"}}, "digits")
 	_, wire, _ := serving(t, s, Listeners{})
 	conn := connect(t, wire)
 	watch := func() error {
@@ -298,7 +298,8 @@ func TestWatches(t *testing.T) {
 		require.NoError(t, watch())
 	}
 	require.Equal(t, codes.ResourceExhausted, status.Code(watch()))
-	require.Greater(t, s.memory.taken(), int64(maxWatches*callBytes-1))
+	require.Zero(t, s.memory.taken())
+	require.Greater(t, s.watches.taken(), int64(maxWatches*callBytes-1))
 	require.NoError(t, conn.Close())
 	nothingLeft(t, s)
 	conn = connect(t, wire)

@@ -120,6 +120,7 @@ type Server struct {
 	memory     *account // bytes
 	requests   *account // for models, in progress or waiting
 	checks     *account // bytes of calls for the health over gRPC, which need nothing of memory
+	watches    *account // bytes of calls that watch it
 	brief      *turns   // for pictures that take little memory
 	long       *turns   // for what takes long: large pictures, what is inflated or decoded
 	tokens     tokens
@@ -143,6 +144,7 @@ func New(opts Options) (*Server, error) {
 	s.memory = newAccount("bytes of memory are taken by requests", byMemory, opts.Memory, s.metrics)
 	s.requests = newAccount("requests are in progress or wait", byRequests, int64(opts.MaxRequests), s.metrics)
 	s.checks = newAccount("bytes of memory are taken by calls for the health", byHealth, checkBytes, s.metrics)
+	s.watches = newAccount("bytes of memory are taken by calls that watch the health", byHealth, checkBytes, s.metrics)
 	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bcnn_request_memory_bytes", Help: "Memory that requests take.",
 	}, func() float64 { return float64(s.memory.taken()) }))

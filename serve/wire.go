@@ -23,7 +23,7 @@ import (
 const (
 	windowBytes = 64 << 10
 	callBytes   = windowBytes + 16<<10
-	checkBytes  = 16 << 20 // of all calls for the health
+	checkBytes  = 16 << 20 // of all calls for the health, and of all that watch it
 	maxWatches  = 4        // calls of Health.Watch on a connection
 )
 
@@ -73,9 +73,11 @@ func (c *call) admit(ctx context.Context, info *tap.Info) error {
 	}
 	watch := info.FullMethodName == watchMethod && c.conn != nil
 	if openCalls[info.FullMethodName] {
-		c.largest = smallBody
-		if !watch {
-			c.of = c.s.checks // the health may be asked for whatever others do
+		// The health may be asked for whatever others do, and whoever watches it, without a token and for
+		// as long as they like, takes nothing from others.
+		c.largest, c.of = smallBody, c.s.checks
+		if watch {
+			c.of = c.s.watches
 		}
 	}
 	h := &hold{of: c.of, client: c.client}
