@@ -21,6 +21,7 @@ type listener struct {
 	net.Listener
 	most    int
 	metrics *metrics
+	heads   *account // of requests of HTTP; nil for gRPC
 
 	mu    sync.Mutex
 	conns map[*conn]struct{}
@@ -120,9 +121,12 @@ type conn struct {
 	spoke   atomic.Bool  // the client has sent something
 	watches atomic.Int32 // calls of Health.Watch
 
-	mu      sync.Mutex
-	answers map[*answered]struct{} // that the client has not taken yet
-	closed  bool
+	mu       sync.Mutex
+	answers  map[*answered]struct{} // that the client has not taken yet
+	closed   bool
+	head     int   // bytes of the head of the request
+	pastHead bool  // what comes now is behind it
+	refused  error // why no more of it is read
 }
 
 // address is that of the client of a connection, which tells those the connection who are told
@@ -166,6 +170,11 @@ func (c *conn) Read(b []byte) (int, error) {
 	if n > 0 {
 		c.spoke.Store(true)
 		c.used.Store(time.Now().UnixNano())
+		if c.of.heads != nil {
+			if refused := c.readHead(n); refused != nil {
+				return 0, refused
+			}
+		}
 	}
 	return n, err
 }
@@ -185,6 +194,7 @@ func (c *conn) Close() error {
 	c.mu.Lock()
 	answers := c.answers
 	c.answers, c.closed = nil, true
+	c.freeHead()
 	c.mu.Unlock()
 	for a := range answers {
 		a.release()

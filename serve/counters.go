@@ -151,6 +151,7 @@ const (
 	byMemory      = "memory"
 	byRequests    = "requests"
 	byHealth      = "health"
+	byHeads       = "headers"
 	byConnections = "connections"
 )
 
@@ -199,7 +200,7 @@ func newMetrics(collectors ...prometheus.Collector) *metrics {
 		weights: gauge("bcnn_model_weight_bytes", "Weights of a model that is loaded, as its file has them; 0 if it is not.",
 			"model"),
 	}
-	for _, reason := range []string{byMemory, byRequests, byHealth, byConnections} {
+	for _, reason := range []string{byMemory, byRequests, byHealth, byHeads, byConnections} {
 		m.rejected.WithLabelValues(reason) // alerts want a 0
 	}
 	m.registry.MustRegister(m.requests, m.failures, m.images, m.batch, m.waiting, m.running, m.models, m.progress,

@@ -29,7 +29,8 @@ func values(t *testing.T, url, series string) []string {
 func TestMetricsBeginWithZero(t *testing.T) {
 	url := overWeb(t, newServer(t, Options{}, "digits"))
 	require.Equal(t, []string{
-		`bcnn_rejected_total{reason="connections"} 0`, `bcnn_rejected_total{reason="health"} 0`,
+		`bcnn_rejected_total{reason="connections"} 0`, `bcnn_rejected_total{reason="headers"} 0`,
+		`bcnn_rejected_total{reason="health"} 0`,
 		`bcnn_rejected_total{reason="memory"} 0`, `bcnn_rejected_total{reason="requests"} 0`,
 	}, values(t, url, "bcnn_rejected_total"))
 	require.Equal(t, []string{`bcnn_model_load_failures_total{model="digits"} 0`}, values(t, url, "bcnn_model_load_failures"))

@@ -51,7 +51,8 @@ func blank(t *testing.T, w, h int) []byte {
 func nothingLeft(t *testing.T, s *Server) {
 	t.Helper()
 	require.Eventually(t, func() bool {
-		return s.memory.taken() == 0 && s.requests.taken() == 0 && s.checks.taken() == 0 && s.watches.taken() == 0
+		return s.memory.taken() == 0 && s.requests.taken() == 0 && s.checks.taken() == 0 && s.watches.taken() == 0 &&
+			s.heads.taken() == 0
 	}, time.Minute, time.Millisecond)
 }
 

@@ -31,7 +31,6 @@ type Listeners struct {
 const (
 	headTime  = 10 * time.Second // for the header of a request, or the handshake of gRPC
 	idleTime  = 2 * time.Minute  // that a connection may be silent between requests
-	headBytes = 64 << 10
 	lookEvery = time.Second
 )
 
@@ -126,7 +125,9 @@ func (s *Server) startHTTP(l Listeners, failed chan<- error) func(context.Contex
 		MaxHeaderBytes:    headBytes,
 		ErrorLog:          slog.NewLogLogger(s.log.Handler(), slog.LevelDebug), // of clients
 	}
+	countHeads(server)
 	conns := newListener(l.HTTP, s.opts.MaxConnections, s.metrics)
+	conns.heads = s.heads
 	var listener net.Listener = conns
 	if l.TLS != nil {
 		config := l.TLS.Clone()

@@ -121,6 +121,7 @@ type Server struct {
 	requests   *account // for models, in progress or waiting
 	checks     *account // bytes of calls for the health over gRPC, which need nothing of memory
 	watches    *account // bytes of calls that watch it
+	heads      *account // bytes of heads of requests of HTTP
 	brief      *turns   // for pictures that take little memory
 	long       *turns   // for what takes long: large pictures, what is inflated or decoded
 	tokens     tokens
@@ -145,6 +146,7 @@ func New(opts Options) (*Server, error) {
 	s.requests = newAccount("requests are in progress or wait", byRequests, int64(opts.MaxRequests), s.metrics)
 	s.checks = newAccount("bytes of memory are taken by calls for the health", byHealth, checkBytes, s.metrics)
 	s.watches = newAccount("bytes of memory are taken by calls that watch the health", byHealth, checkBytes, s.metrics)
+	s.heads = newAccount("bytes of memory are taken by heads of requests", byHeads, headsBytes, s.metrics)
 	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bcnn_request_memory_bytes", Help: "Memory that requests take.",
 	}, func() float64 { return float64(s.memory.taken()) }))
@@ -159,7 +161,9 @@ func New(opts Options) (*Server, error) {
 }
 
 // Memory returns the bytes of memory that requests have now, and Options.Memory.
-func (s *Server) Memory() (taken, most int64) { return s.memory.taken(), s.memory.most }
+func (s *Server) Memory() (taken, most int64) {
+	return s.memory.taken() + s.heads.taken(), s.memory.most
+}
 
 // Close unloads all models, when the requests for them have been answered.
 func (s *Server) Close() error {
