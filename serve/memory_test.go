@@ -52,7 +52,7 @@ func nothingLeft(t *testing.T, s *Server) {
 	t.Helper()
 	require.Eventually(t, func() bool {
 		return s.memory.taken() == 0 && s.requests.taken() == 0 && s.checks.taken() == 0 && s.watches.taken() == 0 &&
-			s.heads.taken() == 0
+			s.heads.taken() == 0 && s.reports.taken() == 0
 	}, time.Minute, time.Millisecond)
 }
 

@@ -53,21 +53,24 @@ func (s *Server) Handler() http.Handler {
 	ofModel("GET", "/ready", s.getModelReady)
 	ofModel("GET", "/config", s.getConfig)
 	ofModel("GET", "/stats", s.getStatistics)
-	guarded("GET /v2/models", s.getModels)
-	guarded("GET /v2/models/stats", s.getStatistics)
+	guarded("GET /v2/models", s.report(s.getModels))
+	guarded("GET /v2/models/stats", s.report(s.getStatistics))
 	ofModel("POST", "/infer", s.postInfer)
 	ofModel("POST", "/classify", s.postClassify)
 	ofModel("POST", "/detect", s.postDetect)
 	ofModel("POST", "/profile", s.postProfile)
-	guarded("POST /v2/repository/index", s.postIndex)
+	guarded("POST /v2/repository/index", s.report(s.postIndex))
 	guarded("POST /v2/repository/models/{model}/load", s.postLoad)
 	guarded("POST /v2/repository/models/{model}/unload", s.postUnload)
-	prometheus := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{})
-	guarded("GET /metrics", func(w http.ResponseWriter, r *http.Request) error {
+	prometheus := promhttp.HandlerFor(s.metrics.registry, promhttp.HandlerOpts{
+		// Each writer of gzip takes 800 kB, and a hundred models have half of that as text.
+		DisableCompression: true,
+	})
+	guarded("GET /metrics", s.report(func(w http.ResponseWriter, r *http.Request) error {
 		prometheus.ServeHTTP(w, r)
 		return nil
-	})
-	guarded("GET /page/models", s.getPageModels)
+	}))
+	guarded("GET /page/models", s.report(s.getPageModels))
 	page := pageHandler()
 	for _, pattern := range pagePatterns() {
 		open(pattern, func(w http.ResponseWriter, r *http.Request) error {

@@ -122,6 +122,8 @@ type Server struct {
 	checks     *account // bytes of calls for the health over gRPC, which need nothing of memory
 	watches    *account // bytes of calls that watch it
 	heads      *account // bytes of heads of requests of HTTP
+	reports    *account // bytes of answers of HTTP about all models
+	reporting  *turns   // for making them
 	brief      *turns   // for pictures that take little memory
 	long       *turns   // for what takes long: large pictures, what is inflated or decoded
 	tokens     tokens
@@ -146,12 +148,13 @@ func New(opts Options) (*Server, error) {
 	s.requests = newAccount("requests are in progress or wait", byRequests, int64(opts.MaxRequests), s.metrics)
 	s.checks = newAccount("bytes of memory are taken by calls for the health", byHealth, checkBytes, s.metrics)
 	s.watches = newAccount("bytes of memory are taken by calls that watch the health", byHealth, checkBytes, s.metrics)
+	s.reports = newAccount("bytes of memory are taken by answers about all models", byMemory, reportBytes, s.metrics)
 	s.heads = newAccount("bytes of memory are taken by heads of requests", byHeads, headsBytes, s.metrics)
 	s.metrics.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "bcnn_request_memory_bytes", Help: "Memory that requests take.",
 	}, func() float64 { return float64(s.memory.taken()) }))
 	threads := cmp.Or(opts.Session.Threads, runtime.GOMAXPROCS(0))
-	s.brief, s.long = newTurns(threads), newTurns(threads)
+	s.brief, s.long, s.reporting = newTurns(threads), newTurns(threads), newTurns(threads)
 	s.repository = repository{
 		load: opts.Load, session: opts.Session, folder: opts.Folder, log: s.log, metrics: s.metrics,
 		photos:  vision.Options{Background: opts.Background, Limits: vision.Limits{Overrun: maxOverrun}},
@@ -162,7 +165,7 @@ func New(opts Options) (*Server, error) {
 
 // Memory returns the bytes of memory that requests have now, and Options.Memory.
 func (s *Server) Memory() (taken, most int64) {
-	return s.memory.taken() + s.heads.taken(), s.memory.most
+	return s.memory.taken() + s.heads.taken() + s.reports.taken(), s.memory.most
 }
 
 // Close unloads all models, when the requests for them have been answered.
