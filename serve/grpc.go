@@ -277,7 +277,7 @@ func (m *model) inferMessage(ctx context.Context, h *hold, r *pb.ModelInferReque
 	if err != nil {
 		return nil, failure{codes.InvalidArgument, err}
 	}
-	response, err := m.infer(ctx, h, request)
+	response, err := m.infer(ctx, h, request, func() {})
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"slices"
 	"strconv"
+	"sync"
 	"time"
 
 	"google.golang.org/grpc/codes"
@@ -71,6 +72,9 @@ func (s *Server) end(client string) {
 	s.metrics.progress.Dec()
 }
 
+// largeJSON is how much JSON takes its turn, as it takes long to read.
+const largeJSON = 256 << 10
+
 func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 	return s.withModel(w, r, (*model).largestBody, func(ctx context.Context, m *model, body *body) error {
 		length := -1
@@ -81,17 +85,28 @@ func (s *Server) postInfer(w http.ResponseWriter, r *http.Request) error {
 			}
 			length = n
 		}
+		read := func() {} // ends the turn of those that read JSON
+		if n := min(uint(length), uint(len(body.bytes))); n > largeJSON {
+			if err := s.long.wait(ctx, body.client); err != nil {
+				return err
+			}
+			read = sync.OnceFunc(func() { s.long.done(body.client) })
+			defer read()
+		}
 		var request *tensor.Request
 		var err error
 		if length == 0 {
 			request, err = m.raw(body.bytes)
 		} else {
-			request, err = tensor.Parse(body.bytes, length, tensor.Most{Inputs: len(m.inputs), Outputs: len(m.outputs)})
+			request, err = tensor.Parse(ctx, body.bytes, length, tensor.Most{Inputs: len(m.inputs), Outputs: len(m.outputs)})
 		}
-		if err != nil {
+		switch {
+		case err != nil && ctx.Err() != nil:
+			return ctx.Err()
+		case err != nil:
 			return failure{codes.InvalidArgument, err}
 		}
-		response, err := m.infer(ctx, &body.hold, request)
+		response, err := m.infer(ctx, &body.hold, request, read)
 		if err != nil {
 			return err
 		}

@@ -37,15 +37,19 @@ func (m *model) raw(data []byte) (*tensor.Request, error) {
 	}, nil
 }
 
-// infer runs a model on the inputs of a request.
-func (m *model) infer(ctx context.Context, h *hold, r *tensor.Request) (*tensor.Response, error) {
+// infer runs a model on the inputs of a request. It calls read when those have been read.
+func (m *model) infer(ctx context.Context, h *hold, r *tensor.Request, read func()) (*tensor.Response, error) {
 	began := time.Now()
 	wanted, err := m.wanted(r)
 	if err != nil {
 		return nil, err
 	}
 	in, err := m.tensors(h, r.Inputs)
-	if err != nil {
+	read()
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, ctx.Err() // which may be why
+	case err != nil:
 		return nil, err
 	}
 	if err := h.take(m.answerBytes(wanted, in[0].N)); err != nil {

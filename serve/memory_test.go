@@ -65,7 +65,7 @@ func TestAmplification(t *testing.T) {
 		"more than the 1269760 bytes that are read")
 	id := `{"id":"` + strings.Repeat("x", 1_000_000) + `","inputs":[]}`
 	post(t, url+"/v2/models/digits/infer", gzipped(t, id), "Content-Encoding", "gzip").fails(t, 400,
-		"the id has 1000000 bytes, want at most 1024")
+		"more than 65536 bytes of JSON that are no data")
 	few := `{"inputs":[` + strings.Repeat(`{},`, 100_000) + `{}]}`
 	post(t, url+"/v2/models/digits/infer", []byte(few)).fails(t, 400, "the request has 100001 inputs, want at most 1")
 	post(t, url+"/v2/repository/models/digits/load", bytes.Repeat([]byte(" "), smallBody+1)).fails(t, 413, "at most 65536")

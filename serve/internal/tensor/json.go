@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -18,8 +19,9 @@ func quote(s string) string {
 }
 
 // appendArray appends the numbers of a JSON array to elements of a type: a flat array in
-// row-major order, or arrays within arrays as the shape has them. The JSON must be valid.
-func appendArray(dst []byte, array []byte, datatype string, shape []int64) ([]byte, error) {
+// row-major order, or arrays within arrays as the shape has them. The JSON must be valid. The end of ctx
+// ends it.
+func appendArray(ctx context.Context, dst, array []byte, datatype string, shape []int64) ([]byte, error) {
 	if Size(datatype) == 0 {
 		return dst, fmt.Errorf("datatype %s is none that models read", text.Quote(datatype))
 	}
@@ -27,7 +29,7 @@ func appendArray(dst []byte, array []byte, datatype string, shape []int64) ([]by
 	if err != nil {
 		return dst, err
 	}
-	s := scanner{rest: array, dst: dst, datatype: datatype, left: want}
+	s := scanner{ctx: ctx, rest: array, dst: dst, datatype: datatype, left: want}
 	if s.next() != '[' {
 		return dst, errors.New("data is no array")
 	}
@@ -42,6 +44,7 @@ func appendArray(dst []byte, array []byte, datatype string, shape []int64) ([]by
 
 // scanner reads the arrays of numbers in valid JSON.
 type scanner struct {
+	ctx      context.Context
 	rest     []byte
 	dst      []byte
 	datatype string
@@ -116,6 +119,13 @@ func (s *scanner) list(n int) error {
 		if end == 0 {
 			return errors.New("data has something else than numbers where the shape has its last dimension")
 		}
+		if end > maxNumber {
+			return fmt.Errorf("element %d of a row of data is a number of %d characters, want at most %d", i, end, maxNumber)
+		}
+		const often = 1 << 10
+		if s.left%often == 0 && s.ctx.Err() != nil {
+			return s.ctx.Err()
+		}
 		var err error
 		if s.dst, err = appendNumber(s.dst, s.datatype, string(s.rest[:end])); err != nil {
 			return fmt.Errorf("element %d of a row of data: %w", i, err)
@@ -124,6 +134,9 @@ func (s *scanner) list(n int) error {
 		s.left--
 	}
 }
+
+// maxNumber is the length of a number at the most. The longest float32 has 112 significant digits.
+const maxNumber = 1 << 10
 
 // isEnd reports whether a character ends a number.
 func isEnd(c byte) bool {

@@ -2,10 +2,10 @@ package tensor
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
-	"strings"
 
 	"github.com/bitcnn/bitcnn/internal/text"
 )
@@ -47,16 +47,15 @@ func CheckID(id string) error {
 	return nil
 }
 
-// jsonRequest is a request in JSON.
+// jsonRequest is a request in JSON, without its inputs and outputs.
 type jsonRequest struct {
 	ID         string `json:"id"`
 	Parameters struct {
 		Binary bool `json:"binary_data_output"`
 	} `json:"parameters"`
-	Inputs  list[jsonInput]  `json:"inputs"`
-	Outputs list[jsonOutput] `json:"outputs"`
 }
 
+// jsonInput is an input in JSON, without its data.
 type jsonInput struct {
 	Name       string      `json:"name"`
 	Shape      list[int64] `json:"shape"`
@@ -65,7 +64,6 @@ type jsonInput struct {
 		Size   *int64 `json:"binary_data_size"`
 		Shared string `json:"shared_memory_region"`
 	} `json:"parameters"`
-	Data part `json:"data"`
 }
 
 type jsonOutput struct {
@@ -130,22 +128,18 @@ func elements(array []byte) int {
 	return n
 }
 
-// part is a part of the JSON where it stands: json.RawMessage is a copy.
-type part []byte
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (p *part) UnmarshalJSON(b []byte) error {
-	*p = b
-	return nil
-}
-
 // ErrShared is the error of tensors in shared memory.
 var ErrShared = errors.New("shared memory is not supported: send the data with the request")
 
+// maxSmall bounds what a request says of each input, of all outputs, and of the rest, in bytes of JSON. What
+// is not data has a fraction of that, and package encoding/json reads it without an end in between.
+const maxSmall = 64 << 10
+
 // Parse reads the body of a request. Its JSON has headerLength bytes, and the binary data of
 // the inputs are behind it in their order; a negative headerLength says that all is JSON.
-// Tensors keep parts of body; beside it no more memory is taken than most and the names need.
-func Parse(body []byte, headerLength int, most Most) (*Request, error) {
+// Tensors keep parts of body; beside it no more memory is taken than most and the names need. The
+// end of ctx ends it, and the reading of data by the tensors.
+func Parse(ctx context.Context, body []byte, headerLength int, most Most) (*Request, error) {
 	header, data := body, []byte(nil)
 	if headerLength >= 0 {
 		if headerLength > len(body) {
@@ -154,27 +148,24 @@ func Parse(body []byte, headerLength int, most Most) (*Request, error) {
 		}
 		header, data = body[:headerLength], body[headerLength:]
 	}
-	j := jsonRequest{
-		Inputs:  list[jsonInput]{what: "inputs", most: most.Inputs},
-		Outputs: list[jsonOutput]{what: "outputs", most: most.Outputs},
-	}
-	if err := json.Unmarshal(header, &j); err != nil {
-		return nil, jsonError(err)
-	}
-	if err := CheckID(j.ID); err != nil {
+	s := splitter{parser: parser{ctx: ctx, json: header}, most: most}
+	if err := s.split(); err != nil {
 		return nil, err
 	}
-	r := &Request{ID: j.ID, Binary: j.Parameters.Binary}
-	for _, in := range j.Inputs.elements {
-		shape := in.Shape.elements
+	if err := CheckID(s.request.ID); err != nil {
+		return nil, err
+	}
+	r := &Request{ID: s.request.ID, Binary: s.request.Parameters.Binary}
+	for i, in := range s.inputs {
+		array, shape := s.data[i], in.Shape.elements
 		t := Tensor{Name: in.Name, Datatype: in.Datatype, Shape: shape}
 		size := in.Parameters.Size
 		switch {
 		case in.Parameters.Shared != "":
 			return nil, fmt.Errorf("input %s: %w", text.Quote(in.Name), ErrShared)
 		case size == nil:
-			t.Read = func(dst []byte) ([]byte, error) { return appendArray(dst, in.Data, in.Datatype, shape) }
-		case in.Data != nil:
+			t.Read = func(dst []byte) ([]byte, error) { return appendArray(ctx, dst, array, in.Datatype, shape) }
+		case array != nil:
 			return nil, fmt.Errorf("input %s has data and binary_data_size; want one of them", text.Quote(in.Name))
 		case *size < 0 || *size > int64(len(data)):
 			return nil, fmt.Errorf("input %s has a binary_data_size of %d, and %d bytes are left of the body behind its JSON",
@@ -187,7 +178,7 @@ func Parse(body []byte, headerLength int, most Most) (*Request, error) {
 	if len(data) > 0 {
 		return nil, fmt.Errorf("%d bytes of binary data belong to no input", len(data))
 	}
-	for _, out := range j.Outputs.elements {
+	for _, out := range s.outputs {
 		if out.Parameters.Shared != "" {
 			return nil, fmt.Errorf("output %s: %w", text.Quote(out.Name), ErrShared)
 		}
@@ -198,24 +189,6 @@ func Parse(body []byte, headerLength int, most Most) (*Request, error) {
 		r.Outputs = append(r.Outputs, o)
 	}
 	return r, nil
-}
-
-// jsonError says what is wrong with JSON without the names of Go's types.
-func jsonError(err error) error {
-	var typed *json.UnmarshalTypeError
-	var count *countError
-	switch {
-	case errors.As(err, &count):
-		return err
-	case errors.As(err, &typed):
-		return fmt.Errorf("the JSON of the request has a %s as %q", typed.Value, typed.Field)
-	case strings.Contains(err.Error(), "unexpected end"):
-		return errors.New("the JSON of the request ends too early")
-	case strings.Contains(err.Error(), "after top-level value"):
-		return errors.New("there is something behind the JSON of the request; " +
-			"binary data need the header Inference-Header-Content-Length")
-	}
-	return fmt.Errorf("the request is not valid JSON: %w", err)
 }
 
 // jsonTensor is an output in the JSON of a response.

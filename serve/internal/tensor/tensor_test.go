@@ -1,6 +1,7 @@
 package tensor
 
 import (
+	"context"
 	"encoding/binary"
 	"encoding/json"
 	"fmt"
@@ -65,7 +66,7 @@ func TestArrays(t *testing.T) {
 		{"[1]", "FP64", []int64{1}, nil, `datatype "FP64" is none that models read`},
 		{"[1]", Bytes, []int64{1}, nil, `datatype "BYTES" is none that models read`},
 	} {
-		got, err := appendArray(nil, []byte(c.json), c.datatype, c.shape)
+		got, err := appendArray(t.Context(), nil, []byte(c.json), c.datatype, c.shape)
 		if c.fault != "" {
 			require.ErrorContains(t, err, c.fault, c.json)
 			continue
@@ -94,7 +95,7 @@ func TestJSONKeepsBits(t *testing.T) {
 		text, err := AppendJSON(nil, Tensor{Datatype: datatype, Shape: shape, Data: data})
 		require.NoError(t, err)
 		require.True(t, json.Valid(text))
-		back, err := appendArray(nil, text, datatype, shape)
+		back, err := appendArray(t.Context(), nil, text, datatype, shape)
 		require.NoError(t, err)
 		require.Equal(t, data, back, datatype)
 	}
@@ -138,7 +139,7 @@ const twoInputs = `{"id":"7","inputs":[` +
 
 func TestParse(t *testing.T) {
 	body := append([]byte(twoInputs), 1, 2, 3, 0, 0, 0x80, 0x3f)
-	r, err := Parse(body, len(twoInputs), Most{3, 2})
+	r, err := Parse(t.Context(), body, len(twoInputs), Most{3, 2})
 	require.NoError(t, err)
 	require.Equal(t, "7", r.ID)
 	require.Equal(t, []Output{{Name: "x", Binary: true}, {Name: "y", Classes: 3}}, r.Outputs)
@@ -159,11 +160,23 @@ func TestParse(t *testing.T) {
 	}{
 		{"", -1, "ends too early"},
 		{`{"inputs":[`, -1, "ends too early"},
-		{`[]`, -1, "has a array"},
+		{`[]`, -1, `has an array as ""`},
 		{`nonsense`, -1, "not valid JSON"},
 		{`{"inputs":[{"name":7}]}`, -1, `has a number as "inputs.name"`},
 		{`{"inputs":[{"shape":[1.5]}]}`, -1, `has a number 1.5 as "inputs.shape"`},
 		{`{} {}`, -1, "something behind the JSON"},
+		{`{"inputs":[],"inputs":[]}`, -1, "has inputs twice"},
+		{`{"inputs":{}}`, -1, `has an object as "inputs"`},
+		{`{"inputs":[1]}`, -1, `has a number as "inputs"`},
+		{`{"outputs":"x"}`, -1, `has a string as "outputs"`},
+		{`{"outputs":[{"name":1}]}`, -1, `has a number as "outputs.name"`},
+		{`{"parameters":1}`, -1, `has a number as "parameters"`},
+		{`{"inputs":[{"shape":[` + strings.Repeat("1", 300) + `]}]}`, -1, `has a number ` + strings.Repeat("1", 57) + `… as "inputs.shape"`},
+		{`{"inputs":[{"name":"` + strings.Repeat("x", maxSmall) + `"}]}`, -1, "an input of the request has more than 65536 bytes of JSON that are no data"},
+		{`{"inputs":[{` + strings.Repeat(`"name":"x",`, 1<<13) + `"a":1}]}`, -1, "an input of the request has more than 65536 bytes"},
+		{`{"outputs":[{"name":"` + strings.Repeat("x", maxSmall) + `"}]}`, -1, "the outputs of the request have more than 65536 bytes"},
+		{`{"x":[` + strings.Repeat("1,", maxSmall) + `1]}`, -1, "the request has more than 65536 bytes"},
+		{`{"x":` + strings.Repeat("[", maxDepth+1) + `1`, -1, "more than 128 arrays or objects within each other"},
 		{`{}xx`, 2, "2 bytes of binary data belong to no input"},
 		{`{"inputs":[{},{},{},{}]}`, -1, "the request has 4 inputs, want at most 3"},
 		{`{"inputs":[{"a":[1,2,"]"]},{"b":"\\"},{"c":"\",\""} , [{},{}]]}`, -1, "the request has 4 inputs, want at most 3"},
@@ -177,9 +190,35 @@ func TestParse(t *testing.T) {
 		{input(`,"parameters":{"shared_memory_region":"x"}`), -1, "shared memory is not supported"},
 		{`{"outputs":[{"name":"y","parameters":{"shared_memory_region":"x"}}]}`, -1, "shared memory is not supported"},
 	} {
-		_, err := Parse([]byte(c.body), c.length, Most{3, 2})
+		_, err := Parse(t.Context(), []byte(c.body), c.length, Most{3, 2})
 		require.ErrorContains(t, err, c.fault, c.body)
 	}
+}
+
+// The parser takes and refuses what encoding/json does, and a value ends where that says.
+func TestParser(t *testing.T) {
+	for _, text := range []string{
+		``, ` `, `0`, `-0`, `-`, `01`, `1.`, `.5`, `1.5`, `1e5`, `1E+05`, `1e-`, `1e`, `+1`, `0x1`, `NaN`, `1_0`, `--1`,
+		`true`, `false`, `null`, `tru`, `trueX`, `nul`, `True`, `""`, `"`, `"a`, `"\\"`, `"\"`, `"\""`, `"\x"`, `"\u00e9"`, `"\u00g9"`, `"\u00"`,
+		`"\u00E9\ud800"`, "\"\x1f\"", "\"\x7f\"", "\"\xff\"", "\"\n\"", `'a'`, `[]`, `[`, `]`, `[1`, `[1,`, `[,1]`, `[1,]`, `[1 2]`, `[1,,2]`, `[[],[[]],{}]`,
+		`[}`, `{]`, `{}`, `{`, `{"a"}`, `{"a":}`, `{"a":1,}`, `{,}`, `{"a":1 "b":2}`, `{"a":1,"b":[{"c":null}]}`, `{a:1}`, `{1:1}`, `{"a":1}}`, `[1]]`,
+		" \t\r\n[ 1 , 2 ] ", "\f[1]", "\u00a0[1]", `[1]x`, `{"a":[1,{"b":"]}"}],"c":"\\\""}`, `[-]`, `[1.e5]`, `[1e5.5]`, `{"a":{"b":{}},"c":[]}`,
+	} {
+		sameAsEncodingJSON(t, []byte(text))
+	}
+}
+
+// A context that has ended ends the parsing, and the reading of data.
+func TestParseEndsWithItsContext(t *testing.T) {
+	body := []byte(`{"inputs":[{"name":"a","datatype":"UINT8","shape":[3000],"data":[` + strings.Repeat("1,", 2999) + `1]}]}`)
+	ctx, cancel := context.WithCancel(t.Context())
+	r, err := Parse(ctx, body, -1, Most{1, 1})
+	require.NoError(t, err)
+	cancel()
+	_, err = Parse(ctx, body, -1, Most{1, 1})
+	require.ErrorIs(t, err, context.Canceled)
+	_, err = r.Inputs[0].Read(nil)
+	require.ErrorIs(t, err, context.Canceled)
 }
 
 // A request that means nothing takes no memory beside its own.
@@ -189,12 +228,16 @@ func TestParseTakesNoMemory(t *testing.T) {
 		"outputs": `{"outputs":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
 		"shape":   `{"inputs":[{"shape":[` + strings.Repeat(`1,`, 1<<20) + `1]}]}`,
 		"unknown": `{"x":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`,
+		"name":    `{"inputs":[{"name":"` + strings.Repeat("x", 1<<20) + `"}]}`,
+		"\\u":     `{"id":"` + strings.Repeat(`\u0041`, 1<<18) + `"}`,
+		"number":  `{"inputs":[{"shape":[` + strings.Repeat("1", 1<<20) + `]}]}`,
+		"key":     `{"` + strings.Repeat("x", 1<<20) + `":1}`,
 		"data":    `{"inputs":[{"data":[` + strings.Repeat(`1,`, 1<<20) + `1]}]}`,
 	} {
 		b := []byte(body)
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		_, _ = Parse(b, -1, Most{1, 1})
+		_, _ = Parse(t.Context(), b, -1, Most{1, 1})
 		runtime.ReadMemStats(&after)
 		require.Less(t, after.TotalAlloc-before.TotalAlloc, uint64(64<<10), name)
 	}
@@ -233,7 +276,7 @@ func FuzzArray(f *testing.F) {
 		}
 		datatype := []string{Uint8, Int8, Int32, Int64, FP32}[uint(kind)%5]
 		shape := []int64{a, b}
-		got, err := appendArray(nil, []byte(text), datatype, shape)
+		got, err := appendArray(t.Context(), nil, []byte(text), datatype, shape)
 		if err != nil {
 			return
 		}
@@ -259,13 +302,33 @@ func FuzzArray(f *testing.F) {
 	})
 }
 
+// sameAsEncodingJSON requires that the parser takes and refuses what encoding/json does, but for depth.
+func sameAsEncodingJSON(t *testing.T, text []byte) {
+	p := parser{ctx: t.Context(), json: text}
+	value, err := p.value()
+	if err != nil && strings.Contains(err.Error(), "within each other") {
+		return
+	}
+	valid := err == nil && p.next() == 0 && p.at == len(text)
+	require.Equal(t, json.Valid(text), valid, "%q: %v", text, err)
+	if valid {
+		require.Equal(t, strings.Trim(string(text), " \t\r\n"), string(value))
+	}
+}
+
 // FuzzParse: bodies of any bytes are errors or requests whose tensors lie within them.
 func FuzzParse(f *testing.F) {
 	f.Add([]byte(twoInputs+"abcdefg"), len(twoInputs))
 	f.Add([]byte(twoInputs), -1)
 	f.Add([]byte(`{"inputs":[{"shape":[]}]}`), 25)
 	f.Fuzz(func(t *testing.T, body []byte, length int) {
-		r, err := Parse(body, length, Most{3, 2})
+		if json := body; length < len(body) {
+			if length >= 0 {
+				json = body[:length]
+			}
+			sameAsEncodingJSON(t, json)
+		}
+		r, err := Parse(t.Context(), body, length, Most{3, 2})
 		if err != nil {
 			require.False(t, strings.Contains(err.Error(), "tensor."), "%v names a type of Go", err)
 			return
