@@ -208,21 +208,32 @@ func (r *repository) loadNamed(ctx context.Context, name string) error {
 	return nil
 }
 
-// unload takes a model out; requests that are in progress are answered.
+// unload takes a model out; requests that are in progress are answered. It waits for a load in progress,
+// which would bring the model back.
 func (r *repository) unload(ctx context.Context, name string) error {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	e, list, err := r.find(name, "")
+	r.mu.RLock()
+	e, _, err := r.find(name, "")
+	r.mu.RUnlock()
 	if err != nil {
 		return err
 	}
-	for _, v := range list {
+	select {
+	case e.loading <- struct{}{}:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	defer func() { <-e.loading }()
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !e.unloaded {
+		r.log.InfoContext(ctx, "model unloaded", "model", name)
+	}
+	for _, v := range e.versions {
 		r.replace(e, v, nil)
 		v.reason = ""
 	}
 	r.weigh(e)
 	e.unloaded, e.reason = true, ""
-	r.log.InfoContext(ctx, "model unloaded", "model", name)
 	return nil
 }
 

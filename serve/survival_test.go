@@ -169,6 +169,48 @@ func TestLoadGivenUp(t *testing.T) {
 	require.Zero(t, log.count("level=ERROR"))
 }
 
+// A model that is unloaded while its file is loaded anew stays out.
+func TestUnloadWhileLoading(t *testing.T) {
+	dir := t.TempDir()
+	saveModel(t, "digits", filepath.Join(dir, "a.bcnn"))
+	begun, open := make(chan struct{}, 2), make(chan struct{}, 2)
+	s, log := logging(t, Options{Folder: dir, Load: func(ctx context.Context, source string) (*bitcnn.Model, error) {
+		begun <- struct{}{}
+		<-open
+		return loadTest(ctx, source)
+	}})
+	url := overWeb(t, s)
+	open <- struct{}{}
+	require.NoError(t, s.AddFolder(t.Context()))
+	<-begun
+	saveModel(t, "vehiclenet", filepath.Join(dir, "a.bcnn"))
+	require.NoError(t, s.Reload(t.Context()))
+	looked, unloaded := make(chan error, 1), make(chan error, 1)
+	go func() { looked <- s.Reload(t.Context()) }()
+	<-begun
+	go func() { unloaded <- s.repository.unload(t.Context(), "a") }()
+	select {
+	case err := <-unloaded: // too early
+		unloaded <- err
+	case <-time.After(20 * time.Millisecond):
+	}
+	open <- struct{}{}
+	require.NoError(t, <-looked)
+	require.NoError(t, <-unloaded)
+	require.Equal(t, indexed{"a", "1", "UNAVAILABLE", "unloaded"}, index(t, url)["a"])
+	for range 3 {
+		require.NoError(t, s.repository.unload(t.Context(), "a"))
+	}
+	require.Equal(t, 1, log.count("model unloaded"), "once")
+
+	// Whoever gives up waiting has unloaded nothing.
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	s.repository.entries["a"].loading <- struct{}{}
+	require.ErrorIs(t, s.repository.unload(ctx, "a"), context.Canceled)
+	<-s.repository.entries["a"].loading
+}
+
 // A folder that cannot be read is logged once, and when it can be read again.
 func TestUnreadableFolder(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "models")
