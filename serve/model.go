@@ -3,7 +3,6 @@ package serve
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"sync"
 	"time"
 
@@ -87,7 +86,7 @@ func newPort(p arrays.Port, io bitcnn.IO) (port, error) {
 // openModel opens a session for the network of a version, as its settings say.
 func openModel(ctx context.Context, l loading, net *bitcnn.Model, opts bitcnn.Options, photos vision.Options) (*model, error) {
 	if file := labelFile(l.settings); file != "" {
-		list, err := labelsOf(filepath.Join(l.dir, filepath.FromSlash(file)))
+		list, err := labelsOf(l.dir, file)
 		if err != nil {
 			return nil, err
 		}

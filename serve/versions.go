@@ -182,18 +182,24 @@ func (p place) fileOf(number int64, named string) (string, error) {
 	return "", files.Name(dir, fmt.Errorf("there is no file %s in it", strings.Join(want, ", nor ")))
 }
 
-// labelsOf reads the labels in a file, one a line.
-func labelsOf(file string) ([]string, error) {
-	content, err := files.ReadText(file, labelsBytes)
+// labelsOf reads the labels in a file below a folder, one a line. No link leads out of the folder, as
+// clients are told what is in the file.
+func labelsOf(dir, file string) ([]string, error) {
+	root, err := os.OpenRoot(dir)
 	if err != nil {
-		return nil, err
+		return nil, files.Name(dir, err)
+	}
+	defer root.Close()
+	content, err := files.ReadTextIn(root, filepath.FromSlash(file), labelsBytes)
+	if err != nil {
+		return nil, files.Name(dir, err)
 	}
 	var labels []string
 	for l := range strings.Lines(strings.TrimRight(content, "\r\n")) {
 		labels = append(labels, strings.TrimRight(l, "\r\n"))
 	}
 	if len(labels) == 0 {
-		return nil, files.Name(file, errors.New("there is no label in it"))
+		return nil, files.Name(filepath.Join(dir, file), errors.New("there is no label in it"))
 	}
 	return labels, nil
 }

@@ -289,3 +289,23 @@ func TestLinkedFolder(t *testing.T) {
 	require.NoError(t, s.AddFolder(t.Context()))
 	require.Equal(t, []indexed{{"m", "4", "READY", ""}}, rows(t, overWeb(t, s)))
 }
+
+// Labels may be a link in the folder of the model, as Kubernetes mounts them, and none to elsewhere:
+// clients are told what is in the file.
+func TestLinkedLabels(t *testing.T) {
+	lines := "zero\none\ntwo\nthree\nfour\nfive\nsix\nseven\neight\nnine\n"
+	config := `output { label_filename: "labels.txt" }`
+	dir := repositoryOf(t, map[string]string{
+		"in/1/model.bcnn": "digits", "in/" + configName: config, "in/.data/labels.txt": lines,
+		"out/1/model.bcnn": "digits", "out/" + configName: config, "secret.txt": lines,
+	})
+	testenv.Symlink(t, filepath.Join(".data", "labels.txt"), filepath.Join(dir, "in", "labels.txt"))
+	testenv.Symlink(t, filepath.Join("..", "secret.txt"), filepath.Join(dir, "out", "labels.txt"))
+	s := newServer(t, Options{Folder: dir})
+	require.ErrorContains(t, s.AddFolder(t.Context()), "labels.txt: path escapes from parent")
+	url := overWeb(t, s)
+	require.Equal(t, "seven", labels(t, url, "in")[7])
+	answer := string(get(t, url+"/v2/models").body) + string(get(t, url+"/page/models").body)
+	require.NotContains(t, answer, `"name":"out","device"`)
+	require.Contains(t, answer, `"name":"out","version":"1","state":"UNAVAILABLE"`)
+}
