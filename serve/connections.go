@@ -9,13 +9,13 @@ import (
 	"time"
 )
 
-// busy is how long a connection counts as in use after its last bytes.
+// busy is how long a connection counts as in use after its last bytes, or after its beginning.
 const busy = time.Second
 
 // listener bounds the number of connections. Where there are as many as may be, a new one takes
 // the place of that which has been silent for the longest time, first of those that never said
 // anything, so that nobody keeps others away by connections that do nothing. If all have been
-// used within the last second, it is one of the client who has the most of them, and if that is
+// used or opened within the last second, it is one of the client who has the most of them, and if that is
 // the one who comes, the new one is closed.
 type listener struct {
 	net.Listener
@@ -51,13 +51,14 @@ func (l *listener) admit(c *conn) bool {
 	l.mu.Lock()
 	var oldest *conn
 	if len(l.conns) >= l.most {
+		since := time.Now().Add(-busy).UnixNano()
 		for other := range l.conns {
-			if oldest == nil || other.before(oldest) {
+			if other.used.Load() <= since && (oldest == nil || other.before(oldest)) {
 				oldest = other
 			}
 		}
 		l.metrics.rejected.WithLabelValues(byConnections).Inc()
-		if oldest.spoke.Load() && oldest.used.Load() > time.Now().Add(-busy).UnixNano() {
+		if oldest == nil {
 			if oldest = l.ofTheGreedy(c.client); oldest == nil {
 				l.mu.Unlock()
 				return false

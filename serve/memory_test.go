@@ -360,6 +360,34 @@ func TestGreedyConnections(t *testing.T) {
 	require.Len(t, l.conns, most)
 }
 
+// A connection that has just been opened is not closed for one of those who have many, before it could
+// say anything.
+func TestNewConnectionsMakeNoRoom(t *testing.T) {
+	const most = 8
+	l := newListener(nil, most, newMetrics())
+	from := func(client string, spoke bool, used time.Time) *conn {
+		here, there := net.Pipe()
+		t.Cleanup(func() { there.Close() })
+		c := &conn{Conn: here, of: l, client: client}
+		c.spoke.Store(spoke)
+		c.used.Store(used.UnixNano())
+		return c
+	}
+	now := time.Now().Add(time.Hour)
+	idle := from("a", true, now.Add(-2*time.Hour))
+	require.True(t, l.admit(idle))
+	for range most - 2 {
+		require.True(t, l.admit(from("a", true, now)))
+	}
+	fresh := from("b", false, now)
+	require.True(t, l.admit(fresh))
+	require.True(t, l.admit(from("a", false, now)), "in the place of the idle one")
+	require.NotContains(t, l.conns, idle)
+	require.False(t, l.admit(from("a", false, now)))
+	require.True(t, l.admit(from("c", false, now)))
+	require.Contains(t, l.conns, fresh)
+}
+
 // The default is a part of the memory of the machine.
 func TestDefaultMemory(t *testing.T) {
 	require.LessOrEqual(t, defaultMemory(), int64(2<<30))
