@@ -183,7 +183,11 @@ func FuzzDecode(f *testing.F) {
 			require.Equal(t, num.CeilDiv(d.width, int(scale)), img.Bounds().Dx())
 			require.Equal(t, num.CeilDiv(d.height, int(scale)), img.Bounds().Dy())
 		}
-		if err == nil && scale == 1 {
+		// Of restarts in scans of one component image/jpeg may make other pixels, of what is broken as well:
+		// libjpeg has those of this package.
+		apart := len(d.components) > 1 && bytes.Contains(data, []byte{0xff, restartInterval}) &&
+			bytes.Count(data, []byte{0xff, startOfScan}) > 1
+		if err == nil && scale == 1 && !apart {
 			same(t, data, img)
 		}
 	})
