@@ -13,6 +13,7 @@ import (
 	"google.golang.org/grpc/codes"
 
 	"github.com/bitcnn/bitcnn"
+	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // logStart says what answers from now on, where, and within which limits.
@@ -68,13 +69,14 @@ func (s *Server) missing(ctx context.Context, model string, err error) {
 	}
 }
 
-// brief is the beginning of what a client has sent, as long as a line of a log may show it.
+// brief is the beginning of what a client has sent, as long as a line of a log may show it. What does not
+// print is escaped: JSON has control characters above 0x7e as they are.
 func brief(s string) string {
 	const most = 256
 	if len(s) <= most {
-		return s
+		return text.Escape(s)
 	}
-	return strings.ToValidUTF8(s[:most], "") + "…"
+	return text.Escape(strings.ToValidUTF8(s[:most], "")) + "…"
 }
 
 // seldom lets something happen once a minute for each of so many names.

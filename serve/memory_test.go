@@ -171,7 +171,7 @@ func TestMessagesAreCounted(t *testing.T) {
 	err = infer(append(named, empty[:2000]...))
 	require.Equal(t, codes.InvalidArgument, status.Code(err))
 	require.Contains(t, err.Error(), "the request has 1000 inputs, want at most 1")
-	require.Equal(t, codes.Internal, status.Code(infer([]byte{0xff})))
+	require.Equal(t, codes.InvalidArgument, status.Code(infer([]byte{0xff})))
 	err = infer(append(append(named, 3<<3|2, 0x80, 0x10), bytes.Repeat([]byte("x"), 2048)...))
 	require.Contains(t, err.Error(), "the id has 2048 bytes, want at most 1024")
 	nothingLeft(t, s)

@@ -161,7 +161,7 @@ func (s *Server) answer(h handler) http.Handler {
 			defer func() {
 				if p := recover(); p != nil {
 					err = fmt.Errorf("a fault of the server: %v", p)
-					s.log.ErrorContext(r.Context(), "panic", "path", r.URL.Path, "panic", p, "stack", string(debug.Stack()))
+					s.log.ErrorContext(r.Context(), "panic", "path", brief(r.URL.Path), "panic", p, "stack", string(debug.Stack()))
 				}
 			}()
 			return h(w, r)
@@ -178,7 +178,7 @@ func (s *Server) answer(h handler) http.Handler {
 				w.Header().Set("Connection", "close") // the rest of the body is not read
 			}
 			if f.code == codes.Internal { // others are no fault of the server
-				s.log.ErrorContext(r.Context(), "request failed", "path", r.URL.Path, "from", r.RemoteAddr, "error", f)
+				s.log.ErrorContext(r.Context(), "request failed", "path", brief(r.URL.Path), "from", r.RemoteAddr, "error", f)
 			}
 			if f.code != codes.Canceled { // the client is still there
 				_ = writeJSON(w, code, map[string]string{"error": f.Error()})

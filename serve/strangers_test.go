@@ -3,11 +3,17 @@ package serve
 import (
 	"bytes"
 	"io"
+	"log/slog"
 	"net/http"
 	"testing"
 	"time"
 
 	"github.com/stretchr/testify/require"
+	"google.golang.org/grpc"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+
+	"github.com/bitcnn/bitcnn/serve/internal/pb"
 )
 
 // Pages of strangers in a browser on this machine may neither change anything nor read.
@@ -64,5 +70,25 @@ func TestErrorsOfClientsAreNoErrors(t *testing.T) {
 	require.NoError(t, s.Add(t.Context(), "digits", "digits"))
 	post(t, url+"/v2/repository/models/digits/unload", []byte{}).decode(t, &object{})
 	post(t, url+"/v2/models/digits/infer", []byte(imageJSON)).fails(t, 503, "unloaded")
+	_, wire, _ := serving(t, s, Listeners{})
+	stream, err := connect(t, wire).NewStream(t.Context(), &grpc.StreamDesc{ClientStreams: true, ServerStreams: true},
+		pb.GRPCInferenceService_ModelStreamInfer_FullMethodName, grpc.ForceCodecV2(rawCodec{}))
+	require.NoError(t, err)
+	require.NoError(t, stream.SendMsg([]byte{0xff}))
+	require.Equal(t, codes.InvalidArgument, status.Code(stream.RecvMsg(nil)))
 	require.Zero(t, log.count("level=ERROR"))
+}
+
+// No log has a control character that a client has sent, whatever its form.
+func TestControlCharactersAreEscaped(t *testing.T) {
+	log := &logged{}
+	s := newServer(t, Options{Logger: slog.New(slog.NewJSONHandler(log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	url := overWeb(t, s)
+	post(t, url+"/v2/models/a%C2%9B31m%7F%1B%E2%80%AE/infer", []byte{}).fails(t, 404, "there is no model")
+	require.Eventually(t, func() bool { return log.count(`"msg":"request"`) == 1 }, time.Minute, time.Millisecond)
+	require.Equal(t, 1, log.count(`"model":"a\\u009b31m\\x7f\\x1b\\u202e","error"`))
+	require.Equal(t, 1, log.count(`"path":"/v2/models/a\\u009b31m\\x7f\\x1b\\u202e/infer"`))
+	for _, c := range "\u009b\x7f\x1b\u202e" {
+		require.Zero(t, log.count(string(c)), "%U", c)
+	}
 }

@@ -210,7 +210,7 @@ func (c *call) decode(ctx context.Context, b *body, compressed bool, name string
 		return err
 	}
 	if err := proto.Unmarshal(b.bytes, message); err != nil {
-		return failf(codes.Internal, "the message cannot be read: %w", err) // as gRPC calls it
+		return badf("the message cannot be read: %w", err)
 	}
 	return nil
 }
@@ -244,7 +244,7 @@ func (r counted) RegisterService(desc *grpc.ServiceDesc, service any) {
 			answer, err := handler(service, ctx, func(message any) error {
 				err := c.receive(ctx, b, false, message)
 				if errors.Is(err, io.EOF) {
-					return failf(codes.Internal, "the call has no message")
+					return badf("the call has no message")
 				}
 				return wireError(err)
 			}, i)
