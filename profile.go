@@ -52,7 +52,7 @@ func (s *Session) Profile(ctx context.Context, runs int, in ...Tensor) ([]StepTi
 		return nil, err
 	}
 	took := make([][]time.Duration, len(s.engines.plan.Steps))
-	exe, err := s.engines.timed(ctx, func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) })
+	exe, err := s.engines.timed(ctx, n, func(step int, _ string, d time.Duration) { took[step] = append(took[step], d) })
 	if err != nil {
 		return nil, err
 	}
@@ -71,8 +71,8 @@ func (s *Session) Profile(ctx context.Context, runs int, in ...Tensor) ([]StepTi
 	return times, nil
 }
 
-// timed compiles the engine for one caller once more, with times of its steps.
-func (p *engines) timed(ctx context.Context, timed func(int, string, time.Duration)) (*backend.Executable, error) {
+// timed compiles the engine for one caller once more, for n images, with times of its steps.
+func (p *engines) timed(ctx context.Context, n int, timed func(int, string, time.Duration)) (*backend.Executable, error) {
 	p.mu.Lock()
 	closed := p.closed
 	p.mu.Unlock()
@@ -80,6 +80,6 @@ func (p *engines) timed(ctx context.Context, timed func(int, string, time.Durati
 		return nil, ErrClosed
 	}
 	opts := p.opts
-	opts.Threads, opts.Timed = p.levels[0], timed
+	opts.MaxBatch, opts.Threads, opts.Timed = n, p.levels[0], timed
 	return p.device.Compile(ctx, p.plan, opts)
 }

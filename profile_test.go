@@ -2,6 +2,7 @@ package bitcnn
 
 import (
 	"context"
+	"runtime"
 	"testing"
 
 	"github.com/stretchr/testify/require"
@@ -44,4 +45,19 @@ func TestProfile(t *testing.T) {
 	require.Empty(t, s.Steps())
 	_, err = s.Profile(t.Context(), 1, in...)
 	require.ErrorIs(t, err, ErrClosed)
+}
+
+// One image is measured with the memory of one, whatever the session may run at once.
+func TestProfileTakesTheMemoryOfItsBatch(t *testing.T) {
+	allocated := func(maxBatch int) uint64 {
+		s := open(t, bundled(t, "vehiclenet"), Options{Device: "cpu", Threads: 1, MaxBatch: maxBatch})
+		in := tensors(s.inputs, 1)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := s.Profile(t.Context(), 1, in...)
+		require.NoError(t, err)
+		runtime.ReadMemStats(&after)
+		return after.TotalAlloc - before.TotalAlloc
+	}
+	require.Less(t, allocated(256), 2*allocated(1))
 }
