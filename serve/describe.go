@@ -72,10 +72,10 @@ func (m *model) describe() picture.Model {
 		d.Outputs = append(d.Outputs, fmt.Sprintf("%s %s %s", p.Name, p.datatype, dimensions(p)))
 	}
 	if m.classifier != nil {
-		d.Labels, d.Input = m.classifier.Labels(), picture.SizeOf(m.classifier)
+		d.Labels, d.Input = m.classifier.Labels(), picture.SizeOf(m.classifier.Preprocessing())
 	}
 	if m.detector != nil {
-		d.Labels = m.detector.Labels()
+		d.Labels, d.Input, d.Detects = m.detector.Labels(), picture.SizeOf(m.detector.Preprocessing()), true
 	}
 	return d
 }

@@ -69,7 +69,7 @@ func (s *Server) postDetect(w http.ResponseWriter, r *http.Request) error {
 		err = m.traced(ctx, "detection", func(ctx context.Context) error {
 			image, err := s.decode(ctx, m, body)
 			if err == nil {
-				found, err = picture.Detect(ctx, m.name, m.session, d, image, func(ctx context.Context) (func(), error) {
+				found, err = picture.Detect(ctx, m.name, m.session, d, image, wantsSeen(r), func(ctx context.Context) (func(), error) {
 					return s.boxTurn(ctx, m, body.client)
 				})
 			}

@@ -4,8 +4,10 @@ import (
 	"bytes"
 	"context"
 	"image"
+	"image/color"
 	"image/png"
 	"net/http"
+	"strings"
 	"testing"
 	"time"
 
@@ -103,6 +105,53 @@ func TestDetect(t *testing.T) {
 	// Boxes without any in the answer are a list.
 	body := post(t, url+"/v2/models/bytes/detect?threshold=1", image)
 	require.Contains(t, string(body.body), `"boxes":[]`)
+}
+
+// What the network sees is a part of the answer for those who ask, with the order of its channels.
+func TestDetectedImage(t *testing.T) {
+	s := newServer(t, Options{})
+	require.NoError(t, s.Add(t.Context(), "grey", spots(t, bcnn.Uint8, false)))
+	net := bitcnn.Model{Name: "blue", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 8, W: 8, C: 3}, DType: bcnn.Uint8, Photo: &bcnn.Photo{Fit: bcnn.FitStretch, BGR: true}}}}
+	net.Append("scale", bcnn.Affine{Scale: []float32{1. / 255}})
+	net.Append("boxes", bcnn.Channels{Index: []int32{0, 1, 2, 0, 1, 2}})
+	net.Detection = &bcnn.Detection{Classes: 1, Background: -1, Overlap: 0.45, Heads: []bcnn.Head{bcnn.YOLO{Anchors: [][2]float32{{1, 1}}}}}
+	file := t.TempDir() + "/blue.bcnn"
+	require.NoError(t, modelfile.Save(file, &net))
+	require.NoError(t, s.Add(t.Context(), "blue", file))
+	url := overWeb(t, s) + "/v2/models/"
+	img := image.NewNRGBA(image.Rect(0, 0, 8, 8))
+	var blue, grey []byte
+	for i := range 64 {
+		r, g, b := uint8(i), uint8(2*i), uint8(3*i)
+		img.Set(i%8, i/8, color.NRGBA{r, g, b, 255})
+		blue = append(blue, b, g, r)
+	}
+	var data bytes.Buffer
+	require.NoError(t, png.Encode(&data, img))
+	decoded, err := png.Decode(bytes.NewReader(spotted(t)))
+	require.NoError(t, err)
+	grey = decoded.(*image.Gray).Pix
+	for name, c := range map[string]struct {
+		image []byte
+		want  picture.Seen
+	}{
+		"blue": {data.Bytes(), picture.Seen{Size: picture.Size{Width: 8, Height: 8, Channels: 3}, BGR: true, Pixels: blue}},
+		"grey": {spotted(t), picture.Seen{Size: picture.Size{Width: 8, Height: 8, Channels: 1}, Pixels: grey}},
+	} {
+		var got picture.Found
+		post(t, url+name+"/detect?seen=1", c.image).decode(t, &got)
+		require.Equal(t, &c.want, got.Seen)
+		got = picture.Found{}
+		post(t, url+name+"/detect", c.image).decode(t, &got)
+		require.Nil(t, got.Seen)
+	}
+	var models []picture.Model
+	get(t, strings.TrimSuffix(url, "v2/models/")+"page/models").decode(t, &models)
+	for _, m := range models {
+		require.True(t, m.Detects)
+		require.Equal(t, 8, m.Input.Width)
+	}
+	require.Equal(t, []string{"spot"}, models[1].Labels)
 }
 
 // Tokens and the budget of memory hold for detection as for all else.

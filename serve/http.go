@@ -137,7 +137,7 @@ func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
 		if m.classifier == nil {
 			return badf("the model %s is a detector, which finds boxes; ask /detect", text.Quote(m.name))
 		}
-		o := picture.Options{Top: 1, Seen: r.URL.Query().Get("seen") == "1"}
+		o := picture.Options{Top: 1, Seen: wantsSeen(r)}
 		if top := r.URL.Query().Get("top"); top != "" {
 			n, err := strconv.Atoi(top)
 			if err != nil || n < 1 || n > mostClasses {
@@ -160,6 +160,9 @@ func (s *Server) postClassify(w http.ResponseWriter, r *http.Request) error {
 		return writeJSON(w, http.StatusOK, answer)
 	})
 }
+
+// wantsSeen reports whether a request asks for the image as the network reads it.
+func wantsSeen(r *http.Request) bool { return r.URL.Query().Get("seen") == "1" }
 
 func (s *Server) postProfile(w http.ResponseWriter, r *http.Request) error {
 	return s.withImages(w, r, func(ctx context.Context, m *model, body *body) error {

@@ -119,7 +119,7 @@ func TestPage(t *testing.T) {
 		named = append(named, string(m[1]))
 	}
 	require.Equal(t, []string{"./server.js", "icon.svg", "page.css", "page.js", "https://github.com/bitcnn/bitcnn#readme"}, named)
-	for _, file := range []string{"/server.js", "/page.css", "/page.js"} {
+	for _, file := range []string{"/server.js", "/page.css", "/page.js", "/boxes.js"} {
 		r := get(t, url+file)
 		require.Equal(t, 200, r.status, file)
 		require.NotContains(t, string(r.body), "://", file)

@@ -6,5 +6,5 @@ import "embed"
 
 // Files are those of the page with a server.
 //
-//go:embed index.html page.css page.js server.js icon.svg
+//go:embed index.html page.css page.js boxes.js server.js icon.svg
 var Files embed.FS

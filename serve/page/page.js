@@ -1,14 +1,17 @@
 // The page: it asks an engine, a server or one in WebAssembly, what models see on images.
-// Engines have the functions version(), models(), classify(name, blob), profile(name, blob), and
-// those with tokens have useToken(token).
+// Engines have the functions version(), models(), classify(name, blob), detect(name, blob),
+// profile(name, blob), and those with tokens have useToken(token).
+import { colourOf, overlay } from "./boxes.js";
+
 const engine = await import(document.documentElement.dataset.engine);
 const at = (id) => document.getElementById(id);
 const status = at("status");
 
 let models = [];
-let image = null; // the blob that was classified last
+let image = null; // the blob that was asked about last
 let asked = 0; // counts questions: an answer that is overtaken by another one is dropped
 
+const drawBoxes = overlay(at("photo"), at("boxes"));
 const model = () => models.find((m) => m.name === at("model").value);
 
 function say(text, isError = false) {
@@ -29,10 +32,11 @@ async function attempt(what, action) {
   }
 }
 
-// bars draws rows of a name, a bar and a value; the longest bar stands for `most`.
+// bars draws rows of a name, a bar and a value, and of its colour and what the name stands for, if
+// these are given; the longest bar stands for `most`.
 function bars(into, rows, most) {
   into.replaceChildren(
-    ...rows.flatMap(([name, amount, value]) => {
+    ...rows.flatMap(([name, amount, value, colour = "", title = name]) => {
       const cell = (kind, text = "") => {
         const div = document.createElement("div");
         div.className = kind;
@@ -40,10 +44,11 @@ function bars(into, rows, most) {
         return div;
       };
       const label = cell("name", name);
-      label.title = name;
+      label.title = title;
       const track = cell("track");
       const bar = cell("bar");
       bar.style.width = `${(100 * amount) / most}%`;
+      bar.style.background = colour;
       track.append(bar);
       return [label, track, cell("value", value)];
     }),
@@ -51,14 +56,14 @@ function bars(into, rows, most) {
 }
 
 // Clocks of browsers have steps of 100 µs; what took no step counts as a nanosecond.
-const micros = (us) => (us <= 0.001 ? "< 100 µs" : us < 1000 ? `${us.toPrecision(3)} µs` : `${(us / 1000).toPrecision(3)} ms`);
+const micros = (us) => (us <= 0.001 ? "< 100 µs" : us < 1000 ? `${us.toPrecision(3)} µs` : us < 1e6 ? `${(us / 1000).toPrecision(3)} ms` : `${(us / 1e6).toPrecision(3)} s`);
 
 // drawSeen draws bytes of one channel or three, as the network reads them.
-function drawSeen({ width, height, channels, pixels }) {
+function drawSeen({ width, height, channels, bgr, pixels }) {
   const bytes = Uint8Array.from(atob(pixels), (c) => c.charCodeAt(0));
   const data = new ImageData(width, height);
   for (let i = 0; i < width * height; i++) {
-    for (let c = 0; c < 3; c++) data.data[4 * i + c] = bytes[channels * i + (channels === 3 ? c : 0)];
+    for (let c = 0; c < 3; c++) data.data[4 * i + c] = bytes[channels * i + (channels < 3 ? 0 : bgr ? 2 - c : c)];
     data.data[4 * i + 3] = 255;
   }
   const canvas = at("seen");
@@ -71,35 +76,61 @@ function drawSeen({ width, height, channels, pixels }) {
 function forget() {
   asked++;
   image = null;
+  drawBoxes(null);
   at("result").hidden = true;
 }
 
-// classify shows the answer of an image, or none: that of another image never stays beside it.
+const percent = (part) => `${(100 * part).toFixed(1)} %`;
+
+// showClasses shows the likeliest classes, and returns what to say of them.
+function showClasses({ top, label }) {
+  bars(at("classes"), top.map((c) => [c.label, c.probability, percent(c.probability)]), 1);
+  return label;
+}
+
+// showBoxes draws boxes onto the photo and lists them beside it, by the same numbers, and returns
+// what to say of them.
+function showBoxes(answer) {
+  const edges = (b) => [b.x0, b.y0, b.x1, b.y1].map(Math.round).join(" ");
+  const rows = answer.boxes.map((b, i) => [`${i + 1} ${b.label}`, b.score, percent(b.score), colourOf(b), `${b.label}: ${edges(b)}`]);
+  bars(at("classes"), rows, 1);
+  drawBoxes(answer);
+  const count = new Map();
+  for (const { label } of answer.boxes) count.set(label, (count.get(label) ?? 0) + 1);
+  const most = 4;
+  const words = [...count].slice(0, most).map(([label, n]) => `${n} × ${label}`);
+  return `Found ${words.join(", ") || "nothing"}${count.size > most ? ", …" : ""}`;
+}
+
+const noImages = "This model does not read photos: ask it by the protocol.";
+
+// look shows the answer of an image, or none: that of another image never stays beside it.
 // It returns whether there is one.
-async function classify(blob) {
+async function look(blob) {
   const m = model();
   if (!m?.input) {
     forget();
-    say("This model does not classify images: ask it by the protocol.", true);
+    say(noImages, true);
     return false;
   }
+  drawBoxes(null);
   const question = ++asked;
   at("result").classList.add("old");
   const good = await attempt("Looking …", async () => {
     let answer;
     try {
-      answer = await engine.classify(m.name, blob);
+      answer = await (m.detects ? engine.detect : engine.classify)(m.name, blob);
     } catch (error) {
       if (question === asked) throw error;
     }
     if (question !== asked) return;
     image = blob;
-    bars(at("classes"), answer.top.map((c) => [c.label, c.probability, `${(100 * c.probability).toFixed(1)} %`]), 1);
+    const found = (m.detects ? showBoxes : showClasses)(answer);
     drawSeen(answer.seen);
     at("steps").replaceChildren();
     at("result").hidden = false;
     at("result").classList.remove("old");
-    say(`${answer.label}, in ${micros(answer.us)} on ${answer.device}`);
+    say(`${found}, in ${micros(answer.us)} on ${answer.device}`);
   });
   if (!good) forget();
   return good && question === asked;
@@ -119,25 +150,27 @@ async function measure() {
 
 // picture shows the image that is asked about.
 function picture(blob) {
+  drawBoxes(null);
   const photo = at("photo");
   URL.revokeObjectURL(photo.src);
   photo.src = URL.createObjectURL(blob);
-  photo.hidden = false;
+  at("view").hidden = false;
 }
 
-// show classifies an image that is no drawing. On a phone the answer is below what asks for it.
+// show asks about an image that is no drawing. On a phone the answer is below what asks for it, but
+// for boxes.
 async function show(blob) {
   picture(blob);
   clearPad();
-  if ((await classify(blob)) && matchMedia("(max-width: 44rem)").matches)
-    at("answer").scrollIntoView({ behavior: "smooth" });
+  if ((await look(blob)) && matchMedia("(max-width: 44rem)").matches)
+    at(model().detects ? "drop" : "answer").scrollIntoView({ behavior: "smooth" });
 }
 
 // Samples are images of labels, in the folder samples, for models that have them all.
 const samples = [..."0123456789"].map((label) => ({ label, file: `samples/digit-${label}.png`, channels: 1 }));
 
 function offer(m) {
-  const fit = m.input ? samples.filter((s) => s.channels === m.input.channels && m.labels?.includes(s.label)) : [];
+  const fit = m.input && !m.detects ? samples.filter((s) => s.channels === m.input.channels && m.labels?.includes(s.label)) : [];
   at("samples").replaceChildren(
     ...fit.map(({ label, file }) => {
       const button = document.createElement("button");
@@ -161,6 +194,12 @@ function offer(m) {
   return fit.length > 0;
 }
 
+// known says what the answers of a model are.
+function known({ detects, labels }) {
+  if (detects) return "Boxes by their scores, with the numbers that they have on the photo; 100 at most.";
+  return labels?.length ? `The likeliest of ${labels.length} classes, whatever the image shows.` : "";
+}
+
 function describe() {
   const m = model();
   const rows = [["Device", m.device], ["Inputs", m.inputs.join(", ")], ["Outputs", m.outputs.join(", ")]];
@@ -175,12 +214,13 @@ function describe() {
     }),
   );
   at("drawing").hidden = m.input?.channels !== 1;
-  at("photo").hidden = true;
+  at("view").hidden = true;
+  at("drop").classList.toggle("detects", m.detects);
   clearPad();
   forget();
   const ways = ["choose an image", ...(offer(m) ? ["click a sample"] : []), ...(at("drawing").hidden ? [] : ["draw"])];
-  at("known").textContent = m.labels?.length ? `The likeliest of ${m.labels.length} classes, whatever the image shows.` : "";
-  say(m.input ? `Ready: ${ways.join(", or ")}.` : "This model does not classify images: ask it by the protocol.");
+  at("known").textContent = known(m);
+  say(m.input ? `Ready: ${ways.join(", or ")}.` : noImages);
 }
 
 async function start() {
@@ -221,8 +261,10 @@ function fitted() {
   const context = out.getContext("2d");
   context.fillRect(0, 0, size, size);
   context.drawImage(at("pad"), left, top, w, h, (size - w * scale) / 2, (size - h * scale) / 2, w * scale, h * scale);
-  return new Promise((done) => out.toBlob(done, "image/png"));
+  return png(out);
 }
+
+const png = (canvas) => new Promise((done) => canvas.toBlob(done, "image/png"));
 
 let pen = null;
 function draw(event) {
@@ -245,10 +287,10 @@ at("pad").addEventListener("pointerdown", (e) => {
 at("pad").addEventListener("pointermove", (e) => pen && draw(e));
 at("pad").addEventListener("pointerup", async () => {
   pen = null;
-  const blob = await fitted();
+  const blob = await (model().detects ? png(at("pad")) : fitted()); // a detector finds what is drawn
   if (!blob) return;
   picture(blob);
-  classify(blob);
+  look(blob);
 });
 at("clear").addEventListener("click", clearPad);
 

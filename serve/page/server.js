@@ -18,4 +18,5 @@ const of = (name) => `v2/models/${encodeURIComponent(name)}`;
 export const version = async () => (await ask("v2")).version;
 export const models = () => ask("page/models");
 export const classify = (name, blob) => ask(`${of(name)}/classify?top=10&seen=1`, blob);
+export const detect = (name, blob) => ask(`${of(name)}/detect?top=100&seen=1`, blob);
 export const profile = (name, blob) => ask(`${of(name)}/profile`, blob);

@@ -28,4 +28,5 @@ const bytes = async (blob) => new Uint8Array(await blob.arrayBuffer());
 export const version = () => ask("version");
 export const models = () => ask("models");
 export const classify = async (name, blob) => ask("classify", name, await bytes(blob));
+export const detect = async (name, blob) => ask("detect", name, await bytes(blob));
 export const profile = async (name, blob) => ask("profile", name, await bytes(blob));

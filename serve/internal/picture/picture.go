@@ -23,8 +23,10 @@ type Model struct {
 	// Inputs are written as text: "input UINT8 N×28×28×1".
 	Inputs  []string `json:"inputs"`
 	Outputs []string `json:"outputs"`
-	// Input is the input of a model that classifies images; nil for others.
+	// Input is the input of a model that reads images; nil for others.
 	Input *Size `json:"input"`
+	// Detects says that the model finds boxes on images, and does not classify them.
+	Detects bool `json:"detects"`
 }
 
 // Size is that of images as a network reads them.
@@ -34,10 +36,8 @@ type Size struct {
 	Channels int `json:"channels"`
 }
 
-// SizeOf returns the size of the images that a classifier reads.
-func SizeOf(c *vision.Classifier) *Size { return sizeOf(c.Preprocessing()) }
-
-func sizeOf(p vision.Preprocessing) *Size {
+// SizeOf returns the size of the images that a network reads.
+func SizeOf(p vision.Preprocessing) *Size {
 	s := p.Input.Shape
 	return &Size{s.W, s.H, s.C}
 }
@@ -57,7 +57,8 @@ type Answer struct {
 // pixels from the left, the channels of a pixel side by side.
 type Seen struct {
 	Size
-	Pixels []byte `json:"pixels"` // in base64
+	BGR    bool   `json:"bgr,omitempty"` // the channels are B, G, R, else R, G, B
+	Pixels []byte `json:"pixels"`        // in base64
 }
 
 // Options say what an answer contains.
@@ -122,7 +123,7 @@ func decode(ctx context.Context, p vision.Preprocessing, data []byte) (i *Image,
 			return nil, err
 		}
 	}
-	i.seen = &Seen{*sizeOf(p), pixels.U8}
+	i.seen = &Seen{*SizeOf(p), p.Input.Photo != nil && p.Input.Photo.BGR, pixels.U8}
 	return i, nil
 }
 
@@ -154,10 +155,12 @@ type Found struct {
 	Boxes  []vision.Box `json:"boxes"`
 	Device string       `json:"device"`
 	Micros float64      `json:"us"` // of the call of Session.Run
+	Seen   *Seen        `json:"seen,omitempty"`
 }
 
-// Detect finds the objects on an image. It makes boxes between turn and the call of what that returns.
-func Detect(ctx context.Context, name string, s *bitcnn.Session, d *vision.Detector, img *Image,
+// Detect finds the objects on an image, and adds the image as the network reads it if seen. It makes boxes
+// between turn and the call of what that returns.
+func Detect(ctx context.Context, name string, s *bitcnn.Session, d *vision.Detector, img *Image, seen bool,
 	turn func(context.Context) (done func(), err error)) (*Found, error) {
 	var out []bcnn.Tensor
 	for _, o := range s.Outputs() {
@@ -177,7 +180,13 @@ func Detect(ctx context.Context, name string, s *bitcnn.Session, d *vision.Detec
 	if err != nil {
 		return nil, err
 	}
-	return &Found{name, img.frame.Size.X, img.frame.Size.Y, boxes, s.Device().ID, micros(took)}, nil
+	found := &Found{
+		Model: name, Width: img.frame.Size.X, Height: img.frame.Size.Y, Boxes: boxes, Device: s.Device().ID, Micros: micros(took),
+	}
+	if seen {
+		found.Seen = img.seen
+	}
+	return found, nil
 }
 
 // Profile is the time of each step of a network.
