@@ -108,6 +108,10 @@ func bitcnnGoInfo(number C.bitcnn_session, info *C.bitcnn_session_info, message 
 		info.inputs, info.outputs = C.size_t(len(s.inputs)), C.size_t(len(s.outputs))
 		info.labels, info.steps = C.size_t(len(s.Labels())), C.size_t(len(s.Steps()))
 		info.max_batch = C.int64_t(s.MaxBatch())
+		info.box_classes = 0
+		if d := s.Detection(); d != nil {
+			info.box_classes = C.size_t(d.Classes)
+		}
 		return nil
 	})
 }

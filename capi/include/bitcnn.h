@@ -266,6 +266,7 @@ typedef struct bitcnn_session_info {
 	size_t size;
 	size_t inputs, outputs, labels, steps; /* how many there are */
 	int64_t max_batch;
+	size_t box_classes; /* of a detector, the background included: see bitcnn_detect; 0 of other models */
 } bitcnn_session_info;
 
 BITCNN_API bitcnn_status bitcnn_info(bitcnn_session session, bitcnn_session_info *info);

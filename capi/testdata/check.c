@@ -121,6 +121,7 @@ static void describe(const char *name) {
 	printf("device %s\n", device.id);
 	bitcnn_session_info info = BITCNN_INIT(bitcnn_session_info);
 	OK(bitcnn_info(session, &info));
+	CHECK(info.box_classes == 0);
 	printf("%zu inputs, %zu outputs, %zu labels, %zu steps, batches of %lld\n", info.inputs, info.outputs, info.labels, info.steps, (long long)info.max_batch);
 	for (int output = 0; output < 2; output++) {
 		bitcnn_io io = BITCNN_INIT(bitcnn_io);
@@ -572,6 +573,9 @@ static void detect(const char *file, const char *path) {
 	options.device = "cpu";
 	OK(bitcnn_load(file, NULL, &model));
 	OK(bitcnn_open(model, &options, &session));
+	bitcnn_session_info info = BITCNN_INIT(bitcnn_session_info);
+	OK(bitcnn_info(session, &info));
+	CHECK(info.box_classes == 2);
 	bitcnn_box boxes[9];
 	OK(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count));
 	for (size_t i = 0; i < count; i++) {

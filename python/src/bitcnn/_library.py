@@ -103,6 +103,7 @@ class SessionInfo(c.Structure):
         ("labels", c.c_size_t),
         ("steps", c.c_size_t),
         ("max_batch", c.c_int64),
+        ("box_classes", c.c_size_t),
     ]
 
 

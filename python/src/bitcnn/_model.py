@@ -198,6 +198,7 @@ class Model(_core.Runner):
         self.outputs = tuple(_tensor_info("output", self._session, i) for i in range(info.outputs))
         self.labels = tuple(lib.text("label", self._session, i) for i in range(info.labels))
         self._steps: int = info.steps
+        self._detects: bool = info.box_classes > 0
         self.max_batch = info.max_batch
         device = lib.sized(lib.DeviceInfo)
         lib.call("session_device", self._session, device)
@@ -376,6 +377,8 @@ class Model(_core.Runner):
         ``source`` is what ``bitcnn.read_image`` takes: a path, bytes, an array or an image of
         Pillow. The answer is that of the command.
         """
+        if self._detects:
+            raise ValueError("the network is a detector, whose outputs are boxes and not classes: use detect")
         if len(self.outputs) != 1:
             raise ValueError(f"the model has {len(self.outputs)} outputs, so that it does not classify")
         return likeliest(self(self.read_image(source, background=background)), self.labels, top)
