@@ -13,11 +13,45 @@ import (
 	"unicode/utf8"
 
 	"github.com/bitcnn/bitcnn/internal/files"
+	"github.com/bitcnn/bitcnn/internal/recognize"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
 // extensions are those of files in the folder of models; of files with the same name the first.
-var extensions = []string{".bcnn", ".onnx", ".tflite"}
+var extensions = []string{".bcnn", ".onnx", ".tflite", ".xml", ".cfg"}
+
+// parted are the formats of which a model is two files, by the extension of the first: that of the
+// second, with the weights. Others have files with these extensions, too, so that content decides.
+var parted = map[string]struct {
+	format  recognize.Format
+	weights string
+}{
+	".xml": {recognize.OpenVINO, ".bin"},
+	".cfg": {recognize.Darknet, ".weights"},
+}
+
+// weightsOf returns the file with the weights of a model that is two files; "" of others.
+func weightsOf(file string) string {
+	ext := filepath.Ext(file)
+	if p, ok := parted[ext]; ok {
+		return strings.TrimSuffix(file, ext) + p.weights
+	}
+	return ""
+}
+
+// isModel reports whether a file with one of the extensions is that of a model. Of two files both are
+// there, and the first is what its name says; anything else is for others, or not complete yet.
+func isModel(file string) bool {
+	weights := weightsOf(file)
+	if weights == "" {
+		return true // rubbish, too: the index says what it is
+	}
+	if info, err := os.Stat(weights); err != nil || info.IsDir() {
+		return false
+	}
+	format, err := recognize.Path(file)
+	return err == nil && format == parted[filepath.Ext(file)].format
+}
 
 // inFolder lists what is in the folder of models by the names of models, and what is no model there:
 // folders, and what no model can be called after.
@@ -68,8 +102,9 @@ func modelsIn(folder string) (map[string]string, error) {
 	for _, ext := range extensions {
 		for _, file := range list {
 			name, ok := strings.CutSuffix(file.Name(), ext)
-			if _, taken := found[name]; ok && name != "" && !taken && !file.IsDir() {
-				found[name] = filepath.Join(folder, file.Name())
+			path := filepath.Join(folder, file.Name())
+			if _, taken := found[name]; ok && name != "" && !taken && !file.IsDir() && isModel(path) {
+				found[name] = path
 			}
 		}
 	}
@@ -88,7 +123,7 @@ func FindModel(folder string) (string, error) {
 	if len(list) == 1 {
 		return list[0], nil
 	}
-	err = fmt.Errorf("no model found, want exactly one file that ends in %s", strings.Join(extensions, ", "))
+	err = fmt.Errorf("no model found, want exactly one file that ends in %s", wanted)
 	switch {
 	case len(list) == 0 && checkFolder(folder) == nil:
 		err = errors.New("it has versions of a model, not a model: serve the folder that contains it")
@@ -168,8 +203,11 @@ func (r *repository) addFolder(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// folderHelp says what a folder of models has.
-var folderHelp = "NAME" + strings.Join(extensions, ", NAME") + " or NAME/1/model" + extensions[1]
+// wanted says what files of models end in, and folderHelp what a folder of models has.
+const (
+	wanted     = ".bcnn, .onnx, .tflite, .xml (with .bin beside it) or .cfg (with .weights)"
+	folderHelp = "NAME and one of " + wanted + ", or NAME/1/model.onnx"
+)
 
 // look loads models anew whose files have changed, and those that are new in the folder. Files must
 // have been the same for two looks: they may be copied right now. A model that is gone stays loaded.

@@ -40,9 +40,10 @@ type Options struct {
 	// Load reads the model of a source that Add was given; nil means bitcnn.Load of a file.
 	Load func(ctx context.Context, source string) (*bitcnn.Model, error)
 	// Folder, if it is not empty, is a folder of models: files in it that end in .bcnn, .onnx or
-	// .tflite, by their names without that, and folders as Triton has them, NAME/VERSION/model.onnx.
-	// AddFolder loads them. Beside the files, NAME.pbtxt, or in the folders, config.pbtxt, may have
-	// settings of a model, which take the place of those of Session.
+	// .tflite, by their names without that, graphs of OpenVINO (.xml with .bin beside it) and
+	// descriptions of Darknet (.cfg with .weights), and folders as Triton has them,
+	// NAME/VERSION/model.onnx. AddFolder loads them. Beside the files, NAME.pbtxt, or in the folders,
+	// config.pbtxt, may have settings of a model, which take the place of those of Session.
 	Folder string
 	// Background is what lies under transparent pixels of pictures, R, G and B; black if it is
 	// not set.

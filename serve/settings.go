@@ -186,6 +186,7 @@ func labelFile(c *settings) string {
 var engines = map[string][]string{
 	".onnx":   {"onnxruntime_onnx", "onnxruntime"},
 	".tflite": {"armnn_tflite", "tflite"},
+	".xml":    {"openvino"},
 }
 
 // checkSettings compares what settings say of a model with what it is.

@@ -73,7 +73,8 @@ func (s survey) same(other survey) bool {
 	return true
 }
 
-// survey looks at a place. Where a file of a model alone is gone, nothing is there.
+// survey looks at a place. Where a file of a model alone is gone, or that of its weights, nothing is
+// there.
 func (p place) survey() survey {
 	s := survey{versions: map[int64][]namedStamp{}}
 	if !p.folder {
@@ -81,7 +82,15 @@ func (p place) survey() survey {
 		if st.file == nil {
 			return s
 		}
-		s.versions[firstVersion] = []namedStamp{{"", st}}
+		stamps := []namedStamp{{"", st}}
+		if weights := weightsOf(p.path); weights != "" {
+			w := stampOf(weights)
+			if w.file == nil {
+				return s
+			}
+			stamps = append(stamps, namedStamp{filepath.Ext(weights), w})
+		}
+		s.versions[firstVersion] = stamps
 		if st.file.Mode().IsRegular() { // else it may be the name of a model that is inside
 			s.config = stampOf(p.config())
 		}

@@ -229,7 +229,7 @@ func TestFoldersThatAreNoModels(t *testing.T) {
 	})
 	var log bytes.Buffer
 	s := newServer(t, Options{Folder: dir, Logger: slog.New(slog.NewTextHandler(&log, nil))})
-	require.ErrorContains(t, s.AddFolder(t.Context()), "there is no file model.bcnn, nor model.onnx, nor model.tflite in it")
+	require.ErrorContains(t, s.AddFolder(t.Context()), "there is no file model.bcnn, nor model.onnx, nor model.tflite, nor model.xml, nor model.cfg in it")
 	url := overWeb(t, s)
 	settle(t, s)
 	const none = "it has no folder of a version, such as 1: it is not a model"

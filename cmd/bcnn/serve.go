@@ -74,7 +74,7 @@ docs/serving.md tells the rest.`,
 	f.StringVar(&s.http, "http", "127.0.0.1:8000", `address of HTTP; "" for none`)
 	f.StringVar(&s.grpc, "grpc", "127.0.0.1:8001", `address of gRPC; "" for none`)
 	f.StringVar(&s.pprof, "pprof", "", "address of Go's profiles, for those who work on the server (default none)")
-	f.StringVar(&o.Folder, "models", "", "folder of models (*.bcnn, *.onnx, *.tflite, or NAME/VERSION/model.* as Triton has them), which new ones may be added to")
+	f.StringVar(&o.Folder, "models", "", "folder of models (*.bcnn, *.onnx, *.tflite, *.xml with *.bin, *.cfg with *.weights, or NAME/VERSION/model.* as Triton has them), which new ones may be added to")
 	f.BoolVar(&o.Fixed, "fixed", false, "do not let clients load and unload models")
 	backgroundFlag(cmd, &o.Background)
 	deviceFlag(cmd, &o.Session.Device)
