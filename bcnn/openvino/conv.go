@@ -141,7 +141,12 @@ func matMul(im *importer, n *node) operand {
 	if len(c.dims) != 2 {
 		try.Failf("its weights have shape %v, want two dimensions", c.dims)
 	}
-	v := im.value(n, 0)
+	return operand{v: im.product(n, im.value(n, 0), c, turned, nil)}
+}
+
+// product appends one of the last dimension with weights of inputs and outputs, or if they are turned
+// of outputs and inputs.
+func (im *importer) product(n *node, v *value, c *constant, turned bool, bias []float32) *value {
 	last := len(v.view) - 1
 	inputs, out := c.dims[0], c.dims[1]
 	if turned {
@@ -184,10 +189,10 @@ func matMul(im *importer, n *node) operand {
 		shape := bcnn.Shape{H: 1, W: 1, C: out}
 		seen := slices.Repeat(view.View{nil}, last+1)
 		seen[0], seen[last] = view.Batch, view.All(view.C, out)
-		return operand{v: im.emit(n, "", bcnn.Dense{Out: out, Weights: w}, shape, seen, v)}
+		return im.emit(n, "", bcnn.Dense{Out: out, Weights: w, Bias: bias}, shape, seen, v)
 	}
 	shape, seen := v.shape, slices.Clone(v.view)
 	shape.C, seen[last] = out, view.All(view.C, out)
-	op := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: w}
-	return operand{v: im.emit(n, "", op, shape, seen, v)}
+	op := bcnn.Conv2D{Window: bcnn.Window{KH: 1, KW: 1}, Out: out, Weights: w, Bias: bias}
+	return im.emit(n, "", op, shape, seen, v)
 }

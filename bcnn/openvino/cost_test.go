@@ -201,7 +201,9 @@ func seeds(f testing.TB) (all []pair) {
 		require.NoError(f, err)
 		all = append(all, pair{string(xml), bin})
 	}
-	return append(all, old(), newWriter().detector(ssd, nil))
+	last := old()
+	last.xml = inVersion(last.xml, 7)
+	return append(all, old(), last, newWriter().detector(ssd, nil))
 }
 
 // FuzzLoad imports arbitrary bytes: an error, or a network that can be lowered and, if it is

@@ -37,7 +37,7 @@ func TestBad(t *testing.T) {
 		{`</net>`, ``, "unexpected EOF"},
 		{`</net>`, `</net><net/>`, "something follows </net>"},
 		{`</net>`, `</net>x`, "text where an element is expected"},
-		{`version="11"`, `version="9"`, `its version is "9", want 4, 10 or 11`},
+		{`version="11"`, `version="9"`, `its version is "9", want 4 to 7, 10 or 11`},
 		{`version="11"`, `version="11" version="11"`, "the attribute version twice"},
 		{`version="11"`, `version="11" more="1"`, "the attribute more, which is not supported"},
 		{`<rt_info>`, `<pre-process/><rt_info>`, "an element <pre-process> is not supported in <net>"},

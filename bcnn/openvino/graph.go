@@ -106,10 +106,10 @@ func numbered(list []port, id string) int {
 	return k
 }
 
-// outputs returns what the outputs of the network are: what Result layers read, or in IR 4,
-// which has none, the outputs that nothing reads.
+// outputs returns what the outputs of the network are: what Result layers read, or in old versions,
+// which have none, the outputs that nothing reads.
 func (g *graph) outputs() (list []source, err error) {
-	if g.version == 4 {
+	if g.old() {
 		read := map[source]bool{}
 		for i := range g.layers {
 			for _, from := range g.layers[i].from {
@@ -126,7 +126,7 @@ func (g *graph) outputs() (list []source, err error) {
 	}
 	for i := range g.layers {
 		l := &g.layers[i]
-		if l.typ != "Result" || g.version == 4 {
+		if l.typ != "Result" || g.old() {
 			continue
 		}
 		if len(l.from) != 1 || l.from[0] == absent {

@@ -242,7 +242,7 @@ func (im *importer) checkDims(l *layer, out operand) {
 	said := l.outputs[0].dims
 	var have []int
 	if out.c != nil {
-		if have = out.c.dims; im.graph.version == 4 && len(have) == 0 {
+		if have = out.c.dims; im.graph.old() && len(have) == 0 {
 			return
 		}
 	} else {
@@ -260,13 +260,13 @@ func (im *importer) checkDims(l *layer, out operand) {
 // operator makes the layers of a node.
 func (im *importer) operator(n *node) operand {
 	o, ok := operators[n.typ]
-	if im.graph.version == 4 {
+	if im.graph.old() {
 		o, ok = legacy[n.typ]
 	}
 	if !ok {
 		try.Fail(errUnsupported)
 	}
-	if im.graph.version > 4 && !slices.Contains(o.versions, n.version) {
+	if !im.graph.old() && !slices.Contains(o.versions, n.version) {
 		try.Failf("version %s of it is not supported, want %s", text.Quote(short(n.version)), strings.Join(o.versions, " or "))
 	}
 	if o.fold != nil && len(n.from) > 0 {

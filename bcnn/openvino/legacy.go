@@ -1,6 +1,7 @@
 package openvino
 
 import (
+	"cmp"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -9,8 +10,11 @@ import (
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
-// legacy are the operators of IR 4, whose weights hang on the layer. Half precision says how they
+// legacy are the operators of IR 4 to 7, whose weights hang on the layer. Half precision says how they
 // are stored: all is computed in float32.
+//
+// These versions have one meaning: OpenVINO read them by one parser. IR 6 calls Quantize FakeQuantize and
+// gives shapes as integers, and IR 7 states precisions at ports and blobs. There was no release with 8 or 9.
 var legacy map[string]operator
 
 func init() {
@@ -21,6 +25,12 @@ func init() {
 		"Convolution":       {make: legacyConvolution},
 		"BinaryConvolution": {make: legacyBinary},
 		"Quantize":          {make: fakeQuantize},
+		"FakeQuantize":      {make: fakeQuantize},
+		"FullyConnected":    {make: fullyConnected},
+		"Pooling":           {make: legacyPool},
+		"Eltwise":           {make: eltwise},
+		"Clamp":             {make: clamp},
+		"Sigmoid":           {make: function(bcnn.Sigmoid)},
 		"ReLU":              {make: legacyReLU},
 		"Permute":           {make: transpose},
 		"Flatten":           {make: legacyReshape},
@@ -40,11 +50,20 @@ func (im *importer) blob(n *node, name string, dims ...int) []float32 {
 	if !ok {
 		return nil
 	}
-	typ := map[string]string{"FP32": "f32", "FP16": "f16"}[n.precision]
+	p := cmp.Or(b["precision"], n.precision)
+	typ := map[string]string{"FP32": "f32", "FP16": "f16"}[p]
 	if typ == "" {
-		try.Failf("values of precision %s are not supported, want FP32 or FP16", text.Quote(short(n.precision)))
+		try.Failf("values of precision %s are not supported, want FP32 or FP16", text.Quote(short(p)))
 	}
 	return im.decode(n, typ, dims, b["offset"], b["size"]).floats
+}
+
+// outputPrecision is that of the output.
+func (n *node) outputPrecision() string {
+	if len(n.outputs) > 0 {
+		return cmp.Or(n.outputs[0].precision, n.precision)
+	}
+	return n.precision
 }
 
 // blobs refuses blobs of other names.
@@ -71,11 +90,16 @@ func legacyConstant(im *importer, n *node) operand {
 			try.Failf("its shape %v is not known", dims)
 		}
 	}
-	list := im.blob(n, "custom", dims...)
-	if list == nil {
+	b, ok := n.blobs["custom"]
+	if !ok {
 		try.Failf("it has no values")
 	}
-	return operand{c: &constant{typ: "f32", dims: dims, floats: list}}
+	p := cmp.Or(b["precision"], n.outputPrecision())
+	typ := map[string]string{"FP32": "f32", "FP16": "f16", "I32": "i32", "I64": "i64"}[p]
+	if typ == "" {
+		try.Failf("values of precision %s are not supported, want FP32, FP16, I32 or I64", text.Quote(short(p)))
+	}
+	return operand{c: im.decode(n, typ, dims, b["offset"], b["size"])}
 }
 
 func scaleShift(im *importer, n *node) operand {
@@ -152,6 +176,49 @@ func legacyBinary(im *importer, n *node) operand {
 	}
 	c := im.decode(n, "u1", dims, b["offset"], b["size"])
 	return operand{v: im.binary(n, v, c, func(bcnn.Shape) (bcnn.Window, int) { return w, pad })}
+}
+
+// fullyConnected imports a product with weights of outputs and inputs.
+func fullyConnected(im *importer, n *node) operand {
+	n.onlyBlobs("weights", "biases")
+	out := n.integer("out-size", "", 1, maxOut)
+	v := im.value(n, 0)
+	inputs := seenValues(v.view)
+	v = im.seenAs(n, v, []int{im.batch, inputs})
+	weights := im.blob(n, "weights", out, inputs)
+	if weights == nil {
+		try.Failf("it has no weights")
+	}
+	v = im.product(n, v, &constant{typ: "f32", dims: []int{out, inputs}, floats: weights}, true, im.blob(n, "biases", out))
+	return operand{v: v}
+}
+
+func legacyPool(im *importer, n *node) operand {
+	switch n.text("pool-method", "") {
+	case "max":
+		n.ignore("exclude-pad") // which is about averages
+		return maxPool(im, n)
+	case "avg":
+		return avgPool(im, n)
+	}
+	n.fail("pool-method", "max or avg")
+	return operand{}
+}
+
+// eltwise imports what is done with tensors of one shape.
+func eltwise(im *importer, n *node) operand {
+	f := map[string]func(*importer, *node) operand{"sum": add, "mul": multiply, "max": maximum, "min": minimum}[n.text("operation", "")]
+	if f == nil {
+		n.fail("operation", "sum, mul, max or min")
+	}
+	if len(n.from) != 2 {
+		try.Failf("it has %d inputs, want 2", len(n.from))
+	}
+	n.only("coeff", "", "1,1", "1.0,1.0")
+	if a, b := im.operand(n, 0), im.operand(n, 1); a.v != nil && b.v != nil && !slices.Equal(a.v.dims(), b.v.dims()) {
+		try.Failf("its inputs have shapes %v and %v behind the batch, want one", a.v.dims(), b.v.dims())
+	}
+	return f(im, n)
 }
 
 func legacyReLU(im *importer, n *node) operand {

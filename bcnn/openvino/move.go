@@ -20,12 +20,12 @@ func (e *openError) Error() string {
 // parameter imports an input of the graph.
 func parameter(im *importer, n *node) operand {
 	typ, list := "f32", []int(nil)
-	if im.graph.version == 4 {
+	if im.graph.old() {
 		if len(n.outputs) > 0 {
 			list = n.outputs[0].dims
 		}
-		if n.precision != "FP32" && n.precision != "FP16" {
-			try.Failf("an input of precision %s is not supported, want FP32", text.Quote(short(n.precision)))
+		if p := n.outputPrecision(); p != "FP32" && p != "FP16" {
+			try.Failf("an input of precision %s is not supported, want FP32", text.Quote(short(p)))
 		}
 	} else {
 		if typ = n.text("element_type", ""); typ != "f32" && typ != "u8" {
@@ -180,7 +180,7 @@ func convert(im *importer, n *node) operand {
 // order returns the order of dimensions that a Transpose of a tensor of a rank gives.
 func (im *importer) order(n *node, rank int) []int {
 	var list []int64
-	if im.graph.version == 4 {
+	if im.graph.old() {
 		for _, d := range n.numbers("order", 0, maxDims) {
 			list = append(list, int64(d))
 		}

@@ -1,6 +1,6 @@
 // Package openvino imports networks of OpenVINO in its intermediate representation (IR): an .xml
-// file, the graph, and a .bin file, the constants. IR 10 and 11 are read, and IR 4, in which the
-// first binary networks of Open Model Zoo were published.
+// file, the graph, and a .bin file, the constants. IR 10 and 11 are read, and IR 4 to 7, in which
+// the first binary networks of Open Model Zoo were published. No release wrote IR 8 or 9.
 //
 // A FakeQuantize of two levels is a comparison, x > t, and a BinaryConvolution (mode
 // xnor-popcount) a sum of products of signs, with the padding that its pad_value says: they become
@@ -12,7 +12,7 @@
 // GroupConvolution, HSwish, MatMul with weights, Maximum, MaxPool, Minimum, Mish, Multiply, Negative,
 // Parameter, PReLU, ReduceMax, ReduceMean, ReLU, Reshape, Result, Select of two numbers, ShapeOf,
 // Sigmoid, Sign, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of shapes, Subtract, Swish,
-// Tanh, Transpose and Unsqueeze, and those of IR 4 that the published networks have. An attribute,
+// Tanh, Transpose and Unsqueeze, and those of IR 4 to 7 that the published networks have. An attribute,
 // an input or a version of an operator that is not read is an error
 // that names the layer, see bcnn.ObstaclesError.
 //
@@ -79,7 +79,7 @@ type Options struct {
 
 // Report tells what became of a network.
 type Report struct {
-	// Version is that of the IR: 4, 10 or 11.
+	// Version is that of the IR: 4 to 7, 10 or 11.
 	Version int
 	// Detections are the names of the DetectionOutput and RegionYolo layers that were left out:
 	// what they read are outputs of the network.

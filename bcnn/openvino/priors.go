@@ -45,7 +45,7 @@ func (im *importer) sizes(n *node) (g grid) {
 	each := [2]*[2]*int{{&g.rows, &g.columns}, {&g.height, &g.width}}
 	for k, to := range each {
 		size := []int64{}
-		if im.graph.version == 4 {
+		if im.graph.old() {
 			o := im.operand(n, k)
 			if o.v == nil || len(o.v.view) != 4 {
 				try.Failf("its input %d must be computed and have 4 dimensions", k)
@@ -101,7 +101,7 @@ func (g grid) boxes(im *importer, n *node, sizes [][2]float32) operand {
 		}
 	}))
 	dims := []int{2, 4 * count}
-	if im.graph.version == 4 {
+	if im.graph.old() {
 		dims = []int{1, 2, 4 * count}
 	}
 	return operand{c: &constant{typ: "f32", dims: dims, floats: list}}

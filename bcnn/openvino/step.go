@@ -150,7 +150,7 @@ func fakeQuantize(im *importer, n *node) operand {
 // ranged returns a bound of a FakeQuantize.
 func (im *importer) ranged(n *node, k int, v *value) *constant {
 	c := im.constant(n, k)
-	if im.graph.version == 4 && len(c.dims) == 1 && c.dims[0] > 1 && len(v.view) > 2 {
+	if im.graph.old() && len(c.dims) == 1 && c.dims[0] > 1 && len(v.view) > 2 {
 		c = &constant{typ: c.typ, dims: append([]int{c.dims[0]}, slices.Repeat([]int{1}, len(v.view)-2)...), floats: c.floats}
 	}
 	return c

@@ -2,6 +2,7 @@ package openvino
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -17,22 +18,27 @@ import (
 
 // graph is an .xml file: layers, in the order of the file, and edges.
 type graph struct {
-	version int
-	name    string
-	layers  []layer
-	edges   []edge
-	readers [][]int // of each layer, by index: see connect
+	version   int
+	name      string
+	precision string // of old versions: of layers that have none
+	layers    []layer
+	edges     []edge
+	readers   [][]int // of each layer, by index: see connect
 }
+
+// old reports whether the version is one of 4 to 7, whose operators are the layers of the time before
+// operator sets: weights hang on them.
+func (g *graph) old() bool { return g.version < 10 }
 
 // layer is a node of a graph.
 type layer struct {
 	index             int
 	id, name          string
 	typ, version      string
-	precision         string            // of IR 4
+	precision         string            // of old versions: of what has none of its own
 	attrs             map[string]string // of <data>
 	inputs, outputs   []port
-	blobs             map[string]map[string]string // of IR 4: their attributes by name
+	blobs             map[string]map[string]string // of old versions: their attributes by name
 	from              []source                     // what each input port reads
 	hasInput, hasData bool                         // an element must not come twice
 	hasOutput         bool
@@ -40,9 +46,10 @@ type layer struct {
 
 // port is a port of a layer. A dimension of −1 is not known.
 type port struct {
-	id    string
-	names string
-	dims  []int
+	id        string
+	names     string
+	precision string
+	dims      []int
 }
 
 // edge joins an output port to an input port, which are named by their ids.
@@ -215,12 +222,12 @@ func (r *reader) attributes(e xml.StartElement, known ...string) map[string]stri
 }
 
 func (r *reader) net(e xml.StartElement) *graph {
-	a := r.attributes(e, "name", "version", "batch")
+	a := r.attributes(e, "name", "version", "batch", "precision")
 	version, err := strconv.Atoi(a["version"])
-	if err != nil || version != 4 && version != 10 && version != 11 {
-		r.failf("its version is %s, want 4, 10 or 11", text.Quote(short(a["version"])))
+	if err != nil || version < 4 || version > 7 && version != 10 && version != 11 {
+		r.failf("its version is %s, want 4 to 7, 10 or 11", text.Quote(short(a["version"])))
 	}
-	g := &graph{version: version, name: a["name"]}
+	g := &graph{version: version, name: a["name"], precision: a["precision"]}
 	seen := map[string]bool{}
 	r.children(func(e xml.StartElement) {
 		name := e.Name.Local
@@ -280,7 +287,7 @@ func (r *reader) layer(g *graph, e xml.StartElement) {
 	}
 	try.Check(r.budget.Charge(nodeUnits))
 	a := r.attributes(e, "id", "name", "type", "version", "precision", "output_names")
-	l := layer{index: len(g.layers), id: a["id"], name: a["name"], typ: a["type"], version: a["version"], precision: a["precision"]}
+	l := layer{index: len(g.layers), id: a["id"], name: a["name"], typ: a["type"], version: a["version"], precision: cmp.Or(a["precision"], g.precision)}
 	if l.id == "" || l.typ == "" {
 		r.failf("a layer without an id or a type")
 	}
@@ -307,7 +314,7 @@ func (r *reader) layer(g *graph, e xml.StartElement) {
 			once(e, &l.hasOutput)
 			l.outputs = r.ports(e, what)
 		case "blobs":
-			if l.blobs != nil || g.version > 4 {
+			if l.blobs != nil || !g.old() {
 				r.unknown(e, what)
 			}
 			l.blobs = map[string]map[string]string{}
@@ -316,7 +323,7 @@ func (r *reader) layer(g *graph, e xml.StartElement) {
 				if _, twice := l.blobs[e.Name.Local]; twice || len(l.blobs) == maxAttrs {
 					r.unknown(e, "twice "+what)
 				}
-				l.blobs[e.Name.Local] = r.attributes(e, "offset", "size")
+				l.blobs[e.Name.Local] = r.attributes(e, "offset", "size", "precision")
 				r.empty()
 			})
 		case "rt_info":
@@ -339,7 +346,7 @@ func (r *reader) ports(e xml.StartElement, what string) (list []port) {
 			r.failf("more than %d ports %s", maxPorts, what)
 		}
 		a := r.attributes(e, "id", "precision", "names")
-		p := port{id: a["id"], names: a["names"], dims: []int{}}
+		p := port{id: a["id"], names: a["names"], precision: a["precision"], dims: []int{}}
 		try.Check(r.budget.Charge(portUnits))
 		if seen[p.id] {
 			r.failf("two ports have the id %s %s", text.Quote(short(p.id)), what)
