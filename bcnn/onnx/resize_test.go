@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/resize"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/npy"
 )
@@ -30,14 +31,14 @@ func TestNearestPixels(t *testing.T) {
 		values := make([]float64, a.Len())
 		require.NoError(t, npy.Values(values, a, 0))
 		coordinates, nearest, _ := strings.Cut(name, " ")
-		r := resizing{mode: "nearest", coordinates: coordinates, nearest: nearest}
+		r := resize.Method{Mode: "nearest", Coordinates: coordinates, Nearest: nearest, Tie: tie}
 		for from := 1; from <= a.Shape[0]; from++ {
 			for to := 1; to <= a.Shape[1]; to++ {
 				want := make([]int32, to)
 				for i := range want {
 					want[i] = int32(values[i])
 				}
-				require.Equal(t, want, r.positions(from, to, float32(to)/float32(from)), "%s, %d to %d", name, from, to)
+				require.Equal(t, want, r.Positions(from, to, float32(to)/float32(from)), "%s, %d to %d", name, from, to)
 				values = values[a.Shape[2]:]
 			}
 		}
@@ -62,9 +63,9 @@ func TestFilteredPixels(t *testing.T) {
 		for _, exclude := range []bool{false, true} {
 			for from := 1; from < 9; from++ {
 				for to := 1; to < 12; to++ {
-					r := resizing{mode: mode, coordinates: "half_pixel", cubic: -0.5, exclude: exclude, antialias: true}
+					r := resize.Method{Mode: mode, Coordinates: "half_pixel", Cubic: -0.5, Exclude: exclude}
 					scale := float64(to) / float64(from)
-					taps := r.filtered(from, to, float32(scale))
+					taps := r.Filtered(from, to, float32(scale))
 					require.Len(t, taps.Index, taps.N*to)
 					require.LessOrEqual(t, taps.N, from)
 					for i := range to {

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/resize"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
@@ -231,24 +232,24 @@ func TestResizing(t *testing.T) {
 		{"cubic", "align_corners", "", 4, 7. / 4, []float64{0, 0.40625, 1, 1.5, 2, 2.59375, 3}},
 		{"cubic", "asymmetric", "", 5, 3. / 5, []float64{0, 1.629629, 3.425927}},
 	} {
-		r := resizing{mode: c.mode, coordinates: c.coordinates, nearest: c.nearest, cubic: -0.75}
+		r := resize.Method{Mode: c.mode, Coordinates: c.coordinates, Nearest: c.nearest, Cubic: -0.75, Tie: tie}
 		got := make([]float64, len(c.want))
 		if c.mode == "nearest" {
-			for i, p := range r.positions(c.from, len(c.want), c.scale) {
+			for i, p := range r.Positions(c.from, len(c.want), c.scale) {
 				got[i] = float64(p)
 			}
 		} else {
-			taps := r.taps(c.from, len(c.want), c.scale)
+			taps := r.Taps(c.from, len(c.want), c.scale)
 			for i, k := range taps.Index {
 				got[i/taps.N] += float64(k) * float64(taps.Weight[i])
 			}
 		}
 		require.InDeltaSlice(t, c.want, got, 5e-6, "%+v", c)
 	}
-	outside := resizing{mode: "cubic", coordinates: "half_pixel", cubic: -0.5, exclude: true}
-	for i, w := range outside.taps(3, 9, 3).Weight { // sums of 1 without the taps outside
+	outside := resize.Method{Mode: "cubic", Coordinates: "half_pixel", Cubic: -0.5, Exclude: true}
+	for i, w := range outside.Taps(3, 9, 3).Weight { // sums of 1 without the taps outside
 		sum := float32(0)
-		for _, v := range outside.taps(3, 9, 3).Weight[i/4*4:][:4] {
+		for _, v := range outside.Taps(3, 9, 3).Weight[i/4*4:][:4] {
 			sum += v
 		}
 		require.InDelta(t, 1, sum, 1e-6, "%d: %v", i, w)

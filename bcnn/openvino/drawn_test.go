@@ -45,7 +45,7 @@ func TestDrawn(t *testing.T) {
 			requireClose(t, want, run(t, net, x)["y"], 1e-5)
 		})
 	}
-	require.Equal(t, 58, graphs)
+	require.Equal(t, 57, graphs)
 }
 
 // A panic in an operator is an error of its layer.

@@ -9,12 +9,13 @@
 //
 // Operators: Add, AvgPool, BinaryConvolution, Clamp, Concat, Const, Convert, Convolution, Divide,
 // Elu, Erf, Exp, FakeQuantize, Gather of shapes, Gelu, Greater and other comparisons with numbers,
-// GroupConvolution, HSwish, MatMul with weights, Maximum, MaxPool, Minimum, Mish, Multiply, Negative,
-// Parameter, PReLU, ReduceMax, ReduceMean, ReLU, Reshape, Result, Select of two numbers, ShapeOf,
-// Sigmoid, Sign, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of shapes, Subtract, Swish,
-// Tanh, Transpose and Unsqueeze, and those of IR 4 to 7 that the published networks have. An attribute,
-// an input or a version of an operator that is not read is an error
-// that names the layer, see bcnn.ObstaclesError.
+// GroupConvolution, HSwish, Interpolate of two dimensions (nearest, linear, cubic), MatMul with
+// weights, Maximum, MaxPool, Minimum, Mish, Multiply, Negative, Pad of two dimensions, Parameter,
+// PReLU, ReduceMax, ReduceMean, ReLU, Reshape, Result, Select of two numbers, ShapeOf, Sigmoid,
+// Sign, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of shapes, Subtract, Swish, Tanh,
+// Transpose and Unsqueeze, and those of IR 4 to 7 that the published networks have. An attribute,
+// an input or a version of an operator that is not read is an error that names the layer, see
+// bcnn.ObstaclesError.
 //
 // A DetectionOutput, which decodes and selects boxes, and a RegionYolo are no layers of a network.
 // Where they are outputs of the graph, what they read are the outputs of the network instead;

@@ -80,6 +80,9 @@ func init() {
 		"StridedSlice": {versions: first, make: slice, fold: foldSlice},
 		"Gather":       {versions: []string{"opset1", "opset7", "opset8"}, make: slice, fold: foldGather},
 
+		"Interpolate": {versions: []string{"opset4", "opset11"}, make: interpolate},
+		"Pad":         {versions: []string{"opset1", "opset12"}, make: pad},
+
 		"PriorBox":          {versions: []string{"opset1", "opset8"}, make: priorBox},
 		"PriorBoxClustered": {versions: first, make: priorBoxClustered},
 		"DetectionOutput":   {versions: []string{"opset1", "opset8"}, make: inside},

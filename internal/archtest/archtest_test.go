@@ -41,7 +41,7 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
-		case "internal/roots", "internal/try", "internal/values", "internal/view", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
+		case "internal/resize", "internal/roots", "internal/try", "internal/values", "internal/view", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
 			return path.Base(rest)
 		}
 		return "reader" // importers, the model file
@@ -83,10 +83,11 @@ var allowed = map[string][]string{
 	"try":                 {},
 	"roots":               {"bcnn"},
 	"view":                {"bcnn"},
+	"resize":              {"bcnn"},
 	"weights":             {"bits", "internal"},
 	"values":              {"weights", "bcnn", "internal"},
 	"simplify":            {"values", "weights", "bcnn", "bits", "internal"},
-	"reader":              {"simplify", "values", "view", "weights", "roots", "try", "bcnn", "bits", "internal"},
+	"reader":              {"simplify", "values", "view", "weights", "resize", "roots", "try", "bcnn", "bits", "internal"},
 	"backend/driver":      {"plan", "bcnn"},
 	"backend":             {"backend/driver", "lower", "plan", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},

@@ -4,6 +4,7 @@ whatever order, but for the last ones of a graph."""
 import numpy as np
 import openvino as ov
 import openvino.opset1 as first
+import openvino.opset10 as tenth
 import openvino.opset13 as ops
 
 F32 = np.float32
@@ -195,13 +196,59 @@ def summed(g, x):
     return getattr(ops, kind)(x, y)
 
 
-LAYERS = (convolution, binary, binary, binary, pool, quantize, affine, pointwise, moved, joined, summed)
+def resized(g, x):
+    """Any sizes to the nearest pixel; else sizes with weights that are exact, but for cubes at the end of a graph."""
+    d = dims(x)
+    mode = g.pick("nearest", "nearest", "linear", "linear_onnx")
+    axes = g.pick([2, 3], [2, 3], [3, 2], [2], [3], [1, 3])
+    if mode == "linear_onnx":
+        axes = [2, 3]
+    if mode == "nearest":
+        sizes = [int(g.r.integers(1, 2 * d[a] + 2)) for a in axes]
+        how = g.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+    else:
+        sizes = [d[a] * g.pick(1, 2, 4) for a in axes]
+        how = g.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn")
+    rounded = g.pick("round_prefer_floor", "round_prefer_ceil", "floor", "ceil", "simple")
+    scales = [s / d[a] for s, a in zip(sizes, axes)]
+    if g.r.random() < 0.5:
+        by, scales = "scales", [g.pick(0.5, 1, 1.5, 2, 2.5, 3) if mode == "nearest" else s for s in scales]
+    else:
+        by = "sizes"
+    axes = g.const(axes, np.int64)
+    if g.r.random() < 0.5:
+        y = ops.interpolate(x, g.const(scales) if by == "scales" else g.const(sizes, np.int64), mode, by, None, None, how, rounded, False, -0.75, axes)
+    else:
+        y = tenth.interpolate(x, g.const(sizes, np.int64), g.const(scales), mode, by, [0] * 4, [0] * 4, how, rounded, False, -0.75, axes)
+    return y if mode == "nearest" else g.halved(y)
+
+
+def padded(g, x):
+    d = dims(x)
+    mode = g.pick("constant", "constant", "edge", "reflect", "symmetric")
+    axes = g.pick([2, 3], [2, 3], [2], [3], [1], [1, 2])
+    least = -1 if mode in ("constant", "edge") and g.r.random() < 0.3 else 0
+    begin, end = [0] * 4, [0] * 4
+    for a in axes:
+        most = d[a] if mode == "symmetric" else d[a] - 1 if mode == "reflect" else 3
+        begin[a], end[a] = (int(g.r.integers(least, min(3, most) + 1)) for _ in range(2))
+    op = ops.pad if least < 0 else g.pick(ops.pad, first.pad)
+    value = [g.const(g.pick(-1, 0, 0.5, 1))] if mode == "constant" and g.r.random() < 0.7 else []
+    return op(x, g.const(begin, np.int64), g.const(end, np.int64), mode, *value)
+
+
+LAYERS = (convolution, binary, binary, binary, pool, quantize, affine, pointwise, moved, joined, summed, resized, padded)
 
 
 def end(g, x):
     """The last operators, which may round."""
     d = dims(x)
-    kind = g.pick("same", "mean", "matmul", "softmax", "sigmoid", "flat")
+    kind = g.pick("same", "mean", "matmul", "softmax", "sigmoid", "flat", "resized")
+    if kind == "resized":
+        sizes = [int(g.r.integers(1, 2 * d[a] + 2)) for a in (2, 3)]
+        mode = g.pick("linear", "linear_onnx", "cubic")
+        how = g.pick("half_pixel", "pytorch_half_pixel", "asymmetric", "tf_half_pixel_for_nn", "align_corners")
+        return ops.interpolate(x, g.const(sizes, np.int64), mode, "sizes", None, None, how, "floor", False, g.pick(-0.75, -0.5), g.const([2, 3], np.int64))
     if kind == "mean":
         return ops.reduce_mean(x, g.const([2, 3], np.int64), g.pick(True, False))
     if kind in ("matmul", "softmax"):
