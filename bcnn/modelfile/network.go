@@ -10,6 +10,7 @@ import (
 	"strconv"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/described"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -23,15 +24,15 @@ type networkJSON struct {
 	MoreInputs []inputJSON `json:"more_inputs,omitempty"`
 	Outputs    []int       `json:"outputs,omitempty"` // indices of layers
 	// Since version detectionVersion.
-	Detection *detectionJSON `json:"detection,omitempty"`
+	Detection *described.Detection `json:"detection,omitempty"`
 }
 
 type inputJSON struct {
-	Shape  []int       `json:"shape"` // height, width, channels
-	DType  string      `json:"dtype"`
-	Resize int         `json:"resize,omitempty"`
-	Source *sourceJSON `json:"source,omitempty"` // since version sourceVersion
-	Photo  *photoJSON  `json:"photo,omitempty"`  // since version detectionVersion
+	Shape  []int            `json:"shape"` // height, width, channels
+	DType  string           `json:"dtype"`
+	Resize int              `json:"resize,omitempty"`
+	Source *sourceJSON      `json:"source,omitempty"` // since version sourceVersion
+	Photo  *described.Photo `json:"photo,omitempty"`  // since version detectionVersion
 }
 
 // sourceVersion is the first version of the format that has sources, and several inputs
@@ -268,7 +269,7 @@ func (j inputJSON) decode(version int) (bcnn.Input, error) {
 		return in, fmt.Errorf("unknown type %s", text.Quote(j.DType))
 	}
 	var err error
-	if in.Photo, err = j.Photo.decode(version); err != nil {
+	if in.Photo, err = decodePhoto(j.Photo, version); err != nil {
 		return in, err
 	}
 	in.Source, err = j.Source.decode(version)
