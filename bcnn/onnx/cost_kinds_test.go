@@ -104,6 +104,18 @@ func kinds() []costtest.Kind[hostile] {
 			h.model = message(h.model, 14, message(message(nil, 1, []byte("labels")), 2, b))
 			return h
 		}},
+		{Name: "heads", N: 500, Ends: `metadata "detection": head 0 is of kind ""`, Make: func(n int) hostile {
+			h := one(nil, nil)
+			b := `{"classes": 1, "heads": [{}` + strings.Repeat(",{}", n) + "]}"
+			h.model = message(h.model, 14, message(message(nil, 1, []byte("detection")), 2, []byte(b)))
+			return h
+		}},
+		{Name: "anchors", N: 500, Ends: `metadata "detection": head 0: an anchor of 0 numbers`, Make: func(n int) hostile {
+			h := one(nil, nil)
+			b := `{"classes": 1, "heads": [{"kind": "yolo", "params": {"anchors": [[]` + strings.Repeat(",[]", n) + "]}}]}"
+			h.model = message(h.model, 14, message(message(nil, 1, []byte("detection")), 2, []byte(b)))
+			return h
+		}},
 		{Name: "operator sets", N: 500, Make: func(n int) hostile {
 			h := one(nil, nil)
 			h.model = append(h.model, repeated(8, varint(nil, 2, 13), n)...)

@@ -37,6 +37,13 @@ func FuzzLoad(f *testing.F) {
 		metadata: map[string]string{"name": "n", "resize": "9"},
 	}.encode())
 	f.Add(testModel{
+		input: image(3, 4, 4), nodes: []testNode{op("Conv", "x w", "y")}, output: "y", inits: []testTensor{floats("w", []int{6, 3, 1, 1}, make([]float64, 18)...)},
+		metadata: map[string]string{
+			"detection": `{"classes": 1, "threshold": 0.1, "overlap": 0.45, "heads": [{"kind": "yolo", "params": {"anchors": [[8, 9.5]], "class": "softmax"}}]}`,
+			"photo":     `{"fit": "stretch"}`,
+		},
+	}.encode())
+	f.Add(testModel{
 		input: testInput{"x", pb.Float, []any{1, 4}}, output: "y",
 		nodes: []testNode{op("Mul", "x two", "a"), op("Sub", "a one", "b"), op("onnx.brevitas/BipolarQuant", "b one", "c"),
 			op("onnx.brevitas/BipolarQuant", "w one", "d"), op("Transpose", "d", "e", "perm", []int{1, 0}), op("MatMul", "c e", "f"),

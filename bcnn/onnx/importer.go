@@ -51,6 +51,7 @@ type importer struct {
 	// dimensions of 1. Both hold while the layer is seen through the view that it had then.
 	roots    map[int]*build.Value
 	repeated map[int]repetition
+	ends     []bcnn.Shape // of the outputs
 }
 
 // repetition is the value that a layer repeats, and the view of the result.
@@ -317,6 +318,7 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)
 		try.Check(im.build.Err())
 	}
+	im.ends = append(im.ends, v.Shape)
 	s := try.Value(im.source(name, v.Shape, seen))
 	if s != nil && !v.Hole {
 		s.Dims = s.Dims[:0]

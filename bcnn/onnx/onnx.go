@@ -135,7 +135,9 @@ type Options struct {
 	WeightTolerance float64
 	// Name, Labels and Resize override the entries "name", "labels" (a JSON array of strings) and
 	// "resize" (pixels) of the file's metadata_props. A network that is named in neither place has
-	// the name of the file.
+	// the name of the file. The entries "photo" and "detection" are JSON as in model files: how
+	// photos become the input, in which Resize, Mean and Scale replace what they are about, and how
+	// boxes are made of the outputs, by heads of the kind "yolo".
 	Name   string
 	Labels []string
 	Resize int
@@ -285,7 +287,12 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		again = again || im.build.Refused
 		if err == nil {
 			net := im.build.Net
-			net.Name, net.Labels, net.Inputs[0].Resize = meta.name, meta.labels, meta.resize
+			net.Name, net.Labels = meta.name, meta.labels
+			net.Inputs[0].Resize, net.Inputs[0].Photo = meta.resize, meta.photo
+			net.Detection = meta.detection
+			if err := net.CheckDetection(im.ends); err != nil {
+				return nil, fmt.Errorf("metadata \"detection\": %w", err)
+			}
 			return im, nil
 		}
 		var fewer, most *bcnn.ObstaclesError
