@@ -269,6 +269,16 @@ bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32_t height, 
 	DONE(bitcnnGoReadImage((void *)data, bytes, height, width, channels, resize, background, pixels, pixel_bytes, &text));
 }
 
+bitcnn_status bitcnn_read_photo(bitcnn_session session, const void *data, size_t bytes, uint32_t background,
+                                void *values, size_t value_bytes, bitcnn_frame *frame) {
+	if (bytes) {
+		NOT_NULL(data, "data");
+	}
+	NOT_NULL(values, "place for values");
+	ENTER();
+	DONE(bitcnnGoReadPhoto(session, (void *)data, bytes, background, values, value_bytes, frame, &text));
+}
+
 bitcnn_status bitcnn_detect(bitcnn_session session, const void *data, size_t bytes, float threshold, float overlap,
                             uint32_t background, bitcnn_box *boxes, size_t capacity, size_t *count) {
 	if (bytes) {

@@ -9,7 +9,6 @@ import "C"
 
 import (
 	"bytes"
-	"context"
 	"fmt"
 	"unsafe"
 
@@ -17,6 +16,58 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/vision"
 )
+
+//export bitcnnGoReadPhoto
+func bitcnnGoReadPhoto(number C.bitcnn_session, data unsafe.Pointer, size C.size_t, background C.uint32_t, values unsafe.Pointer, valueBytes C.size_t, frame *C.bitcnn_frame, message **C.char) C.int {
+	return with(number, message, func(s *session) error {
+		if err := fits(data, uint64(size)); err != nil {
+			return err
+		}
+		inputs := s.Inputs()
+		if len(inputs) != 1 {
+			return invalid("the model has %d inputs, so that it does not read a photo", len(inputs))
+		}
+		ground, err := colour(background)
+		if err != nil {
+			return err
+		}
+		p, err := vision.Options{Background: ground}.Preprocessing(inputs[0])
+		if err != nil {
+			return invalid("%v", err)
+		}
+		in := bcnn.Tensor{DType: p.Input.DType, N: 1, Shape: p.Input.Shape}
+		want := uint64(in.Shape.Values())
+		if in.DType == bcnn.Float32 {
+			want *= 4
+		}
+		if uint64(valueBytes) != want {
+			return fmt.Errorf("%w: memory of %d bytes, the input has %d", bitcnn.ErrShape, uint64(valueBytes), want)
+		}
+		if in.DType == bcnn.Float32 {
+			in.F32, err = array((*float32)(values), valueBytes/4, "values")
+		} else {
+			in.U8, err = array((*uint8)(values), valueBytes, "values")
+		}
+		if err != nil {
+			return err
+		}
+		img, err := p.Decode(ctx, bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
+		if err != nil {
+			return &imageError{err}
+		}
+		if err := p.Fill(ctx, in, 0, img); err != nil {
+			return err
+		}
+		shown, err := p.Frame(img)
+		if err == nil && frame != nil {
+			*frame = C.bitcnn_frame{
+				x: C.double(shown.X), y: C.double(shown.Y), width: C.double(shown.W), height: C.double(shown.H),
+				photo_width: C.int32_t(shown.Size.X), photo_height: C.int32_t(shown.Size.Y),
+			}
+		}
+		return err
+	})
+}
 
 //export bitcnnGoReadImage
 func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channels, resize C.int32_t, background C.uint32_t, pixels *C.uint8_t, pixelBytes C.size_t, message **C.char) C.int {
@@ -40,10 +91,10 @@ func bitcnnGoReadImage(data unsafe.Pointer, size C.size_t, height, width, channe
 		if want := shape.Values(); len(to) != want {
 			return fmt.Errorf("%w: memory of %d bytes, an image of %v has %d", bitcnn.ErrShape, len(to), shape, want)
 		}
-		img, err := p.Decode(context.Background(), bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
+		img, err := p.Decode(ctx, bytes.NewReader(unsafe.Slice((*byte)(data), int(size))))
 		if err != nil {
 			return &imageError{err}
 		}
-		return p.Fill(context.Background(), bcnn.Tensor{DType: bcnn.Uint8, N: 1, Shape: shape, U8: to}, 0, img)
+		return p.Fill(ctx, bcnn.Tensor{DType: bcnn.Uint8, N: 1, Shape: shape, U8: to}, 0, img)
 	})
 }

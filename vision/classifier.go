@@ -70,7 +70,7 @@ func newClassifier(s runner, opts Options) (*Classifier, error) {
 	if len(inputs) != 1 || len(outputs) != 1 {
 		return nil, fmt.Errorf("the network has %d inputs and %d outputs, a classifier one of each", len(inputs), len(outputs))
 	}
-	p, err := opts.preprocessing(inputs[0])
+	p, err := opts.Preprocessing(inputs[0])
 	if err != nil {
 		return nil, err
 	}
@@ -78,7 +78,8 @@ func newClassifier(s runner, opts Options) (*Classifier, error) {
 }
 
 // preprocessing returns how photos become an input, as the model and the options say.
-func (o Options) preprocessing(in bitcnn.IO) (Preprocessing, error) {
+// Preprocessing returns how images become an input of a session, which must be one that images can become.
+func (o Options) Preprocessing(in bitcnn.IO) (Preprocessing, error) {
 	p := Preprocessing{
 		Input: bcnn.Input{Shape: in.Shape, DType: in.DType, Resize: in.Resize, Photo: cmp.Or(o.Photo, in.Photo)},
 		Mean:  o.Mean, Scale: o.Scale, Background: o.Background, Limits: o.Limits,

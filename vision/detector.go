@@ -104,7 +104,7 @@ func newDetector(s runner, boxes *bcnn.Detection, opts DetectorOptions) (*Detect
 	case opts.Top < 0:
 		return nil, fmt.Errorf("%d boxes, want 0 or more", opts.Top)
 	}
-	p, err := opts.preprocessing(inputs[0])
+	p, err := opts.Preprocessing(inputs[0])
 	if err != nil {
 		return nil, err
 	}

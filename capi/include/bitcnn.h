@@ -174,6 +174,18 @@ BITCNN_API bitcnn_status bitcnn_read_image(const void *data, size_t bytes, int32
                                            int32_t resize, uint32_t background, uint8_t *pixels,
                                            size_t pixel_bytes);
 
+/* What an input shows of a photo: the rectangle from (x, y), in pixels of the photo, which has photo_width x
+ * photo_height of them. Beyond the photo are the borders around one that keeps its proportions. */
+typedef struct bitcnn_frame {
+	double x, y, width, height;
+	int32_t photo_width, photo_height;
+} bitcnn_frame;
+
+/* Makes of a photo (the bytes of a file, as for bitcnn_read_image) the only input of a session, as its model says
+ * and bitcnn_detect does: value_bytes bytes of its type, NHWC, as bitcnn_input tells. frame may be NULL. */
+BITCNN_API bitcnn_status bitcnn_read_photo(bitcnn_session session, const void *data, size_t bytes, uint32_t background,
+                                           void *values, size_t value_bytes, bitcnn_frame *frame);
+
 /* An object on a photo: its edges in pixels, its score, and the index of its class, which
  * bitcnn_label takes. */
 typedef struct bitcnn_box {

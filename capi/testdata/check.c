@@ -581,6 +581,17 @@ static void detect(const char *file, const char *path) {
 	for (size_t i = 0; i < count; i++) {
 		printf("%d %g %g %g %g %g\n", boxes[i].index, boxes[i].score, boxes[i].left, boxes[i].top, boxes[i].right, boxes[i].bottom);
 	}
+	float values[8 * 8];
+	bitcnn_frame frame;
+	OK(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values, &frame));
+	CHECK(values[6] == 1 && values[0] == 0);
+	CHECK(frame.x == 0 && frame.y == 0 && frame.width == 8 && frame.height == 8 && frame.photo_width == 8 && frame.photo_height == 8);
+	OK(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values, NULL));
+	FAILS(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values - 1, NULL), BITCNN_SHAPE, "memory of 255 bytes, the input has 256");
+	FAILS(bitcnn_read_photo(session, data, bytes, 0, NULL, sizeof values, NULL), BITCNN_INVALID, "no place for values");
+	FAILS(bitcnn_read_photo(session, NULL, 1, 0, values, sizeof values, NULL), BITCNN_INVALID, "no data");
+	FAILS(bitcnn_read_photo(session, data, bytes, 0x1000000, values, sizeof values, NULL), BITCNN_INVALID, "a background of 0x1000000");
+	FAILS(bitcnn_read_photo(session, "no image", 8, 0, values, sizeof values, NULL), BITCNN_IO, "unsupported image format");
 	OK(bitcnn_detect(session, data, bytes, 0, 0, 0xffffff, boxes, 1, &count));
 	CHECK(count == 1);
 	OK(bitcnn_detect(session, data, bytes, 1, 0.5f, 0, boxes, 9, &count));
@@ -594,6 +605,7 @@ static void detect(const char *file, const char *path) {
 	FAILS(bitcnn_detect(session, "no image", 8, 0, 0, 0, boxes, 9, &count), BITCNN_IO, "unsupported image format");
 	OK(bitcnn_close(session));
 	FAILS(bitcnn_detect(session, data, bytes, 0, 0, 0, boxes, 9, &count), BITCNN_CLOSED, "the session is closed");
+	FAILS(bitcnn_read_photo(session, data, bytes, 0, values, sizeof values, NULL), BITCNN_CLOSED, "the session is closed");
 	OK(bitcnn_close_model(model));
 	OK(bitcnn_bundled("digits", &model));
 	OK(bitcnn_open(model, &options, &session));

@@ -103,7 +103,7 @@ static bitcnn_status call(source *s) {
 	char *to;
 	size_t size, needed;
 	int place = (int)(next(s) % PLACES);
-	switch (next(s) % 23) {
+	switch (next(s) % 24) {
 	case 0: {
 		bitcnn_load_options o = BITCNN_INIT(bitcnn_load_options);
 		o.size = one_in(s, 4) ? length(s) : sizeof o;
@@ -164,6 +164,14 @@ static bitcnn_status call(source *s) {
 		size_t bytes = one_in(s, 2) ? sizeof photo - 1 : next(s) % sizeof photo;
 		return bitcnn_read_image(one_in(s, 12) ? NULL : photo, bytes, height, width, one_in(s, 4) ? (int32_t)next(s) % 5 : 3,
 			one_in(s, 4) ? (int32_t)length(s) : 0, one_in(s, 4) ? (uint32_t)next(s) : 0, one_in(s, 12) ? NULL : pixels, one_in(s, 4) ? next(s) % 13 : sizeof pixels);
+	}
+	case 23: {
+		static const char photo[] = "GIF89a\2\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\2\0\1\0\0\2\2D\n\0;";
+		static _Thread_local float values[96 * 96 * 3];
+		bitcnn_frame frame;
+		size_t bytes = one_in(s, 2) ? sizeof photo - 1 : next(s) % sizeof photo;
+		return bitcnn_read_photo(number(s, sessions), one_in(s, 12) ? NULL : photo, bytes, one_in(s, 4) ? (uint32_t)next(s) : 0,
+			one_in(s, 12) ? NULL : values, one_in(s, 4) ? next(s) % sizeof values : 28 * 28, one_in(s, 4) ? NULL : &frame);
 	}
 	case 22: { // of models of which none is a detector
 		static const char photo[] = "GIF89a\2\0\1\0\x80\0\0\0\0\0\xff\xff\xff,\0\0\0\0\2\0\1\0\0\2\2D\n\0;";

@@ -169,8 +169,13 @@ def read_image(
     return pixels
 
 
-def read_input(source: Photo, info: Any, background: Sequence[int]) -> NDArray[Any]:
-    """The pixels of a photo in the type, the order and the size of an input."""
-    height, width, channels = info._memory
-    pixels = read_image(source, height, width, channels, resize=info.resize, background=background)
-    return info._from_memory(pixels.astype(info.dtype, copy=False))  # type: ignore[no-any-return]
+def read_input(session: int, source: Photo, info: Any, background: Sequence[int]) -> tuple[NDArray[Any], Any]:
+    """What the input of a session is for a photo, and the frame, which says what it shows of it."""
+    ground = ground_of(background)
+    data, name = bytes_of(source)
+    values, frame = np.empty(info._memory, info.dtype), lib.Frame()
+    try:
+        lib.call("read_photo", session, data, len(data), ground, values.ctypes.data, values.nbytes, frame)
+    except OSError as e:
+        raise OSError(f"{name}{e}") from None
+    return info._from_memory(values), frame

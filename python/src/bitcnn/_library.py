@@ -134,6 +134,17 @@ class Box(c.Structure):
     ]
 
 
+class Frame(c.Structure):
+    _fields_ = [
+        ("x", c.c_double),
+        ("y", c.c_double),
+        ("width", c.c_double),
+        ("height", c.c_double),
+        ("photo_width", c.c_int32),
+        ("photo_height", c.c_int32),
+    ]
+
+
 class Tensor(c.Structure):
     _fields_ = [
         ("data", c.c_void_p),
@@ -153,6 +164,7 @@ _arguments: dict[str, list[Any]] = {
     "save": [_number, c.c_char_p],
     "close_model": [_number],
     "read_image": [c.c_char_p, _size, c.c_int32, c.c_int32, c.c_int32, c.c_int32, c.c_uint32, c.c_void_p, _size],
+    "read_photo": [_number, c.c_char_p, _size, c.c_uint32, c.c_void_p, _size, c.POINTER(Frame)],
     "detect": [
         _number,
         c.c_char_p,

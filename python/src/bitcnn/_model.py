@@ -364,12 +364,14 @@ class Model(_core.Runner):
         )
 
     def read_image(self, source: Photo, *, background: Sequence[int] = (0, 0, 0)) -> NDArray[Any]:
-        """The input of a model for images that ``bitcnn.read_image`` makes of a photo: of its
-        size and order, in floats where the model reads floats.
+        """The input of a model for images that is made of a photo: fitted and scaled as the model
+        says, of its size and order, in floats where the model reads floats.
+
+        ``source`` is what ``bitcnn.read_image`` takes.
         """
         if len(self.inputs) != 1:
             raise ValueError(f"the model has {len(self.inputs)} inputs, so that it does not read a photo")
-        return read_input(source, self.inputs[0], background)
+        return read_input(self._session, source, self.inputs[0], background)[0]
 
     def classify(self, source: Photo, *, top: int = 5, background: Sequence[int] = (0, 0, 0)) -> list[Class]:
         """The likeliest classes of a photo, at most ``top``, the likeliest first.
