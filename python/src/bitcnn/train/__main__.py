@@ -16,10 +16,12 @@ from typing import NoReturn
 try:
     import torch
 
+    from . import _detect as detect
     from . import _loop as loop
     from . import _photos as photos_of
     from . import _report as report
-    from ._networks import RECIPES, Network, Recipe
+    from ._detector import DETECTORS, DetectorRecipe
+    from ._networks import RECIPES, ClassifierRecipe, Network, Recipe
     from ._photos import Photos, PhotosError, say
 except ModuleNotFoundError as e:
     sys.exit(f"{e}: training needs the extra train of the package: torch, onnx, onnxscript, matplotlib and tqdm")
@@ -33,9 +35,13 @@ AVIF (with pillow) or HEIC (with pillow-heif). A part of them is kept apart for 
 duplicates on one side; first a network of the same shape with real weights is trained, then the
 binary one on its answers and the labels.
 
-OUT is a model for 'bcnn classify --model OUT PHOTO' and bitcnn.load. Beside it, the folder
-OUT.training has the log, the confusion matrix as a picture, which photos were for the test, and
-checkpoints: the same command goes on where it was stopped.
+With --network detector it trains a network that finds objects, on photos with boxes: text files
+as YOLO has them, PHOTOS/ANY NAME.txt beside the photo or in labels beside images, or
+--annotations, a file in COCO's format. There is no teacher.
+
+OUT is a model for 'bcnn classify --model OUT PHOTO', 'bcnn detect' and bitcnn.load. Beside it, the
+folder OUT.training has the log, the confusion matrix or the precision as a picture, which photos
+were for the test, and checkpoints: the same command goes on where it was stopped.
 
 It ends with 0, with 1 where something is wrong with the photos or the runtime does not answer
 what PyTorch does, and with 2 where the arguments are wrong.
@@ -72,15 +78,22 @@ def _parser() -> argparse.ArgumentParser:
     parser = _Parser(
         prog="python -m bitcnn.train", description=_DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter
     )
-    parser.add_argument("photos", type=Path, metavar="PHOTOS", help="the folder of the classes' folders")
+    parser.add_argument(
+        "photos", type=Path, metavar="PHOTOS", help="the folder of the classes' folders, or of photos with boxes"
+    )
     parser.add_argument("-o", "--out", type=Path, required=True, help="the model to write, *.bcnn")
-    parser.add_argument("--network", choices=RECIPES, default="vehiclenet", help="(default %(default)s)")
+    parser.add_argument("--network", choices=[*RECIPES, *DETECTORS], default="vehiclenet", help="(default %(default)s)")
     parser.add_argument("--size", type=_positive, help="pixels of a side of the input (default: the network's)")
     parser.add_argument(
         "--test", type=_fraction, default=0.2, help="fraction held out for testing (default %(default)s)"
     )
     parser.add_argument(
         "--test-photos", type=Path, help="a folder of the same classes to test on, in place of a held-out fraction"
+    )
+    parser.add_argument("--annotations", type=Path, help="of a detector: boxes of the photos, in COCO's format")
+    parser.add_argument("--test-annotations", type=Path, help="the same for --test-photos")
+    parser.add_argument(
+        "--labels", type=Path, help="of a detector: a file of the classes' names, one a line (default: of the file)"
     )
     parser.add_argument(
         "--epochs",
@@ -116,11 +129,7 @@ class _Data:
 
 def _read(photos: Photos, what: str, size: int, channels: int, resize: int, skip: bool) -> _Data:
     images, good = photos_of.read(photos, what, size, channels, resize)
-    if len(good) < len(photos.files):
-        broken = len(photos.files) - len(good)
-        if not skip:
-            raise PhotosError(f"{broken} of {len(photos.files)} photos cannot be read; --skip-broken leaves them out")
-        say(f"skipping {broken} unreadable photo{'s' if broken > 1 else ''}")
+    photos_of.check_all_read(len(good), len(photos.files), skip)
     readable = photos.part(good)
     for label, n in photos.counts().items():
         if n > 0 and readable.counts()[label] == 0:
@@ -128,7 +137,7 @@ def _read(photos: Photos, what: str, size: int, channels: int, resize: int, skip
     return _Data(readable, images)
 
 
-def _apart(args: argparse.Namespace, recipe: Recipe, size: int) -> tuple[_Data, Photos]:
+def _apart(args: argparse.Namespace, recipe: ClassifierRecipe, size: int) -> tuple[_Data, Photos]:
     """The photos to train with, larger than the input by its margin, and those of the test."""
     square = recipe.resize(size) or size
     everything = _read(
@@ -167,7 +176,7 @@ def _epochs(recipe: Recipe, photos: int) -> int:
     return max(10, min(200, round(recipe.epochs * math.sqrt(3000 / photos))))
 
 
-def _network(recipe: Recipe, binary: bool, data: _Data, size: int, seed: int) -> Network:
+def _network(recipe: ClassifierRecipe, binary: bool, data: _Data, size: int, seed: int) -> Network:
     torch.manual_seed(seed)
     net = recipe.build(binary, len(data.photos.labels), size)
     start = getattr(net.input, "start", None)
@@ -176,7 +185,9 @@ def _network(recipe: Recipe, binary: bool, data: _Data, size: int, seed: int) ->
     return net
 
 
-def _train(args: argparse.Namespace, recipe: Recipe, size: int, data: _Data, folder: Path, log: loop.Log) -> Network:
+def _train(
+    args: argparse.Namespace, recipe: ClassifierRecipe, size: int, data: _Data, folder: Path, log: loop.Log
+) -> Network:
     """The binary network, trained on the answers of a real one."""
     epochs = args.epochs or _epochs(recipe, len(data.photos.files))
     digest = hashlib.sha256(data.images.numpy().tobytes() + bytes(repr(data.photos.classes), "ascii")).hexdigest()
@@ -201,16 +212,26 @@ def _train(args: argparse.Namespace, recipe: Recipe, size: int, data: _Data, fol
     if not args.no_teacher:
         teacher = _network(recipe, False, data, size, args.seed)
         few = max(1, epochs // 2)
-        loop.train(teacher, recipe, settings(False, few), data.images, data.classes, folder / "teacher.pt", log)
+        mine = settings(False, few)
+        task = loop.Classification(recipe, mine, data.images, data.classes, loss)
+        loop.train(teacher, task, mine, folder / "teacher.pt", log)
         loss = loop.Distillation(teacher)
     net = _network(recipe, True, data, size, args.seed + 1)
     checkpoint = folder / ("network.pt" if args.no_teacher else "distilled.pt")
-    loop.train(net, recipe, settings(True, epochs), data.images, data.classes, checkpoint, log, loss)
+    mine = settings(True, epochs)
+    task = loop.Classification(recipe, mine, data.images, data.classes, loss)
+    loop.train(net, task, mine, checkpoint, log)
     return net
 
 
 def _finish(
-    args: argparse.Namespace, recipe: Recipe, size: int, net: Network, apart: Photos, folder: Path, log: loop.Log
+    args: argparse.Namespace,
+    recipe: ClassifierRecipe,
+    size: int,
+    net: Network,
+    apart: Photos,
+    folder: Path,
+    log: loop.Log,
 ) -> int:
     """Writes the model, and measures it with the runtime on what was kept apart."""
     net = net.cpu()
@@ -262,8 +283,10 @@ def _finish(
     return 0 if comparison.ok else 1
 
 
-def _checked(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tuple[Recipe, int]:
-    recipe = RECIPES[args.network]
+def _checked(
+    parser: argparse.ArgumentParser, args: argparse.Namespace
+) -> tuple[ClassifierRecipe | DetectorRecipe, int]:
+    recipe = RECIPES.get(args.network) or DETECTORS[args.network]
     size = args.size or recipe.size
     if size < recipe.least or size % recipe.step or size > 1024:
         parser.error(f"--size {size}: {args.network} takes {recipe.least} to 1024, in steps of {recipe.step}")
@@ -271,11 +294,27 @@ def _checked(parser: argparse.ArgumentParser, args: argparse.Namespace) -> tuple
         parser.error(f"-o {args.out}: a model is called *.bcnn")
     if not args.out.parent.is_dir():
         parser.error(f"-o {args.out}: there is no folder {args.out.parent}")
+    boxes = {"--annotations": args.annotations, "--test-annotations": args.test_annotations, "--labels": args.labels}
+    for option, value in boxes.items():
+        if value is not None and isinstance(recipe, ClassifierRecipe):
+            parser.error(f"{option} {value}: it is for a detector, and {args.network} is none")
+    if args.test_annotations is not None and args.test_photos is None:
+        parser.error(f"--test-annotations {args.test_annotations}: there are no --test-photos")
     try:
         torch.empty(1, device=args.device)
     except (RuntimeError, AssertionError) as e:
         parser.error(f"--device {args.device}: {str(e).splitlines()[0]}")
     return recipe, size
+
+
+def _detector(args: argparse.Namespace, recipe: DetectorRecipe, size: int, folder: Path) -> int:
+    data, test = detect.apart(args, recipe, size)
+    folder.mkdir(exist_ok=True)
+    with loop.alone(folder):
+        log = loop.Log(folder / "log.txt")
+        epochs = args.epochs or _epochs(recipe, len(data.images))
+        net = detect.train(args, recipe, size, data, epochs, folder, log)
+        return detect.finish(args, recipe, size, net, test, folder, log)
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -287,6 +326,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         torch.set_num_threads(args.threads)
     folder = args.out.with_suffix(".training")
     try:
+        if isinstance(recipe, DetectorRecipe):
+            return _detector(args, recipe, size, folder)
         data, apart = _apart(args, recipe, size)
         folder.mkdir(exist_ok=True)
         with loop.alone(folder):

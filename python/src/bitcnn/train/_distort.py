@@ -8,6 +8,7 @@ import torch
 from torch import Tensor
 from torch.nn.functional import affine_grid, conv2d, grid_sample, pad
 
+from ._annotations import CROWD, X0, X1
 from ._networks import Recipe
 
 
@@ -40,7 +41,14 @@ def random_affine(
     """Crops of size x size, each turned by up to ±rotation radians, enlarged by zoom[0] to zoom[1]
     and moved by up to ±shift pixels.
     """
-    n, channels, height, width = images.shape
+    return _warp(images, _matrices(images, size, rotation, zoom, shift, mirror), size, "border")
+
+
+def _matrices(
+    images: Tensor, size: int, rotation: float, zoom: tuple[float, float], shift: float, mirror: bool
+) -> Tensor:
+    """Where in an image the places of its view are, both from -1 to 1: [n, 2, 3]."""
+    n, _, height, width = images.shape
     angle = torch.empty(n).uniform_(-rotation, rotation)
     scale = torch.exp(-torch.empty(n).uniform_(math.log(zoom[0]), math.log(zoom[1])))
     flip = torch.randint(0, 2, (n,)) * 2.0 - 1 if mirror else torch.ones(n)
@@ -50,8 +58,47 @@ def random_affine(
     matrix[:, 1, 0] = flip * scale * torch.sin(angle) * (size / height)
     matrix[:, 1, 1] = scale * torch.cos(angle) * (size / height)
     matrix[:, :, 2] = torch.empty(n, 2).uniform_(-shift, shift) * 2 / torch.tensor([width, height])
-    grid = affine_grid(matrix.to(images.device), [n, channels, size, size], align_corners=False)
-    return grid_sample(images, grid, mode="bilinear", padding_mode="border", align_corners=False)
+    return matrix.to(images.device)
+
+
+def _warp(images: Tensor, matrix: Tensor, size: int, beyond: str) -> Tensor:
+    grid = affine_grid(matrix, [*images.shape[:2], size, size], align_corners=False)
+    return grid_sample(images, grid, mode="bilinear", padding_mode=beyond, align_corners=False)
+
+
+# What of an object must be left on a view: less is not asked for, and not wrong.
+_LEAST = 0.25
+_GREY = 128  # of the borders of letterboxed photos
+
+
+def distort_with_boxes(images: Tensor, boxes: Tensor, recipe: Recipe, mirror: bool) -> tuple[Tensor, Tensor]:
+    """Views as ``distort`` makes them, not turned, and with grey beyond the image, of bytes [n, channels, size, size]
+    with boxes [n, most, 6] as package _annotations has them, in parts of the image. Of a box that is cut
+    so that little is left the rest becomes a crowd.
+    """
+    size = images.shape[-1]
+    matrix = _matrices(images, size, 0, recipe.zoom, recipe.shift * size, mirror)
+    x = _warp(images.float() - _GREY, matrix, size, "zeros") + _GREY
+    if recipe.light:
+        x = random_sharpness(x, -0.6, 1.0)
+        x = random_light(x, contrast=1.35, brightness=30)
+
+    scale = matrix[:, [0, 1], [0, 1]][:, None]  # of x and y
+    move = matrix[:, None, :, 2]
+    first, second = ((2 * boxes[:, :, at : at + 2] - 1 - move) / scale for at in (X0, X1))
+    low = (torch.minimum(first, second) + 1) / 2
+    high = (torch.maximum(first, second) + 1) / 2
+    seen = boxes.clone()
+    seen[:, :, X0:X1], seen[:, :, X1:CROWD] = low.clamp(0, 1), high.clamp(0, 1)
+    left = area(seen[:, :, X0:CROWD]) / area(torch.cat([low, high], 2)).clamp(min=1e-12)
+    seen[:, :, CROWD] = torch.where(left < _LEAST, 1, seen[:, :, CROWD])
+    return x.round().clamp_(0, 255), seen
+
+
+def area(boxes: Tensor) -> Tensor:
+    """The area of boxes [..., 4]."""
+    result: Tensor = (boxes[..., 2] - boxes[..., 0]) * (boxes[..., 3] - boxes[..., 1])
+    return result
 
 
 def random_sharpness(images: Tensor, low: float, high: float) -> Tensor:

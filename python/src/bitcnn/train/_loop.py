@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 from torch import Tensor, nn
@@ -21,7 +21,7 @@ from .._image import escape
 from ..torch import BinaryLayer
 from ._distort import centre, distort
 from ._inputs import GreyThreshold, RGBThreshold
-from ._networks import Network, Recipe
+from ._networks import Recipe
 
 if sys.platform == "win32":
     import msvcrt
@@ -78,6 +78,38 @@ class Distillation:
         return (1 - self.weight) * labels_loss(logits, images, labels) + self.weight * soft
 
 
+class Task(Protocol):
+    """What a network is trained to do with images, bytes [n, channels, h, w]."""
+
+    images: Tensor
+
+    def views(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        """Distorted images of some indices, and what is to be known of them, on the device of the training."""
+        ...
+
+    def loss(self, outputs: Any, views: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        """The loss of the outputs of a network, and what share of them is right."""
+        ...
+
+
+Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
+
+
+class Classification:
+    """To tell of which class an image is."""
+
+    def __init__(self, recipe: Recipe, settings: Settings, images: Tensor, labels: Tensor, loss: Loss) -> None:
+        self.recipe, self.settings, self.images, self.labels, self.loss_of = recipe, settings, images, labels, loss
+
+    def views(self, chosen: Tensor) -> tuple[Tensor, Tensor]:
+        device = self.settings.device
+        x = distort(self.images[chosen].to(device), self.settings.size, self.recipe, self.settings.mirror)
+        return x, self.labels[chosen].to(device)
+
+    def loss(self, outputs: Tensor, views: Tensor, known: Tensor) -> tuple[Tensor, Tensor]:
+        return self.loss_of(outputs, views, known), (outputs.argmax(1) == known).float().mean()
+
+
 def labels_loss(logits: Tensor, images: Tensor, labels: Tensor) -> Tensor:  # noqa: ARG001
     """Cross entropy with label smoothing."""
     return cross_entropy(logits, labels, label_smoothing=0.1)
@@ -125,7 +157,7 @@ def _save(path: Path, content: dict[str, Any]) -> None:
     part.replace(path)
 
 
-def _resume(checkpoint: Path, settings: str, net: Network, optimiser: torch.optim.Optimizer) -> tuple[int, float]:
+def _resume(checkpoint: Path, settings: str, net: nn.Module, optimiser: torch.optim.Optimizer) -> tuple[int, float]:
     """Takes over a checkpoint. Returns how many epochs it has behind it, and their seconds."""
     again = f"remove {checkpoint.parent} to begin anew"
     try:
@@ -157,23 +189,11 @@ def alone(folder: Path) -> Iterator[None]:
         yield
 
 
-Loss = Callable[[Tensor, Tensor, Tensor], Tensor]
-
-
-def train(
-    net: Network,
-    recipe: Recipe,
-    settings: Settings,
-    images: Tensor,
-    labels: Tensor,
-    checkpoint: Path,
-    log: Log,
-    loss_of: Loss = labels_loss,
-) -> None:
-    """Trains a network on bytes [n, channels, h, w]. After each epoch there is a checkpoint, from
-    which the next call with the same settings goes on. The last epoch counts: no image for the
-    test chooses anything.
+def train(net: nn.Module, task: Task, settings: Settings, checkpoint: Path, log: Log) -> None:
+    """Trains a network. After each epoch there is a checkpoint, from which the next call with the same
+    settings goes on. The last epoch counts: no image for the test chooses anything.
     """
+    images = task.images
     device, batch = settings.device, min(settings.batch, len(images))
     net.to(device)
     first = net.input
@@ -196,28 +216,26 @@ def train(
             net.train()
             for threshold in thresholds:  # first the weights for the mean, then both
                 threshold.requires_grad_(2 * epoch >= settings.epochs)
-            total, correct = torch.zeros((), device=device), torch.zeros((), device=device)
+            total, right = torch.zeros((), device=device), torch.zeros((), device=device)
             order = torch.randperm(len(images))
             for i in range(per_epoch):
                 for group in optimiser.param_groups:
                     group["lr"] = settings.learning_rate * rate(epoch * per_epoch + i, steps)
                 chosen = order[i * batch : (i + 1) * batch]
-                x = distort(images[chosen].to(device), settings.size, recipe, settings.mirror)
-                y = labels[chosen].to(device)
-                logits = net(x)
-                loss = loss_of(logits, x, y)
+                x, known = task.views(chosen)
+                loss, good = task.loss(net(x), x, known)
                 optimiser.zero_grad(set_to_none=True)
                 loss.backward()  # type: ignore[no-untyped-call]
                 optimiser.step()
                 for layer in binary:
                     layer.clip()
                 total += loss.detach()
-                correct += (logits.argmax(1) == y).sum()
+                right += good
                 bar.update()
             if epoch + 1 == settings.epochs:
                 reestimate_norms(net, images, settings.size, device)
             seconds += time.monotonic() - start
-            share = 100 * float(correct) / (per_epoch * batch)
+            share = 100 * float(right) / per_epoch
             loss_ = float(total) / per_epoch
             log(f"{what}, epoch {epoch + 1}/{settings.epochs}: loss {loss_:.3f}, training {share:.1f} %")
             content = {"settings": mine, "epoch": epoch + 1, "seconds": seconds, "weights": net.state_dict()}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import Any, cast
 
@@ -150,7 +150,7 @@ def _birealnet18(binary: bool, classes: int, _size: int) -> Network:
     return Network(Scaled(), nn.Sequential(*stem, *blocks, _Mean(), nn.Linear(512, classes)))
 
 
-class _Same(nn.Module):
+class Same(nn.Module):
     """Padding for a window of 3 with a stride of 2 as TensorFlow has it."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -158,7 +158,9 @@ class _Same(nn.Module):
         return pad(x, (w, 1, h, 1))
 
 
-class _QuickBlock(nn.Module):
+class QuickBlock(nn.Module):
+    """A binary convolution with a shortcut around it, as QuickNet has it."""
+
     def __init__(self, binary: bool, channels: int) -> None:
         super().__init__()
         self.sign = Sign() if binary else nn.Identity()
@@ -169,14 +171,14 @@ class _QuickBlock(nn.Module):
         return cast(Tensor, x + self.norm(self.conv(self.sign(x)).relu()))
 
 
-class _Blur(nn.Module):
+class Blur(nn.Module):
     """Halves images: the largest of 2 x 2, then weights of 1, 2, 1 along both sides (Zhang, ICML 2019)."""
 
     def __init__(self, channels: int) -> None:
         super().__init__()
         row = torch.tensor([1.0, 2.0, 1.0])
         weight = (row[:, None] * row / 16).expand(channels, 1, 3, 3).contiguous()
-        self.same = _Same()
+        self.same = Same()
         self.conv = nn.Conv2d(channels, channels, 3, 2, groups=channels, bias=False)
         self.conv.weight = nn.Parameter(weight, requires_grad=False)
 
@@ -189,32 +191,28 @@ def _quicknet_small(binary: bool, classes: int, _size: int) -> Network:
     convolution each, and real stem, transitions and last layer.
     """
     layers: list[nn.Module] = [
-        *(_Same(), nn.Conv2d(3, 8, 3, 2, bias=False), nn.BatchNorm2d(8), nn.ReLU()),
-        *(_Same(), nn.Conv2d(8, 8, 3, 2, groups=8, bias=False), nn.BatchNorm2d(8)),
+        *(Same(), nn.Conv2d(3, 8, 3, 2, bias=False), nn.BatchNorm2d(8), nn.ReLU()),
+        *(Same(), nn.Conv2d(8, 8, 3, 2, groups=8, bias=False), nn.BatchNorm2d(8)),
         *(nn.Conv2d(8, 32, 1, bias=False), nn.BatchNorm2d(32)),
     ]
     widths = (32, 64, 256, 512)
     for before, width in zip((0, *widths), widths, strict=False):
         if before:
-            layers += [nn.ReLU(), _Blur(before), nn.Conv2d(before, width, 1, bias=False), nn.BatchNorm2d(width)]
-        layers += [_QuickBlock(binary, width) for _ in range(4)]
+            layers += [nn.ReLU(), Blur(before), nn.Conv2d(before, width, 1, bias=False), nn.BatchNorm2d(width)]
+        layers += [QuickBlock(binary, width) for _ in range(4)]
     return Network(Scaled(), nn.Sequential(*layers, nn.ReLU(), _Mean(), nn.Linear(512, classes)))
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """How a network is built, and with which settings it is trained unless others are given.
-
-    ``margin`` is by how much the shorter side of a photo is longer than the network's input,
-    which is its centre. ``epochs`` are for 3,000 photos.
+    """With which settings a network is trained unless others are given. ``epochs`` are for 3,000
+    photos.
     """
 
-    build: Callable[[bool, int, int], Network]  # binary, classes, size
     size: int
     least: int  # size
     step: int  # between sizes
     channels: int = 3
-    margin: float = 0.0
     learning_rate: float = 2e-3
     batch: int = 32
     epochs: int = 40
@@ -223,24 +221,38 @@ class Recipe:
     shift: float = 0.04  # of the size
     light: bool = True
 
+
+@dataclass(frozen=True)
+class ClassifierRecipe(Recipe):
+    """How a classifier is built and trained.
+
+    ``margin`` is by how much the shorter side of a photo is longer than the network's input,
+    which is its centre.
+    """
+
+    build: Callable[[bool, int, int], Network] = field(kw_only=True)  # binary, classes, size
+    margin: float = 0.0
+
     def resize(self, size: int) -> int:
         """The length of the shorter side of a photo, 0 where it just fits."""
         return round(size * (1 + self.margin)) if self.margin else 0
 
 
-def _photo(first: Callable[[], nn.Module]) -> Recipe:
-    return Recipe(_vehiclenet(first), size=96, least=16, step=4, margin=1 / 24)
+def _photo(first: Callable[[], nn.Module]) -> ClassifierRecipe:
+    return ClassifierRecipe(build=_vehiclenet(first), size=96, least=16, step=4, margin=1 / 24)
 
 
-RECIPES: dict[str, Recipe] = {
+RECIPES: dict[str, ClassifierRecipe] = {
     "vehiclenet": _photo(Scaled),
     "vehiclenet-rgb": _photo(RGBThreshold),
     "vehiclenet-grey": _photo(GreyThreshold),
     "vehiclenet-lbp": _photo(LocalBinaryPattern),
-    "quicknet-small": Recipe(_quicknet_small, size=224, least=32, step=32, margin=1 / 7, learning_rate=1e-3),
-    "birealnet18": Recipe(_birealnet18, size=224, least=32, step=32, margin=1 / 7, learning_rate=1e-3),
-    "digits": Recipe(
-        _digits,
+    "quicknet-small": ClassifierRecipe(
+        build=_quicknet_small, size=224, least=32, step=32, margin=1 / 7, learning_rate=1e-3
+    ),
+    "birealnet18": ClassifierRecipe(build=_birealnet18, size=224, least=32, step=32, margin=1 / 7, learning_rate=1e-3),
+    "digits": ClassifierRecipe(
+        build=_digits,
         size=28,
         least=16,
         step=4,

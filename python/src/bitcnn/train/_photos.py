@@ -5,10 +5,11 @@ from __future__ import annotations
 import io
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import numpy as np
 import torch
@@ -24,6 +25,9 @@ from .._image import escape, read_file, read_image
 OWN = (".jpg", ".jpeg", ".png", ".gif", ".bmp", ".webp")
 BY_PILLOW = (".tif", ".tiff", ".avif")
 BY_HEIF = (".heic", ".heif")
+
+
+Result = TypeVar("Result")
 
 
 class PhotosError(Exception):
@@ -120,33 +124,55 @@ def source_of(file: Path) -> Source:
     return png.getvalue()
 
 
-def read(photos: Photos, what: str, size: int, channels: int, resize: int) -> tuple[Tensor, list[int]]:
-    """The pixels of the photos that can be read, bytes [n, channels, size, size], and their
-    indices. Whoever wants all of them looks at their number.
+def read_each(files: Sequence[Path], what: str, one: Callable[[Path], Result]) -> tuple[list[Result], list[int]]:
+    """What is made of the files that can be read, and their indices. Whoever wants all of them looks at
+    their number.
     """
 
-    def pixels(file: Path) -> NDArray[np.uint8] | str:
+    def outcome(file: Path) -> Result | str:
         try:
-            return read_image(source_of(file), size, size, channels, resize=resize)
+            return one(file)
         except OSError as e:
             text, name = str(e), escape(str(file))
             return text if text.startswith(name) else f"{name}: {text}"
 
-    all_, good, broken = [], [], []
+    made: list[Result] = []
+    good, broken = [], []
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        bar = tqdm(pool.map(pixels, photos.files), what, len(photos.files), leave=False, unit=" photos", disable=None)
+        bar = tqdm(pool.map(outcome, files), what, len(files), leave=False, unit=" photos", disable=None)
         for i, result in enumerate(bar):
             if isinstance(result, str):
                 broken.append(result)
             else:
-                all_.append(result)
+                made.append(result)
                 good.append(i)
     for text in broken[:20]:
         say(text)
     if len(broken) > 20:
         say(f"… and {len(broken) - 20} more")
+    return made, good
+
+
+def read(photos: Photos, what: str, size: int, channels: int, resize: int) -> tuple[Tensor, list[int]]:
+    """The pixels of the photos that can be read, bytes [n, channels, size, size], and their
+    indices.
+    """
+
+    def pixels(file: Path) -> NDArray[np.uint8]:
+        return read_image(source_of(file), size, size, channels, resize=resize)
+
+    all_, good = read_each(photos.files, what, pixels)
     stacked = np.stack(all_) if all_ else np.empty((0, size, size, channels), np.uint8)
     return torch.from_numpy(np.ascontiguousarray(stacked.transpose(0, 3, 1, 2))), good
+
+
+def check_all_read(good: int, of: int, skip: bool) -> None:
+    """Unreadable photos are an error, unless they are skipped."""
+    if good < of:
+        broken = of - good
+        if not skip:
+            raise PhotosError(f"{broken} of {of} photos cannot be read; --skip-broken leaves them out")
+        say(f"skipping {broken} unreadable photo{'s' if broken > 1 else ''}")
 
 
 # Two photos are near duplicates if the edges of their thumbnails differ by less than this
