@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
-"""Makes folders of images, one for each class, to try python -m bitcnn.train with.
+"""Makes folders of images to try python -m bitcnn.train with.
 
-    photo_folders.py shapes OUT --photos 200        six drawn shapes
+    photo_folders.py shapes OUT --photos 200               six drawn shapes
     photo_folders.py idx IMAGES LABELS OUT --photos 200    digits of MNIST's files
+    photo_folders.py canvases IMAGES LABELS OUT --photos 1000    several of them on a canvas, with boxes
 
-It needs NumPy and Pillow. Images are PNG files, OUT/CLASS/NUMBER.png. The same arguments make
-the same images; another --seed makes other ones.
+It needs NumPy and Pillow. Images are PNG files, OUT/CLASS/NUMBER.png; canvases are
+OUT/images/NUMBER.png, and their boxes OUT/labels/NUMBER.txt, as YOLO has them. The same arguments
+make the same images; another --seed makes other ones.
 """
 
 from __future__ import annotations
@@ -14,6 +16,7 @@ import argparse
 import math
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -72,11 +75,21 @@ def draw(rng: np.random.Generator, shape: str) -> Image.Image:
     return Image.fromarray((np.asarray(image) + noise).clip(0, 255).astype(np.uint8))
 
 
-def shapes(args: argparse.Namespace) -> Iterator[tuple[str, int, Image.Image]]:
+@dataclass
+class Made:
+    """An image, its place, and the lines of the file of its boxes."""
+
+    folder: str
+    number: int
+    image: Image.Image
+    boxes: list[str] | None = None
+
+
+def shapes(args: argparse.Namespace) -> Iterator[Made]:
     rng = np.random.default_rng(args.seed)
     for shape in SHAPES:
         for i in range(args.photos):
-            yield shape, i, draw(rng, shape)
+            yield Made(shape, i, draw(rng, shape))
 
 
 def read_idx(path: str) -> NDArray[np.uint8]:
@@ -88,36 +101,100 @@ def read_idx(path: str) -> NDArray[np.uint8]:
     return data[end:].reshape(data[4:end].view(">u4").astype(int))
 
 
-def digits(args: argparse.Namespace) -> Iterator[tuple[str, int, Image.Image]]:
+def read_digits(args: argparse.Namespace) -> tuple[NDArray[np.uint8], NDArray[np.uint8]]:
     images, labels = read_idx(args.images), read_idx(args.labels)
     if len(images) != len(labels):
         sys.exit(f"{len(images)} images, but {len(labels)} labels")
+    return images, labels
+
+
+def digits(args: argparse.Namespace) -> Iterator[Made]:
+    images, labels = read_digits(args)
     made: dict[Any, int] = {}
     for i in np.random.default_rng(args.seed).permutation(len(images)):
         n = made.get(labels[i], 0)
         if n < args.photos:
             made[labels[i]] = n + 1
-            yield str(labels[i]), n, Image.fromarray(images[i])
+            yield Made(str(labels[i]), n, Image.fromarray(images[i]))
+
+
+CANVAS = 96
+SMALLEST, LARGEST = 14, 60  # heights of digits in pixels
+
+
+def ink(rng: np.random.Generator, digit: NDArray[np.uint8]) -> NDArray[np.float64]:
+    """How much ink pixels have, from 0 to 1, of a digit that is turned, resized, and drawn with a thinner or
+    thicker, softer or sharper pen; cut at its edges.
+    """
+    height = math.exp(rng.uniform(math.log(SMALLEST), math.log(LARGEST)))
+    scale = height / 20  # the digits of MNIST have at most 20 pixels
+    size = (max(1, round(28 * scale * rng.uniform(0.85, 1.2))), max(1, round(28 * scale)))
+    turned = Image.fromarray(digit).rotate(rng.uniform(-12, 12), Image.Resampling.BICUBIC)
+    drawn = np.asarray(turned.resize(size, Image.Resampling.BICUBIC)) / 255.0
+    drawn = ((drawn - 0.5) * rng.uniform(1, 3) + 0.5 + rng.uniform(-0.2, 0.2)).clip(0, 1)
+    rows, columns = np.nonzero((drawn > 0.3).any(1))[0], np.nonzero((drawn > 0.3).any(0))[0]
+    return drawn[rows[0] : rows[-1] + 1, columns[0] : columns[-1] + 1]
+
+
+def canvas(
+    rng: np.random.Generator, images: NDArray[np.uint8], labels: NDArray[np.uint8]
+) -> tuple[Image.Image, list[str]]:
+    """One to six digits that do not overlap, light on dark or dark on light, with noise."""
+    cover = np.zeros((CANVAS, CANVAS))
+    taken = np.zeros((CANVAS, CANVAS), bool)
+    boxes = []
+    for _ in range(rng.integers(1, 7)):
+        i = rng.integers(len(images))
+        drawn = ink(rng, images[i])
+        h, w = drawn.shape
+        for _ in range(20):
+            y, x = (int(rng.integers(0, max(1, CANVAS - side + 1))) for side in (h, w))
+            around = taken[max(0, y - 2) : y + h + 2, max(0, x - 2) : x + w + 2]
+            if h <= CANVAS and w <= CANVAS and not around.any():
+                taken[y : y + h, x : x + w] = True
+                cover[y : y + h, x : x + w] = drawn
+                parts = ((x + w / 2) / CANVAS, (y + h / 2) / CANVAS, w / CANVAS, h / CANVAS)
+                boxes.append(f"{labels[i]} " + " ".join(f"{v:.6f}" for v in parts))
+                break
+    dark, light = rng.uniform(0, 70), rng.uniform(170, 255)
+    paper, pen = (dark, light) if rng.random() < 0.5 else (light, dark)
+    grey = paper + (pen - paper) * cover + rng.normal(0, rng.uniform(0, 8), cover.shape)
+    return Image.fromarray(grey.round().clip(0, 255).astype(np.uint8)), boxes
+
+
+def canvases(args: argparse.Namespace) -> Iterator[Made]:
+    images, labels = read_digits(args)
+    rng = np.random.default_rng(args.seed)
+    for i in range(args.photos):
+        yield Made("images", i, *canvas(rng, images, labels))
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    what = parser.add_subparsers(required=True, metavar="shapes|idx")
-    drawn, idx = what.add_parser("shapes"), what.add_parser("idx")
-    idx.add_argument("images", help="IDX file, such as train-images-idx3-ubyte")
-    idx.add_argument("labels", help="IDX file, such as train-labels-idx1-ubyte")
-    for command, make in ((drawn, shapes), (idx, digits)):
+    what = parser.add_subparsers(required=True, metavar="shapes|idx|canvases")
+    drawn, idx, several = (what.add_parser(name) for name in ("shapes", "idx", "canvases"))
+    for command in (idx, several):
+        command.add_argument("images", help="IDX file, such as train-images-idx3-ubyte")
+        command.add_argument("labels", help="IDX file, such as train-labels-idx1-ubyte")
+    for command, make, of in (
+        (drawn, shapes, "of each class"),
+        (idx, digits, "of each class"),
+        (several, canvases, "canvases"),
+    ):
         command.add_argument("out", type=Path, help="the folder to make")
-        command.add_argument("--photos", type=int, default=200, help="of each class (default %(default)s)")
+        command.add_argument("--photos", type=int, default=200, help=f"{of} (default %(default)s)")
         command.add_argument("--seed", type=int, default=1, help="(default %(default)s)")
         command.set_defaults(make=make)
     args = parser.parse_args()
     if args.out.exists():
         sys.exit(f"{args.out} is there already")
     args.out.mkdir(parents=True)
-    for label, i, image in args.make(args):
-        (args.out / label).mkdir(exist_ok=True)
-        image.save(args.out / label / f"{i:05}.png")
+    for made in args.make(args):
+        (args.out / made.folder).mkdir(exist_ok=True)
+        made.image.save(args.out / made.folder / f"{made.number:05}.png")
+        if made.boxes is not None:
+            (args.out / "labels").mkdir(exist_ok=True)
+            (args.out / "labels" / f"{made.number:05}.txt").write_text("".join(b + "\n" for b in made.boxes))
 
 
 if __name__ == "__main__":
