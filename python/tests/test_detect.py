@@ -82,3 +82,13 @@ def test_labels_and_other_models(spots, tmp_path):
         assert model.detect(photo((6, 0, 255))) == boxes
     with bitcnn.load("digits", device="cpu") as model, pytest.raises(ValueError, match="does not say how boxes"):
         model.detect(photo())
+
+
+def test_the_input_is_what_the_model_says(spots):
+    two = photo((6, 0, 255), (2, 4, 102))
+    with bitcnn.load(spots, device="cpu") as model:
+        seen = model.read_image(two)
+        stretched = model.read_image(np.repeat(two, 5, axis=1))  # to its size, and not cropped
+        assert seen.shape == stretched.shape == model.inputs[0].shape
+    np.testing.assert_array_equal(seen.reshape(8, 8), two.astype(np.float32) * np.float32(1 / 255))
+    np.testing.assert_allclose(stretched, seen, atol=0.15)
