@@ -155,6 +155,7 @@ def test_a_broken_checkpoint_is_named(shapes, once, capsys, broken):
         checkpoint.write_bytes(whole)
     told = capsys.readouterr().err.splitlines()
     assert told[-1].startswith(f"bitcnn.train: {checkpoint} is no checkpoint of this training (")
+    assert "weights_only" not in told[-1]  # no advice to run what is in the file
     assert told[-1].endswith(f"remove {checkpoint.parent} to begin anew")
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import pickle
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -170,6 +171,8 @@ def _resume(checkpoint: Path, settings: str, net: nn.Module, optimiser: torch.op
         return int(last["epoch"]), float(last["seconds"])
     except SettingsError:
         raise
+    except pickle.UnpicklingError as e:  # which tells how to run what is in the file
+        raise SettingsError(f"{checkpoint} is no checkpoint of this training (not weights alone); {again}") from e
     except Exception as e:  # whatever a broken file makes of the reader: it has no error of its own
         why = (str(e).splitlines() or [type(e).__name__])[0]
         raise SettingsError(f"{checkpoint} is no checkpoint of this training ({why}); {again}") from e
