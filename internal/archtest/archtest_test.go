@@ -41,7 +41,7 @@ func group(pkg string) string {
 			return "bcnn"
 		case "bits":
 			return "bits"
-		case "internal/resize", "internal/roots", "internal/try", "internal/values", "internal/view", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
+		case "internal/described", "internal/resize", "internal/roots", "internal/try", "internal/values", "internal/view", "internal/weights", "internal/placetest", "simplify", "plan", "lower", "ref":
 			return path.Base(rest)
 		}
 		return "reader" // importers, the model file
@@ -87,7 +87,8 @@ var allowed = map[string][]string{
 	"weights":             {"bits", "internal"},
 	"values":              {"weights", "bcnn", "internal"},
 	"simplify":            {"values", "weights", "bcnn", "bits", "internal"},
-	"reader":              {"simplify", "values", "view", "weights", "resize", "roots", "try", "bcnn", "bits", "internal"},
+	"described":           {"bcnn"},
+	"reader":              {"described", "simplify", "values", "view", "weights", "resize", "roots", "try", "bcnn", "bits", "internal"},
 	"backend/driver":      {"plan", "bcnn"},
 	"backend":             {"backend/driver", "lower", "plan", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},

@@ -41,6 +41,7 @@ var mayOpen = map[string]string{
 	"kernels/internal/machine/main.go":  "a tool of the checks",
 	"kernels/internal/ptxcpp/main.go":   "a tool of the build",
 	"bcnn/onnx/files.go":                "the folder of a model",
+	"serve/versions.go":                 "the folder of a model",
 
 	"backend/cpu/internal/kern/sets/sets_arm.go":   "what the kernel tells of the processor",
 	"backend/cpu/internal/kern/sets/sets_arm64.go": "what the kernel tells of the cores",
