@@ -66,7 +66,7 @@ func describe(m *pb.Model, opts Options, work *budget.Budget) (metadata, error) 
 		}
 	}
 	if b := m.Metadata["detection"]; len(b) > 0 {
-		err := work.Charge(32 * int64(len(b))) // heads of three bytes each
+		err := work.Charge(64 * int64(len(b))) // heads of three bytes each
 		if err == nil {
 			meta.detection, err = detection(b)
 		}
