@@ -26,7 +26,7 @@ type Detection struct {
 	Heads []Head
 }
 
-// Head is SSD or YOLO.
+// Head is SSD, YOLO or DFL.
 type Head interface {
 	// Kind is the name of the head, as used in model files.
 	Kind() string
@@ -72,6 +72,18 @@ type YOLO struct {
 	Centre, Object, Class Activation
 }
 
+// DFL makes boxes of a map: in each cell, side by side, the distances from its middle to the left, upper,
+// right and lower edge of a box, and one value for each class. A distance is the mean of 0, 1, 2 … cells,
+// weighted by the softmax of as many values (Li and others, "Generalized Focal Loss", 2020, as in
+// YOLOv8). The score of a class is its value: there is no objectness.
+type DFL struct {
+	Output int
+	// Bins are how many values a distance has.
+	Bins int
+	// Class says which function the classes still need: none, or the logistic one.
+	Class Activation
+}
+
 // Activation is a function that is computed on the host.
 type Activation string
 
@@ -87,12 +99,15 @@ const BoxValues = 5
 
 func (SSD) Kind() string  { return "ssd" }
 func (YOLO) Kind() string { return "yolo" }
+func (DFL) Kind() string  { return "dfl" }
 
 func (s SSD) reads() []int  { return []int{s.Locations, s.Confidences} }
 func (y YOLO) reads() []int { return []int{y.Output} }
+func (f DFL) reads() []int  { return []int{f.Output} }
 
 func (s SSD) size() int64  { return LayerBytes + 4*int64(len(s.Priors)+len(s.Variances)) }
 func (y YOLO) size() int64 { return LayerBytes + 8*int64(len(y.Anchors)) }
+func (DFL) size() int64    { return LayerBytes }
 
 // maxAnchors is more than any network has.
 const maxAnchors = 1024
@@ -113,7 +128,7 @@ func (c *checker) detection() error {
 	size := int64(LayerBytes)
 	for _, h := range d.Heads {
 		switch h.(type) {
-		case SSD, YOLO:
+		case SSD, YOLO, DFL:
 			size += h.size()
 		}
 	}
@@ -150,9 +165,9 @@ func (n *Network) CheckDetection(outputs []Shape) error {
 	}
 	for i, h := range d.Heads {
 		switch h.(type) {
-		case SSD, YOLO:
+		case SSD, YOLO, DFL:
 		default:
-			return fmt.Errorf("head %d is a %T, want an SSD or a YOLO", i, h)
+			return fmt.Errorf("head %d is a %T, want an SSD, a YOLO or a DFL", i, h)
 		}
 		err := takeOutputs(h, out)
 		if err == nil {
@@ -245,6 +260,27 @@ func (y YOLO) check(d *Detection, out []headOutput) error {
 		if f.f != NoActivation && f.f != LogisticActivation && (!f.softmax || f.f != SoftmaxActivation) {
 			return fmt.Errorf("the function %s on the %s is not known", text.Quote(string(f.f)), f.name)
 		}
+	}
+	return nil
+}
+
+// maxBins is more than any network has.
+const maxBins = 1024
+
+func (f DFL) check(d *Detection, out []headOutput) error {
+	o := out[f.Output]
+	want := 4*int64(f.Bins) + int64(d.Classes)
+	switch {
+	case d.Background >= 0:
+		return fmt.Errorf("class %d is the background, which it has not", d.Background)
+	case f.Bins < 2 || f.Bins > maxBins:
+		return fmt.Errorf("%d values of a distance, want 2 to %d", f.Bins, maxBins)
+	case int64(o.shape.C) != want:
+		return fmt.Errorf("output %d has %d channels, but 4 distances of %d values and %d classes have %d", f.Output, o.shape.C, f.Bins, d.Classes, want)
+	case isSoftmax(o.op):
+		return fmt.Errorf("output %d is a softmax", f.Output)
+	case f.Class != NoActivation && f.Class != LogisticActivation:
+		return fmt.Errorf("the function %s on the classes is not known", text.Quote(string(f.Class)))
 	}
 	return nil
 }

@@ -115,4 +115,29 @@ func TestDetectionCheck(t *testing.T) {
 		change(n)
 		require.ErrorContains(t, n.Check(), want)
 	}
+	dfl := func() *bcnn.Network {
+		_, n := detectors()
+		n.Outputs, n.Detection.Classes = []int{0}, 4
+		n.Layers = n.Layers[:1]
+		n.Detection.Heads = []bcnn.Head{bcnn.DFL{Bins: 2, Class: bcnn.LogisticActivation}}
+		return n
+	}
+	require.NoError(t, dfl().Check())
+	for want, head := range map[string]bcnn.DFL{
+		"head 0 (dfl): 1 values of a distance, want 2 to 1024":                        {Bins: 1},
+		"1025 values of a distance, want 2 to 1024":                                   {Bins: 1025},
+		"output 0 has 12 channels, but 4 distances of 3 values and 4 classes have 16": {Bins: 3},
+		`the function "softmax" on the classes is not known`:                          {Bins: 2, Class: bcnn.SoftmaxActivation},
+		"it reads output 1, which does not exist":                                     {Output: 1, Bins: 2},
+	} {
+		n := dfl()
+		n.Detection.Heads[0] = head
+		require.ErrorContains(t, n.Check(), want)
+	}
+	n := dfl()
+	n.Detection.Background = 3
+	require.ErrorContains(t, n.Check(), "class 3 is the background, which it has not")
+	n = dfl()
+	n.Layers[0].Op, n.Layers[0].Inputs = bcnn.Softmax{}, []int{bcnn.NetworkInput}
+	require.ErrorContains(t, n.Check(), "output 0 is a softmax")
 }

@@ -66,6 +66,8 @@ func (d *decoder) boxes(ctx context.Context, out [][]float32, frame Frame) ([]Bo
 			all, err = d.priors(p, all, h, out[h.Locations], out[h.Confidences])
 		case bcnn.YOLO:
 			all, err = d.anchors(p, all, h, out[h.Output], d.outputs[h.Output])
+		case bcnn.DFL:
+			all, err = d.distances(p, all, h, out[h.Output], d.outputs[h.Output])
 		}
 		if err != nil {
 			return nil, err
@@ -86,6 +88,8 @@ func (d *decoder) places() (n int) {
 			n += len(h.Priors) / 4
 		case bcnn.YOLO:
 			n += d.outputs[h.Output].Pixels() * len(h.Anchors)
+		case bcnn.DFL:
+			n += d.outputs[h.Output].Pixels()
 		}
 	}
 	return n
@@ -106,7 +110,10 @@ func intersectionOverUnion(a, b corners) float32 {
 // appendBox appends a box with its scores, if it is one: its size may leave float32.
 func appendBox(all []scored, x, y, w, h float32, scores []float32) []scored {
 	w, h = float32(w*0.5), float32(h*0.5)
-	c := corners{x - w, y - h, x + w, y + h}
+	return appendCorners(all, corners{x - w, y - h, x + w, y + h}, scores)
+}
+
+func appendCorners(all []scored, c corners, scores []float32) []scored {
 	for _, v := range [...]float32{c.x0, c.y0, c.x1, c.y1, c.area()} {
 		if f := float64(v); math.IsNaN(f) || math.IsInf(f, 0) {
 			return all
@@ -183,6 +190,38 @@ func (d *decoder) anchors(p *pace, all []scored, h bcnn.YOLO, values []float32, 
 				float32(float32(cell%shape.W)+x)/float32(shape.W), float32(float32(cell/shape.W)+y)/float32(shape.H),
 				size(v[2], anchor[0], width), size(v[3], anchor[1], height), scores)
 		}
+	}
+	return all, nil
+}
+
+// distances makes the boxes of a head of distributions, whose map has a shape.
+func (d *decoder) distances(p *pace, all []scored, h bcnn.DFL, values []float32, shape bcnn.Shape) ([]scored, error) {
+	exp, ofClass := f32.Named(string(bcnn.Exp)), activation(h.Class)
+	for cell := range shape.Pixels() {
+		if err := p.step(shape.C); err != nil {
+			return nil, err
+		}
+		v := values[cell*shape.C:][:shape.C]
+		scores := v[4*h.Bins:]
+		for k, s := range scores {
+			scores[k] = ofClass(s)
+		}
+		if !d.promising(scores) {
+			continue
+		}
+		var edges [4]float32
+		for e := range edges {
+			weights := v[e*h.Bins:][:h.Bins]
+			softmax(exp, weights)
+			for bin, w := range weights {
+				edges[e] = float32(edges[e] + float32(float32(bin)*w))
+			}
+		}
+		x, y := float32(cell%shape.W)+0.5, float32(cell/shape.W)+0.5
+		width, height := float32(shape.W), float32(shape.H)
+		all = appendCorners(all, corners{
+			float32(x-edges[0]) / width, float32(y-edges[1]) / height, float32(x+edges[2]) / width, float32(y+edges[3]) / height,
+		}, scores)
 	}
 	return all, nil
 }

@@ -22,7 +22,7 @@ import (
 
 const (
 	format = "bcnn"
-	newest = 9 // version
+	newest = 10 // version
 
 	maxHeader = 4 << 20
 	maxDims   = 8

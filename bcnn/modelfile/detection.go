@@ -13,10 +13,19 @@ import (
 // what becomes of photos but for their size.
 const detectionVersion = 9
 
+// dflVersion is the first version that has heads of distributions.
+const dflVersion = 10
+
 type ssdJSON struct {
 	Locations   int  `json:"locations"` // numbers of outputs
 	Confidences int  `json:"confidences"`
 	Softmax     bool `json:"softmax,omitempty"`
+}
+
+type dflJSON struct {
+	Output int    `json:"output"`
+	Bins   int    `json:"bins"`
+	Class  string `json:"class,omitempty"` // function
 }
 
 // Roles of tensors of a head.
@@ -61,6 +70,9 @@ func encodeDetection(d *bcnn.Detection, version *int) (*described.Detection, []*
 			w.addF32(variances, h.Variances)
 		case bcnn.YOLO:
 			w.params = described.OfYOLO(h)
+		case bcnn.DFL:
+			*version = max(*version, dflVersion)
+			w.params = dflJSON{h.Output, h.Bins, string(h.Class)}
 		}
 		params, err := marshal(w.params)
 		if err != nil {
@@ -110,6 +122,13 @@ func (r *layerReader) head() (bcnn.Head, error) {
 			return nil, err
 		}
 		return p.Head()
+	case bcnn.DFL{}.Kind():
+		if r.version < dflVersion {
+			return nil, fmt.Errorf("it is of kind dfl, which needs version %d of the format, this file has version %d", dflVersion, r.version)
+		}
+		var p dflJSON
+		err := r.params(&p)
+		return bcnn.DFL{Output: p.Output, Bins: p.Bins, Class: bcnn.Activation(p.Class)}, err
 	}
 	return nil, fmt.Errorf("unknown kind of head %s", text.Quote(r.layer.Kind))
 }

@@ -21,6 +21,8 @@ func TestWrongHeadsAreNamed(t *testing.T) {
 		{"boxes of priors", `\"fit\":\"letterbox\"`, `\"fit\":\"twist\"`, `an unknown way to fit photos, "twist"`},
 		{"boxes of anchors", `[3.5,4]`, `[3.5]`, "detection: head 0: an anchor of 1 numbers"},
 		{"boxes of anchors", `\"object\":\"logistic\"`, `\"object\":\"tanh\"`, `the function "tanh" on the objectness is not known`},
+		{"boxes of distributions", `\"bins\":2`, `\"bins\":3`, "head 0 (dfl): output 0 has 12 channels, but 4 distances of 3 values and 4 classes have 16"},
+		{"boxes of distributions", `\"class\":\"logistic\"`, `\"class\":\"softmax\"`, `the function "softmax" on the classes is not known`},
 	} {
 		b := encode(t, all[c.network])
 		changed := bytes.Replace(b, []byte(c.old), []byte(c.changed), 1)

@@ -172,6 +172,14 @@ func networks() map[string]*bcnn.Network {
 		bcnn.YOLO{Output: 1, Anchors: [][2]float32{{9, 8}}, Squared: true},
 	}}
 
+	n = build("boxes of distributions", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 12}, DType: bcnn.Float32})
+	n.Append("a", bcnn.ReLU{})
+	n.Append("b", bcnn.Channels{Index: []int32{0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11}}, 0)
+	n.Outputs = []int{0, 1}
+	n.Detection = &bcnn.Detection{Classes: 4, Background: -1, Threshold: 0.25, Overlap: 0.7, Heads: []bcnn.Head{
+		bcnn.DFL{Bins: 2, Class: "logistic"}, bcnn.DFL{Output: 1, Bins: 2},
+	}}
+
 	n = build("photos", bcnn.Input{Shape: bcnn.Shape{H: 2, W: 2, C: 1}, DType: bcnn.Uint8, Photo: &bcnn.Photo{Fit: bcnn.FitStretch}})
 	n.Append("in", bcnn.Binarize{Scheme: bcnn.SchemeGrey, Thresholds: []int32{128}})
 
@@ -340,7 +348,7 @@ func TestWhatIsWrongIsNamed(t *testing.T) {
 
 	for _, c := range []struct{ old, new, want string }{
 		{`"format":"bcnn"`, `"format":"pt"`, `its format is "pt"`},
-		{`"version":"1"`, `"version":"10"`, `version "10" of the format is unknown, this program reads versions 1 to 9`},
+		{`"version":"1"`, `"version":"11"`, `version "11" of the format is unknown, this program reads versions 1 to 10`},
 		{`"version":"1"`, `"version":"0"`, `version "0" of the format is unknown`},
 		{`"version":"1"`, `"version":"01"`, `version "01" of the format is unknown`},
 		{`"__metadata__"`, `"__meta__"`, "it has no metadata"},
@@ -544,6 +552,8 @@ func TestVersions(t *testing.T) {
 			want = `"version":"8"`
 		case "boxes of priors", "boxes of anchors", "photos":
 			want = `"version":"9"`
+		case "boxes of distributions":
+			want = `"version":"10"`
 		}
 		require.Contains(t, string(encode(t, n)), want, name)
 	}
@@ -565,6 +575,10 @@ func TestVersions(t *testing.T) {
 		_, err = Read(t.Context(), old, Options{})
 		require.ErrorContains(t, err, want)
 	}
+	old = bytes.Replace(encode(t, networks()["boxes of distributions"]), []byte(`"version":"10"`), []byte(`"version":"9" `), 1)
+	seal(old)
+	_, err = Read(t.Context(), old, Options{})
+	require.ErrorContains(t, err, "detection: head 0: it is of kind dfl, which needs version 10 of the format, this file has version 9")
 	for _, c := range []struct {
 		kind string
 		op   bcnn.Op

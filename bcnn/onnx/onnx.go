@@ -141,6 +141,8 @@ type Options struct {
 	Name   string
 	Labels []string
 	Resize int
+	// Detection says how boxes are made of the outputs of a detector; none if it is empty.
+	Detection Detection
 
 	// Limits bound the file together with the files that it refers to, the nodes, the layers and
 	// every tensor. Within them an import takes memory and time in proportion to the bytes that it
@@ -253,10 +255,14 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		return nil, fmt.Errorf("operator set %d of ONNX is newer than the newest one known here, %d, so that its operators may mean something else: export with opset_version=%d or less, or convert the model with onnx.version_converter",
 			m.Opset, newest, newest)
 	}
+	if err := opts.Detection.prepare(&opts); err != nil {
+		return nil, err
+	}
 	meta, err := describe(m, opts, s.budget)
 	if err != nil {
 		return nil, err
 	}
+	opts.Resize = meta.resize
 	if meta.name == "" {
 		meta.name = text.Escape(s.name) // a file may be called anything
 	}
@@ -287,9 +293,13 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		again = again || im.build.Refused
 		if err == nil {
 			net := im.build.Net
-			net.Name, net.Labels = meta.name, meta.labels
-			net.Inputs[0].Resize, net.Inputs[0].Photo = meta.resize, meta.photo
-			net.Detection = meta.detection
+			net.Name, net.Inputs[0].Resize, net.Inputs[0].Photo = meta.name, meta.resize, meta.photo
+			if opts.Detection != "" {
+				err := opts.Detection.describe(net, opts)
+				net.Labels = meta.labels // which are of the boxes, if there are any
+				return im, err
+			}
+			net.Labels, net.Detection = meta.labels, meta.detection
 			if err := net.CheckDetection(im.ends); err != nil {
 				return nil, fmt.Errorf("metadata \"detection\": %w", err)
 			}

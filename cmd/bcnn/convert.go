@@ -36,6 +36,7 @@ type convertFlags struct {
 	input, labels      string
 	shape              string
 	signOfZero         string
+	detection          string
 	params             string
 	onnx               onnx.Options
 	firstWeights       int
@@ -64,7 +65,7 @@ type reader struct {
 func readers() []reader {
 	input := []string{"input", "mean", "scale", "labels", "name", "resize"}
 	return []reader{
-		{"onnx", recognize.ONNX, append(input, "shape", "sign-zero", "override-zeros", "weight-tolerance"), loadONNX},
+		{"onnx", recognize.ONNX, append(input, "shape", "sign-zero", "override-zeros", "weight-tolerance", "detection"), loadONNX},
 		{"tflite", recognize.TFLite, input, loadTFLite},
 		{"bmxnet", recognize.BMXNet, append(input, "shape", "params"), loadBMXNet},
 		{"darknet", recognize.Darknet, append(input, "params"), loadDarknet},
@@ -194,6 +195,7 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 	flags.StringVar(&f.labels, "labels", "", "text file with the labels, one per line")
 	flags.StringVar(&f.onnx.Name, "name", "", "name of the network (default that in the file, else that of OUT)")
 	intVar(cmd, &f.onnx.Resize, "resize", 0, maxSide, "shorter side of photos before the centre is cropped")
+	flags.StringVar(&f.detection, "detection", "", "how boxes are made of the outputs of an ONNX detector, a map for each stride: yolox or yolov8")
 	flags.StringVar(&f.signOfZero, "sign-zero", "", "make an ONNX Sign node binary, 0 becoming plus or minus (ONNX says 0, which takes two products of bits)")
 	flags.BoolVar(&f.onnx.OverrideZeros, "override-zeros", false, "apply --sign-zero also where the input of Sign often is 0, which changes what the network computes")
 	f.onnx.WeightTolerance = onnx.DefaultWeightTolerance
@@ -204,7 +206,7 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 	flags.BoolVar(&f.json, "json", false, "print one JSON object")
 	for name, values := range map[string][]string{
 		"from": namesOf(), "mode": {"thresh", "norm", "int"},
-		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"},
+		"input": {"uint8", "float32"}, "sign-zero": {"plus", "minus"}, "detection": {"yolox", "yolov8"},
 	} {
 		_ = cmd.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(values, cobra.ShellCompDirectiveNoFileComp))
 	}
@@ -289,6 +291,9 @@ func (f *convertFlags) parse() error {
 		f.onnx.SignOfZero = bcnn.ZeroIsMinus
 	default:
 		return usagef("--sign-zero %q: want plus or minus", f.signOfZero)
+	}
+	if f.onnx.Detection = onnx.Detection(f.detection); f.detection != "" && !slices.Contains(onnx.Detections(), f.onnx.Detection) {
+		return usagef("--detection %q: want yolox or yolov8", f.detection)
 	}
 	if f.onnx.WeightTolerance == 0 {
 		f.onnx.WeightTolerance = -1

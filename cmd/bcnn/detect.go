@@ -297,6 +297,8 @@ func describeBoxes(net *bcnn.Network) string {
 			words = append(words, fmt.Sprintf("SSD of %d priors", len(h.Priors)/4))
 		case bcnn.YOLO:
 			words = append(words, "YOLO of "+text.Count(len(h.Anchors), "anchor"))
+		case bcnn.DFL:
+			words = append(words, fmt.Sprintf("DFL of %d bins", h.Bins))
 		}
 	}
 	words = append(words, fmt.Sprintf("scores above %g, overlaps up to %g", d.Threshold, d.Overlap))
