@@ -117,25 +117,37 @@ func (s *Server) body(w http.ResponseWriter, r *http.Request, limit int64) (*bod
 	return s.inflated(r.Context(), b, inflate, limit)
 }
 
-// inflated makes a body of a compressed one. What is not small takes its turn.
+// inflated makes a body of a compressed one. What is not small, before or after, takes its turn: many
+// bytes may become none.
 func (s *Server) inflated(ctx context.Context, from *body, inflate func(io.Reader) (io.Reader, error),
 	limit int64) (*body, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.opts.Timeout)
 	defer cancel()
+	working := false
+	turn := func() error {
+		if working {
+			return nil
+		}
+		err := s.long.wait(ctx, from.client)
+		working = err == nil
+		return err
+	}
+	defer func() {
+		if working {
+			s.long.done(from.client)
+		}
+	}()
+	if len(from.bytes) > firstBuffer {
+		if err := turn(); err != nil {
+			return nil, err
+		}
+	}
 	r, err := inflate(within{ctx, bytes.NewReader(from.bytes)})
 	if err != nil {
 		return nil, bodyError(err)
 	}
-	b, working := s.newBody(from.client), false
-	err = b.read(within{ctx, r}, limit, func() error {
-		err := s.long.wait(ctx, b.client)
-		working = err == nil
-		return err
-	})
-	if working {
-		s.long.done(b.client)
-	}
-	if err != nil {
+	b := s.newBody(from.client)
+	if err := b.read(within{ctx, r}, limit, turn); err != nil {
 		return nil, bodyError(err)
 	}
 	return b, nil

@@ -92,10 +92,18 @@ func TestPicturesTakeTurns(t *testing.T) {
 	}
 	post(t, url+"/v2/models/digits/classify", large).fails(t, http.StatusGatewayTimeout, "the time for the request is over")
 	require.Equal(t, 200, post(t, url+"/v2/models/digits/classify", small).status, "small ones do not wait for large ones")
+	// So does what takes long to inflate, though nothing comes of it, and to read as JSON.
+	nothing := bytes.Repeat(gzipped(t, ""), firstBuffer/20)
+	post(t, url+"/v2/models/digits/classify", nothing, "Content-Encoding", "gzip").fails(t, http.StatusGatewayTimeout, "the time")
+	json := []byte(imageJSON + strings.Repeat(" ", largeJSON))
+	post(t, url+"/v2/models/digits/infer", json).fails(t, http.StatusGatewayTimeout, "the time")
 	require.Empty(t, s.long.waiting)
 	for range threads {
 		s.long.done("somebody")
 	}
+	patient := overWeb(t, newServer(t, Options{}, "digits"))
+	post(t, patient+"/v2/models/digits/classify", nothing, "Content-Encoding", "gzip").fails(t, 400, "cannot read this image")
+	require.Equal(t, 200, post(t, patient+"/v2/models/digits/infer", json).status)
 	require.Equal(t, threads, s.long.free)
 	nothingLeft(t, s)
 }
