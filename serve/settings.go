@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -40,10 +41,13 @@ type settings = pb.ModelConfig
 
 // settingsAt reads the settings of a model. Where there is no file, nothing is set.
 func settingsAt(p place, s survey) (*settings, error) {
-	if s.config.file == nil {
-		return &settings{}, nil
-	}
 	file := p.config()
+	if s.config.file == nil {
+		// A link that leads nowhere is a file that somebody wants to be read.
+		if _, err := os.Lstat(file); err != nil || len(s.versions) == 0 {
+			return &settings{}, nil
+		}
+	}
 	content, err := files.ReadText(file, settingsBytes)
 	if err != nil {
 		return nil, err

@@ -309,3 +309,17 @@ func TestLinkedLabels(t *testing.T) {
 	require.NotContains(t, answer, `"name":"out","device"`)
 	require.Contains(t, answer, `"name":"out","version":"1","state":"UNAVAILABLE"`)
 }
+
+// Settings that are a link to nothing are not taken for none.
+func TestSettingsThatLeadNowhere(t *testing.T) {
+	dir := repositoryOf(t, map[string]string{"a/1/model.bcnn": "digits", "b.bcnn": "digits", ".gone": ""})
+	testenv.Symlink(t, filepath.Join("..", ".gone"), filepath.Join(dir, "a", configName))
+	testenv.Symlink(t, ".gone", filepath.Join(dir, "b.pbtxt"))
+	require.NoError(t, os.Remove(filepath.Join(dir, ".gone")))
+	s := newServer(t, Options{Folder: dir})
+	err := s.AddFolder(t.Context())
+	for _, file := range []string{filepath.Join("a", configName), "b.pbtxt"} {
+		require.ErrorContains(t, err, filepath.Join(dir, file)+": ")
+	}
+	require.False(t, s.Ready())
+}
