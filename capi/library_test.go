@@ -277,8 +277,10 @@ func TestOutputs(t *testing.T) {
 		out, err := s.Predict(t.Context(), inputs(3, s.Inputs()[0]))
 		require.NoError(t, err)
 		var want strings.Builder
-		for _, v := range out[0].F32 {
-			fmt.Fprintln(&want, strconv.FormatFloat(float64(v), 'x', -1, 32))
+		for _, o := range out {
+			for _, v := range o.F32 {
+				fmt.Fprintln(&want, strconv.FormatFloat(float64(v), 'x', -1, 32))
+			}
 		}
 		var got strings.Builder
 		for line := range strings.Lines(runProgram(t, program, "run", name, "3")) {

@@ -238,6 +238,12 @@ public:
 	void run(int64_t images, const std::vector<tensor> &in, const std::vector<tensor> &out) const {
 		check(bitcnn_run(number_, images, in.data(), in.size(), out.data(), out.size()));
 	}
+	// The bytes of the only input, made of a photo as the model says: see bitcnn_read_photo.
+	std::vector<uint8_t> read_photo(const void *data, size_t bytes, uint32_t background = 0, bitcnn_frame *frame = nullptr) const {
+		std::vector<uint8_t> values(input().bytes);
+		check(bitcnn_read_photo(number_, data, bytes, background, values.data(), values.size(), frame));
+		return values;
+	}
 	// The objects on a photo, most of them at the most: see bitcnn_detect.
 	std::vector<bitcnn_box> detect(const void *data, size_t bytes, float threshold = 0, float overlap = 0, size_t most = 100,
 	                               uint32_t background = 0) const {

@@ -90,11 +90,25 @@ static void run_model(const char *name, int images) {
 	bitcnn_model model = load(name);
 	bitcnn_session session = open_cpu(model, images, 0);
 	OK(bitcnn_close_model(model));
+	bitcnn_session_info info = BITCNN_INIT(bitcnn_session_info);
+	OK(bitcnn_info(session, &info));
 	batch b = new_batch(session, images);
-	OK(run(session, &b));
-	for (size_t i = 0; i < b.out.bytes / 4; i++) {
-		printf("%a\n", ((float *)b.out.data)[i]);
+	bitcnn_tensor *out = calloc(info.outputs, sizeof *out);
+	CHECK(out);
+	for (size_t k = 0; k < info.outputs; k++) {
+		bitcnn_io io = BITCNN_INIT(bitcnn_io);
+		OK(bitcnn_output(session, k, &io));
+		out[k] = (bitcnn_tensor){.data = calloc(images, io.bytes), .bytes = io.bytes * images, .dtype = io.dtype};
+		CHECK(out[k].data);
 	}
+	OK(bitcnn_run(session, images, &b.in, 1, out, info.outputs));
+	for (size_t k = 0; k < info.outputs; k++) {
+		for (size_t i = 0; i < out[k].bytes / 4; i++) {
+			printf("%a\n", ((float *)out[k].data)[i]);
+		}
+		free(out[k].data);
+	}
+	free(out);
 	free_batch(&b);
 	OK(bitcnn_close(session));
 }

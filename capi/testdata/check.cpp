@@ -124,6 +124,11 @@ static void check_image() {
 	CHECK((pixels == std::vector<uint8_t>{0, 0, 0, 255, 255, 255}));
 	fails(BITCNN_IO, "broken image", [&] { bitcnn::read_image(grey.data(), 20, 1, 2); });
 	fails(BITCNN_INVALID, "an input of", [&] { bitcnn::read_image(grey.data(), 20, -1, 2); });
+	const bitcnn::session digits(bitcnn::model::load("digits"));
+	bitcnn_frame frame{};
+	CHECK(digits.read_photo(grey.data(), grey.size(), 0, &frame).size() == digits.input().bytes);
+	CHECK(frame.photo_width == 2 && frame.photo_height == 1);
+	fails(BITCNN_IO, "broken image", [&] { digits.read_photo(grey.data(), 20); });
 }
 
 static void check_classes() {
@@ -141,7 +146,7 @@ int main(int count, char **arguments) try {
 	const std::vector<bitcnn_device> devices = bitcnn::devices();
 	CHECK(!devices.empty());
 	const std::vector<std::string> names = bitcnn::bundled_names();
-	CHECK(names.size() == 8 && names[4] == "digits");
+	CHECK(names.size() == 9 && names[4] == "digits");
 	check_digits();
 	check_relu(arguments[1], arguments[2]);
 	check_conv();
