@@ -7,6 +7,7 @@ import math
 import pickle
 import sys
 import time
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass
@@ -162,7 +163,9 @@ def _resume(checkpoint: Path, settings: str, net: nn.Module, optimiser: torch.op
     """Takes over a checkpoint. Returns how many epochs it has behind it, and their seconds."""
     again = f"remove {checkpoint.parent} to begin anew"
     try:
-        last = torch.load(checkpoint, map_location="cpu", weights_only=True)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # of what is refused anyway
+            last = torch.load(checkpoint, map_location="cpu", weights_only=True)
         if last["settings"] != settings:
             raise SettingsError(f"{checkpoint} is of other photos or settings; {again}")
         net.load_state_dict(last["weights"])
