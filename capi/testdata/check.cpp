@@ -124,7 +124,7 @@ static void check_image() {
 	CHECK((pixels == std::vector<uint8_t>{0, 0, 0, 255, 255, 255}));
 	fails(BITCNN_IO, "broken image", [&] { bitcnn::read_image(grey.data(), 20, 1, 2); });
 	fails(BITCNN_INVALID, "an input of", [&] { bitcnn::read_image(grey.data(), 20, -1, 2); });
-	const bitcnn::session digits(bitcnn::model::load("digits"));
+	const bitcnn::session digits(bitcnn::model::bundled("digits"));
 	bitcnn_frame frame{};
 	CHECK(digits.read_photo(grey.data(), grey.size(), 0, &frame).size() == digits.input().bytes);
 	CHECK(frame.photo_width == 2 && frame.photo_height == 1);
