@@ -48,10 +48,7 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 // compileDivided is newExecutable with another division than that for the cache.
 func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config, divide division) (*executable, error) {
 	e := &executable{config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
-	var least []int
-	if !config.Stepwise {
-		plan, least = narrow(plan)
-	}
+	plan, least := narrow(plan, config.Stepwise)
 	e.plan = plan
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
@@ -78,11 +75,8 @@ func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config 
 			Ctx: ctx, Weights: e.weights, Step: i, Room: int(config.ArenaBytes) - memory,
 			Set: set, Batch: e.stretches[stretchAt(e.stretches, i)].images, Threads: config.Threads, L1: schedule.L1(),
 			In: &e.tensors[s.In[0]], Out: &e.tensors[s.Out],
-			Most: most[s.In[0]], RareZeros: rare[s.In[0]],
+			Most: most[s.In[0]], Least: least[s.In[0]], RareZeros: rare[s.In[0]],
 			InPitch: plan.Tensors[e.container[s.In[0]]].Shape.C, OutPitch: plan.Tensors[e.container[s.Out]].Shape.C,
-		}
-		if least != nil {
-			c.Least = least[s.In[0]]
 		}
 		for _, t := range s.In[1:] {
 			c.Others = append(c.Others, &e.tensors[t])

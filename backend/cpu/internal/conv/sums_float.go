@@ -53,11 +53,7 @@ func newFloatSource(c *schedule.Context, op *plan.Conv, in bcnn.DType, w window,
 	}
 	f.each = w.groups > 1 && w.group == 1 && f.outs == 1
 	if in == bcnn.Uint8 {
-		f.bytes = &kern.End{}
-		if c.Least != 0 {
-			n := w.image.W * w.image.C
-			f.bytes.Scale, f.bytes.Shift = slices.Repeat([]float32{1}, n), slices.Repeat([]float32{float32(c.Least)}, n)
-		}
+		f.bytes = levelsOf(c.Least, w.image.W*w.image.C)
 	}
 	groups, outs := w.groups, f.outs
 	if f.each {
@@ -112,6 +108,14 @@ func newFloatSource(c *schedule.Context, op *plan.Conv, in bcnn.DType, w window,
 		f.all = schedule.Share(c, func() *kern.FloatWeights { return packFloats(c, op, op.Out, taps, 0) })
 	}
 	return f
+}
+
+// levelsOf returns what makes levels of a row of n bytes, of which 0 stands for the least.
+func levelsOf(least, n int) *kern.End {
+	if least == 0 {
+		return &kern.End{}
+	}
+	return &kern.End{Scale: slices.Repeat([]float32{1}, n), Shift: slices.Repeat([]float32{float32(least)}, n)}
 }
 
 // packFloats lays out the weights of so many outputs, from first on.
