@@ -58,13 +58,8 @@ func (p *parser) byte(want byte) error {
 // object reads an object. It calls member behind the colon of each, to read the value.
 func (p *parser) object(member func(key []byte) error) error {
 	return p.list('{', '}', func() error {
-		p.next()
-		from := p.at
-		if err := p.string(); err != nil {
-			return err
-		}
-		key := p.json[from:p.at]
-		if err := p.byte(':'); err != nil {
+		key, err := p.key()
+		if err != nil {
 			return err
 		}
 		return member(key)
@@ -122,7 +117,7 @@ func (p *parser) value() ([]byte, error) {
 			p.at++
 			if p.next() != c+2 {
 				if c == '{' {
-					if err := p.key(); err != nil {
+					if _, err := p.key(); err != nil {
 						return nil, err
 					}
 				}
@@ -151,7 +146,7 @@ func (p *parser) value() ([]byte, error) {
 			}
 			p.at++
 			if shuts[depth-1] == '}' {
-				if err := p.key(); err != nil {
+				if _, err := p.key(); err != nil {
 					return nil, err
 				}
 			}
@@ -160,13 +155,15 @@ func (p *parser) value() ([]byte, error) {
 	}
 }
 
-// key reads the key of a member and its colon.
-func (p *parser) key() error {
+// key reads the key of a member and its colon, and returns the key with its quotes.
+func (p *parser) key() ([]byte, error) {
 	p.next()
+	from := p.at
 	if err := p.string(); err != nil {
-		return err
+		return nil, err
 	}
-	return p.byte(':')
+	key := p.json[from:p.at]
+	return key, p.byte(':')
 }
 
 // scalar reads a value that begins with c and has no others in it.
