@@ -77,6 +77,21 @@ func describe(m *pb.Model, opts Options, work *budget.Budget) (metadata, error) 
 	return meta, nil
 }
 
+// apply says of a network what the metadata and the options say, given the shapes of its outputs.
+func (meta *metadata) apply(net *bcnn.Network, outputs []bcnn.Shape, opts Options) error {
+	net.Name, net.Inputs[0].Resize, net.Inputs[0].Photo = meta.name, meta.resize, meta.photo
+	if opts.Detection != "" {
+		err := opts.Detection.describe(net, opts)
+		net.Labels = meta.labels // which are of the boxes, if there are any
+		return err
+	}
+	net.Labels, net.Detection = meta.labels, meta.detection
+	if err := net.CheckDetection(outputs); err != nil {
+		return fmt.Errorf("metadata \"detection\": %w", err)
+	}
+	return nil
+}
+
 // detection reads how boxes are made of the outputs, by heads without tensors.
 func detection(b []byte) (*bcnn.Detection, error) {
 	j := described.Detection{Background: -1}

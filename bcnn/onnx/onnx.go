@@ -292,18 +292,7 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		}
 		again = again || im.build.Refused
 		if err == nil {
-			net := im.build.Net
-			net.Name, net.Inputs[0].Resize, net.Inputs[0].Photo = meta.name, meta.resize, meta.photo
-			if opts.Detection != "" {
-				err := opts.Detection.describe(net, opts)
-				net.Labels = meta.labels // which are of the boxes, if there are any
-				return im, err
-			}
-			net.Labels, net.Detection = meta.labels, meta.detection
-			if err := net.CheckDetection(im.ends); err != nil {
-				return nil, fmt.Errorf("metadata \"detection\": %w", err)
-			}
-			return im, nil
+			return im, meta.apply(im.build.Net, im.ends, opts)
 		}
 		var fewer, most *bcnn.ObstaclesError
 		switch {
