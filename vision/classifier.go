@@ -77,8 +77,8 @@ func newClassifier(s runner, opts Options) (*Classifier, error) {
 	return &Classifier{session: s, preprocessing: p, output: outputs[0].Shape, labels: s.Labels()}, nil
 }
 
-// preprocessing returns how photos become an input, as the model and the options say.
-// Preprocessing returns how images become an input of a session, which must be one that images can become.
+// Preprocessing returns how images become an input of a session, as the model and the options say. It is an
+// error if images cannot become that input.
 func (o Options) Preprocessing(in bitcnn.IO) (Preprocessing, error) {
 	p := Preprocessing{
 		Input: bcnn.Input{Shape: in.Shape, DType: in.DType, Resize: in.Resize, Photo: cmp.Or(o.Photo, in.Photo)},
