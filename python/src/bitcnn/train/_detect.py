@@ -114,8 +114,8 @@ def read(photos: Annotated, what: str, channels: int, size: int, skip: bool) -> 
 
 
 def _check_objects(data: Read) -> None:
-    crowds = (data.boxes[..., CLASS] >= 0) & (data.boxes[..., CROWD] == 0)
-    empty = int((crowds & ~is_object(data.boxes)).sum())
+    single = (data.boxes[..., CLASS] >= 0) & (data.boxes[..., CROWD] == 0)
+    empty = int((single & ~is_object(data.boxes)).sum())
     if empty:
         say(f"leaving out {empty} box{'es' if empty > 1 else ''} without an area on the photo")
     of = data.boxes[..., CLASS][is_object(data.boxes)].long()
@@ -230,7 +230,7 @@ def compare(net: Detector, model: Model, files: Sequence[Path]) -> list[int]:
 def finish(
     args: argparse.Namespace, recipe: DetectorRecipe, size: int, net: Detector, test: Read, folder: Path, log: loop.Log
 ) -> int:
-    """Writes the model, and measures it with the runtime on what was kept test."""
+    """Writes the model, and measures it with the runtime on what was kept apart."""
     net = net.cpu()
     labels = test.photos.labels
     convert(net.onnx(recipe.channels, size), args.out, name=args.out.stem, labels=labels, input_dtype="uint8")

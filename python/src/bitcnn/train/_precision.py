@@ -32,6 +32,15 @@ class _Class:
     unimportant: list[NDArray[np.bool_]] = field(default_factory=list)
     objects: list[int] = field(default_factory=list)  # of each photo
 
+    def sorted(self) -> tuple[NDArray[np.int64], NDArray[np.bool_], NDArray[np.bool_], NDArray[np.int64]]:
+        """The photos of the boxes, whether each is right and whether it counts, by threshold, in the order of the
+        scores, of equal ones in that of photos; and the objects of each photo.
+        """
+        order = np.argsort(-np.array(self.scores), kind="stable")
+        right = np.array(self.right, bool).reshape(-1, len(THRESHOLDS))[order]
+        counted = ~np.array(self.unimportant, bool).reshape(-1, len(THRESHOLDS))[order]
+        return np.array(self.photos, int)[order], right, counted, np.array(self.objects, int)
+
 
 @dataclass(frozen=True)
 class Precision:
@@ -84,14 +93,7 @@ class Meter:
 
     def precision(self, seed: int = 0) -> Precision:
         """What has been measured."""
-        # The order of equal scores is that of photos.
-        sorted_ = []
-        for of in self._of:
-            order = np.argsort(-np.array(of.scores), kind="stable")
-            photos = np.array(of.photos, int)[order]
-            right = np.array(of.right, bool).reshape(-1, len(THRESHOLDS))[order]
-            counted = ~np.array(of.unimportant, bool).reshape(-1, len(THRESHOLDS))[order]
-            sorted_.append((photos, right, counted, np.array(of.objects, int)))
+        sorted_ = [of.sorted() for of in self._of]
 
         def of_sample(times: NDArray[np.int64]) -> list[NDArray[np.float64] | None]:
             """Average precisions by threshold, None where a class does not occur, of photos taken so many times."""
@@ -124,11 +126,9 @@ class Meter:
         found = {}
         for label, of in zip(self.labels, self._of, strict=True):
             if sum(of.objects):
-                order = np.argsort(-np.array(of.scores), kind="stable")
-                right = np.array(of.right, bool).reshape(-1, len(THRESHOLDS))[order, 0]
-                counted = ~np.array(of.unimportant, bool).reshape(-1, len(THRESHOLDS))[order, 0]
-                hits = np.cumsum(right)
-                found[label] = (hits / sum(of.objects), hits / np.maximum(np.cumsum(counted), 1))
+                _, right, counted, objects = of.sorted()
+                hits = np.cumsum(right[:, 0])
+                found[label] = (hits / objects.sum(), hits / np.maximum(np.cumsum(counted[:, 0]), 1))
         return found
 
 
