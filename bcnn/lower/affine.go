@@ -2,6 +2,7 @@ package lower
 
 import (
 	"math"
+	"math/bits"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
@@ -44,13 +45,59 @@ func leading(chain []link) []link {
 type values struct {
 	signs bool
 	unit  float64
+	most  float64 // their largest magnitude, or 0 if that is not known
+}
+
+// after returns the values that an affine link makes of multiples of unit in channel c, if float32
+// holds each of them, so that none is rounded. The result for other values is empty.
+func (of values) after(l *link, c int) values {
+	if of.unit == 0 || of.most == 0 {
+		return values{}
+	}
+	s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
+	out := values{
+		unit: min(min(of.unit, lowestBit(mean))*lowestBit(s), lowestBit(shift)),
+		most: (of.most+math.Abs(mean))*math.Abs(s) + math.Abs(shift),
+	}
+	const held = 1 << 24 // float32 holds all integers up to here
+	if s == 0 || out.unit < leastNormal || !(out.most <= held*out.unit) {
+		return values{}
+	}
+	return out
+}
+
+// lowestBit returns the largest power of two of which x is a multiple.
+func lowestBit(x float64) float64 {
+	if x == 0 {
+		return math.Inf(1)
+	}
+	fraction, exponent := math.Frexp(math.Abs(x))
+	const digits = 53
+	mantissa := uint64(math.Ldexp(fraction, digits))
+	return math.Ldexp(1, exponent-digits+bits.TrailingZeros64(mantissa))
 }
 
 // behind returns what values are behind the step that does the first links of a chain. They are
 // still sums if it only adds integers to them.
 func (of values) behind(chain []link) values {
-	_, unit := integral(leading(chain), of.unit)
-	return values{unit: unit}
+	at, unit := integral(leading(chain), of.unit)
+	out := values{unit: unit}
+	if at >= 0 && of.most > 0 {
+		out.most = of.most
+		for _, l := range chain[:at+1] {
+			out.most = out.most*l.scale[0] + largest(l.shift)
+		}
+	}
+	return out
+}
+
+// largest returns the largest magnitude of a list.
+func largest(list []float64) float64 {
+	var most float64
+	for _, x := range list {
+		most = max(most, math.Abs(x))
+	}
+	return most
 }
 
 // only returns what numbers a tensor has.
@@ -62,18 +109,21 @@ func (lo *lowering) only(t int) values {
 		return values{}
 	}
 	s := lo.writer(t)
-	if conv, ok := s.Op.(*plan.Conv); ok && lo.counts(conv, s.In[0]) && conv.Scale == nil && conv.Activation.Kind == plan.ActivationNone {
-		return values{unit: 1}
+	if conv, ok := s.Op.(*plan.Conv); ok && conv.Scale == nil && conv.Activation.Kind == plan.ActivationNone {
+		return lo.sums(value{conv: conv, convIn: s.In[0]})
 	}
 	return values{}
 }
 
 // sums returns what numbers the sums of a pending convolution are.
 func (lo *lowering) sums(v value) values {
-	if lo.counts(v.conv, v.convIn) {
+	switch {
+	case !lo.counts(v.conv, v.convIn):
+		return values{}
+	case v.conv.F32 != nil:
 		return values{unit: 1}
 	}
-	return values{}
+	return values{unit: 1, most: float64(lo.bound(v))}
 }
 
 // counts reports whether the sums of a convolution of tensor t are integers: of bits, or of levels
@@ -99,7 +149,7 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 			return 0, err
 		}
 		if !of.signs {
-			n = together(affine[:n], c)
+			n = together(affine[:n], c, of)
 		} else if !composes(affine, c) {
 			return 1, nil
 		}
@@ -107,10 +157,11 @@ func (lo *lowering) together(affine []link, channels int, of values) (int, error
 	return n, nil
 }
 
-// addedIntegers moves integers that links add to the sums of a pending convolution into its
-// offsets, and returns the chain without them. If the sums were scaled first, sums and integers
-// would be rounded separately, and a sum that is 0 might not give 0.
-func (lo *lowering) addedIntegers(v value, chain []link) ([]link, error) {
+// addedIntegers moves integers that links add to the sums of a pending convolution, which are of,
+// into its offsets, and returns the chain without them and the values of the sums with them. If the
+// sums were scaled first, sums and integers would be rounded separately, and a sum that is 0 might
+// not give 0.
+func (lo *lowering) addedIntegers(v value, chain []link, of values) ([]link, values, error) {
 	const exact = 1 << 24 // beyond it the input of another link would be rounded
 	for v.conv.F32 == nil && lo.bound(v) <= exact {
 		at, unit := integral(leading(chain), 1)
@@ -118,7 +169,7 @@ func (lo *lowering) addedIntegers(v value, chain []link) ([]link, error) {
 			break
 		}
 		if err := lo.hold(8 * int64(v.conv.Out)); err != nil {
-			return nil, err
+			return nil, of, err
 		}
 		list := make([]float64, v.conv.Out)
 		for o := range list {
@@ -129,17 +180,20 @@ func (lo *lowering) addedIntegers(v value, chain []link) ([]link, error) {
 		}
 		offsets, err := lo.offsets(list)
 		if err != nil || offsets == nil {
-			return chain, err
+			return chain, of, err
 		}
 		before := v.conv.Offset
 		if v.conv.Offset = offsets; lo.bound(v) > math.MaxInt32-1 {
 			v.conv.Offset = before
 			break
 		}
+		if of.most > 0 {
+			of.most += largest(chain[at].shift) / unit
+		}
 		chain = slices.Clone(chain)
 		chain[at].shift = []float64{0}
 	}
-	return chain, nil
+	return chain, of, nil
 }
 
 // compose returns the scale and shift of affine links for all channels, or nil if there are no

@@ -198,6 +198,8 @@ func compose(chain []link, c int) (scale, shift float32) {
 // constant of at least roundsAt, beside which hardly any value keeps a fraction. Nor are factors
 // composed whose product is infinite, or below leastNormal, where float32 has fewer bits, unless a
 // summand of at least besides makes it negligible, as in a channel that a network has given up.
+//
+// Links that round nothing may be composed whatever they cancel.
 const (
 	cancelled   = 1.0 / (1 << 20)
 	roundsAt    = 1 << 20
@@ -205,11 +207,13 @@ const (
 	besides     = 0x1p-64
 )
 
-// together returns how many affine links, from the first one on, may be composed for channel c.
-func together(affine []link, c int) int {
+// together returns how many affine links, from the first one on, may be composed for channel c of
+// these values.
+func together(affine []link, c int, of values) int {
 	a, b := 1.0, 0.0 // the factor and the summand so far
 	for i := range affine {
 		l := &affine[i]
+		of = of.after(l, c)
 		s, mean, shift := at(l.scale, c), at(l.mean, c), at(l.shift, c)
 		moved := b - mean
 		next := float64(moved*s) + shift
@@ -217,7 +221,7 @@ func together(affine []link, c int) int {
 			return i
 		}
 		a *= s
-		if before := math.Abs(b); s != 0 && before > 0 {
+		if before := math.Abs(b); s != 0 && before > 0 && of.unit == 0 {
 			if left := min(math.Abs(moved), math.Abs(next/s)); left < before*cancelled ||
 				max(before, math.Abs(mean), math.Abs(moved*s), math.Abs(shift)) >= roundsAt {
 				return i

@@ -110,7 +110,7 @@ func repeat(n int, ops ...bcnn.Op) []bcnn.Op {
 }
 
 // Chains of any length are one threshold, unless they differ from channel to
-// channel and are longer than 8.
+// channel and are longer than MaxMixed.
 func TestWhichChainsAreCut(t *testing.T) {
 	scale := bcnn.Affine{Scale: []float32{2}}
 	bias := bcnn.Affine{Bias: []float32{1, 2}}
@@ -124,28 +124,32 @@ func TestWhichChainsAreCut(t *testing.T) {
 		return ops
 	}
 	one := func(op bcnn.Op) []bcnn.Op { return []bcnn.Op{op} }
+	const most = lower.MaxMixed
+	// What is cut becomes a step for two functions, an affine one and an activation, and one for the
+	// sign.
+	const cut = 1 + most/2
 	for name, c := range map[string]struct {
 		ops   []bcnn.Op
 		steps int
 	}{
 		"uniform":                  {all(repeat(100, bcnn.ReLU{}, scale), one(sign)), 1},
-		"8 per channel":            {all(repeat(8, bias, bcnn.ReLU{}), one(sign)), 1},
-		"9 per channel":            {all(repeat(8, bias, bcnn.ReLU{}), one(bias), one(sign)), 5},
-		"7 and a bias":             {all(repeat(7, scale, bcnn.ReLU{}), one(bias), one(sign)), 1},
-		"8 and a bias":             {all(repeat(8, scale, bcnn.ReLU{}), one(bias), one(sign)), 5},
-		"8 and a scale":            {all(one(bias), repeat(7, bcnn.ReLU{}, scale), one(scale), one(sign)), 5},
-		"batch norm, 7 others":     {all(one(norm), repeat(7, bcnn.ReLU{}, scale), one(sign)), 1},
-		"batch norm, 8 others":     {all(one(norm), repeat(8, bcnn.ReLU{}, scale), one(sign)), 5},
-		"8, then uniform":          {all(one(bias), repeat(7, bcnn.ReLU{}, scale), repeat(500, scale), one(sign)), 5},
+		"most per channel":         {all(repeat(most, bias, bcnn.ReLU{}), one(sign)), 1},
+		"one more per channel":     {all(repeat(most, bias, bcnn.ReLU{}), one(bias), one(sign)), cut},
+		"most with a bias":         {all(repeat(most-1, scale, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"most and a bias":          {all(repeat(most, scale, bcnn.ReLU{}), one(bias), one(sign)), cut},
+		"most and a scale":         {all(one(bias), repeat(most-1, bcnn.ReLU{}, scale), one(scale), one(sign)), cut},
+		"most with a batch norm":   {all(one(norm), repeat(most-1, bcnn.ReLU{}, scale), one(sign)), 1},
+		"batch norm, most others":  {all(one(norm), repeat(most, bcnn.ReLU{}, scale), one(sign)), cut},
+		"most, then uniform":       {all(one(bias), repeat(most-1, bcnn.ReLU{}, scale), repeat(500, scale), one(sign)), cut},
 		"8 uniform, a pool":        {all(repeat(8, bcnn.ReLU{}, scale), one(bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), one(sign)), 2},
 		"only ReLUs, then a bias":  {all(repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
-		"ReLUs among functions":    {all(repeat(6, bias, bcnn.ReLU{}), repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
+		"ReLUs among functions":    {all(repeat(most-2, bias, bcnn.ReLU{}), repeat(99, bcnn.ReLU{}), one(bias), one(sign)), 1},
 		"float of many ReLUs":      {repeat(99, bcnn.ReLU{}), 1},
 		"float of scales":          {repeat(99, scale), 1},
 		"float of scales and ReLU": {repeat(100, scale, bcnn.ReLU{}), 50},
 		"clips and leaky ReLUs":    {all(repeat(99, bcnn.Clip{Min: -1, Max: 1}, bcnn.PReLU{Slope: []float32{0.5}}), one(sign)), 1},
-		"slopes per channel":       {all(repeat(8, bcnn.PReLU{Slope: []float32{0.5, 0}}), one(sign)), 1},
-		"9 slopes per channel":     {all(repeat(9, bcnn.PReLU{Slope: []float32{0.5, 1}}), one(sign)), 9},
+		"slopes per channel":       {all(repeat(most, bcnn.PReLU{Slope: []float32{0.5, 0}}), one(sign)), 1},
+		"more slopes per channel":  {all(repeat(most+1, bcnn.PReLU{Slope: []float32{0.5, 1}}), one(sign)), most + 1},
 		"a falling slope":          {all(one(scale), one(bcnn.PReLU{Slope: []float32{0.5, -0.5}}), one(bias), one(sign)), 2},
 		"clip, pool, sign":         {all(one(bcnn.Clip{Min: -1, Max: 1}), one(bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}), one(sign)), 2},
 	} {

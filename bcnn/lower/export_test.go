@@ -12,6 +12,9 @@ import (
 // network.
 const ConstantsPerByte = constantsPerByte
 
+// MaxMixed is the largest length of a chain in which some function has a value per channel.
+const MaxMixed = maxMixed
+
 // Size returns the size of a network, in which these bounds are.
 func Size(n *bcnn.Network) (int64, error) {
 	b := budget.New(context.Background(), 0)

@@ -12,7 +12,7 @@ import (
 // threshold is found by evaluating the whole chain, and thousands of functions for each of millions
 // of channels would take hours, so the functions before become a tensor. A chain that is the same
 // for all channels is evaluated once, and may have any length.
-const maxMixed = 8
+const maxMixed = 16
 
 // searchSteps is how often a chain is evaluated to find a threshold: once per bit of a float32, and
 // for the ends of the range and the direction.
@@ -121,7 +121,7 @@ func (lo *lowering) float(v value) (t int, err error) {
 func (lo *lowering) convFloat(v value) (t int, err error) {
 	chain, of := v.chain, lo.sums(v)
 	if of.unit != 0 {
-		if chain, err = lo.addedIntegers(v, chain); err != nil {
+		if chain, of, err = lo.addedIntegers(v, chain, of); err != nil {
 			return 0, err
 		}
 	}

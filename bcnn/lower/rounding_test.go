@@ -231,6 +231,50 @@ func TestIntegersAreAddedToSums(t *testing.T) {
 	}
 }
 
+// TestSumsThatAreNotRounded composes what adds constants to sums of bits and takes them away, where
+// float32 holds every result.
+func TestSumsThatAreNotRounded(t *testing.T) {
+	const in, out = 40, 2 // sums of at most 360
+	bias := func(v ...float32) bcnn.Affine { return bcnn.Affine{Bias: v} }
+	scale := func(v ...float32) bcnn.Affine { return bcnn.Affine{Scale: v} }
+	for name, c := range map[string]struct {
+		ops   []bcnn.Op
+		steps int
+	}{
+		"halves":                   {[]bcnn.Op{scale(0.5, 0.25), bias(1.5, 2.25), bias(-1.5, -2.25)}, 1},
+		"in one channel":           {[]bcnn.Op{bias(0.5, 0.75), bias(-0.5, 0.25)}, 1},
+		"scaled":                   {[]bcnn.Op{bias(0.5, 0.75), scale(3, -5), bias(-1.5, 3.75), scale(0.1), bias(7)}, 1},
+		"24 bits":                  {[]bcnn.Op{bias(0x1p-15, 0), bias(-0x1p-15, 1)}, 1},
+		"25 bits":                  {[]bcnn.Op{bias(0x1p-16, 0), bias(-0x1p-16, 1)}, 2},
+		"a large constant":         {[]bcnn.Op{bias(0x1p23+0.5, 0.5), bias(-0x1p23-0.5, 1)}, 2},
+		"rounded in front":         {[]bcnn.Op{scale(0.1, 0.3), bias(1.5, 0), bias(-1.5, 1)}, 2},
+		"a batch norm":             {[]bcnn.Op{bias(0.5, 0.75), bcnn.BatchNorm{Gamma: []float32{2, 3}, Beta: []float32{1, 2}, Mean: []float32{0.5, 1}, Var: []float32{1, 1}}}, 1},
+		"a batch norm that rounds": {[]bcnn.Op{bias(0.5, 0.75), bcnn.BatchNorm{Gamma: []float32{2, 3}, Beta: []float32{1, 2}, Mean: []float32{0.5, 1}, Var: []float32{3, 1}}}, 2},
+	} {
+		n := fed(bcnn.Float32, 4, 4, in)
+		plus(n, bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+		conv := kernel(in, out, bcnn.Window{KH: 3, KW: 3})
+		rng := rand.New(rand.NewPCG(9, 9))
+		for i := range conv.Weights.Bits {
+			conv.Weights.Bits[i] = rng.Uint64() & (1<<in - 1)
+		}
+		plus(n, conv)
+		for _, op := range c.ops {
+			plus(n, op)
+		}
+		p, err := lower.Network(t.Context(), n, lower.Options{})
+		require.NoError(t, err, name)
+		require.Equal(t, 1+c.steps, len(p.Steps), "%s: %v", name, kinds(p))
+		for range 20 {
+			x := make([]float32, 16*in)
+			for i := range x {
+				x[i] = float32(rng.NormFloat64())
+			}
+			outputOf(t, n, x)
+		}
+	}
+}
+
 // TestChainsOfSums draws functions behind sums: they are the same fused and unfused.
 func TestChainsOfSums(t *testing.T) {
 	rng := rand.New(rand.NewPCG(7, 8))
@@ -267,7 +311,7 @@ func TestChainsOfSums(t *testing.T) {
 			case 4, 5, 6:
 				plus(n, bcnn.Affine{Scale: []float32{[]float32{0.5, 2, 0.25, 1 << 10}[rng.IntN(4)]}})
 			default:
-				plus(n, bcnn.Affine{Bias: list(-2, 3, 0, 0.5, 0.25)})
+				plus(n, bcnn.Affine{Bias: list(-2, 3, 0, 0.5, -0.5, 0.25, -0.25)})
 			}
 			if s, err := n.Shapes(); err != nil || s[len(s)-1].H < 2 {
 				break
