@@ -36,7 +36,7 @@ type executable struct {
 	tensors   []bcnn.Tensor
 	full      []bcnn.Tensor  // the same for all images that there is memory for
 	container []int          // see joined
-	unmade    []bool         // tensors that have no memory, since a pooled step makes rows of them
+	unmade    []bool         // tensors that have no memory, since a windowed step makes rows of them
 	levels    []*kern.Levels // of the steps that are bytes of them
 	outputs   []int          // of the plan
 }
@@ -103,7 +103,7 @@ func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config 
 			return config.CheckMemory(int64(num.Sum(tables, int(tensors), num.Product(workers.Total(), config.Threads)))) == nil
 		}
 		var fused []group
-		fused, placed = e.fusePools(fusable, placed, &size, fits)
+		fused, placed = e.fuseWindows(fusable, placed, &size, fits)
 		fused, placed = e.fuseByteSums(fused, placed, size, fits)
 		over := e.fuse(fusable, needs)
 		if less, err := e.layout(fused, over); err == nil && less.Bytes <= placed.Bytes {

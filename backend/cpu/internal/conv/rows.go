@@ -1,6 +1,9 @@
 package conv
 
-import "github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+import (
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/bcnn"
+)
 
 // rowsConv computes some output rows of an image, of the channels of some blocks.
 type rowsConv interface {
@@ -31,4 +34,40 @@ func Rows(step tiles.Step) (most, each int, compute func(s *tiles.Scratch, image
 		return 0, 0, nil
 	}
 	return c.most(), 1, func(s *tiles.Scratch, image, y0, y1 int) { c.compute(s, image, y0, y1, 0, channels) }
+}
+
+// Windows is a convolution of float32 values in float32 whose input may lie in the memory of a worker.
+type Windows struct {
+	conv  *sumsConv
+	image bcnn.Shape
+}
+
+// WindowsOf returns a step as Windows, nil if it is none.
+func WindowsOf(step tiles.Step) *Windows {
+	c, ok := step.(*sumsConv)
+	if !ok || c.outPlanes > 1 || c.planes > 1 {
+		return nil
+	}
+	if f, ok := c.source.(*floatSource); !ok || f.bytes != nil {
+		return nil
+	}
+	return &Windows{c, c.window.image}
+}
+
+// Most returns the number of output rows that there is memory for.
+func (w *Windows) Most() int { return w.conv.tileRows }
+
+// Reads returns the rows of an image that some rows of the output read, at least one.
+func (w *Windows) Reads(y0, y1 int) (from, to int) {
+	c := &w.conv.window
+	from = min(max(y0*w.conv.poolH*c.StrideH-c.Pad.Top, 0), w.image.H-1)
+	to = min((y1*w.conv.poolH-1)*c.StrideH-c.Pad.Top+(c.KH-1)*c.DilationH+1, w.image.H)
+	return from, max(to, from+1)
+}
+
+// Of computes output rows of an image from rows of its input, of which row first is the first one.
+func (w *Windows) Of(s *tiles.Scratch, _ []float32, first, image, y0, y1 int) {
+	s.Source = (image*w.image.H + first) * w.image.W * w.image.C
+	w.conv.compute(s, image, y0, y1, 0, w.conv.channels)
+	s.Source = -1
 }

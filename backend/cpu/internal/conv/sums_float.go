@@ -178,8 +178,11 @@ func (f *floatSource) first(s *tiles.Scratch) int {
 
 // input returns the values of the tensor from the given one on.
 func (f *floatSource) input(s *tiles.Scratch, at int) []float32 {
-	if f.bytes != nil {
+	switch {
+	case f.bytes != nil:
 		return s.Values[at-f.first(s):]
+	case s.Source >= 0:
+		return s.Made[at-s.Source:]
 	}
 	return f.in.F32[at:]
 }
@@ -314,8 +317,11 @@ func (f *floatSource) patches(s *tiles.Scratch, y, x, pixels, step int) {
 	at.Pixels, at.Step, at.RunLen = pixels, step, f.group
 	at.Runs = s.Runs[:0]
 	if ky0 >= ky1 || kx0 >= kx1 { // no taps
-		if s.Patch = 0; f.bytes != nil {
+		switch s.Patch = 0; {
+		case f.bytes != nil:
 			s.Patch = f.first(s)
+		case s.Source >= 0:
+			s.Patch = s.Source
 		}
 		return
 	}

@@ -17,6 +17,14 @@ import (
 // one of the same pixels are copies of it.
 func pixels(c *schedule.Context, op *plan.Pixels, in, out plan.Tensor) tiles.Step {
 	work := c.Set.Cost.Value * float64(out.Shape.Elements(out.DType))
+	if in.DType == bcnn.Float32 && inOrder(op, in.Shape, out.Shape) {
+		src, dst := c.In, c.Out
+		pixels, values := out.Shape.Pixels(), out.Shape.C
+		return c.Pixels("copy", pixels, work, func(_ *tiles.Scratch, image, from, to int) {
+			first, last := (image*pixels+from)*values, (image*pixels+to)*values
+			copy(dst.F32[first:last], src.F32[first:])
+		})
+	}
 	if in.DType == bcnn.Float32 {
 		p := picker[float32]{op: op, runs: channelRuns(op.Cols), in: in.Shape, w: out.Shape.W, size: out.Shape.C}
 		p.fill = slices.Repeat([]float32{op.Fill}, out.Shape.C)
@@ -59,6 +67,20 @@ func pixels(c *schedule.Context, op *plan.Pixels, in, out plan.Tensor) tiles.Ste
 	return c.Rows("pick pixels", out.Shape.H, work, func(_ *tiles.Scratch, image, y0, y1 int) {
 		p.rows(dst.Words[image*out.Shape.H*p.w*p.size:], src.Words[image*p.in.Values():], y0, y1)
 	})
+}
+
+// inOrder reports whether all values of an image stay in their order, as when each pixel becomes a
+// column of pixels of fewer channels.
+func inOrder(op *plan.Pixels, in, out bcnn.Shape) bool {
+	ascending := func(list []int32) bool {
+		for i, v := range list {
+			if int(v) != i {
+				return false
+			}
+		}
+		return true
+	}
+	return in.Values() == out.Values() && (op.BlockH == 1 || in.W == 1) && ascending(op.Rows) && ascending(op.Cols)
 }
 
 // picker picks pixels of an image of floats or of words; in.C counts those of a pixel.

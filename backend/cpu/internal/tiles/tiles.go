@@ -103,10 +103,11 @@ type Scratch struct {
 	Floats []float32
 	Values []float32 // rows of an input of bytes
 	Runs   []kern.FloatRun
-	// Made are rows of a step that another one reads at once, and From is where they begin in the
-	// tensor that they would be part of; −1 where steps write their tensors.
-	Made []float32
-	From int
+	// Made are rows of a step that another one reads at once. From is where they begin in the tensor that
+	// they would be part of, while they are made, and Source while they are read; −1 where steps write
+	// and read tensors.
+	Made         []float32
+	From, Source int
 	// The tile in hand, where a tensor is read in place.
 	Image, Base int // image, and first row
 	Rows, Patch int // rows of the tile, and where the first patch begins
@@ -144,6 +145,7 @@ func newScratch(owner *Workers, size Size) Scratch {
 		Runs:   make([]kern.FloatRun, size.Runs),
 		Made:   make([]float32, size.Made),
 		From:   -1,
+		Source: -1,
 	}
 }
 

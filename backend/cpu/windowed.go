@@ -12,12 +12,13 @@ import (
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
-// pooled is a convolution and the maxima behind it. A tile is rows of these; those of the convolution
+// windowed is a convolution and the step that alone reads it, by windows: maxima, or another
+// convolution in float32. A tile is rows of what that step makes; the rows of the first convolution
 // that they read lie in the memory of the worker and not in that of a tensor, which is the largest of
 // most networks.
-type pooled struct {
+type windowed struct {
 	rows     func(s *tiles.Scratch, image, y0, y1 int)
-	pool     *pixelwise.MaxPool
+	reader   windowReader
 	made     bcnn.Shape // by the convolution
 	shape    bcnn.Shape // of the output
 	most     int        // rows of the convolution at a time
@@ -27,19 +28,42 @@ type pooled struct {
 	next     tiles.Next
 }
 
-// madeBytes is about how much memory the rows of a convolution take that wait for their maxima: a part
-// of the second-level cache.
-const madeBytes = 256 << 10
+// windowReader computes rows of its output from rows of its input.
+type windowReader interface {
+	// Reads returns the rows of an image that some rows of the output read, at least one.
+	Reads(y0, y1 int) (from, to int)
+	// Of computes rows of the output of an image from those that they read, the first of which is row
+	// first.
+	Of(s *tiles.Scratch, rows []float32, first, image, y0, y1 int)
+}
 
-// newPooled returns nil where steps cannot be one, or tiles would compute too many rows twice: those
+// reader returns a step as a windowReader, how many rows it computes at a time at most, 0 for any
+// number, and how much memory the rows that it reads should take at the most. It returns nil for other
+// steps, and where the tensor in between would stay in the cache.
+func reader(step tiles.Step, made bcnn.Shape) (r windowReader, most, bytes int) {
+	if pool, ok := step.(*pixelwise.MaxPool); ok {
+		return pool, 0, pooledBytes
+	}
+	w := conv.WindowsOf(step)
+	if w == nil || 4*made.Values() < schedule.L2() {
+		return nil, 0, 0
+	}
+	return w, w.Most(), schedule.L2() / 4
+}
+
+// pooledBytes is about how much memory the rows of a convolution take that wait for their maxima: a
+// part of the second-level cache.
+const pooledBytes = 256 << 10
+
+// newWindowed returns nil where steps cannot be one, or tiles would compute too many rows twice: those
 // that two of them read.
-func newPooled(first, second tiles.Step, made, shape bcnn.Shape, threads int) *pooled {
-	pool, ok := second.(*pixelwise.MaxPool)
+func newWindowed(first, second tiles.Step, made, shape bcnn.Shape, threads int) *windowed {
+	reader, limit, bytes := reader(second, made)
 	most, each, rows := conv.Rows(first)
-	if !ok || most == 0 {
+	if reader == nil || most == 0 {
 		return nil
 	}
-	p := &pooled{rows: rows, pool: pool, made: made, shape: shape, most: most, each: each, tileRows: shape.H}
+	p := &windowed{rows: rows, reader: reader, made: made, shape: shape, most: most, each: each, tileRows: shape.H}
 	if threads > 1 {
 		const tiles = 2 // of a thread, so that none waits long for the others
 		p.tileRows = num.CeilDiv(shape.H, tiles*threads)
@@ -48,44 +72,58 @@ func newPooled(first, second tiles.Step, made, shape bcnn.Shape, threads int) *p
 	if p.twice()*part > made.H {
 		return nil
 	}
-	fit := madeBytes / num.Product(4, made.W, made.C) // rows
-	p.chunk = min(max((fit-pool.KH)/pool.StrideH+1, 1), p.tileRows)
+	p.chunk = p.tileRows
+	if limit > 0 {
+		p.chunk = min(p.chunk, limit)
+	}
+	for fit := bytes / num.Product(4, made.W, made.C); p.chunk > 1 && p.reads(p.chunk) > fit; {
+		p.chunk--
+	}
 	return p
 }
 
+// reads returns the largest number of rows that n rows of the output read.
+func (p *windowed) reads(n int) (most int) {
+	for y := 0; y < p.shape.H; y += n {
+		from, to := p.reader.Reads(y, min(y+n, p.shape.H))
+		most = max(most, to-from)
+	}
+	return most
+}
+
 // twice returns how many rows of an image two tiles compute.
-func (p *pooled) twice() (n int) {
+func (p *windowed) twice() (n int) {
 	for y := p.tileRows; y < p.shape.H; y += p.tileRows {
-		from, _ := p.pool.Reads(y, y+1)
-		_, to := p.pool.Reads(y-1, y)
+		from, _ := p.reader.Reads(y, y+1)
+		_, to := p.reader.Reads(y-1, y)
 		n += max(num.RoundUp(to, p.each)-from/p.each*p.each, 0)
 	}
 	return n
 }
 
 // memory returns what a worker needs beside that of the convolution.
-func (p *pooled) memory() tiles.Size {
-	rows := min((p.chunk-1)*p.pool.StrideH+p.pool.KH+2*(p.each-1), p.made.H)
+func (p *windowed) memory() tiles.Size {
+	rows := min(p.reads(p.chunk)+2*(p.each-1), p.made.H)
 	return tiles.Size{Made: num.Product(rows, p.made.W, p.made.C)}
 }
 
 // Lead is that of a tiles.Leader.
-func (p *pooled) Lead(_, _ int, next tiles.Next) bool {
+func (p *windowed) Lead(_, _ int, next tiles.Next) bool {
 	p.next = next
 	return true
 }
 
-func (p *pooled) perImage() int { return num.CeilDiv(p.shape.H, p.tileRows) }
+func (p *windowed) perImage() int { return num.CeilDiv(p.shape.H, p.tileRows) }
 
-func (p *pooled) Tiles(n int) int { return n * p.perImage() }
+func (p *windowed) Tiles(n int) int { return n * p.perImage() }
 
-func (p *pooled) Run(tile int, s *tiles.Scratch) {
+func (p *windowed) Run(tile int, s *tiles.Scratch) {
 	image, y0 := tile/p.perImage(), tile%p.perImage()*p.tileRows
 	row := p.made.W * p.made.C
 	first, end := 0, 0 // the rows that are there
 	for y := y0; y < min(y0+p.tileRows, p.shape.H) && !s.Ended(); y += p.chunk {
 		to := min(y+p.chunk, y0+p.tileRows, p.shape.H)
-		from, last := p.pool.Reads(y, to)
+		from, last := p.reader.Reads(y, to)
 		last = min(num.RoundUp(last, p.each), p.made.H)
 		if from < end {
 			copy(s.Made, s.Made[(from-first)*row:(end-first)*row])
@@ -99,26 +137,26 @@ func (p *pooled) Run(tile int, s *tiles.Scratch) {
 			p.rows(s, image, end, min(end+p.most, last))
 		}
 		s.From = -1
-		p.pool.Of(s, s.Made, first, image, y, to)
+		p.reader.Of(s, s.Made, first, image, y, to)
 		if p.next != nil {
 			p.next(s, image, y*p.shape.W, to*p.shape.W)
 		}
 	}
 }
 
-// fusePools makes one step of each convolution alone in its group and the maxima behind it, if nothing
-// else reads what it makes, and if there is the memory that workers then need. It returns the groups whose
+// fuseWindows makes one step of each convolution alone in its group and the step behind it that reads
+// windows of it, if nothing else reads what it makes, and if there is the memory that workers then need. It returns the groups whose
 // tensors are needed at the same time, and where they lie.
-func (e *executable) fusePools(groups []group, placed placement, workers *tiles.Size, fits fits) ([]group, placement) {
+func (e *executable) fuseWindows(groups []group, placed placement, workers *tiles.Size, fits fits) ([]group, placement) {
 	need, fused := *workers, slices.Clone(groups)
-	all := map[int]*pooled{} // by step of the convolution
+	all := map[int]*windowed{} // by step of the convolution
 	var unmade []int
 	for k := 0; k+1 < len(fused); k++ {
 		first, last := fused[k], fused[k+1].last
 		if first.first != first.last || e.parted(first.last) {
 			continue
 		}
-		if p := e.pooled(first.first, fused[k+1].first); p != nil {
+		if p := e.windowed(first.first, fused[k+1].first); p != nil {
 			all[first.first] = p
 			need.Grow(p.memory())
 			unmade = append(unmade, e.plan.Steps[first.first].Out)
@@ -131,12 +169,12 @@ func (e *executable) fusePools(groups []group, placed placement, workers *tiles.
 	}
 	*workers = need
 	for i, p := range all {
-		name, pool := e.plan.Steps[i+1].Name, &e.choices[i+1]
+		name, choice := e.plan.Steps[i+1].Name, &e.choices[i+1]
 		e.steps[i], e.steps[i+1] = nil, p
 		e.choices[i].Tile = "those of " + name
-		pool.Tile = fmt.Sprintf("%s, %s, %s at a time",
+		choice.Tile = fmt.Sprintf("%s, %s, %s at a time",
 			schedule.Count(p.tileRows, "row"), schedule.Count(p.perImage(), "tile"), schedule.Count(p.chunk, "row"))
-		pool.Why = "rows that are in the cache"
+		choice.Why = "rows that are in the cache"
 	}
 	return fused, less
 }
@@ -170,12 +208,12 @@ func (e *executable) parted(step int) bool {
 	return e.stretches[stretchAt(e.stretches, step)].last == step
 }
 
-// pooled returns the step that does the work of steps i and next; nil if there is none.
-func (e *executable) pooled(i, next int) *pooled {
+// windowed returns the step that does the work of steps i and next; nil if there is none.
+func (e *executable) windowed(i, next int) *windowed {
 	from, to := e.plan.Steps[i], e.plan.Steps[next]
 	made, out := e.plan.Tensors[from.Out], e.plan.Tensors[to.Out]
 	if made.DType != bcnn.Float32 || to.In[0] != from.Out || !e.unread(from.Out, next) || !e.standalone(from.Out) {
 		return nil
 	}
-	return newPooled(e.steps[i], e.steps[next], made.Shape, out.Shape, e.config.Threads)
+	return newWindowed(e.steps[i], e.steps[next], made.Shape, out.Shape, e.config.Threads)
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -81,7 +82,7 @@ func TestPooled(t *testing.T) {
 				e, err := newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 3, Threads: threads, ISA: isa, ArenaBytes: 1 << 30})
 				require.NoError(t, err)
 				for _, s := range e.steps {
-					if p, ok := s.(*pooled); ok {
+					if p, ok := s.(*windowed); ok {
 						require.False(t, again)
 						pooledSteps++
 						if p.each > 1 && p.each < p.made.H {
@@ -129,4 +130,84 @@ func TestPooledMemory(t *testing.T) {
 	}
 	require.NotNil(t, e.full[1].F32)
 	require.NoError(t, e.Close())
+}
+
+// convAndWindows draws a plan of two convolutions, the first of which makes more float32 values than the
+// second-level cache holds, and perhaps what reads the pixels of the second one. It reports whether
+// something else reads those values.
+func convAndWindows(seed uint64) (p *planner, again bool) {
+	d := []bcnn.DType{bcnn.Float32, bcnn.Uint8, bcnn.Float32}[seed%3]
+	channels := []int{16, 24, 40}[seed/3%3]
+	rows := schedule.L2()/4/48/channels + 1
+	p = newPlanner(seed, input(d, rows, 48, 3))
+	if seed%3 == 2 {
+		p.sign()
+	}
+	k := 1 + 2*p.rng.IntN(2)
+	p.conv(convOptions{window: bcnn.Window{KH: k, KW: k, Pad: pad(k / 2)}, out: channels, float: true, int16: 1 << 10, end: p.anyActivation()})
+	made := len(p.plan.Tensors) - 1
+	o := convOptions{
+		window: bcnn.Window{KH: 1 + p.rng.IntN(5), KW: 1 + p.rng.IntN(5), StrideH: 1 + p.rng.IntN(3), StrideW: 1 + p.rng.IntN(3), DilationH: 1 + p.rng.IntN(2)},
+		out:    channels, groups: channels, float: p.rng.IntN(2) == 0, end: p.anyActivation(),
+	}
+	if p.rng.IntN(3) == 0 {
+		o.window = three(1) // has a kernel that goes down columns
+	}
+	// Perhaps more than a window has rows, so that some read padding alone.
+	o.window.Pad = bcnn.Padding{Top: p.rng.IntN(o.window.KH + 2), Left: p.rng.IntN(o.window.KW), Bottom: p.rng.IntN(o.window.KH + 2), Right: p.rng.IntN(o.window.KW)}
+	switch p.rng.IntN(6) {
+	case 0:
+		o.groups, o.out = 1, 5
+	case 1:
+		o.groups, o.out = channels/8, channels
+	case 2:
+		o.pool = &bcnn.Window{KH: 2, KW: 2, StrideH: 2, StrideW: 2}
+		o.float = false
+	}
+	if o.float {
+		o.pool = nil
+	}
+	p.conv(o)
+	if o.float && p.rng.IntN(2) == 0 {
+		p.affine(p.anyActivation())
+	}
+	if again = p.rng.IntN(4) == 0; again {
+		in := p.plan.Tensors[made].Shape
+		p.plan.Outputs = append(p.plan.Outputs, len(p.plan.Tensors)-1)
+		p.step("mean", &plan.AvgPool{Window: bcnn.Window{KH: in.H, KW: in.W, StrideH: 1, StrideW: 1}}, bcnn.Float32, bcnn.Shape{H: 1, W: 1, C: in.C})
+		p.plan.Steps[len(p.plan.Steps)-1].In = []int{made}
+	}
+	return p, again
+}
+
+// TestWindowedConvs: rows of a convolution that only another one reads lie in the memory of workers, and
+// give what those of a tensor do.
+func TestWindowedConvs(t *testing.T) {
+	windowedSteps, seeds := 0, uint64(24)
+	if raceEnabled || testing.Short() {
+		seeds = 6
+	}
+	for seed := range seeds {
+		p, again := convAndWindows(seed)
+		made, in := p.done(), p.input(2)
+		want, err := ref.RunAll(t.Context(), made, []bcnn.Tensor{in}, nil)
+		require.NoError(t, err)
+		for _, isa := range sets.Names() {
+			for _, threads := range []int{1, 3} {
+				set, err := sets.Lookup(isa)
+				require.NoError(t, err)
+				e, err := newExecutable(t.Context(), made, set, driver.Config{MaxBatch: 2, Threads: threads, ISA: isa, ArenaBytes: 1 << 30})
+				require.NoError(t, err)
+				for _, s := range e.steps {
+					if _, ok := s.(*windowed); ok {
+						require.False(t, again)
+						windowedSteps++
+					}
+				}
+				requireOutputs(t, e, want, in, fmt.Sprintf("seed %d, %s, %d threads", seed, isa, threads))
+				require.NoError(t, e.Close())
+			}
+		}
+	}
+	require.Greater(t, windowedSteps, int(seeds)*len(sets.Names()))
 }
