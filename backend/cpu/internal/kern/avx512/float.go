@@ -7,13 +7,13 @@ import "github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 // The kernels of sums, of 1, 2, … pixels at a time.
 var (
 	fmaPixels64 = []func(*uint8){fmaPixels1x64AVX512, fmaPixels2x64AVX512, fmaPixels3x64AVX512, fmaPixels4x64AVX512, fmaPixels5x64AVX512, fmaPixels6x64AVX512}
-	fmaPixels32 = []func(*uint8){fmaPixels1x32AVX512, fmaPixels2x32AVX512, fmaPixels3x32AVX512, fmaPixels4x32AVX512, fmaPixels5x32AVX512, fmaPixels6x32AVX512}
-	fmaPixels16 = []func(*uint8){fmaPixels1x16AVX512, fmaPixels2x16AVX512, fmaPixels3x16AVX512, fmaPixels4x16AVX512, fmaPixels5x16AVX512, fmaPixels6x16AVX512}
-	// Of at most 8 outputs.
-	fmaPixels8 = []func(*uint8){fmaPixels1x8AVX512, fmaPixels2x8AVX512, fmaPixels3x8AVX512, fmaPixels4x8AVX512, fmaPixels5x8AVX512, fmaPixels6x8AVX512, fmaPixels7x8AVX512, fmaPixels8x8AVX512, fmaPixels9x8AVX512, fmaPixels10x8AVX512, fmaPixels11x8AVX512, fmaPixels12x8AVX512}
-	fmaEach64  = []func(*uint8){fmaEach1x64AVX512, fmaEach2x64AVX512, fmaEach3x64AVX512, fmaEach4x64AVX512, fmaEach5x64AVX512, fmaEach6x64AVX512}
-	fmaEach32  = []func(*uint8){fmaEach1x32AVX512, fmaEach2x32AVX512, fmaEach3x32AVX512, fmaEach4x32AVX512, fmaEach5x32AVX512, fmaEach6x32AVX512}
-	fmaEach16  = []func(*uint8){fmaEach1x16AVX512, fmaEach2x16AVX512, fmaEach3x16AVX512, fmaEach4x16AVX512, fmaEach5x16AVX512, fmaEach6x16AVX512}
+	// Of at most 32 outputs, 16 and 8.
+	fmaPixels32 = []func(*uint8){fmaPixels1x32AVX512, fmaPixels2x32AVX512, fmaPixels3x32AVX512, fmaPixels4x32AVX512, fmaPixels5x32AVX512, fmaPixels6x32AVX512, fmaPixels7x32AVX512, fmaPixels8x32AVX512, fmaPixels9x32AVX512, fmaPixels10x32AVX512, fmaPixels11x32AVX512, fmaPixels12x32AVX512}
+	fmaPixels16 = []func(*uint8){fmaPixels1x16AVX512, fmaPixels2x16AVX512, fmaPixels3x16AVX512, fmaPixels4x16AVX512, fmaPixels5x16AVX512, fmaPixels6x16AVX512, fmaPixels7x16AVX512, fmaPixels8x16AVX512, fmaPixels9x16AVX512, fmaPixels10x16AVX512, fmaPixels11x16AVX512, fmaPixels12x16AVX512}
+	fmaPixels8  = []func(*uint8){fmaPixels1x8AVX512, fmaPixels2x8AVX512, fmaPixels3x8AVX512, fmaPixels4x8AVX512, fmaPixels5x8AVX512, fmaPixels6x8AVX512, fmaPixels7x8AVX512, fmaPixels8x8AVX512, fmaPixels9x8AVX512, fmaPixels10x8AVX512, fmaPixels11x8AVX512, fmaPixels12x8AVX512}
+	fmaEach64   = []func(*uint8){fmaEach1x64AVX512, fmaEach2x64AVX512, fmaEach3x64AVX512, fmaEach4x64AVX512, fmaEach5x64AVX512, fmaEach6x64AVX512}
+	fmaEach32   = []func(*uint8){fmaEach1x32AVX512, fmaEach2x32AVX512, fmaEach3x32AVX512, fmaEach4x32AVX512, fmaEach5x32AVX512, fmaEach6x32AVX512}
+	fmaEach16   = []func(*uint8){fmaEach1x16AVX512, fmaEach2x16AVX512, fmaEach3x16AVX512, fmaEach4x16AVX512, fmaEach5x16AVX512, fmaEach6x16AVX512}
 	// Of rows of 3 and of 5 runs, a step apart.
 	fmaSlide3 = []func(*uint8){nil, nil, fmaSlide3_3x16AVX512, fmaSlide3_4x16AVX512, fmaSlide3_5x16AVX512, fmaSlide3_6x16AVX512, fmaSlide3_7x16AVX512, fmaSlide3_8x16AVX512, fmaSlide3_9x16AVX512, fmaSlide3_10x16AVX512, fmaSlide3_11x16AVX512, fmaSlide3_12x16AVX512}
 	fmaSlide5 = []func(*uint8){nil, nil, fmaSlide5_3x16AVX512, fmaSlide5_4x16AVX512, fmaSlide5_5x16AVX512, fmaSlide5_6x16AVX512, fmaSlide5_7x16AVX512, fmaSlide5_8x16AVX512, fmaSlide5_9x16AVX512, fmaSlide5_10x16AVX512, fmaSlide5_11x16AVX512, fmaSlide5_12x16AVX512}
@@ -33,10 +33,10 @@ func fmaPixels(dst []float32, stride int, src []float32, at *kern.FloatPatches, 
 		switch {
 		case n-o <= 8:
 			kernels, outputs = fmaPixels8, n-o
-		case n-o < 32:
-			kernels, outputs = fmaPixels16, min(n-o, 16)
+		case n-o <= 16:
+			kernels, outputs = fmaPixels16, n-o
 		case n-o < 64:
-			kernels, outputs = fmaPixels32, 32
+			kernels, outputs = fmaPixels32, min(n-o, 32)
 		}
 		kern.FMATiles(kernels, dst[o:], stride, src, at, w, first+o, outputs, &end)
 		end = end.From(outputs)

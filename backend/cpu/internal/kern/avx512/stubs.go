@@ -774,7 +774,7 @@ func fmaPixels2x64AVX512(job *byte)
 //go:noescape
 func fmaPixels1x64AVX512(job *byte)
 
-// fmaPixels6x32AVX512 computes, for every pixel p, 6 at a time, and each of 32 outputs o,
+// fmaPixels12x32AVX512 computes, for every pixel p, 12 at a time, and each of at most 32 outputs o,
 // with x the values of its patch in order and t their taps,
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
@@ -782,9 +782,9 @@ func fmaPixels1x64AVX512(job *byte)
 // and the end of that, and takes the pixels off the job.
 //
 //go:noescape
-func fmaPixels6x32AVX512(job *byte)
+func fmaPixels12x32AVX512(job *byte)
 
-// fmaPixels5x32AVX512 computes, for every pixel p, 5 at a time, and each of 32 outputs o,
+// fmaPixels12x16AVX512 computes, for every pixel p, 12 at a time, and each of at most 16 outputs o,
 // with x the values of its patch in order and t their taps,
 //
 //	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
@@ -792,107 +792,7 @@ func fmaPixels6x32AVX512(job *byte)
 // and the end of that, and takes the pixels off the job.
 //
 //go:noescape
-func fmaPixels5x32AVX512(job *byte)
-
-// fmaPixels4x32AVX512 computes, for every pixel p, 4 at a time, and each of 32 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels4x32AVX512(job *byte)
-
-// fmaPixels3x32AVX512 computes, for every pixel p, 3 at a time, and each of 32 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels3x32AVX512(job *byte)
-
-// fmaPixels2x32AVX512 computes, for every pixel p, 2 at a time, and each of 32 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels2x32AVX512(job *byte)
-
-// fmaPixels1x32AVX512 computes, for every pixel p, 1 at a time, and each of 32 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels1x32AVX512(job *byte)
-
-// fmaPixels6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels6x16AVX512(job *byte)
-
-// fmaPixels5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels5x16AVX512(job *byte)
-
-// fmaPixels4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels4x16AVX512(job *byte)
-
-// fmaPixels3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels3x16AVX512(job *byte)
-
-// fmaPixels2x16AVX512 computes, for every pixel p, 2 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels2x16AVX512(job *byte)
-
-// fmaPixels1x16AVX512 computes, for every pixel p, 1 at a time, and each of at most 16 outputs o,
-// with x the values of its patch in order and t their taps,
-//
-//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
-//
-// and the end of that, and takes the pixels off the job.
-//
-//go:noescape
-func fmaPixels1x16AVX512(job *byte)
+func fmaPixels12x16AVX512(job *byte)
 
 // fmaPixels12x8AVX512 computes, for every pixel p, 12 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
@@ -904,6 +804,26 @@ func fmaPixels1x16AVX512(job *byte)
 //go:noescape
 func fmaPixels12x8AVX512(job *byte)
 
+// fmaPixels11x32AVX512 computes, for every pixel p, 11 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels11x32AVX512(job *byte)
+
+// fmaPixels11x16AVX512 computes, for every pixel p, 11 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels11x16AVX512(job *byte)
+
 // fmaPixels11x8AVX512 computes, for every pixel p, 11 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //
@@ -913,6 +833,26 @@ func fmaPixels12x8AVX512(job *byte)
 //
 //go:noescape
 func fmaPixels11x8AVX512(job *byte)
+
+// fmaPixels10x32AVX512 computes, for every pixel p, 10 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels10x32AVX512(job *byte)
+
+// fmaPixels10x16AVX512 computes, for every pixel p, 10 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels10x16AVX512(job *byte)
 
 // fmaPixels10x8AVX512 computes, for every pixel p, 10 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
@@ -924,6 +864,26 @@ func fmaPixels11x8AVX512(job *byte)
 //go:noescape
 func fmaPixels10x8AVX512(job *byte)
 
+// fmaPixels9x32AVX512 computes, for every pixel p, 9 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels9x32AVX512(job *byte)
+
+// fmaPixels9x16AVX512 computes, for every pixel p, 9 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels9x16AVX512(job *byte)
+
 // fmaPixels9x8AVX512 computes, for every pixel p, 9 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //
@@ -933,6 +893,26 @@ func fmaPixels10x8AVX512(job *byte)
 //
 //go:noescape
 func fmaPixels9x8AVX512(job *byte)
+
+// fmaPixels8x32AVX512 computes, for every pixel p, 8 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels8x32AVX512(job *byte)
+
+// fmaPixels8x16AVX512 computes, for every pixel p, 8 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels8x16AVX512(job *byte)
 
 // fmaPixels8x8AVX512 computes, for every pixel p, 8 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
@@ -944,6 +924,26 @@ func fmaPixels9x8AVX512(job *byte)
 //go:noescape
 func fmaPixels8x8AVX512(job *byte)
 
+// fmaPixels7x32AVX512 computes, for every pixel p, 7 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels7x32AVX512(job *byte)
+
+// fmaPixels7x16AVX512 computes, for every pixel p, 7 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels7x16AVX512(job *byte)
+
 // fmaPixels7x8AVX512 computes, for every pixel p, 7 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //
@@ -953,6 +953,26 @@ func fmaPixels8x8AVX512(job *byte)
 //
 //go:noescape
 func fmaPixels7x8AVX512(job *byte)
+
+// fmaPixels6x32AVX512 computes, for every pixel p, 6 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x32AVX512(job *byte)
+
+// fmaPixels6x16AVX512 computes, for every pixel p, 6 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels6x16AVX512(job *byte)
 
 // fmaPixels6x8AVX512 computes, for every pixel p, 6 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
@@ -964,6 +984,26 @@ func fmaPixels7x8AVX512(job *byte)
 //go:noescape
 func fmaPixels6x8AVX512(job *byte)
 
+// fmaPixels5x32AVX512 computes, for every pixel p, 5 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels5x32AVX512(job *byte)
+
+// fmaPixels5x16AVX512 computes, for every pixel p, 5 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels5x16AVX512(job *byte)
+
 // fmaPixels5x8AVX512 computes, for every pixel p, 5 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //
@@ -973,6 +1013,26 @@ func fmaPixels6x8AVX512(job *byte)
 //
 //go:noescape
 func fmaPixels5x8AVX512(job *byte)
+
+// fmaPixels4x32AVX512 computes, for every pixel p, 4 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x32AVX512(job *byte)
+
+// fmaPixels4x16AVX512 computes, for every pixel p, 4 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels4x16AVX512(job *byte)
 
 // fmaPixels4x8AVX512 computes, for every pixel p, 4 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
@@ -984,6 +1044,26 @@ func fmaPixels5x8AVX512(job *byte)
 //go:noescape
 func fmaPixels4x8AVX512(job *byte)
 
+// fmaPixels3x32AVX512 computes, for every pixel p, 3 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x32AVX512(job *byte)
+
+// fmaPixels3x16AVX512 computes, for every pixel p, 3 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels3x16AVX512(job *byte)
+
 // fmaPixels3x8AVX512 computes, for every pixel p, 3 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //
@@ -994,6 +1074,26 @@ func fmaPixels4x8AVX512(job *byte)
 //go:noescape
 func fmaPixels3x8AVX512(job *byte)
 
+// fmaPixels2x32AVX512 computes, for every pixel p, 2 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x32AVX512(job *byte)
+
+// fmaPixels2x16AVX512 computes, for every pixel p, 2 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels2x16AVX512(job *byte)
+
 // fmaPixels2x8AVX512 computes, for every pixel p, 2 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,
 //
@@ -1003,6 +1103,26 @@ func fmaPixels3x8AVX512(job *byte)
 //
 //go:noescape
 func fmaPixels2x8AVX512(job *byte)
+
+// fmaPixels1x32AVX512 computes, for every pixel p, 1 at a time, and each of at most 32 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x32AVX512(job *byte)
+
+// fmaPixels1x16AVX512 computes, for every pixel p, 1 at a time, and each of at most 16 outputs o,
+// with x the values of its patch in order and t their taps,
+//
+//	dst[p][o] = bias[o], then fma(x[i], w[t[i]][o], dst[p][o]) for each i
+//
+// and the end of that, and takes the pixels off the job.
+//
+//go:noescape
+func fmaPixels1x16AVX512(job *byte)
 
 // fmaPixels1x8AVX512 computes, for every pixel p, 1 at a time, and each of at most 8 outputs o,
 // with x the values of its patch in order and t their taps,

@@ -16,7 +16,7 @@ func float() {
 		gen.FMAPixels(ymm, pixels, 2, 1)
 	}
 	for pixels := 12; pixels > 0; pixels-- {
-		gen.FMANarrow(ymm, pixels)
+		gen.FMANarrow(ymm, pixels, 1)
 	}
 	for _, vectors := range []int{2, 1} {
 		for pixels := 6; pixels > 0; pixels-- {

@@ -10,13 +10,13 @@ import (
 
 // float writes the ordered sums of float32 values.
 func float() {
-	for _, vectors := range []int{4, 2, 1} {
-		for pixels := 6; pixels > 0; pixels-- {
-			gen.FMAPixels(zmm, pixels, vectors, 1)
-		}
+	for pixels := 6; pixels > 0; pixels-- {
+		gen.FMAPixels(zmm, pixels, 4, 1)
 	}
 	for pixels := 12; pixels > 0; pixels-- {
-		gen.FMANarrow(ymm, pixels)
+		gen.FMANarrow(zmm, pixels, 2)
+		gen.FMANarrow(zmm, pixels, 1)
+		gen.FMANarrow(ymm, pixels, 1)
 	}
 	for _, vectors := range []int{4, 2, 1} {
 		for pixels := 6; pixels > 0; pixels-- {

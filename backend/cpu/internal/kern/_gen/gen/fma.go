@@ -41,12 +41,12 @@ var (
 )
 
 // FMAFunction starts the function of a kernel for pixels × vectors of outputs.
-func FMAFunction(kind string, pixels, vectors, lanes int, isa string, what ...string) (job reg.Register) {
+func FMAFunction(kind string, pixels, vectors, lanes int, some bool, isa string, what ...string) (job reg.Register) {
 	n := vectors * lanes
 	name := fmt.Sprintf("%s%dx%d%s", kind, pixels, n, isa)
 	TEXT(name, NOSPLIT, "func(job *byte)")
 	outputs := fmt.Sprint(n)
-	if vectors == 1 {
+	if some {
 		outputs = "at most " + outputs
 	}
 	doc := []string{fmt.Sprintf("%s computes, for every pixel p, %d at a time, and each of %s outputs o,", name, pixels, outputs)}
@@ -62,13 +62,38 @@ func FMAFunction(kind string, pixels, vectors, lanes int, isa string, what ...st
 // fmaJob starts a kernel for pixels × vectors of outputs; a single vector may
 // have fewer outputs than lanes.
 func (isa ISA) fmaJob(kind string, pixels, vectors int, what ...string) (job reg.Register, load func(Mem, reg.VecVirtual), store func(reg.VecVirtual, Mem)) {
-	job = FMAFunction(kind, pixels, vectors, isa.Lanes, isa.Name, what...)
 	if vectors > 1 {
+		job = FMAFunction(kind, pixels, vectors, isa.Lanes, false, isa.Name, what...)
 		return job, func(m Mem, v reg.VecVirtual) { VMOVUPS(m, v) }, func(v reg.VecVirtual, m Mem) { VMOVUPS(v, m) }
 	}
+	return isa.fmaFirst(kind, pixels, 1, what...)
+}
+
+// fmaFirst starts a kernel for pixels × vectors of outputs, the last of which may have fewer outputs
+// than lanes. load and store are told vectors apart by where they lie.
+func (isa ISA) fmaFirst(kind string, pixels, vectors int, what ...string) (job reg.Register, load func(Mem, reg.VecVirtual), store func(reg.VecVirtual, Mem)) {
+	job = FMAFunction(kind, pixels, vectors, isa.Lanes, true, isa.Name, what...)
 	lanes := GP64()
 	MOVQ(Mem{Base: job, Disp: FMAOutputs}, lanes)
-	load, store = isa.FirstLanes(lanes)
+	full := (vectors - 1) * isa.Lanes
+	if full > 0 {
+		SUBQ(U8(full), lanes)
+	}
+	first, put := isa.FirstLanes(lanes)
+	load = func(m Mem, v reg.VecVirtual) {
+		if m.Disp < 4*full {
+			VMOVUPS(m, v)
+		} else {
+			first(m, v)
+		}
+	}
+	store = func(v reg.VecVirtual, m Mem) {
+		if m.Disp < 4*full {
+			VMOVUPS(v, m)
+		} else {
+			put(v, m)
+		}
+	}
 	return job, load, store
 }
 

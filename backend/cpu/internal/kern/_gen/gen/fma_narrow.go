@@ -8,10 +8,10 @@ import (
 	"github.com/mmcloughlin/avo/reg"
 )
 
-// FMANarrow writes FMAPixels for at most a vector of outputs and more pixels, as the
-// latency takes where there is one vector of each.
-func FMANarrow(isa ISA, pixels int) {
-	job, load, store := isa.fmaJob("fmaPixels", pixels, 1, PixelsDoc...)
+// FMANarrow writes FMAPixels for one or two vectors of outputs, the last of which may be filled in
+// part, and more pixels, as the latency takes where there are few vectors of each.
+func FMANarrow(isa ISA, pixels, vectors int) {
+	job, load, store := isa.fmaFirst("fmaPixels", pixels, vectors, PixelsDoc...)
 	step := GP64()
 	MOVQ(Mem{Base: job, Disp: TileStep}, step)
 	times := map[int]reg.GPVirtual{1: step} // odd multiples
@@ -35,7 +35,7 @@ func FMANarrow(isa ISA, pixels int) {
 	Label("next")
 	CMPQ(Mem{Base: job, Disp: TilePixels}, U8(pixels))
 	JLT(LabelRef("done"))
-	acc := isa.fmaBias(job, pixels, 1, nil)
+	acc := isa.fmaBias(job, pixels, vectors, nil)
 	FMARunLoop(job, nil, func(x, w reg.GPVirtual) {
 		SHLQ(U8(2), x)
 		ADDQ(Mem{Base: job, Disp: TileSrc}, x)
@@ -43,26 +43,40 @@ func FMANarrow(isa ISA, pixels int) {
 		MOVQ(Mem{Base: job, Disp: FMARun}, end)
 		LEAQ(Mem{Base: x, Index: end, Scale: 4}, end)
 		Label("tap")
-		weights := isa.Vec()
-		VMOVUPS(Mem{Base: w}, weights)
+		weights := make([]reg.VecVirtual, vectors)
+		for v := range weights {
+			weights[v] = isa.Vec()
+			VMOVUPS(Mem{Base: w, Disp: 4 * isa.Lanes * v}, weights[v])
+		}
 		for p := range pixels {
-			isa.FMABroadcast(of(p, Mem{Base: x}), weights, acc[p])
+			value := of(p, Mem{Base: x})
+			if vectors == 1 {
+				isa.FMABroadcast(value, weights[0], acc[p])
+				continue
+			}
+			b := isa.Vec()
+			VBROADCASTSS(value, b)
+			for v, w := range weights {
+				VFMADD231PS(w, b, acc[p*vectors+v])
+			}
 		}
 		ADDQ(tap, w)
 		ADDQ(U8(4), x)
 		CMPQ(x, end)
 		JNE(LabelRef("tap"))
 	})
-	isa.fmaEnd(job, pixels, 1, acc, load, nil)
+	isa.fmaEnd(job, pixels, vectors, acc, load, nil)
 	dst := GP64()
 	MOVQ(Mem{Base: job, Disp: TileDst}, dst)
 	each := func(store func(reg.VecVirtual, Mem)) {
 		for p := range pixels {
-			store(acc[p], Mem{Base: dst})
+			for v := range vectors {
+				store(acc[p*vectors+v], Mem{Base: dst, Disp: 4 * isa.Lanes * v})
+			}
 			ADDQ(Mem{Base: job, Disp: TileDstStep}, dst)
 		}
 	}
-	CMPQ(Mem{Base: job, Disp: FMAOutputs}, U8(isa.Lanes))
+	CMPQ(Mem{Base: job, Disp: FMAOutputs}, U8(vectors*isa.Lanes))
 	JNE(LabelRef("fewer"))
 	each(func(v reg.VecVirtual, m Mem) { VMOVUPS(v, m) }) // sooner than by a mask
 	JMP(LabelRef("stored"))

@@ -14,7 +14,7 @@ import (
 // vectors of outputs hide the latency of each other's sums.
 func FMAGroups(isa ISA, inputs, pixels int) {
 	const taps, vectors = 3, 2
-	job := FMAFunction(fmt.Sprintf("fmaGroups%d_", inputs), pixels, vectors, isa.Lanes, isa.Name,
+	job := FMAFunction(fmt.Sprintf("fmaGroups%d_", inputs), pixels, vectors, isa.Lanes, vectors == 1, isa.Name,
 		fmt.Sprintf("with x[r] the %d values of the group of o from that of run r on,", inputs), "",
 		fmt.Sprintf("\tdst[p][o] = bias[o], then fma(x[r][i], w[tap of r + i][o], dst[p][o]) for each r and i < %d", inputs), "",
 		fmt.Sprintf("for rows of %d runs that are a step apart, of a GroupsJob,", taps))

@@ -26,7 +26,7 @@ func (isa ISA) slide(kind string, pixels, taps, stride, vectors, block int, doc 
 	if stride > 1 {
 		name, apart = fmt.Sprintf("%sBy%d", name, stride), fmt.Sprintf("1/%d of a step apart", stride)
 	}
-	job := FMAFunction(name+"_", pixels, vectors, isa.Lanes, isa.Name,
+	job := FMAFunction(name+"_", pixels, vectors, isa.Lanes, vectors == 1, isa.Name,
 		append(append([]string(nil), doc...), "", fmt.Sprintf("for rows of %d runs that are %s,", taps, apart))...)
 	vector := 4 * isa.Lanes * vectors
 	step, src := GP64(), GP64()

@@ -94,7 +94,7 @@ func roundOdd(product, acc, abs reg.VecVirtual) {
 func fma(kind string, pixels, outputs int, doc []string) {
 	vectors := outputs / 4
 	each := kind == "fmaEach"
-	job := gen.FMAFunction(kind, pixels, vectors, 4, "SSSE3", doc...)
+	job := gen.FMAFunction(kind, pixels, vectors, 4, vectors == 1, "SSSE3", doc...)
 	flags := AllocLocal(8)
 	const subnormal = 1 << 4 // and rounded
 	STMXCSR(flags)
