@@ -35,6 +35,7 @@ type matrixConv struct {
 	group        int // bytes from the lines of a group to those of the next
 	doubled      uint32
 	inMemory     bool // sums are, before they become outputs
+	partial      bool // those of the last panel are, which float32 outputs do not fill
 	noFlip       []uint64
 	perCall      int // blocks of a call, so that it can be interrupted
 	added        *bcnn.Tensor
@@ -125,8 +126,8 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	}
 	v := &matrixConv{outShape: out.Shape, poolH: 1, poolW: 1}
 	v.epilogue = newEpilogue(c, op, in.DType, kern.BlockOutputs)
-	partial := op.Threshold == nil && (op.Out%kern.PanelOutputs != 0 || !v.rest.None())
-	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || partial
+	v.inMemory = op.Int16 != nil || v.outPlanes > 1 || op.Threshold == nil && !v.rest.None()
+	v.partial = op.Threshold == nil && op.Out%kern.PanelOutputs != 0
 	if op.Pool != nil {
 		v.poolH, v.poolW = op.Pool.KH, op.Pool.KW
 	}
@@ -155,8 +156,11 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 	c.Choice.Kernel = "products of matrices"
 	c.Choice.Why = fmt.Sprintf("%.1f µs by count, %.1f without; %s", matrix/1e3, other/1e3, why)
 	v.pack(c, op, in.DType)
-	if v.inMemory {
+	switch {
+	case v.inMemory:
 		c.Choice.Kernel += ", sums in memory"
+	case v.partial:
+		c.Choice.Kernel += ", sums of the last outputs in memory"
 	}
 	if op.Pool != nil {
 		c.Choice.Kernel += ", pooled"
@@ -183,7 +187,7 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 func (c *matrixConv) memory(rows int) tiles.Size {
 	need := tiles.Size{Bytes: num.Sum(kern.MatrixMemory, c.lines.memory(rows), kern.LineBytes)}
 	switch {
-	case c.inMemory:
+	case c.inMemory || c.partial:
 		need.Sums = chunkPixels * kern.BlockOutputs
 		need.Row = chunkPixels * (1 + c.outPlanes)
 	case c.poolH*c.poolW > 1:

@@ -13,7 +13,7 @@ import (
 
 // Lead is that of a tiles.Leader. A tile must have all channels of float32 outputs.
 func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
-	if c.blockTiles > 1 || c.lines.groups > 1 || c.thresholds != nil || c.inMemory {
+	if c.blockTiles > 1 || c.lines.groups > 1 || c.thresholds != nil || c.inMemory || c.partial {
 		return false
 	}
 	c.next = next
@@ -22,7 +22,7 @@ func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
 
 // Add is that of a wideConv.
 func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if c.added != nil || c.levels != nil || c.thresholds != nil || c.inMemory || then.Slope != nil {
+	if c.added != nil || c.levels != nil || c.thresholds != nil || c.inMemory || c.partial || then.Slope != nil {
 		return false, false
 	}
 	c.added, c.then = t, then
@@ -32,7 +32,7 @@ func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 // Levels makes the outputs the numbers of their levels, as bytes of another tensor. It reports whether
 // the kernels can.
 func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	if c.thresholds != nil || c.added != nil || c.levels != nil || c.inMemory || !l.Usual() {
+	if c.thresholds != nil || c.added != nil || c.levels != nil || c.inMemory || c.partial || !l.Usual() {
 		return false
 	}
 	c.levels, c.levelsOut = l, t
@@ -44,7 +44,7 @@ func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
 
 // AddsLevels reports whether the kernels can do what AddLevels asks for.
 func (c *matrixConv) AddsLevels(then kern.End, l *kern.Levels) bool {
-	return c.thresholds == nil && c.added == nil && c.levels == nil && !c.inMemory && l.Usual() && then.Slope == nil
+	return c.thresholds == nil && c.added == nil && c.levels == nil && !c.inMemory && !c.partial && l.Usual() && then.Slope == nil
 }
 
 // AddLevels makes the outputs, plus bytes of another tensor that then scales and shifts, the numbers of
@@ -91,6 +91,13 @@ func (c *matrixConv) rows(s *tiles.Scratch, image, y0, y1, block int) {
 		switch {
 		case c.inMemory:
 			c.throughMemory(s, part, t, pixel*c.outPlanes, y0, rows, channel, last)
+		case c.partial && last == c.channels:
+			if part.Panels--; part.Panels > 0 {
+				c.floats(s, part, t, image, pixel, channel)
+			}
+			tail := last / kern.PanelOutputs * kern.PanelOutputs
+			s.Matrix.Table = unsafe.Pointer(&c.table.values[tail])
+			c.throughMemory(s, part, t, pixel, y0, rows, tail, last)
 		case c.thresholds == nil:
 			c.floats(s, part, t, image, pixel, channel)
 		default:

@@ -38,7 +38,8 @@ type wideConv struct {
 	chunk        int      // pixels of a call
 	patches      *patches // that kernels read, nil where they read rows
 	next         tiles.Next
-	ends         bool         // the kernels end sums
+	ends         bool         // the kernels end sums of all blocks
+	floatBlocks  int          // the blocks, from the first on, whose sums kernels end as float32
 	added        *bcnn.Tensor // to the outputs, by the kernels that end them; nil for none
 	then         kern.End     // of the outputs before that, and the clip of the sum
 	levels       *kern.Levels // of the outputs, where the kernels make them; nil for none
@@ -185,7 +186,10 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 	if v.outPlanes > 1 && op.Pool != nil {
 		need.Row = w.cols * v.outPlanes
 	}
-	v.ends = op.Threshold == nil && !v.numeric() && v.filter.EndsFloats()
+	if op.Threshold == nil && !v.numeric() {
+		v.floatBlocks = v.filter.FloatBlocks()
+		v.ends = v.filter.EndsFloats()
+	}
 	if op.Threshold == nil && !v.ends {
 		need.Sums = sumsChunk * kern.BlockOutputs
 	}
@@ -504,7 +508,7 @@ func (c *wideConv) floats(s *tiles.Scratch, class []uint32, first, pixel, block 
 	channel := block * kern.BlockOutputs
 	n := min(c.channels-channel, kern.BlockOutputs)
 	end := c.end.From(channel)
-	if c.ends {
+	if block < c.floatBlocks && (c.added == nil || c.then.None()) {
 		at := (pixel+first)*c.channels + channel
 		if c.levels != nil {
 			levels := c.levels.From(channel)

@@ -235,17 +235,23 @@ func (b *filterBlock) call(j *ConvJob, kernel func(*uint8), size int) {
 	*j = all
 }
 
-// EndsFloats reports whether there are kernels for ConvFloats. They have no padding, so the outputs
-// must fill their blocks.
-func (w *WideFilter) EndsFloats() bool {
+// EndsFloats reports whether there are kernels for ConvFloats of all blocks.
+func (w *WideFilter) EndsFloats() bool { return w.FloatBlocks() == len(w.blocks) }
+
+// FloatBlocks returns how many blocks, from the first one on, there are kernels for ConvFloats of. They
+// have no padding, so the outputs must fill a block.
+func (w *WideFilter) FloatBlocks() (n int) {
+	if w.rest != nil {
+		return 0
+	}
 	filled := 0
 	for i := range w.blocks {
-		if w.blocks[i].Floats == nil {
-			return false
+		if filled += w.blocks[i].Outputs; w.blocks[i].Floats == nil || filled > w.outputs {
+			break
 		}
-		filled += w.blocks[i].Outputs
+		n++
 	}
-	return w.rest == nil && filled == w.outputs
+	return n
 }
 
 // ConvFloats computes float32 values of all outputs of the block,
