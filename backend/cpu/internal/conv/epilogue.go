@@ -154,15 +154,18 @@ func (e *epilogue) pool(s *tiles.Scratch, pixel, poolW, y, x, pixels, channel, n
 		e.threshold(s.Row[p*words:], words, s, class, p, run, channel, n)
 		p += run
 	}
-	out := e.out.Words[pixel*e.words+channel/bits.WordBits:]
-	if words == 1 { // too little for a call
-		for p, v := range s.Row[:pixels] {
-			out[(x+p)/poolW*e.words] |= v
-		}
-		return
-	}
+	out := e.out.Words[(pixel+x/poolW)*e.words+channel/bits.WordBits:]
+	at, left := 0, poolW-x%poolW // of the output pixel
 	for p := range pixels {
-		e.set.Or(out[(x+p)/poolW*e.words:], s.Row[p*words:][:words])
+		if left == 0 {
+			at, left = at+e.words, poolW
+		}
+		left--
+		if words == 1 { // too little for a call
+			out[at] |= s.Row[p]
+		} else {
+			e.set.Or(out[at:], s.Row[p*words:][:words])
+		}
 	}
 }
 
