@@ -3,6 +3,7 @@ package cpu
 import (
 	"fmt"
 	"slices"
+	"sort"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/conv"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/pixelwise"
@@ -76,9 +77,8 @@ func newWindowed(first, second tiles.Step, made, shape bcnn.Shape, threads int) 
 	if limit > 0 {
 		p.chunk = min(p.chunk, limit)
 	}
-	for fit := bytes / num.Product(4, made.W, made.C); p.chunk > 1 && p.reads(p.chunk) > fit; {
-		p.chunk--
-	}
+	fit := bytes / num.Product(4, made.W, made.C)
+	p.chunk = 1 + sort.Search(p.chunk-1, func(i int) bool { return p.reads(i+2) > fit })
 	return p
 }
 
