@@ -38,10 +38,10 @@ type windowReader interface {
 	Of(s *tiles.Scratch, rows []float32, first, image, y0, y1 int)
 }
 
-// reader returns a step as a windowReader, how many rows it computes at a time at most, 0 for any
+// readerOf returns a step as a windowReader, how many rows it computes at a time at most, 0 for any
 // number, and how much memory the rows that it reads should take at the most. It returns nil for other
 // steps, and where the tensor in between would stay in the cache.
-func reader(step tiles.Step, made bcnn.Shape) (r windowReader, most, bytes int) {
+func readerOf(step tiles.Step, made bcnn.Shape) (r windowReader, most, bytes int) {
 	if pool, ok := step.(*pixelwise.MaxPool); ok {
 		return pool, 0, pooledBytes
 	}
@@ -59,7 +59,7 @@ const pooledBytes = 256 << 10
 // newWindowed returns nil where steps cannot be one, or tiles would compute too many rows twice: those
 // that two of them read.
 func newWindowed(first, second tiles.Step, made, shape bcnn.Shape, threads int) *windowed {
-	reader, limit, bytes := reader(second, made)
+	reader, limit, bytes := readerOf(second, made)
 	most, each, rows := conv.Rows(first)
 	if reader == nil || most == 0 {
 		return nil

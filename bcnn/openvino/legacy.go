@@ -32,6 +32,9 @@ func init() {
 		"Clamp":             {make: clamp},
 		"Sigmoid":           {make: function(bcnn.Sigmoid)},
 		"ReLU":              {make: legacyReLU},
+		"PReLU":             {make: legacyPReLU},
+		"Power":             {make: power},
+		"Activation":        {make: activation},
 		"Permute":           {make: transpose},
 		"Flatten":           {make: legacyReshape},
 		"Reshape":           {make: legacyReshape},
@@ -226,6 +229,51 @@ func legacyReLU(im *importer, n *node) operand {
 		return im.pointwise(n, bcnn.PReLU{Slope: []float32{slope}})
 	}
 	return im.pointwise(n, bcnn.ReLU{})
+}
+
+// legacyPReLU imports PReLU, whose slopes are a blob: one for each channel, or one for all.
+func legacyPReLU(im *importer, n *node) operand {
+	n.onlyBlobs("weights")
+	n.ignore("bias_term", "filler_type", "filler_value", "min", "max", "mean", "std", "sparse", "variance_norm") // Caffe's, of training
+	v, slopes := im.value(n, 0), 1
+	if !n.flag("channel_shared", false) {
+		slopes = v.size(1)
+	}
+	values := im.blob(n, "weights", slopes)
+	if values == nil {
+		try.Failf("it has no weights")
+	}
+	dims := append([]int{slopes}, slices.Repeat([]int{1}, len(v.view)-2)...)
+	v, slope := im.perChannel(n, v, &constant{typ: "f32", dims: dims, floats: values})
+	return operand{v: im.emit(n, "", bcnn.PReLU{Slope: slope}, v.shape, v.view, v)}
+}
+
+// power imports Power, (shift + scale·x)^power, with a power of 1.
+func power(im *importer, n *node) operand {
+	if n.number("power", "1") != 1 {
+		n.fail("power", "1")
+	}
+	return im.pointwise(n, bcnn.Affine{Scale: []float32{n.number("scale", "1")}, Bias: []float32{n.number("shift", "0")}})
+}
+
+// activation imports Activation, whose type is an attribute.
+func activation(im *importer, n *node) operand {
+	switch n.text("type", "") {
+	case "relu":
+		return legacyReLU(im, n)
+	case "sigmoid":
+		return im.pointwise(n, bcnn.Function{Name: bcnn.Sigmoid})
+	case "tanh":
+		return im.pointwise(n, bcnn.Function{Name: bcnn.Tanh})
+	case "exp":
+		return im.pointwise(n, bcnn.Function{Name: bcnn.Exp})
+	case "elu":
+		return elu(im, n)
+	case "clamp":
+		return clamp(im, n)
+	}
+	n.fail("type", "relu, sigmoid, tanh, exp, elu or clamp")
+	return operand{}
 }
 
 // legacyReshape imports Flatten and Reshape: the output port has the new dimensions, which the

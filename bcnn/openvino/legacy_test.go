@@ -1,6 +1,9 @@
 package openvino
 
 import (
+	"encoding/binary"
+	"math"
+	"slices"
 	"strings"
 	"testing"
 
@@ -42,6 +45,65 @@ func TestLegacy(t *testing.T) {
 	}
 	require.Equal(t, want, got)
 	require.Equal(t, &bcnn.Source{Name: "l10", Dims: []int{16}}, net.Layers[net.OutputLayers()[0]].Source)
+}
+
+// TestLegacyFunctions replaces the ReLU of the old file by others. The sums in front of it are −8 to 8.
+func TestLegacyFunctions(t *testing.T) {
+	f := old()
+	bin := slices.Clone(f.bin)
+	for _, v := range []float32{0.5, 2, -1, 0} { // slopes
+		bin = binary.LittleEndian.AppendUint32(bin, math.Float32bits(v))
+	}
+	input := make([]float32, 32)
+	for i := range input {
+		input[i] = float32(i%7) - 3
+	}
+	const relu = `type="ReLU"><data negative_slope="0.5"/>`
+	plain, _, err := Decode(t.Context(), []byte(strings.Replace(f.xml, relu, `type="Power"><data power="1" scale="1" shift="0"/>`, 1)), f.bin, Options{})
+	require.NoError(t, err)
+	sums := run(t, plain, input)["l10"]
+	require.Less(t, slices.Min(sums), float32(0))
+	for _, c := range []struct {
+		layer, blobs string
+		want         func(channel int, x float32) float32
+	}{
+		{`type="Power"><data power="1" scale="-0.5" shift="3"/>`, "", func(_ int, x float32) float32 { return 3 - x/2 }},
+		{`type="PReLU"><data channel_shared="0" filler_type="constant"/>`, `<blobs><weights offset="80" size="16"/></blobs>`, func(c int, x float32) float32 {
+			if x < 0 {
+				return x * []float32{0.5, 2, -1, 0}[c]
+			}
+			return x
+		}},
+		{`type="PReLU"><data channel_shared="1"/>`, `<blobs><weights offset="84" size="4"/></blobs>`, func(_ int, x float32) float32 { return min(x, 2*x) }},
+		{`type="Activation"><data type="relu"/>`, "", func(_ int, x float32) float32 { return max(x, 0) }},
+		{`type="Activation"><data type="clamp" min="-1" max="4"/>`, "", func(_ int, x float32) float32 { return min(max(x, -1), 4) }},
+		{`type="Activation"><data type="sigmoid"/>`, "", func(_ int, x float32) float32 { return float32(1 / (1 + math.Exp(-float64(x)))) }},
+		{`type="Activation"><data type="tanh"/>`, "", func(_ int, x float32) float32 { return float32(math.Tanh(float64(x))) }},
+		{`type="Activation"><data type="exp"/>`, "", func(_ int, x float32) float32 { return float32(math.Exp(float64(x))) }},
+		{`type="Activation"><data type="elu" alpha="1"/>`, "", func(_ int, x float32) float32 { return max(x, 0) + float32(math.Expm1(float64(min(x, 0)))) }},
+	} {
+		xml := strings.Replace(f.xml, relu, c.layer, 1)
+		if c.blobs != "" {
+			at := strings.Index(xml, c.layer)
+			xml = xml[:at] + strings.Replace(xml[at:], "</output>", "</output>"+c.blobs, 1)
+		}
+		net, _, err := Decode(t.Context(), []byte(xml), bin, Options{})
+		require.NoError(t, err, c.layer)
+		got := run(t, net, input)["l10"]
+		for i, x := range sums { // channels are behind the pixels there
+			want := float64(c.want(i%4, x))
+			require.InDelta(t, want, got[i], 1e-6*(1+math.Abs(want)), "%s of %v", c.layer, x)
+		}
+	}
+	for _, c := range []struct{ layer, want string }{
+		{`type="Power"><data power="2" scale="1" shift="0"/>`, `its attribute power is "2", want 1`},
+		{`type="Activation"><data type="not"/>`, `its attribute type is "not", want relu`},
+		{`type="Activation"><data type="elu" alpha="2"/>`, `its attribute alpha is "2", want 1`},
+		{`type="PReLU"><data channel_shared="0"/>`, "it has no weights"},
+	} {
+		_, _, err := Decode(t.Context(), []byte(strings.Replace(f.xml, relu, c.layer, 1)), bin, Options{})
+		require.ErrorContains(t, err, c.want)
+	}
 }
 
 // Outputs of the graph that are one layer, or the input, are layers of their own in a network.

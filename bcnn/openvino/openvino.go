@@ -13,7 +13,7 @@
 // weights, Maximum, MaxPool, Minimum, Mish, Multiply, Negative, Pad of two dimensions, Parameter,
 // PReLU, ReduceMax, ReduceMean, ReLU, Reshape, Result, Select of two numbers, ShapeOf, Sigmoid,
 // Sign, SoftMax at the end, SoftPlus, Squeeze, StridedSlice of shapes, Subtract, Swish, Tanh,
-// Transpose and Unsqueeze, and those of IR 4 to 7 that the published networks have. An attribute,
+// Transpose and Unsqueeze, and those of IR 4 to 7 that docs/importing.md names. An attribute,
 // an input or a version of an operator that is not read is an error that names the layer, see
 // bcnn.ObstaclesError.
 //
