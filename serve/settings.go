@@ -53,7 +53,11 @@ func settingsAt(p place, s survey) (*settings, error) {
 		return nil, err
 	}
 	c, err := parseSettings(content)
-	if err == nil && !p.folder {
+	switch {
+	case err != nil && leadsOut(file):
+		// Clients are told the reason, which quotes the file.
+		err = errors.New("it is a link out of its folder to what are no settings")
+	case err == nil && !p.folder:
 		switch {
 		case c.VersionPolicy != nil:
 			err = errors.New("version_policy: a file has one version; want a folder of versions")
@@ -62,6 +66,17 @@ func settingsAt(p place, s survey) (*settings, error) {
 		}
 	}
 	return c, files.Name(file, err)
+}
+
+// leadsOut reports whether a file is a link to one that is not below its folder.
+func leadsOut(file string) bool {
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return true
+	}
+	defer root.Close()
+	_, err = root.Stat(filepath.Base(file))
+	return err != nil
 }
 
 // parseSettings reads settings, and checks what can be checked without the model.

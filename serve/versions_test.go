@@ -310,6 +310,27 @@ func TestLinkedLabels(t *testing.T) {
 	require.Contains(t, answer, `"name":"out","version":"1","state":"UNAVAILABLE"`)
 }
 
+// Settings may be a link, also to another folder. What is no settings is quoted only if it lies in the
+// folder: clients are told why a model is not there.
+func TestLinkedSettings(t *testing.T) {
+	dir := repositoryOf(t, map[string]string{
+		"in/1/model.bcnn": "digits", "in/.data/" + configName: "quoted: 1",
+		"out/1/model.bcnn": "digits", "far/1/model.bcnn": "digits",
+		".secret": "hidden:x:0:0", ".shared": "max_batch_size: 3",
+	})
+	testenv.Symlink(t, filepath.Join(".data", configName), filepath.Join(dir, "in", configName))
+	testenv.Symlink(t, filepath.Join("..", ".secret"), filepath.Join(dir, "out", configName))
+	testenv.Symlink(t, filepath.Join("..", ".shared"), filepath.Join(dir, "far", configName))
+	s := newServer(t, Options{Folder: dir})
+	err := s.AddFolder(t.Context())
+	require.ErrorContains(t, err, "quoted")
+	require.ErrorContains(t, err, filepath.Join(dir, "out", configName)+": it is a link out of its folder to what are no settings")
+	require.NotContains(t, err.Error(), "hidden")
+	answer := string(get(t, overWeb(t, s)+"/v2/models").body)
+	require.NotContains(t, answer, "hidden")
+	require.Contains(t, answer, `"name":"far","version":"1","state":"READY"`)
+}
+
 // Settings that are a link to nothing are not taken for none.
 func TestSettingsThatLeadNowhere(t *testing.T) {
 	dir := repositoryOf(t, map[string]string{"a/1/model.bcnn": "digits", "b.bcnn": "digits", ".gone": ""})
