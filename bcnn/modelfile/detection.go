@@ -66,8 +66,8 @@ func encodeDetection(d *bcnn.Detection, version *int) (*described.Detection, []*
 		switch h := h.(type) {
 		case bcnn.SSD:
 			w.params = ssdJSON{h.Locations, h.Confidences, h.Softmax}
-			w.addF32(priors, h.Priors)
-			w.addF32(variances, h.Variances)
+			w.floats(priors, &h.Priors)
+			w.floats(variances, &h.Variances)
 		case bcnn.YOLO:
 			w.params = described.OfYOLO(h)
 		case bcnn.DFL:
@@ -114,8 +114,10 @@ func (r *layerReader) head() (bcnn.Head, error) {
 		if err := r.params(&p); err != nil {
 			return nil, err
 		}
-		v, err := r.floats(priors, variances)
-		return bcnn.SSD{Locations: p.Locations, Confidences: p.Confidences, Softmax: p.Softmax, Priors: v[0], Variances: v[1]}, err
+		h := bcnn.SSD{Locations: p.Locations, Confidences: p.Confidences, Softmax: p.Softmax}
+		r.floats(priors, &h.Priors)
+		r.floats(variances, &h.Variances)
+		return h, r.err
 	case bcnn.YOLO{}.Kind():
 		var p described.YOLO
 		if err := r.params(&p); err != nil {

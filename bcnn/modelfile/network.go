@@ -61,65 +61,6 @@ type layerJSON struct {
 	Source  *sourceJSON       `json:"source,omitempty"`  // since version sourceVersion
 }
 
-type binarizeJSON struct {
-	Scheme string `json:"scheme"`
-}
-
-type windowJSON struct {
-	Kernel   []int `json:"kernel"`   // height, width
-	Stride   []int `json:"stride"`   // height, width
-	Dilation []int `json:"dilation"` // height, width
-	Pad      []int `json:"pad"`      // top, left, bottom, right
-}
-
-type conv2DJSON struct {
-	windowJSON
-	Out      int `json:"out"`
-	Groups   int `json:"groups"`
-	PadValue int `json:"pad_value"`
-}
-
-type denseJSON struct {
-	Out int `json:"out"`
-}
-
-type batchNormJSON struct {
-	Epsilon float32 `json:"epsilon"`
-}
-
-type avgPoolJSON struct {
-	windowJSON
-	CountPadding bool `json:"count_padding"`
-}
-
-type clipJSON struct {
-	Min *float32 `json:"min,omitempty"` // nil where this side is open
-	Max *float32 `json:"max,omitempty"`
-}
-
-type signJSON struct {
-	Zero int `json:"zero"` // what 0 becomes, +1 or −1
-}
-
-type pixelsJSON struct {
-	Block []int   `json:"block"` // height, width
-	Fill  float32 `json:"fill"`
-}
-
-type resampleJSON struct {
-	Taps []int `json:"taps"` // of a row, of a column
-}
-
-type topKJSON struct {
-	K      int  `json:"k"`
-	Values bool `json:"values"` // else their channels
-}
-
-type quantizeJSON struct {
-	Low    int `json:"low"`
-	Levels int `json:"levels"`
-}
-
 // Roles of tensors.
 const (
 	weight        = "weight"
@@ -140,6 +81,7 @@ const (
 
 // layerWriter collects what describes a layer.
 type layerWriter struct {
+	version *int // of the file, which it raises to one that has the layer
 	layer   layerJSON
 	params  any
 	tensors []*tensor
@@ -159,26 +101,27 @@ func (w *layerWriter) add(role string, t *tensor) {
 	w.tensors = append(w.tensors, t)
 }
 
-func (w *layerWriter) addF32(role string, values []float32) {
-	w.add(role, &tensor{dtype: f32, shape: []int64{int64(len(values))}, f32: values})
+func (w *layerWriter) scalars(json any) { w.params = json }
+
+func (w *layerWriter) floats(role string, v *[]float32) {
+	w.add(role, &tensor{dtype: f32, shape: []int64{int64(len(*v))}, f32: *v})
 }
 
-func (w *layerWriter) addI32(role string, values []int32) {
-	w.add(role, &tensor{dtype: i32, shape: []int64{int64(len(values))}, i32: values})
+func (w *layerWriter) ints(role string, v *[]int32) {
+	w.add(role, &tensor{dtype: i32, shape: []int64{int64(len(*v))}, i32: *v})
 }
 
-// addWeights adds weights of the given outer dimensions; the innermost one is
-// what is left of their length.
-func (w *layerWriter) addWeights(weights bcnn.Weights, outer ...int) {
-	t := &tensor{dtype: f32, f32: weights.F32}
-	length := len(weights.F32)
+func (w *layerWriter) weights(v *bcnn.Weights, outer ...int) {
+	t := &tensor{dtype: f32, f32: v.F32}
+	length := len(v.F32)
 	switch {
-	case weights.Binary():
-		t = &tensor{dtype: u64, u64: weights.Bits}
-		length = len(weights.Bits)
-	case weights.Int8 != nil:
-		t = &tensor{dtype: i8, i8: weights.Int8}
-		length = len(weights.Int8)
+	case v.Binary():
+		t = &tensor{dtype: u64, u64: v.Bits}
+		length = len(v.Bits)
+	case v.Int8 != nil:
+		t = &tensor{dtype: i8, i8: v.Int8}
+		length = len(v.Int8)
+		*w.version = max(*w.version, integersVersion)
 	}
 	for _, d := range outer {
 		t.shape = append(t.shape, int64(d))
@@ -205,11 +148,7 @@ func encodeNetwork(n *bcnn.Network) (meta metadata, tensors []*tensor, err error
 		version = max(version, sourceVersion)
 	}
 	for _, l := range n.Layers {
-		version = max(version, versionOf(l.Op.Kind()))
-		if hasIntegers(l.Op) {
-			version = max(version, integersVersion)
-		}
-		w := layerWriter{layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
+		w := layerWriter{version: &version, layer: layerJSON{Name: l.Name, Kind: l.Op.Kind(), Inputs: l.Inputs}}
 		w.layer.Source = encodeSource(l.Source, &version)
 		if err := w.encode(l.Op); err != nil {
 			return meta, nil, fmt.Errorf("layer %q: %w", l.Name, err)
@@ -317,19 +256,20 @@ func encodeWindow(w bcnn.Window) windowJSON {
 	}
 }
 
-func (j windowJSON) decode() (bcnn.Window, error) {
+func (j windowJSON) decode(w *bcnn.Window) error {
 	if len(j.Kernel) != 2 || len(j.Stride) != 2 || len(j.Dilation) != 2 || len(j.Pad) != 4 {
-		return bcnn.Window{}, errors.New("kernel, stride and dilation need 2 values, pad needs 4")
+		return errors.New("kernel, stride and dilation need 2 values, pad needs 4")
 	}
 	if min(j.Stride[0], j.Stride[1], j.Dilation[0], j.Dilation[1]) < 1 {
-		return bcnn.Window{}, fmt.Errorf("stride %v and dilation %v must be at least 1", j.Stride, j.Dilation)
+		return fmt.Errorf("stride %v and dilation %v must be at least 1", j.Stride, j.Dilation)
 	}
-	return bcnn.Window{
+	*w = bcnn.Window{
 		KH: j.Kernel[0], KW: j.Kernel[1],
 		StrideH: j.Stride[0], StrideW: j.Stride[1],
 		DilationH: j.Dilation[0], DilationW: j.Dilation[1],
 		Pad: bcnn.Padding{Top: j.Pad[0], Left: j.Pad[1], Bottom: j.Pad[2], Right: j.Pad[3]},
-	}, nil
+	}
+	return nil
 }
 
 // layerReader hands out what describes a layer and remembers what was used.
@@ -338,6 +278,7 @@ type layerReader struct {
 	version int // of the file
 	layer   layerJSON
 	tensors map[string]*tensor // of the file; used ones are removed
+	err     error              // the first one of its fields
 }
 
 // params decodes the parameters of the layer.
@@ -350,6 +291,12 @@ func (r *layerReader) params(v any) error {
 	}
 	r.layer.Params = nil
 	return nil
+}
+
+func (r *layerReader) scalars(json any) {
+	if r.err == nil {
+		r.err = r.params(json)
+	}
 }
 
 // take returns the tensor of a role, nil if the layer has none.
@@ -367,35 +314,35 @@ func (r *layerReader) take(role string) (*tensor, error) {
 	return t, nil
 }
 
-// vector returns a tensor of one dimension and the given type, nil if the
+// vector returns a tensor of one dimension and the given type, an empty one if the
 // layer has none. Check knows the length that it must have.
-func (r *layerReader) vector(role, dtype string) (*tensor, error) {
+func (r *layerReader) vector(role, dtype string) *tensor {
+	if r.err != nil {
+		return &tensor{}
+	}
 	t, err := r.take(role)
-	if err != nil || t == nil {
-		return &tensor{}, err
+	if err == nil && t != nil && (t.dtype != dtype || len(t.shape) != 1) {
+		err = fmt.Errorf("%s: tensor %s is %s %v, want %s with one dimension", role, text.Quote(t.name), t.dtype, t.shape, dtype)
 	}
-	if t.dtype != dtype || len(t.shape) != 1 {
-		return &tensor{}, fmt.Errorf("%s: tensor %s is %s %v, want %s with one dimension", role, text.Quote(t.name), t.dtype, t.shape, dtype)
+	if r.err = err; err != nil || t == nil {
+		return &tensor{}
 	}
-	return t, nil
+	return t
 }
 
-// floats returns the vectors of float32 of several roles, with an error, too.
-func (r *layerReader) floats(roles ...string) ([][]float32, error) {
-	vectors := make([][]float32, len(roles))
-	for i, role := range roles {
-		t, err := r.vector(role, f32)
-		if err != nil {
-			return vectors, err
-		}
-		vectors[i] = t.f32
+func (r *layerReader) floats(role string, v *[]float32) { *v = r.vector(role, f32).f32 }
+
+func (r *layerReader) ints(role string, v *[]int32) { *v = r.vector(role, i32).i32 }
+
+func (r *layerReader) weights(v *bcnn.Weights, outer ...int) {
+	if r.err == nil {
+		*v, r.err = r.weightsOf(outer)
 	}
-	return vectors, nil
 }
 
-// weights returns the weights, whose dimensions but the last must be outer.
+// weightsOf returns the weights, whose dimensions but the last must be outer.
 // Check knows what the last one must be.
-func (r *layerReader) weights(outer ...int) (bcnn.Weights, error) {
+func (r *layerReader) weightsOf(outer []int) (bcnn.Weights, error) {
 	t, err := r.take(weight)
 	if err != nil {
 		return bcnn.Weights{}, err
