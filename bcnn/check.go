@@ -158,7 +158,7 @@ func (c *checker) layer(i int, l Layer) (ValueType, error) {
 			return ValueType{}, err
 		}
 	}
-	if least, most := operands(l.Op); len(in) < least || len(in) > most {
+	if least, most := l.Op.inputs(); len(in) < least || len(in) > most {
 		return ValueType{}, fmt.Errorf("%s has %d inputs, want %s", l.Op.Kind(), len(in), counted(least, most))
 	}
 	t, err := l.Op.output(in)
@@ -243,17 +243,6 @@ func (c *checker) texts() error {
 		}
 	}
 	return nil
-}
-
-// operands returns how many inputs an operation has, at least and at most.
-func operands(op Op) (least, most int) {
-	switch op.(type) {
-	case Add, Mul, Min, Max, Mask, MatMul:
-		return 2, 2
-	case Concat:
-		return 2, maxChannels
-	}
-	return 1, 1
 }
 
 func counted(least, most int) string {

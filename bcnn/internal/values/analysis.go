@@ -1,9 +1,13 @@
+// Package values tells what the values of the layers of a network can be, in sets of package sets, and
+// how often they are at a threshold.
 package values
 
 import (
+	"math"
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/sets"
 	"github.com/bitcnn/bitcnn/bcnn/internal/weights"
 	"github.com/bitcnn/bitcnn/internal/budget"
 )
@@ -18,7 +22,7 @@ type Analysis struct {
 	net    *bcnn.Network
 	budget *budget.Budget
 	shapes []bcnn.Shape          // of the outputs of the layers
-	sets   []Set                 // of the first of them
+	sets   []sets.Set            // of the first of them
 	forms  map[int]*weights.Form // of real weights, by layer; nil for none
 }
 
@@ -35,31 +39,32 @@ func (a *Analysis) Append(shape bcnn.Shape) { a.shapes = append(a.shapes, shape)
 const layerUnits = 256
 
 // Of returns what the values of a layer, or of an input (bcnn.NetworkInput and below), can be.
-func (a *Analysis) Of(layer int) (Set, error) {
+func (a *Analysis) Of(layer int) (sets.Set, error) {
 	if layer <= bcnn.NetworkInput {
 		return a.input(layer), nil
 	}
 	for i := len(a.sets); i <= layer; i++ {
 		l := a.net.Layers[i]
 		if err := a.budget.Charge(cost(l)); err != nil {
-			return unknown, err
+			return sets.Unknown, err
 		}
-		in := make([]Set, len(l.Inputs))
+		in := make([]sets.Set, len(l.Inputs))
 		for k, from := range l.Inputs {
 			if in[k] = a.input(from); from > bcnn.NetworkInput {
 				in[k] = a.sets[from]
 			}
 		}
-		set := of(l.Op, a.shape(l.Inputs[0]), in)
-		if w, bias, ok := weighted(l.Op); ok && w.F32 != nil {
-			sums, alpha, err := a.real(i, in[0])
+		set := bcnn.Values(l.Op, a.shape(l.Inputs[0]), in)
+		if op, ok := real(l.Op); ok {
+			sums, alpha, err := a.real(i, op, in[0])
 			if err != nil {
-				return unknown, err
+				return sets.Unknown, err
 			}
 			if !slices.ContainsFunc(alpha, func(a float32) bool { return a != alpha[0] }) {
 				alpha = alpha[:min(len(alpha), 1)]
 			}
-			set = biased(affine(bcnn.Affine{Scale: alpha}, sums), bias)
+			_, _, bias := op.Filters()
+			set = sets.Biased(sets.Affine(sums, alpha, nil), bias)
 		}
 		a.sets = append(a.sets, set)
 	}
@@ -69,103 +74,76 @@ func (a *Analysis) Of(layer int) (Set, error) {
 // Sums returns what the sums of a layer with weights can be, without its bias and before they
 // are multiplied with alpha: the α of each filter where its weights are real and multiples of
 // one, otherwise nil. Of other layers it is Of.
-func (a *Analysis) Sums(layer int) (set Set, alpha []float32, err error) {
+func (a *Analysis) Sums(layer int) (set sets.Set, alpha []float32, err error) {
 	set, err = a.Of(layer)
 	if err != nil || layer <= bcnn.NetworkInput {
 		return set, nil, err
 	}
 	l := a.net.Layers[layer]
-	w, _, ok := weighted(l.Op)
+	op, ok := l.Op.(bcnn.Weighted)
 	if !ok {
 		return set, nil, nil
 	}
 	if err := a.budget.Charge(cost(l)); err != nil {
-		return unknown, nil, err
+		return sets.Unknown, nil, err
 	}
 	in, err := a.Of(l.Inputs[0])
 	if err != nil {
-		return unknown, nil, err
+		return sets.Unknown, nil, err
 	}
+	out, w, _ := op.Filters()
 	if w.F32 != nil {
-		return a.real(layer, in)
+		return a.real(layer, op, in)
 	}
-	switch op := l.Op.(type) {
-	case bcnn.Conv2D:
-		op.Bias = nil
-		l.Op = op
-	case bcnn.Dense:
-		op.Bias = nil
-		l.Op = op
+	return bcnn.Values(op.With(out, w, nil), a.shape(l.Inputs[0]), []sets.Set{in}), nil, nil
+}
+
+// real returns an operation with real weights; ok is false for others.
+func real(op bcnn.Op) (bcnn.Weighted, bool) {
+	weighted, ok := op.(bcnn.Weighted)
+	if !ok {
+		return nil, false
 	}
-	return of(l.Op, a.shape(l.Inputs[0]), []Set{in}), nil, nil
+	_, w, _ := weighted.Filters()
+	return weighted, w.F32 != nil
 }
 
 // real returns the sums of a layer with real weights without their factors alpha: nothing is
 // known of them where the weights are no multiples of one number for each filter.
-func (a *Analysis) real(layer int, in Set) (sums Set, alpha []float32, err error) {
-	l := a.net.Layers[layer]
+func (a *Analysis) real(layer int, op bcnn.Weighted, in sets.Set) (sums sets.Set, alpha []float32, err error) {
 	if !in.Only {
-		return unknown, nil, nil
+		return sets.Unknown, nil, nil
 	}
+	out, w, _ := op.Filters()
 	form, known := a.forms[layer]
 	if !known {
 		var within weights.Tolerance
 		if a.Within != nil {
 			within = a.Within(layer)
 		}
-		w, _, _ := weighted(l.Op)
+		rows := weights.Rows{Values: w.F32, Out: out, RowLen: len(w.F32) / out} // filters in one row each
 		signs := in.Min == -in.Max && !in.Often.Even && in.Often.Most == in.Often.Unit
-		if form, _, err = weights.Find(a.budget, rowsOf(l.Op, w), true, signs, within); err != nil {
-			return unknown, nil, err
+		if form, _, err = weights.Find(a.budget, rows, true, signs, within); err != nil {
+			return sets.Unknown, nil, err
 		}
 		a.forms[layer] = form
 	}
 	if form == nil {
-		return unknown, nil, nil
+		return sets.Unknown, nil, nil
 	}
-	w := bcnn.Weights{Bits: form.Bits, Int8: form.Int8}
-	switch op := l.Op.(type) {
-	case bcnn.Conv2D:
-		op.Bias, op.Weights = nil, w
-		l.Op = op
-	case bcnn.Dense:
-		op.Bias, op.Weights = nil, w
-		l.Op = op
-	}
+	l := a.net.Layers[layer]
+	l.Op = op.With(out, bcnn.Weights{Bits: form.Bits, Int8: form.Int8}, nil)
 	if err := a.budget.Charge(cost(l)); err != nil {
-		return unknown, nil, err
+		return sets.Unknown, nil, err
 	}
-	return of(l.Op, a.shape(l.Inputs[0]), []Set{in}), form.Alpha, nil
+	return bcnn.Values(l.Op, a.shape(l.Inputs[0]), []sets.Set{in}), form.Alpha, nil
 }
 
-// weighted returns the weights and the bias of a layer that has some.
-func weighted(op bcnn.Op) (w bcnn.Weights, bias []float32, ok bool) {
-	switch op := op.(type) {
-	case bcnn.Conv2D:
-		return op.Weights, op.Bias, true
-	case bcnn.Dense:
-		return op.Weights, op.Bias, true
-	}
-	return w, nil, false
-}
-
-// rowsOf returns real weights as filters in one row each, which is enough to find what they are.
-func rowsOf(op bcnn.Op, w bcnn.Weights) weights.Rows {
-	out := 1
-	switch op := op.(type) {
-	case bcnn.Conv2D:
-		out = op.Out
-	case bcnn.Dense:
-		out = op.Out
-	}
-	return weights.Rows{Values: w.F32, Out: out, RowLen: len(w.F32) / out}
-}
-
-func (a *Analysis) input(layer int) Set {
+func (a *Analysis) input(layer int) sets.Set {
 	if layer <= bcnn.NetworkInput && a.net.Inputs[bcnn.NetworkInput-layer].DType == bcnn.Uint8 {
-		return bytes
+		return sets.Integers(0, math.MaxUint8)
 	}
-	return unknown
+	return sets.Unknown
 }
 
 func (a *Analysis) shape(layer int) bcnn.Shape {
@@ -175,23 +153,22 @@ func (a *Analysis) shape(layer int) bcnn.Shape {
 	return a.shapes[layer]
 }
 
-// cost is what is charged for a layer: it is looked at once, with all its lists but real
-// weights.
+// cost is what is charged for a layer: for each byte of its lists, but for those of operations
+// whose lists cost more or less to look at, once.
 func cost(l bcnn.Layer) int64 {
-	units := layerUnits + 64*len(l.Inputs)
+	units, _ := bcnn.ParameterBytes(l.Op)
 	switch op := l.Op.(type) {
-	case bcnn.Conv2D:
-		units += len(op.Weights.Int8) + 8*len(op.Bias)
-	case bcnn.Dense:
-		units += len(op.Weights.Int8) + 8*len(op.Bias)
+	case bcnn.Weighted: // real weights and bits are not looked at
+		_, w, bias := op.Filters()
+		units = int64(len(w.Int8) + 8*len(bias))
 	case bcnn.Affine:
-		units += 16 * max(len(op.Scale), len(op.Bias))
+		units = 16 * int64(max(len(op.Scale), len(op.Bias)))
 	case bcnn.PReLU:
-		units += 24 * len(op.Slope)
-	case bcnn.Channels:
-		units += len(op.Index)
-	case bcnn.Pixels:
-		units += len(op.Rows) + len(op.Cols)
+		units *= 6
+	case bcnn.Channels, bcnn.Pixels:
+		units /= 4
+	case bcnn.Binarize, bcnn.BatchNorm, bcnn.Quantize:
+		units = 0
 	}
-	return int64(units)
+	return layerUnits + 64*int64(len(l.Inputs)) + units
 }

@@ -10,6 +10,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend/parity"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/internal/sets"
 	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
@@ -102,7 +103,7 @@ func numbers(x bcnn.Tensor) []float64 {
 }
 
 // contains reports whether a value is one of a set.
-func contains(s values.Set, v float64) bool {
+func contains(s sets.Set, v float64) bool {
 	if math.IsNaN(v) {
 		return true
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/sets"
 )
 
 // What a step makes of its threshold matters as often as its input is there. Real
@@ -133,7 +134,7 @@ func (a *Analysis) Meets(layer int, thresholds []float32) (Frequency, error) {
 // linksOf returns the functions of single values that end in a layer, and of these the last
 // ones, of values that are those of a set: sums of a layer with weights, means, or whatever
 // stands in front of the functions.
-func (a *Analysis) linksOf(layer int) (links, last []link, of Set, err error) {
+func (a *Analysis) linksOf(layer int) (links, last []link, of sets.Set, err error) {
 	links = make([]link, 0, chainDepth)  // the last one first
 	mean, behind := bcnn.NetworkInput, 0 // the last average pool, and how many links are behind it
 walk:
@@ -158,8 +159,8 @@ walk:
 				mean, behind = layer, len(links)
 			}
 		case bcnn.MaxPool, bcnn.Flatten:
-		case bcnn.Conv2D, bcnn.Dense:
-			_, bias, _ := weighted(op)
+		case bcnn.Weighted:
+			_, _, bias := op.Filters()
 			links = append(links, link{shift: bias})
 			break walk
 		default:
@@ -185,7 +186,7 @@ const mostLeaky = 3
 
 // meet returns how often the value of a channel, of multiples, is at t. The bits of branch tell which
 // PReLUs get a value below 0.
-func meet(s Multiples, links []link, c int, t float64, branch int) Frequency {
+func meet(s sets.Multiples, links []link, c int, t float64, branch int) Frequency {
 	slope, shift, size := 1.0, 0.0, s.Most // size bounds what is added up
 	for i := range links {
 		switch l := &links[i]; {

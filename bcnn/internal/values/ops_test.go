@@ -10,7 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/internal/values"
+	"github.com/bitcnn/bitcnn/bcnn/internal/sets"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -180,26 +180,26 @@ func requireContained(t *testing.T, name string, from []source, op bcnn.Op) (ran
 // What is known of the outputs, where it matters.
 func TestSets(t *testing.T) {
 	inf := math.Inf(1)
-	multiples := func(unit, most float64, odd, even bool) values.Multiples {
-		return values.Multiples{Unit: unit, Most: most, Odd: odd, Even: even}
+	multiples := func(unit, most float64, odd, even bool) sets.Multiples {
+		return sets.Multiples{Unit: unit, Most: most, Odd: odd, Even: even}
 	}
 	zero := multiples(1, 0, false, true)
 	for _, c := range []struct {
 		of   string
 		op   bcnn.Op
-		want values.Set
+		want sets.Set
 	}{
-		{"reals", bcnn.ReLU{}, values.Set{Max: inf, Often: zero}},
-		{"reals", bcnn.PReLU{Slope: []float32{0.5}}, values.Set{Min: -inf, Max: inf}},
-		{"reals", bcnn.Clip{Min: -1, Max: 1}, values.Set{Min: -1, Max: 1, Often: multiples(1, 1, true, false)}},
-		{"reals above 0", bcnn.Affine{Scale: []float32{-2}, Bias: []float32{1}}, values.Set{Min: -inf, Max: 1, Often: multiples(1, 1, true, true)}},
-		{"signs", bcnn.ReLU{}, values.Set{Max: 1, Often: multiples(1, 1, true, true), Only: true}},
-		{"signs", bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{0.5}}, values.Set{Max: 1, Often: multiples(0.5, 1, true, true), Only: true}},
-		{"sums", bcnn.Clip{Min: -1, Max: 1}, values.Set{Min: -1, Max: 1, Often: multiples(1, 3, true, false), Only: true}},
-		{"sums", bcnn.Flatten{}, values.Set{Min: -3, Max: 3, Often: multiples(1, 3, true, false), Only: true}},
-		{"levels", bcnn.Channels{Index: []int32{-1, 0}}, values.Set{Min: -1, Max: 2, Often: multiples(1, 2, true, true), Only: true}},
-		{"halves", bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 1}}, values.Set{Min: -0.5, Max: 0.5, Often: multiples(0.125, 0.5, false, true), Only: true}},
-		{"reals", bcnn.Function{Name: bcnn.Sigmoid}, values.Set{Max: 1}},
+		{"reals", bcnn.ReLU{}, sets.Set{Max: inf, Often: zero}},
+		{"reals", bcnn.PReLU{Slope: []float32{0.5}}, sets.Set{Min: -inf, Max: inf}},
+		{"reals", bcnn.Clip{Min: -1, Max: 1}, sets.Set{Min: -1, Max: 1, Often: multiples(1, 1, true, false)}},
+		{"reals above 0", bcnn.Affine{Scale: []float32{-2}, Bias: []float32{1}}, sets.Set{Min: -inf, Max: 1, Often: multiples(1, 1, true, true)}},
+		{"signs", bcnn.ReLU{}, sets.Set{Max: 1, Often: multiples(1, 1, true, true), Only: true}},
+		{"signs", bcnn.Affine{Scale: []float32{0.5}, Bias: []float32{0.5}}, sets.Set{Max: 1, Often: multiples(0.5, 1, true, true), Only: true}},
+		{"sums", bcnn.Clip{Min: -1, Max: 1}, sets.Set{Min: -1, Max: 1, Often: multiples(1, 3, true, false), Only: true}},
+		{"sums", bcnn.Flatten{}, sets.Set{Min: -3, Max: 3, Often: multiples(1, 3, true, false), Only: true}},
+		{"levels", bcnn.Channels{Index: []int32{-1, 0}}, sets.Set{Min: -1, Max: 2, Often: multiples(1, 2, true, true), Only: true}},
+		{"halves", bcnn.AvgPool{Window: bcnn.Window{KH: 2, KW: 2, StrideH: 1, StrideW: 1}}, sets.Set{Min: -0.5, Max: 0.5, Often: multiples(0.125, 0.5, false, true), Only: true}},
+		{"reals", bcnn.Function{Name: bcnn.Sigmoid}, sets.Set{Max: 1}},
 	} {
 		net := &bcnn.Network{Name: "n", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 4, W: 4, C: 1}}}}
 		i := slices.IndexFunc(sources(), func(s source) bool { return s.name == c.of })
@@ -217,5 +217,5 @@ func TestSets(t *testing.T) {
 	bytes.Append("op", bcnn.Affine{Scale: []float32{1}, Bias: []float32{-128}})
 	got, err := analysis(t, bytes).Of(0)
 	require.NoError(t, err)
-	require.Equal(t, values.Set{Min: -128, Max: 127, Often: multiples(1, 383, true, true), Only: true}, got)
+	require.Equal(t, sets.Set{Min: -128, Max: 127, Often: multiples(1, 383, true, true), Only: true}, got)
 }

@@ -6,8 +6,8 @@ import (
 	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/internal/sets"
 	"github.com/bitcnn/bitcnn/bcnn/internal/try"
-	"github.com/bitcnn/bitcnn/bcnn/internal/values"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/eval"
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 	"github.com/bitcnn/bitcnn/internal/f32"
@@ -217,7 +217,7 @@ func (b *Builder) Round(n *pb.Node, v *Value, typ pb.DataType, channels int, lev
 
 // rounded returns the line that rounds the values of l. Its limits are the integers that the base
 // can have, whose values are in the set of.
-func (b *Builder) rounded(l *line, outer *rounding, of values.Set) *line {
+func (b *Builder) rounded(l *line, outer *rounding, of sets.Set) *line {
 	r := &rounding{level: outer.at, channels: max(outer.channels, l.channels())}
 	if l.rounding != nil || r.channels > 1 && l.lo > -math.MaxFloat32 || r.channels > 1 && l.hi < math.MaxFloat32 {
 		inner := *l

@@ -1,10 +1,10 @@
 package bcnn
 
 import (
-	"errors"
 	"fmt"
 	"slices"
 
+	"github.com/bitcnn/bitcnn/bcnn/internal/sets"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -24,34 +24,21 @@ type Pixels struct {
 	BlockH, BlockW int
 }
 
-// Resample makes sums of weighted pixels, of some rows and columns each: bilinear and
-// bicubic resizing, means over areas of unequal size.
-type Resample struct {
-	Rows, Cols Taps
+func (Pixels) Kind() string              { return "pixels" }
+func (Pixels) inputs() (least, most int) { return 1, 1 }
+
+func (p Pixels) output(in []ValueType) (ValueType, error) {
+	t := in[0]
+	shape, err := p.Normal().OutputShape(t.Shape)
+	if t.Shape = shape; t.Kind == ByteValue || !p.KeepsSigns() {
+		t.Kind = RealValue
+	}
+	return t, err
 }
 
-// Taps are the rows or columns that those of the output are made of: N for each,
-// [output][N].
-type Taps struct {
-	N      int
-	Index  []int32 // of the input
-	Weight []float32
+func (p Pixels) values(_ Shape, of []sets.Set) sets.Set {
+	return sets.Picked(of[0], p.Fill, p.Rows, p.Cols)
 }
-
-// TopK finds the K largest values among the channels of every pixel, the largest
-// first; of equal ones the one of the first channel. A NaN counts as −∞. The output
-// has K channels: which they are, or the values themselves. With K = 1 it is ArgMax.
-type TopK struct {
-	K      int
-	Values bool
-}
-
-// maxTopK bounds K times the number of channels.
-const maxTopK = 1 << 24
-
-func (Pixels) Kind() string   { return "pixels" }
-func (Resample) Kind() string { return "resample" }
-func (TopK) Kind() string     { return "topk" }
 
 // Normal returns the layer with its defaults filled in.
 func (p Pixels) Normal() Pixels {
@@ -100,13 +87,30 @@ func checkPositions(what string, list []int32, least int32, size int) error {
 	return nil
 }
 
-func (p Pixels) output(in []ValueType) (ValueType, error) {
-	t := in[0]
-	shape, err := p.Normal().OutputShape(t.Shape)
-	if t.Shape = shape; t.Kind == ByteValue || !p.KeepsSigns() {
-		t.Kind = RealValue
-	}
-	return t, err
+// Resample makes sums of weighted pixels, of some rows and columns each: bilinear and
+// bicubic resizing, means over areas of unequal size.
+type Resample struct {
+	Rows, Cols Taps
+}
+
+func (Resample) Kind() string              { return "resample" }
+func (Resample) inputs() (least, most int) { return 1, 1 }
+
+func (r Resample) output(in []ValueType) (ValueType, error) {
+	shape, err := r.OutputShape(in[0].Shape)
+	return ValueType{shape, RealValue}, err
+}
+
+func (r Resample) values(_ Shape, of []sets.Set) sets.Set {
+	return sets.Weighted(of[0], r.Rows.Weight, r.Cols.Weight)
+}
+
+// Taps are the rows or columns that those of the output are made of: N for each,
+// [output][N].
+type Taps struct {
+	N      int
+	Index  []int32 // of the input
+	Weight []float32
 }
 
 // check tests the taps along a dimension of the input and returns their number.
@@ -128,26 +132,4 @@ func (r Resample) OutputShape(in Shape) (Shape, error) {
 	}
 	w, err := r.Cols.check("column", in.W)
 	return Shape{H: h, W: w, C: in.C}, err
-}
-
-func (r Resample) output(in []ValueType) (ValueType, error) {
-	shape, err := r.OutputShape(in[0].Shape)
-	return ValueType{shape, RealValue}, err
-}
-
-// OutputShape checks against the shape of the input and returns that of the output.
-func (t TopK) OutputShape(in Shape) (Shape, error) {
-	if t.K < 1 || t.K > in.C {
-		return Shape{}, fmt.Errorf("K is %d, want 1 to the number of channels, %d", t.K, in.C)
-	}
-	if int64(t.K)*int64(in.C) > maxTopK {
-		return Shape{}, errors.New("the product of K and the number of channels is more than 2²⁴")
-	}
-	in.C = t.K
-	return in, nil
-}
-
-func (t TopK) output(in []ValueType) (ValueType, error) {
-	shape, err := t.OutputShape(in[0].Shape)
-	return ValueType{shape, RealValue}, err
 }

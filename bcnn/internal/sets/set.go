@@ -1,7 +1,7 @@
-// Package values tells what the values of a tensor can be: between which bounds they lie, and
-// of which few numbers they often are, such as the sums of a binary convolution or the 0 of a
-// ReLU.
-package values
+// Package sets computes with what the values of a tensor can be: between which bounds they lie,
+// and of which few numbers they often are, such as the sums of a binary convolution or the 0 of a
+// ReLU. It knows no layers: package bcnn says of each operation what it makes of its inputs.
+package sets
 
 import "math"
 
@@ -27,20 +27,23 @@ type Multiples struct {
 	Rounded bool
 }
 
-// unknown is what a tensor is of which nothing is known.
-var unknown = Set{Min: math.Inf(-1), Max: math.Inf(1)}
+// Unknown is what a tensor is of which nothing is known.
+var Unknown = Set{Min: math.Inf(-1), Max: math.Inf(1)}
 
-// bytes are the values of an image of bytes.
-var bytes = Set{Max: math.MaxUint8, Often: Multiples{Unit: 1, Most: math.MaxUint8, Odd: true, Even: true}, Only: true}
-
-// signs are −1 and +1.
-var signs = Set{Min: -1, Max: 1, Often: Multiples{Unit: 1, Most: 1, Odd: true}, Only: true}
+// Signs are −1 and +1.
+var Signs = Set{Min: -1, Max: 1, Often: Multiples{Unit: 1, Most: 1, Odd: true}, Only: true}
 
 // zero is what padding is.
 var zero = Multiples{Unit: 1, Even: true}
 
-// single returns the set of one number.
-func single(x float64) Set {
+// Integers returns the set of those from least to most, two or more.
+func Integers(least, most int) Set {
+	return Set{Min: float64(least), Max: float64(most), Only: true,
+		Often: Multiples{Unit: 1, Most: float64(max(-least, most)), Odd: true, Even: true}}
+}
+
+// Single returns the set of one number.
+func Single(x float64) Set {
 	s := Set{Min: x, Max: x}
 	if x == math.Trunc(x) && math.Abs(x) <= exact {
 		odd := math.Mod(x, 2) != 0
@@ -52,8 +55,8 @@ func single(x float64) Set {
 // exact is the magnitude up to which float32 holds all integers.
 const exact = 1 << 24
 
-// or returns the values of either.
-func (s Set) or(t Set) Set {
+// Or returns the values of either.
+func (s Set) Or(t Set) Set {
 	out := Set{Min: min(s.Min, t.Min), Max: max(s.Max, t.Max), Often: s.Often, Only: s.Only && t.Only}
 	switch {
 	case s.Often.Unit == 0:
@@ -98,8 +101,8 @@ func common(a, b float64) (unit float64, exactly bool) {
 	return a, exactly
 }
 
-// plus returns the sums of two values.
-func (s Set) plus(t Set) Set {
+// Plus returns the sums of two values.
+func (s Set) Plus(t Set) Set {
 	out := Set{Min: float64(float32(s.Min + t.Min)), Max: float64(float32(s.Max + t.Max))}
 	if !s.Only || !t.Only {
 		return out
