@@ -93,7 +93,7 @@ func with(a, b bcnn.Padding) bcnn.Padding {
 
 // padded returns the convolution at hand with a border as its padding; nil where the border is
 // none that it can have.
-func (p *pass) padded(op bcnn.Op, w bcnn.Weights, b bordered) (*value, error) {
+func (p *pass) padded(op bcnn.Weighted, w bcnn.Weights, b bordered) (*value, error) {
 	conv, ok := op.(bcnn.Conv2D)
 	if !ok || conv.Pad != (bcnn.Padding{}) && b.fill != float32(conv.PadValue) {
 		return nil, nil

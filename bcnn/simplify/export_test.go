@@ -16,5 +16,5 @@ func Counted(ctx context.Context, n *bcnn.Network) (m *bcnn.Network, bytes, used
 		return nil, 0, 0, err
 	}
 	m, _, err = p.run()
-	return m, size(n), p.budget.Used(), err
+	return m, size(n, p.shapes), p.budget.Used(), err
 }

@@ -8,7 +8,7 @@ import (
 
 // layer is a convolution or a dense layer, and what it reads.
 type layer struct {
-	op   bcnn.Op // Conv2D or Dense
+	op   bcnn.Weighted
 	rows weights.Rows
 	bias []float32
 	in   bcnn.Shape
@@ -20,15 +20,13 @@ type layer struct {
 
 // with returns the operation with other weights, of so many filters more.
 func (l *layer) with(w bcnn.Weights, bias []float32, padValue, more int) bcnn.Op {
-	switch op := l.op.(type) {
-	case bcnn.Conv2D:
-		op.Weights, op.Bias, op.PadValue, op.Out = w, bias, padValue, op.Out+more
-		return op
-	case bcnn.Dense:
-		op.Weights, op.Bias, op.Out = w, bias, op.Out+more
-		return op
+	out, _, _ := l.op.Filters()
+	op := l.op.With(out+more, w, bias)
+	if conv, ok := op.(bcnn.Conv2D); ok {
+		conv.PadValue = padValue
+		return conv
 	}
-	return l.op
+	return op
 }
 
 // groups is how many groups of channels the layer has.
@@ -42,7 +40,7 @@ func (l *layer) groups() int {
 // linear is the layer at hand where it is a convolution or a dense layer. The first of these
 // that can takes it: a layer for each part of the input, integers with factors behind them, or
 // the layer as it is.
-func (p *pass) linear(op bcnn.Op) (value, error) {
+func (p *pass) linear(op bcnn.Weighted) (value, error) {
 	in := p.input()
 	if in.pixels != nil {
 		y, err := p.onPixels(op, in.pixels)
@@ -74,19 +72,14 @@ func (p *pass) linear(op bcnn.Op) (value, error) {
 }
 
 // weighted returns a layer with weights on a value, whose weights it does not unpack.
-func (p *pass) weighted(op bcnn.Op, in value) (*layer, bcnn.Weights) {
-	l := &layer{op: op, in: p.shape(in.layer), out: p.shapes[p.at]}
-	var w bcnn.Weights
-	switch op := op.(type) {
-	case bcnn.Conv2D:
-		w, l.bias = op.Weights, op.Bias
-		l.rows = weights.Rows{Out: op.Out, RowLen: l.in.C / l.groups()}
-		l.padded, l.fill = op.Pad != bcnn.Padding{}, float32(op.PadValue)
-	case bcnn.Dense:
-		w, l.bias = op.Weights, op.Bias
-		l.rows = weights.Rows{Out: op.Out, RowLen: l.in.Values()}
+func (p *pass) weighted(op bcnn.Weighted, in value) (*layer, bcnn.Weights) {
+	out, w, bias := op.Filters()
+	l := &layer{op: op, bias: bias, in: p.shape(in.layer), out: p.shapes[p.at]}
+	l.rows = weights.Rows{Values: w.F32, Out: out, RowLen: l.in.Values()}
+	if conv, ok := op.(bcnn.Conv2D); ok {
+		l.rows.RowLen = l.in.C / l.groups()
+		l.padded, l.fill = conv.Pad != bcnn.Padding{}, float32(conv.PadValue)
 	}
-	l.rows.Values = w.F32
 	return l, w
 }
 

@@ -26,7 +26,7 @@ func (p *pass) ofPixels() *pixelwise {
 //	Σ w·(m·q) = m·Σ w·q
 //
 // It is nil where it is not, or where the codes give it no exact sums.
-func (p *pass) onPixels(op bcnn.Op, in *pixelwise) (*value, error) {
+func (p *pass) onPixels(op bcnn.Weighted, in *pixelwise) (*value, error) {
 	switch o := op.(type) {
 	case bcnn.Conv2D:
 		w := o.Window.Normal()

@@ -137,7 +137,7 @@ func begin(ctx context.Context, n *bcnn.Network, opts Options, most int) (*pass,
 		return nil, err
 	}
 	p := &pass{
-		opts: opts, budget: budget.New(ctx, workPerByte*size(n)), from: n, shapes: shapes, outputs: make([]bool, len(n.Layers)),
+		opts: opts, budget: budget.New(ctx, workPerByte*size(n, shapes)), from: n, shapes: shapes, outputs: make([]bool, len(n.Layers)),
 		room: most - len(n.Layers), to: &bcnn.Network{Inputs: n.Inputs},
 	}
 	p.sets = values.New(p.to, p.budget)
@@ -181,26 +181,17 @@ func alike(n, m *bcnn.Network) bool {
 // iterations alike. Most is for a search for the α of a filter.
 const workPerByte = 1024
 
-// size is what a network holds, in bytes, shapes included.
-func size(n *bcnn.Network) int64 {
-	units := 0
+// size is what a network holds, in bytes, shapes included: of the outputs of layers their channels.
+func size(n *bcnn.Network, shapes []bcnn.Shape) int64 {
+	units := int64(0)
 	for _, in := range n.Inputs {
-		units += in.Shape.H + in.Shape.W + in.Shape.C
+		units += int64(in.Shape.H + in.Shape.W + in.Shape.C)
 	}
-	for _, l := range n.Layers {
-		units += layerUnits
-		switch op := l.Op.(type) {
-		case bcnn.Conv2D:
-			units += 4*len(op.Weights.F32) + len(op.Weights.Int8) + 8*len(op.Weights.Bits) + 4*op.Out
-		case bcnn.Dense:
-			units += 4*len(op.Weights.F32) + len(op.Weights.Int8) + 8*len(op.Weights.Bits) + 4*op.Out
-		case bcnn.Channels:
-			units += 4 * len(op.Index)
-		case bcnn.Pixels:
-			units += 4 * (len(op.Rows) + len(op.Cols))
-		}
+	for i, l := range n.Layers {
+		bytes, _ := bcnn.ParameterBytes(l.Op)
+		units += layerUnits + bytes + 4*int64(shapes[i].C)
 	}
-	return int64(units)
+	return units
 }
 
 // layerUnits is what a layer costs besides its numbers.
@@ -305,7 +296,7 @@ func (p *pass) floats(n int) ([]float32, error) {
 // layer applies the rules to the layer at hand.
 func (p *pass) layer(op bcnn.Op) (value, error) {
 	switch op := op.(type) {
-	case bcnn.Conv2D, bcnn.Dense:
+	case bcnn.Weighted:
 		return p.linear(op)
 	case bcnn.Sign, bcnn.Binarize, bcnn.Quantize:
 		return p.coder(op)

@@ -7,18 +7,11 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/onnx/internal/pb"
 )
 
-// Weighted emits a Conv2D or Dense with real weights. Package simplify finds out whether they are
+// Weighted emits a layer with real weights. Package simplify finds out whether they are
 // binary.
-func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Op, shape bcnn.Shape) *Value {
+func (b *Builder) Weighted(n *pb.Node, v *Value, op bcnn.Weighted, shape bcnn.Shape) *Value {
 	v = b.Settle(v)
-	var rows int
-	switch op := op.(type) {
-	case bcnn.Conv2D:
-		rows = len(op.Weights.F32)
-	case bcnn.Dense:
-		rows = len(op.Weights.F32)
-	}
-	if rows == 0 {
+	if _, w, _ := op.Filters(); len(w.F32) == 0 {
 		try.Failf("the weights are empty")
 	}
 	y := b.Emit(n, "", op, shape, v)
