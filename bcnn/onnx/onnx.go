@@ -238,6 +238,34 @@ func (s *source) decode(ctx context.Context, data []byte, opts Options) (net *bc
 // translate makes a network of the model as it is written, before package simplify.
 func (s *source) translate(data []byte, opts Options) (*importer, error) {
 	defer fpmode.Enter().Leave()
+	m, err := s.parse(data)
+	if err != nil {
+		return nil, err
+	}
+	if err := opts.Detection.prepare(&opts); err != nil {
+		return nil, err
+	}
+	meta, err := describe(m, opts, s.budget)
+	if err != nil {
+		return nil, err
+	}
+	opts.Resize = meta.resize
+	if meta.name == "" {
+		meta.name = text.Escape(s.name) // a file may be called anything
+	}
+	layouts, err := inputLayouts(s.eval, m.Graph, opts)
+	if err != nil {
+		return nil, err
+	}
+	im, err := s.fitting(m, layouts, opts)
+	if err != nil {
+		return nil, err
+	}
+	return im, meta.apply(im.build.Net, im.ends, opts)
+}
+
+// parse reads a model of a version that is known here.
+func (s *source) parse(data []byte) (*pb.Model, error) {
 	m, err := pb.Decode(data, s.budget)
 	if err != nil {
 		if err := s.budget.Charge(0); err != nil { // not the fault of the format
@@ -255,27 +283,14 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		return nil, fmt.Errorf("operator set %d of ONNX is newer than the newest one known here, %d, so that its operators may mean something else: export with opset_version=%d or less, or convert the model with onnx.version_converter",
 			m.Opset, newest, newest)
 	}
-	if err := opts.Detection.prepare(&opts); err != nil {
-		return nil, err
-	}
-	meta, err := describe(m, opts, s.budget)
-	if err != nil {
-		return nil, err
-	}
-	opts.Resize = meta.resize
-	if meta.name == "" {
-		meta.name = text.Escape(s.name) // a file may be called anything
-	}
-	layouts, err := inputLayouts(s.eval, m.Graph, opts)
-	if err != nil {
-		return nil, err
-	}
-	// Several layouts of the inputs may be possible. Only the nodes that read the inputs show which
-	// one fits, so each is tried.
-	var best error // of the attempt with the fewest obstacles
-	refused := true
-	// If there are several layouts, values are put in another order in memory only on a second
-	// round, when none has fit without.
+	return m, nil
+}
+
+// fitting imports the model with the first of several layouts of its inputs that fits: only the
+// nodes that read the inputs show which one does. If there are several, values are put in another
+// order in memory only on a second round, when none has fit without.
+func (s *source) fitting(m *pb.Model, layouts [][]layout, opts Options) (*importer, error) {
+	var best attempt
 	again := false
 	for i := 0; i < len(layouts) || i < 2*len(layouts) && again; i++ {
 		if i > 0 {
@@ -290,20 +305,33 @@ func (s *source) translate(data []byte, opts Options) (*importer, error) {
 		if missing := s.missing(m.Graph.Initializers); missing != nil { // else an obstacle for each of its tensors
 			return nil, missing
 		}
-		again = again || im.build.Refused
 		if err == nil {
-			return im, meta.apply(im.build.Net, im.ends, opts)
+			return im, nil
 		}
-		var fewer, most *bcnn.ObstaclesError
-		switch {
-		case best == nil, refused && !im.build.Refused:
-			best, refused = err, im.build.Refused
-		case refused == im.build.Refused && errors.As(best, &most) && errors.As(err, &fewer) && len(fewer.Obstacles) < len(most.Obstacles):
-			best = err
+		failed := attempt{err, im.build.Refused}
+		again = again || failed.refused
+		if best.err == nil || failed.nearer(best) {
+			best = failed
 		}
 		if end := s.budget.Charge(0); end != nil && !errors.Is(end, budget.ErrExceeded) {
 			return nil, err // of the context
 		}
 	}
-	return nil, best
+	return nil, best.err
+}
+
+// attempt is one that failed.
+type attempt struct {
+	err     error
+	refused bool // to put values in another order
+}
+
+// nearer reports whether an attempt came nearer to a network than another one: it did not refuse, or
+// met fewer obstacles.
+func (a attempt) nearer(b attempt) bool {
+	if a.refused != b.refused {
+		return b.refused
+	}
+	var fewer, more *bcnn.ObstaclesError
+	return errors.As(b.err, &more) && errors.As(a.err, &fewer) && len(fewer.Obstacles) < len(more.Obstacles)
 }

@@ -2,6 +2,7 @@ package onnx
 
 import (
 	"math"
+	"slices"
 
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/internal/roots"
@@ -173,29 +174,17 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	scale := im.constant(n, 1)
 	shift := im.constant(n, 2)
 	rank := len(v.View)
-	var dims []int
+	dims := make([]int, 0, rank)
 	for a := 1; a < rank; a++ {
 		dims = append(dims, v.Size(a))
 	}
-	from := 2 // the first dimension that is averaged
-	groups := int64(0)
+	from, groups := 2, 0 // the first dimension that is averaged
 	switch n.OpType {
 	case "InstanceNormalization":
 	case "GroupNormalization":
-		groups = n.Int("num_groups", 0)
-		size := int64(0)
-		if rank > 2 {
-			size = int64(v.Size(1))
-		}
-		if groups < 1 || size%groups != 0 || size == 0 {
-			try.Failf("num_groups must divide the number of channels")
-		}
-		rest := v.Shape.Values() / int(groups)
-		v = v.With(n)
-		v.View = try.Value(v.View.Reshape([]int{int(groups), rest}))
+		v, groups = im.inGroups(n, v)
 	default: // LayerNormalization, RMSNormalization
-		axis := n.Int("axis", -1)
-		from = axisIndex(axis, rank)
+		from = axisIndex(n.Int("axis", -1), rank)
 	}
 	var axes []int
 	for a := from; a < len(v.View); a++ {
@@ -207,38 +196,53 @@ func (im *importer) norm(n *pb.Node) build.Operand {
 	y := im.normed(n, v, axes, float64(epsilon), n.OpType != "RMSNormalization")
 	// Scale and shift of a GroupNormalization are one per group (opset 18), and apply before the
 	// groups are split into channels again, or one per channel, and apply after.
-	affine := func() {
-		for i, t := range []*eval.Tensor{scale, shift} {
-			if t == nil {
-				continue
-			}
-			if n.OpType == "InstanceNormalization" || n.OpType == "GroupNormalization" {
-				if len(t.Dims) != 1 || t.Dims[0] != y.Size(1) {
-					try.Failf("scale and bias must have one value for each channel (or group) of its input")
-				}
-				dims := make([]int, len(y.View)-1)
-				for k := range dims {
-					dims[k] = 1
-				}
-				dims[0] = t.Dims[0]
-				t = t.Redim(dims)
-			}
-			r := im.withConstant(n, []string{"Mul", "Add"}[i], y, t, false)
-			y = r.Value
-		}
-	}
-	perGroup := groups > 0 && scale != nil && len(scale.Dims) == 1 && int64(scale.Dims[0]) == groups
+	perGroup := groups > 0 && scale != nil && len(scale.Dims) == 1 && scale.Dims[0] == groups
 	if perGroup {
-		affine()
+		y = im.scaleAndShift(n, y, scale, shift)
 	}
 	if groups > 0 { // the dimensions that the input has
 		y = y.With(n)
 		y.View = try.Value(y.View.Reshape(dims))
 	}
 	if !perGroup {
-		affine()
+		y = im.scaleAndShift(n, y, scale, shift)
 	}
 	return build.Operand{Value: y}
+}
+
+// inGroups returns the input of a GroupNormalization with a group of channels in each row.
+func (im *importer) inGroups(n *pb.Node, v *build.Value) (_ *build.Value, groups int) {
+	count, size := n.Int("num_groups", 0), int64(0)
+	if len(v.View) > 2 {
+		size = int64(v.Size(1))
+	}
+	if count < 1 || size%count != 0 || size == 0 {
+		try.Failf("num_groups must divide the number of channels")
+	}
+	groups = int(count)
+	rest := v.Shape.Values() / groups
+	v = v.With(n)
+	v.View = try.Value(v.View.Reshape([]int{groups, rest}))
+	return v, groups
+}
+
+// scaleAndShift applies the scale and the shift of a normalisation; nil stands for none.
+func (im *importer) scaleAndShift(n *pb.Node, y *build.Value, scale, shift *eval.Tensor) *build.Value {
+	for i, t := range []*eval.Tensor{scale, shift} {
+		if t == nil {
+			continue
+		}
+		if n.OpType == "InstanceNormalization" || n.OpType == "GroupNormalization" {
+			if len(t.Dims) != 1 || t.Dims[0] != y.Size(1) {
+				try.Failf("scale and bias must have one value for each channel (or group) of its input")
+			}
+			dims := slices.Repeat([]int{1}, len(y.View)-1)
+			dims[0] = t.Dims[0]
+			t = t.Redim(dims)
+		}
+		y = im.withConstant(n, []string{"Mul", "Add"}[i], y, t, false).Value
+	}
+	return y
 }
 
 // meanVariance imports MeanVarianceNormalization.

@@ -32,43 +32,14 @@ func computedIn(typ pb.DataType) pb.DataType {
 // to FLOAT for the call. inFloat also notes which tensors have another real type in the file, and
 // what their rounding may do to weights (Builder.Rounding), and which constants are quantised.
 func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
-	typ := pb.Float
 	cast := n.OpType == "Cast" || n.OpType == "CastLike"
 	if cast {
 		im.target = im.castTarget(n)
 	}
-	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
-	if im.build.Rounding = 0; !exact {
-		im.build.Rounding = weights.OfFloat32
-	}
-	values := slices.ContainsFunc(n.Inputs, func(name string) bool { return im.env[name].Value != nil })
-	for _, name := range n.Inputs {
-		if !values || name == "" {
-			continue
-		}
-		if _, made := im.env[name]; !made && im.model.Graph.Initializers[name] == nil {
-			continue // which the handler reports
-		}
-		r := im.lookup(name)
-		of, ok := im.types[name]
-		if r.Constant != nil {
-			of = r.Constant.Type
-			ok = fractionBits[of] > 0
-		}
-		if !ok {
-			continue
-		}
-		if typ == pb.Float {
-			typ = of
-		}
-		if r.Constant == nil {
-			continue
-		}
-		if of != pb.Double && !exact {
-			im.build.Rounding = math.Ldexp(1, -fractionBits[of])
-		}
-		t := im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant})
-		im.env[name] = build.Operand{Constant: t}
+	typ, constants := im.realInputs(n)
+	for _, name := range constants {
+		r := im.env[name]
+		im.env[name] = build.Operand{Constant: im.eval.Cast(pb.Float)([]*eval.Tensor{r.Constant})}
 		defer func() { im.env[name] = r }()
 	}
 	im.build.Quantised = slices.ContainsFunc(n.Inputs, func(name string) bool { return im.quantised[name] })
@@ -79,18 +50,61 @@ func (im *importer) inFloat(n *pb.Node, f handler) build.Operand {
 	if cast && r.Value != nil {
 		typ = im.target
 	}
-	if fractionBits[typ] > 0 {
-		exact := cast && typ != pb.Double || slices.Contains(picks, n.OpType)
-		for _, name := range n.Outputs {
-			if v := im.env[name].Value; name == n.Outputs[0] && r.Value != nil && r.Value.Type == pb.Float || v != nil && v.Type == pb.Float {
-				im.types[name] = typ
-				if !exact {
-					im.unrounded[typ]++
-				}
+	im.noteType(n, r, typ, cast && typ != pb.Double || slices.Contains(picks, n.OpType))
+	return r
+}
+
+// realInputs returns the first real type other than FLOAT that a node reads in the file, and its
+// constants of such types, if it reads a value. It sets what weights may be off by their rounding.
+func (im *importer) realInputs(n *pb.Node) (typ pb.DataType, constants []string) {
+	typ = pb.Float
+	exact := im.opts.WeightTolerance != 0 && im.opts.WeightTolerance != DefaultWeightTolerance // as the options say
+	if im.build.Rounding = 0; !exact {
+		im.build.Rounding = weights.OfFloat32
+	}
+	if !slices.ContainsFunc(n.Inputs, func(name string) bool { return im.env[name].Value != nil }) {
+		return typ, nil
+	}
+	for _, name := range n.Inputs {
+		if _, made := im.env[name]; name == "" || !made && im.model.Graph.Initializers[name] == nil {
+			continue // the handler reports what is missing
+		}
+		r := im.lookup(name)
+		of, ok := im.types[name]
+		if r.Constant != nil {
+			of = r.Constant.Type
+			ok = fractionBits[of] > 0
+		}
+		if ok && typ == pb.Float {
+			typ = of
+		}
+		if !ok || r.Constant == nil {
+			continue
+		}
+		if of != pb.Double && !exact {
+			im.build.Rounding = math.Ldexp(1, -fractionBits[of])
+		}
+		if !slices.Contains(constants, name) {
+			constants = append(constants, name)
+		}
+	}
+	return typ, constants
+}
+
+// noteType notes the type that the file computes the outputs of a node in, where it is another real
+// one than FLOAT; exact says that the network computes the same.
+func (im *importer) noteType(n *pb.Node, r build.Operand, typ pb.DataType, exact bool) {
+	if fractionBits[typ] == 0 {
+		return
+	}
+	for _, name := range n.Outputs {
+		if v := im.env[name].Value; name == n.Outputs[0] && r.Value != nil && r.Value.Type == pb.Float || v != nil && v.Type == pb.Float {
+			im.types[name] = typ
+			if !exact {
+				im.unrounded[typ]++
 			}
 		}
 	}
-	return r
 }
 
 // quantisers are operators whose results are integers times a scale.
