@@ -76,32 +76,21 @@ func (im *importer) eachRow(n *pb.Node) (_ *pb.Node, rank int, each bool) {
 // ofRows imports a node that reads rows, as one that reads batch, positions and channels. ok is
 // false for any other node, and for Reshape, which splits rows.
 func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
-	rows := func(name string) bool { return isRows(im.env[name].Value) }
-	if !slices.ContainsFunc(n.Inputs, rows) || n.OpType == "Reshape" {
+	if !slices.ContainsFunc(n.Inputs, im.isRows) || n.OpType == "Reshape" {
 		return r, false
 	}
 	n, rank, each := im.eachRow(n)
 	if !each {
-		if n.OpType == "Conv" && rows(n.Input(1)) {
+		if n.OpType == "Conv" && im.isRows(n.Input(1)) {
 			im.required(n, 1) // fails: weights of each image
 		}
 		try.Failf("the first dimension of its input joins the batch with positions, which this operator does not support: " +
 			"Reshape it to batch, positions and channels before")
 	}
-	for i, name := range n.Inputs {
-		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
-			continue
-		}
-		was := im.lookup(name)
-		switch t := was.Constant; {
-		case rows(name):
-			im.env[name] = build.Operand{Value: unrolled(was.Value)}
-			defer func() { im.env[name] = was }()
-		case t == nil:
-			try.Failf("one input has the batch joined with positions, another one has it as a dimension of its own: Reshape them alike")
-		case len(t.Dims) > min(rank, 2) || rank == 1 && t.Len() != 1 && n.OpType != "Gather" || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
-			try.Failf("a constant of shape %v does not fit an input whose first dimension joins the batch with positions: want one number, or one per channel", t.Dims)
-		}
+	for _, name := range im.rowInputs(n, rank) {
+		was := im.env[name]
+		im.env[name] = build.Operand{Value: unrolled(was.Value)}
+		defer func() { im.env[name] = was }()
 	}
 	switch n.OpType {
 	case "Gemm":
@@ -114,6 +103,28 @@ func (im *importer) ofRows(n *pb.Node, f handler) (r build.Operand, ok bool) {
 		r.Value = rolled(r.Value)
 	}
 	return r, true
+}
+
+// isRows reports whether a tensor is rows.
+func (im *importer) isRows(name string) bool { return isRows(im.env[name].Value) }
+
+// rowInputs returns which inputs of a node are rows. It fails if another one does not fit them.
+func (im *importer) rowInputs(n *pb.Node, rank int) (rows []string) {
+	for i, name := range n.Inputs {
+		if name == "" || i > 0 && (n.OpType == "BatchNormalization" || n.OpType == "Gemm") {
+			continue
+		}
+		switch t := im.lookup(name).Constant; {
+		case slices.Contains(rows, name):
+		case im.isRows(name):
+			rows = append(rows, name)
+		case t == nil:
+			try.Failf("one input has the batch joined with positions, another one has it as a dimension of its own: Reshape them alike")
+		case len(t.Dims) > min(rank, 2) || rank == 1 && t.Len() != 1 && n.OpType != "Gather" || len(t.Dims) == 2 && t.Dims[0] != 1 && n.OpType != "MatMul":
+			try.Failf("a constant of shape %v does not fit an input whose first dimension joins the batch with positions: want one number, or one per channel", t.Dims)
+		}
+	}
+	return rows
 }
 
 // behindRows returns a reduction of rows with its axes counted from the last dimension, which is the

@@ -46,6 +46,7 @@ func TestRows(t *testing.T) {
 
 		{"signs times the mean of each row", ten, append(rows, op("Abs", "b", "c"), op("ReduceMean", "c", "d", "axes", []int{-1}, "keepdims", 0), op("Reshape", "d column", "e"), op("Sign", "b", "f"),
 			op("Mul", "f e", "g"), op("MatMul", "g v", "h"), op("Reshape", "h back2", "y")), ""},
+		{"squares", ten, append(rows, op("Mul", "b b", "c"), op("Reshape", "c back", "y")), ""},
 		{"sums, kept", ten, append(rows, op("ReduceL1", "b", "c", "axes", []int{1}), op("Sub", "b c", "d"), op("Reshape", "d back", "y")), ""},
 
 		{"an output of rows", ten, rows, "its first dimension must be the batch"},
