@@ -155,7 +155,31 @@ func (im *importer) detectionOutput(n *node, output int) *bcnn.Detection {
 	n.ignore("input_height", "input_width", "objectness_score", "visualize", "num_classes", "clip")
 	inTarget := n.flag("variance_encoded_in_target", false)
 	n.checkRead()
+	s := im.priors(n, inTarget)
+	s.Locations, s.Confidences = output, output+1
+	for k, v := range im.ends[output : output+2] {
+		if !v.view.InOrder(v.shape.Values(), view.FlatStride(v.shape)) {
+			try.Failf("the values of its input %d are in another order", k)
+		}
+	}
+	confidences, priors := im.ends[output+1], len(s.Priors)/4
+	s.Softmax = confidences.last
+	if d.Classes = confidences.shape.Values(); d.Classes%priors != 0 {
+		try.Failf("it has %d confidences for %d priors", d.Classes, priors)
+	}
+	d.Classes /= priors
+	if said := n.integer("num_classes", fmt.Sprint(d.Classes), 1, maxOut); said != d.Classes {
+		n.fail("num_classes", fmt.Sprint(d.Classes))
+	}
+	if d.Background < 0 || d.Background >= d.Classes { // then no class is
+		d.Background = -1
+	}
+	d.Heads = []bcnn.Head{s}
+	return d
+}
 
+// priors reads the priors of a DetectionOutput, whose variances are in the targets or behind them.
+func (im *importer) priors(n *node, inTarget bool) bcnn.SSD {
 	o := im.values[n.from[2].layer]
 	if o.c == nil || n.from[2].port != 0 {
 		try.Failf("its priors are not constant")
@@ -169,29 +193,11 @@ func (im *importer) detectionOutput(n *node, output int) *bcnn.Detection {
 		try.Failf("its priors have shape %v, want 1, %d and four for each", o.c.dims, rows)
 	}
 	size := o.c.dims[2]
-	s := bcnn.SSD{Locations: output, Confidences: output + 1, Priors: o.c.floats[:size], Variances: []float32{1, 1, 1, 1}}
+	s := bcnn.SSD{Priors: o.c.floats[:size], Variances: []float32{1, 1, 1, 1}}
 	if !inTarget {
 		s.Variances = fewer(o.c.floats[size : 2*size])
 	}
-	for k, v := range im.ends[output : output+2] {
-		if !v.view.InOrder(v.shape.Values(), view.FlatStride(v.shape)) {
-			try.Failf("the values of its input %d are in another order", k)
-		}
-	}
-	confidences := im.ends[output+1]
-	s.Softmax = confidences.last
-	if d.Classes = confidences.shape.Values(); d.Classes%(size/4) != 0 {
-		try.Failf("it has %d confidences for %d priors", d.Classes, size/4)
-	}
-	d.Classes /= size / 4
-	if said := n.integer("num_classes", fmt.Sprint(d.Classes), 1, maxOut); said != d.Classes {
-		n.fail("num_classes", fmt.Sprint(d.Classes))
-	}
-	if d.Background < 0 || d.Background >= d.Classes { // then no class is
-		d.Background = -1
-	}
-	d.Heads = []bcnn.Head{s}
-	return d
+	return s
 }
 
 // most returns a bound on boxes, as bcnn.Detection has it: 0 where the file has none, which it says by −1.

@@ -233,8 +233,37 @@ func (im *importer) newDims(n *node, dims []int) []int {
 
 // reshaped resolves the dimensions of a Reshape.
 func reshaped(dims []int, list []int64, special bool) []int {
-	out := make([]int, len(list))
-	unknown, values, rest := -1, 1, 1
+	out, unknown, rest := given(dims, list, special)
+	values := 1
+	for _, d := range dims {
+		if d == 0 {
+			try.Failf("a shape %v has no values", dims)
+		}
+		if d > 0 {
+			values *= d
+		}
+	}
+	switch open := len(dims) > 0 && dims[0] == -1; {
+	case unknown == 0 && open:
+		if values != rest {
+			try.Failf("it joins the batch with other dimensions: of %v it makes %v", dims, list)
+		}
+		out[0] = -1
+	case unknown >= 0:
+		if values%rest != 0 {
+			try.Failf("a shape %v cannot become %v", dims, list)
+		}
+		out[unknown] = values / rest
+	case values != rest:
+		try.Failf("a shape %v cannot become %v", dims, list)
+	}
+	return out
+}
+
+// given returns the dimensions that a Reshape of dims says, of which the product behind the batch is
+// rest, and which of them it leaves open, −1 for none.
+func given(dims []int, list []int64, special bool) (out []int, unknown, rest int) {
+	out, unknown, rest = make([]int, len(list)), -1, 1
 	for i, d := range list {
 		switch {
 		case d == batchSize:
@@ -263,29 +292,7 @@ func reshaped(dims []int, list []int64, special bool) []int {
 			try.Failf("its new shape %v has more than %d values", list, maxValues)
 		}
 	}
-	for _, d := range dims {
-		if d == 0 {
-			try.Failf("a shape %v has no values", dims)
-		}
-		if d > 0 {
-			values *= d
-		}
-	}
-	switch open := len(dims) > 0 && dims[0] == -1; {
-	case unknown == 0 && open:
-		if values != rest {
-			try.Failf("it joins the batch with other dimensions: of %v it makes %v", dims, list)
-		}
-		out[0] = -1
-	case unknown >= 0:
-		if values%rest != 0 {
-			try.Failf("a shape %v cannot become %v", dims, list)
-		}
-		out[unknown] = values / rest
-	case values != rest:
-		try.Failf("a shape %v cannot become %v", dims, list)
-	}
-	return out
+	return out, unknown, rest
 }
 
 // squeezed returns dimensions without some of size 1, or with more of them.
@@ -377,23 +384,10 @@ func concat(im *importer, n *node) operand {
 	if axis < 1 || axis >= len(first.view) {
 		try.Failf("it joins dimension %d of %d, which is the batch or none", axis, len(first.view))
 	}
-	total, even := 0, true
-	for _, v := range list {
-		if len(v.view) != len(first.view) {
-			try.Failf("it joins tensors of %d and %d dimensions", len(first.view), len(v.view))
-		}
-		for d := 1; d < len(v.view); d++ {
-			if d != axis && v.size(d) != first.size(d) {
-				try.Failf("it joins tensors of dimensions %v and %v behind the batch", first.dims(), v.dims())
-			}
-			even = even && (d == axis || slices.Equal(v.view[d], first.view[d]))
-		}
-		total += v.size(axis)
-		even = even && slices.Equal(v.view[axis], view.All(view.C, v.shape.C)) && v.shape.H == first.shape.H && v.shape.W == first.shape.W
-	}
 	if len(list) == 1 {
 		return operand{v: first}
 	}
+	total, even := joined(list, axis)
 	if !even {
 		for k, v := range list {
 			list[k] = im.joinable(n, v, axis)
@@ -412,6 +406,27 @@ func concat(im *importer, n *node) operand {
 	}
 	im.checkShape(shape)
 	return operand{v: im.emit(n, "", bcnn.Concat{}, shape, seen, list...)}
+}
+
+// joined returns the size of values that are joined along a dimension, and whether it is the channels of all,
+// whose pixels are the same.
+func joined(list []*value, axis int) (total int, even bool) {
+	first := list[0]
+	even = true
+	for _, v := range list {
+		if len(v.view) != len(first.view) {
+			try.Failf("it joins tensors of %d and %d dimensions", len(first.view), len(v.view))
+		}
+		for d := 1; d < len(v.view); d++ {
+			if d != axis && v.size(d) != first.size(d) {
+				try.Failf("it joins tensors of dimensions %v and %v behind the batch", first.dims(), v.dims())
+			}
+			even = even && (d == axis || slices.Equal(v.view[d], first.view[d]))
+		}
+		total += v.size(axis)
+		even = even && slices.Equal(v.view[axis], view.All(view.C, v.shape.C)) && v.shape.H == first.shape.H && v.shape.W == first.shape.W
+	}
+	return total, even
 }
 
 // joinable returns a value whose channels can be joined along a dimension: a vector where no
