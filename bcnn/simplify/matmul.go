@@ -28,6 +28,11 @@ func (p *pass) matMul() (value, error) {
 	if y == nil || err != nil || x.layer == a.layer && y.layer == b.layer {
 		return p.copy(), err
 	}
+	return p.matMulOfCodes(*x, *y)
+}
+
+// matMulOfCodes is the layer at hand where it is a product of codes with factors.
+func (p *pass) matMulOfCodes(x, y scaled) (value, error) {
 	r, xOK := x.unitShift()
 	s, yOK := y.unitShift()
 	gain := float64(float32(float64(x.gain) * float64(y.gain)))

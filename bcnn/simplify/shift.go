@@ -87,9 +87,24 @@ func (p *pass) shifted(l *layer, c scaled, form *weights.Form, two *weights.Two)
 	if !fits {
 		offset = 0
 	}
-	scale, shift := make([]float32, l.rows.Out), make([]float32, l.rows.Out)
+	scale, shift := l.scales(form.Alpha, c.gain, offset)
+	if ones == 0 {
+		y = p.emit("/scale", bcnn.Affine{Scale: scale, Bias: shift}, l.out, y)
+	} else {
+		y = p.withTotals(l, y, ones, scale, shift, middle, c.gain)
+	}
+	if !fits {
+		y = p.emit("/borders", bcnn.Add{}, l.out, y, p.constant(l, edges, y))
+	}
+	return y, true, nil
+}
+
+// scales returns what the sums of each filter are multiplied by, and what is added: the bias, and the
+// sum of its weights times an offset.
+func (l *layer) scales(alpha []float32, gain, offset float32) (scale, shift []float32) {
+	scale, shift = make([]float32, l.rows.Out), make([]float32, l.rows.Out)
 	for o := range scale {
-		scale[o] = float32(float64(form.Alpha[o]) * float64(c.gain))
+		scale[o] = float32(float64(alpha[o]) * float64(gain))
 		sum := 0.0
 		if offset != 0 {
 			for _, w := range l.rows.Filter(o) {
@@ -101,15 +116,7 @@ func (p *pass) shifted(l *layer, c scaled, form *weights.Form, two *weights.Two)
 		}
 		shift[o] += float32(sum * float64(offset))
 	}
-	if ones == 0 {
-		y = p.emit("/scale", bcnn.Affine{Scale: scale, Bias: shift}, l.out, y)
-	} else {
-		y = p.withTotals(l, y, ones, scale, shift, middle, c.gain)
-	}
-	if !fits {
-		y = p.emit("/borders", bcnn.Add{}, l.out, y, p.constant(l, edges, y))
-	}
-	return y, true, nil
+	return scale, shift
 }
 
 // withOnes returns filters with one of ones behind those of each group.
