@@ -29,6 +29,27 @@ func (im *importer) gatherND(n *pb.Node) build.Operand {
 	panic(try.Errorf("indices of shape %v are not supported: want a list of positions along the first dimension, or pairs of row and column of an image", d))
 }
 
+// pixelMoves returns for each dimension of indices [d0]…[dn][2] its stride, and whether rows (0) or columns (1)
+// change along it: rows where neither does.
+func pixelMoves(list []int64, dims []int) (ways, strides []int) {
+	ways, strides = make([]int, len(dims)), make([]int, len(dims))
+	stride := 2
+	for k := len(dims) - 1; k >= 0; k-- {
+		strides[k] = stride
+		moves := [2]bool{}
+		for i := range list {
+			if i/stride%dims[k] > 0 && list[i] != list[i-stride] {
+				moves[i%2], ways[k] = true, i%2
+			}
+		}
+		if moves[0] && moves[1] {
+			try.Failf("dimension %d of the indices moves along rows and columns at once, but only one of them is supported", k)
+		}
+		stride *= dims[k]
+	}
+	return ways, strides
+}
+
 // gatherPixels picks rows and columns, the first two dimensions of v, by indices [d0]…[dn][2].
 // Along each of d0 … dn only the row or only the column may change, or none. PyTorch writes the
 // windows of an adaptive pool so.
@@ -46,23 +67,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 	}
 	const work = 16 // for each index and dimension
 	try.Check(im.budget.Charge(work * int64(len(list)*len(dims))))
-	// moves[k] is 1 if rows change along dimension k, 2 if columns do, 0 if neither does.
-	moves := make([]int, len(dims))
-	stride := 2
-	strides := make([]int, len(dims))
-	for k := len(dims) - 1; k >= 0; k-- {
-		strides[k] = stride
-		for i := range list {
-			if i/stride%dims[k] == 0 || list[i] == list[i-stride] {
-				continue
-			}
-			if by := 1 + i%2; moves[k] != 0 && moves[k] != by {
-				try.Failf("dimension %d of the indices moves along rows and columns at once, but only one of them is supported", k)
-			}
-			moves[k] = 1 + i%2
-		}
-		stride *= dims[k]
-	}
+	ways, strides := pixelMoves(list, dims)
 	// For rows and then for columns, take the positions along the dimensions that change them.
 	// Dimensions that change neither repeat rows.
 	var picked [2][]int32
@@ -70,7 +75,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 	for way, size := range []int{v.Shape.H, v.Shape.W} {
 		offsets := []int{0}
 		for k, size := range dims {
-			if moves[k]-1 == way || moves[k] == 0 && way == 0 {
+			if ways[k] == way {
 				next := make([]int, 0, len(offsets)*size)
 				for _, from := range offsets {
 					for i := range size {
@@ -82,7 +87,7 @@ func (im *importer) gatherPixels(n *pb.Node, v *build.Value, indices *eval.Tenso
 		}
 		atom := view.Atom{Axis: view.Axis(way) + view.H, Stride: len(offsets)}
 		for k, size := range dims {
-			if moves[k]-1 == way || moves[k] == 0 && way == 0 {
+			if ways[k] == way {
 				if atom.Stride, atom.Size = atom.Stride/size, size; size > 1 {
 					seen[k] = []view.Atom{atom}
 				}

@@ -276,6 +276,30 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	if r.Value.View == nil { // a hole
 		return r.Value.Layer
 	}
+	v, form := im.outputType(r)
+	v, seen := im.outputOrder(v)
+	if v.Layer <= bcnn.NetworkInput {
+		try.Failf("no layer computes it: it is an input of the network")
+	}
+	if slices.Contains(others, v.Layer) { // a copy
+		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)
+		try.Check(im.build.Err())
+	}
+	im.ends = append(im.ends, v.Shape)
+	s := try.Value(im.source(name, v.Shape, seen))
+	if s != nil && !v.Hole {
+		s.Dims = s.Dims[:0]
+		for i := range r.Value.View[1:] {
+			s.Dims = append(s.Dims, r.Value.Size(i+1))
+		}
+		s.Type = form
+		im.build.Net.Layers[v.Layer].Source = s
+	}
+	return v.Layer
+}
+
+// outputType returns an output as the numbers that a network gives, and their type in the file.
+func (im *importer) outputType(r build.Operand) (*build.Value, bcnn.SourceType) {
 	form := bcnn.SourceValues
 	if im.build.Within(r.Value, mostNumber) { // truth values and integers
 		form = map[pb.DataType]bcnn.SourceType{
@@ -291,6 +315,11 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 	if !ok || form != bcnn.SourceValues && im.build.Bytes(v.Layer) {
 		try.Failf("it is %v, want FLOAT, integers up to 2²⁴ or BOOL", v.Type)
 	}
+	return v, form
+}
+
+// outputOrder returns an output in the order of its dimensions in memory, and these.
+func (im *importer) outputOrder(v *build.Value) (*build.Value, view.View) {
 	if !view.IsBatch(v.View[0]) {
 		try.Failf("its first dimension must be the batch")
 	}
@@ -311,22 +340,5 @@ func (im *importer) output(name string, r build.Operand, others []int) (layer in
 		v = im.build.Vector(v, v.Node)
 		seen = view.View{view.Batch, view.All(view.C, v.Shape.C)}
 	}
-	if v.Layer <= bcnn.NetworkInput {
-		try.Failf("no layer computes it: it is an input of the network")
-	}
-	if slices.Contains(others, v.Layer) { // a copy
-		v = im.build.Emit(v.Node, "/output", bcnn.MaxPool{Window: bcnn.Window{KH: 1, KW: 1}}, v.Shape, v)
-		try.Check(im.build.Err())
-	}
-	im.ends = append(im.ends, v.Shape)
-	s := try.Value(im.source(name, v.Shape, seen))
-	if s != nil && !v.Hole {
-		s.Dims = s.Dims[:0]
-		for i := range r.Value.View[1:] {
-			s.Dims = append(s.Dims, r.Value.Size(i+1))
-		}
-		s.Type = form
-		im.build.Net.Layers[v.Layer].Source = s
-	}
-	return v.Layer
+	return v, seen
 }

@@ -64,6 +64,25 @@ func (im *importer) meanAcross(n *pb.Node, v *build.Value, k, before, after int,
 	return y
 }
 
+// depthWindow returns the window of a pool over the depth of volumes alone, one step at a time, and how much
+// is padded on each side of it; ok is false for other pools.
+func depthWindow(n *pb.Node) (kernel, before, after int, ok bool) {
+	window, pads := n.Ints("kernel_shape"), n.Ints("pads")
+	strides, dilations := n.Ints("strides"), n.Ints("dilations")
+	ceil := n.Bit("ceil_mode", 0)
+	auto := n.Text("auto_pad", "NOTSET")
+	if pads == nil {
+		pads = make([]int64, 6)
+	}
+	other := func(v int64) bool { return v != 1 }
+	if len(window) != 3 || window[0] < 1 || window[0] > pb.MaxSize || window[1] != 1 || window[2] != 1 || len(pads) != 6 ||
+		min(pads[0], pads[3]) < 0 || max(pads[0], pads[3]) > pb.MaxSize || pads[1]|pads[2]|pads[4]|pads[5] != 0 ||
+		slices.ContainsFunc(strides, other) || slices.ContainsFunc(dilations, other) || ceil != 0 || auto != "NOTSET" {
+		return 0, 0, 0, false
+	}
+	return int(window[0]), int(pads[0]), int(pads[3]), true
+}
+
 // poolAcross wraps the handler of AveragePool. It also takes a pool over the channels of images
 // that have become the depth of volumes, as PyTorch writes local response normalisation.
 func poolAcross(images handler) handler {
@@ -79,24 +98,12 @@ func poolAcross(images handler) handler {
 		if image.CheckImage() != nil || !slices.Equal(image.View[1], view.All(view.C, v.Shape.C)) {
 			return images(im, n)
 		}
-		lists := make(map[string][]int64)
-		for _, name := range []string{"kernel_shape", "strides", "dilations", "pads"} {
-			lists[name] = n.Ints(name)
-		}
-		ceil := n.Bit("ceil_mode", 0)
 		count := n.Bit("count_include_pad", 0)
-		kernel, pads := lists["kernel_shape"], lists["pads"]
-		if pads == nil {
-			pads = make([]int64, 6)
-		}
-		auto := n.Text("auto_pad", "NOTSET")
-		other := func(v int64) bool { return v != 1 }
-		if len(kernel) != 3 || kernel[0] < 1 || kernel[0] > pb.MaxSize || kernel[1] != 1 || kernel[2] != 1 || len(pads) != 6 ||
-			min(pads[0], pads[3]) < 0 || max(pads[0], pads[3]) > pb.MaxSize || pads[1]|pads[2]|pads[4]|pads[5] != 0 ||
-			slices.ContainsFunc(lists["strides"], other) || slices.ContainsFunc(lists["dilations"], other) || ceil != 0 || auto != "NOTSET" {
+		kernel, before, after, ok := depthWindow(n)
+		if !ok {
 			return images(im, n)
 		}
-		y := im.meanAcross(n, image, int(kernel[0]), int(pads[0]), int(pads[3]), count != 0)
+		y := im.meanAcross(n, image, kernel, before, after, count != 0)
 		y.View = edit(y.View, []int{depth}, true, nil)
 		return build.Operand{Value: y}
 	}

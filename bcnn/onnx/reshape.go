@@ -301,25 +301,10 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 	v := r.Value
 	if v != nil {
 		v = im.build.Movable(v)
+		r.Value = v
 	}
-	rank := 0
-	ones := []int{} // dimensions of size 1
-	if r.Constant != nil {
-		rank = len(r.Constant.Dims)
-		for i, d := range r.Constant.Dims {
-			if d == 1 {
-				ones = append(ones, i)
-			}
-		}
-	} else {
-		rank = len(v.View)
-		for i, d := range v.View {
-			if len(d) == 0 {
-				ones = append(ones, i)
-			}
-		}
-	}
-	space := rank
+	space := rankOf(r)
+	ones := onesOf(r)
 	if insert {
 		// The axes count the dimensions of the result.
 		list := n.Ints("axes")
@@ -359,6 +344,17 @@ func (im *importer) squeeze(n *pb.Node, insert bool) build.Operand {
 		try.Failf("the batch must stay the first dimension")
 	}
 	return build.Operand{Value: out}
+}
+
+// onesOf returns the dimensions of size 1.
+func onesOf(r build.Operand) []int {
+	ones := []int{}
+	for i := range rankOf(r) {
+		if r.Constant != nil && r.Constant.Dims[i] == 1 || r.Value != nil && len(r.Value.View[i]) == 0 {
+			ones = append(ones, i)
+		}
+	}
+	return ones
 }
 
 // edit returns a list without the entries at the given positions or, if insert is set, with one

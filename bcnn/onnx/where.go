@@ -48,22 +48,8 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 	if y == nil || y.Shape != base.Shape || !y.View.Equal(base.View) {
 		return r, false
 	}
-	layers := im.build.Net.Layers
-	layer, alpha := y.Layer, 1.0
-	if layer >= 0 {
-		if by, scales := scale(layers[layer].Op); scales {
-			alpha, layer = by, layers[layer].Inputs[0]
-		}
-	}
-	if layer < 0 {
-		return r, false
-	}
-	minus, affine := layers[layer].Op.(bcnn.Affine)
-	if !affine || len(minus.Scale) > 0 || len(minus.Bias) != 1 || minus.Bias[0] != -1 {
-		return r, false
-	}
-	e := layers[layer].Inputs[0]
-	if e < 0 || layers[e].Op != bcnn.Op(bcnn.Function{Name: bcnn.Exp}) || layers[e].Inputs[0] != base.Layer {
+	alpha, ok := im.expMinusOne(y.Layer, base.Layer)
+	if !ok {
 		return r, false
 	}
 	if alpha == 1 {
@@ -71,6 +57,26 @@ func (im *importer) eluOf(n *pb.Node, cond *build.Value, a, b build.Operand) (r 
 	}
 	v := im.emit(n, "/elu", bcnn.Function{Name: bcnn.ELU}, base).Value
 	return im.emit(n, "", bcnn.PReLU{Slope: []float32{float32(alpha)}}, v), true
+}
+
+// expMinusOne returns α of a layer that is α·(exp(x) − 1) of another one; ok is false for others.
+func (im *importer) expMinusOne(layer, x int) (alpha float64, ok bool) {
+	layers := im.build.Net.Layers
+	alpha = 1
+	if layer >= 0 {
+		if by, scales := scale(layers[layer].Op); scales {
+			alpha, layer = by, layers[layer].Inputs[0]
+		}
+	}
+	if layer < 0 {
+		return 0, false
+	}
+	minus, affine := layers[layer].Op.(bcnn.Affine)
+	if !affine || len(minus.Scale) > 0 || len(minus.Bias) != 1 || minus.Bias[0] != -1 {
+		return 0, false
+	}
+	e := layers[layer].Inputs[0]
+	return alpha, e >= 0 && layers[e].Op == bcnn.Op(bcnn.Function{Name: bcnn.Exp}) && layers[e].Inputs[0] == x
 }
 
 // choose returns the sum of a where a condition holds, and of b where it does not. One of both is 0, so

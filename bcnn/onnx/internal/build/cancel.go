@@ -125,20 +125,23 @@ func (b *Builder) same(x, y Operand) bool {
 		!v.View.Equal(w.View) || (v.Func == nil) != (w.Func == nil) {
 		return false
 	}
-	if f, g := v.Func, w.Func; f != nil && f != g {
-		if len(f.t) != len(g.t) {
+	return v.Func == w.Func || b.sameFunc(v.Func, w.Func)
+}
+
+// sameFunc reports whether two functions of one value have the same thresholds and pieces.
+func (b *Builder) sameFunc(f, g *Func) bool {
+	if len(f.t) != len(g.t) {
+		return false
+	}
+	for i, t := range f.t {
+		if !b.equal(t, g.t[i]) {
 			return false
 		}
-		for i, t := range f.t {
-			if !b.equal(t, g.t[i]) {
-				return false
-			}
-		}
-		for k, p := range f.pieces {
-			q := g.pieces[k]
-			if p.constant != nil && q.constant != nil && !b.equal(p.constant, q.constant) || !p.equal(q) {
-				return false
-			}
+	}
+	for k, p := range f.pieces {
+		q := g.pieces[k]
+		if p.constant != nil && q.constant != nil && !b.equal(p.constant, q.constant) || !p.equal(q) {
+			return false
 		}
 	}
 	return true

@@ -167,6 +167,11 @@ func (b *Builder) Concat(n *pb.Node, values []*Value, dim int) *Value {
 		p = b.InChannelOrder(n, p)
 		parts[i] = p
 	}
+	return b.joinChannels(n, parts, dim)
+}
+
+// joinChannels joins values along dimension dim, which is their channels.
+func (b *Builder) joinChannels(n *pb.Node, parts []*Value, dim int) *Value {
 	first := parts[0]
 	shape := bcnn.Shape{H: first.Shape.H, W: first.Shape.W}
 	for _, p := range parts {

@@ -65,35 +65,12 @@ func (b *Builder) RepeatGroups(n *pb.Node, v, like *Value) *Value {
 	if len(v.View) != len(like.View) || v.Shape.C == like.Shape.C || v.Shape.C == 1 {
 		return nil
 	}
-	type pair struct{ from, to view.Atom }
-	var pairs []pair
-	out := slices.Clone(v.View)
-	for i, d := range v.View {
-		whole := like.View[i]
-		if view.IsBatch(d) || len(d) == 0 || slices.Equal(d, whole) && !slices.ContainsFunc(d, func(a view.Atom) bool { return a.Axis == view.C }) {
-			if len(d) == 0 && view.Only(whole, view.C) {
-				out[i] = whole
-			}
-			continue
-		}
-		if len(d) != len(whole) {
-			return nil
-		}
-		for k, a := range d {
-			if w := whole[k]; a.Axis != w.Axis || a.Size != w.Size || a.Axis != view.C && a != w {
-				return nil
-			}
-			if a.Axis == view.C {
-				pairs = append(pairs, pair{a, whole[k]})
-			}
-		}
-		out[i] = whole
-	}
+	out, pairs, ok := groupsOf(v.View, like.View)
 	size := 1
 	for _, p := range pairs {
 		size *= p.from.Size
 	}
-	if size != v.Shape.C {
+	if !ok || size != v.Shape.C {
 		return nil
 	}
 	index := b.indices(like.Shape.C)
@@ -106,6 +83,37 @@ func (b *Builder) RepeatGroups(n *pb.Node, v, like *Value) *Value {
 	y := b.Emit(n, "/channels", bcnn.Channels{Index: index}, bcnn.Shape{H: v.Shape.H, W: v.Shape.W, C: like.Shape.C}, v)
 	y.View = out
 	return y
+}
+
+// atomPair is the atoms of channels in two views of one dimension.
+type atomPair struct{ from, to view.Atom }
+
+// groupsOf returns the view of a value that is repeated to another one, and the atoms of its channels
+// beside theirs; ok is false if it is no value of groups of the channels.
+func groupsOf(v, like view.View) (out view.View, pairs []atomPair, ok bool) {
+	out = slices.Clone(v)
+	for i, d := range v {
+		whole := like[i]
+		if view.IsBatch(d) || len(d) == 0 || slices.Equal(d, whole) && !slices.ContainsFunc(d, func(a view.Atom) bool { return a.Axis == view.C }) {
+			if len(d) == 0 && view.Only(whole, view.C) {
+				out[i] = whole
+			}
+			continue
+		}
+		if len(d) != len(whole) {
+			return nil, nil, false
+		}
+		for k, a := range d {
+			if w := whole[k]; a.Axis != w.Axis || a.Size != w.Size || a.Axis != view.C && a != w {
+				return nil, nil, false
+			}
+			if a.Axis == view.C {
+				pairs = append(pairs, atomPair{a, whole[k]})
+			}
+		}
+		out[i] = whole
+	}
+	return out, pairs, true
 }
 
 // FirstPixel returns the first pixel of a value, as a value that can be repeated over its pixels.

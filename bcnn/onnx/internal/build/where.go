@@ -29,30 +29,34 @@ func (b *Builder) Where(n *pb.Node, operands []Operand) (r Operand, ok bool) {
 			return r, false
 		}
 	}
-	f, ok := b.combined(operands, func(args []piece) (piece, bool) {
-		if args[1].constant != nil && args[2].constant != nil {
-			return piece{constant: b.eval.Where([]*eval.Tensor{args[0].constant, args[1].constant, args[2].constant})}, true
-		}
-		if args[0].constant.Len() != 1 {
-			return piece{}, false
-		}
-		chosen := args[2]
-		if args[0].constant.At(0) != 0 {
-			chosen = args[1]
-		}
-		if chosen.constant != nil {
-			if !b.finite(chosen.constant) { // which no scale of a condition is
-				return piece{}, false
-			}
-			chosen.constant = b.Narrowed(base, chosen.constant)
-		}
-		return chosen, true
-	})
+	f, ok := b.combined(operands, func(args []piece) (piece, bool) { return b.pickPiece(base, args) })
 	if !ok {
 		return r, false
 	}
 	b.absorb(f, x.Type())
 	return Operand{Value: b.pending(n, x.Type(), f)}, true
+}
+
+// pickPiece returns which piece a condition picks of its two choices. ok is false where it picks some of
+// each that are no constants.
+func (b *Builder) pickPiece(base *Value, args []piece) (_ piece, ok bool) {
+	if args[1].constant != nil && args[2].constant != nil {
+		return piece{constant: b.eval.Where([]*eval.Tensor{args[0].constant, args[1].constant, args[2].constant})}, true
+	}
+	if args[0].constant.Len() != 1 {
+		return piece{}, false
+	}
+	chosen := args[2]
+	if args[0].constant.At(0) != 0 {
+		chosen = args[1]
+	}
+	if chosen.constant != nil {
+		if !b.finite(chosen.constant) { // which no scale of a condition is
+			return piece{}, false
+		}
+		chosen.constant = b.Narrowed(base, chosen.constant)
+	}
+	return chosen, true
 }
 
 // Narrowed returns a constant without the dimensions to which an exporter has expanded it: a scalar

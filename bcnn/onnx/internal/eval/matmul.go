@@ -32,7 +32,21 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 	}
 	outer := try.Value(Broadcast(left.Dims[:la-2], right.Dims[:lb-2]))
 	out := e.NewTensor(a.Type, slices.Concat(outer, []int{rows, cols}))
-	// Rows of a times all of b: their values are read once, side by side.
+	e.multiply(out, left, right, outer, rows, k, cols)
+	dims := slices.Clone(out.Dims)
+	if nb == 1 {
+		dims = slices.Delete(dims, len(dims)-1, len(dims))
+	}
+	if na == 1 {
+		at := len(outer)
+		dims = slices.Delete(dims, at, at+1)
+	}
+	return out.Redim(dims)
+}
+
+// multiply sets out to the products of matrices of rows×k and k×cols. Rows of the left are multiplied
+// by all of the right: their values are read once, side by side.
+func (e *Evaluator) multiply(out, left, right *Tensor, outer []int, rows, k, cols int) {
 	try.Check(e.Budget.Charge(8 * int64(left.Len()+right.Len()+cols)))
 	l, r, sums := left.values(), right.values(), make([]float64, cols)
 	e.walk(outer, [][]int{matrixSteps(left.Dims, len(outer)), matrixSteps(right.Dims, len(outer))}, func(i int, at []int) {
@@ -45,22 +59,13 @@ func (e *Evaluator) MatMul(a, b *Tensor) *Tensor {
 				}
 			}
 			for c, sum := range sums {
-				if !a.Type.Real() && !holds(a.Type, sum) {
+				if !out.Type.Real() && !holds(out.Type, sum) {
 					try.Failf("integer overflow")
 				}
 				out.Set((i*rows+row)*cols+c, sum)
 			}
 		}
 	})
-	dims := slices.Clone(out.Dims)
-	if nb == 1 {
-		dims = slices.Delete(dims, len(dims)-1, len(dims))
-	}
-	if na == 1 {
-		at := len(outer)
-		dims = slices.Delete(dims, at, at+1)
-	}
-	return out.Redim(dims)
 }
 
 // values returns the values of a tensor.

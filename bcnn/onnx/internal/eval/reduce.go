@@ -66,7 +66,7 @@ func (e *Evaluator) Reduce(op string, t *Tensor, axes []int) *Tensor {
 		dims[a] = 1
 	}
 	out := e.NewTensor(t.Type, dims)
-	if n == 0 && out.Len() > 0 && op != "ReduceSum" && op != "ReduceProd" && op != "ReduceL1" && op != "ReduceL2" && op != "ReduceSumSquare" {
+	if n == 0 && out.Len() > 0 && !slices.Contains([]string{"ReduceSum", "ReduceProd", "ReduceL1", "ReduceL2", "ReduceSumSquare"}, op) {
 		try.Failf("there are no values to reduce")
 	}
 	try.Check(e.Budget.Charge(8*int64(out.Len()) + lookUnits*int64(t.Len())))
