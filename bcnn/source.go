@@ -72,7 +72,24 @@ func (s *Source) check(of Shape) error {
 	if len(s.Dims) >= maxDims {
 		return fmt.Errorf("the source has %d dimensions behind the batch, at most %d are allowed", len(s.Dims), maxDims-1)
 	}
+	if err := s.checkType(of); err != nil {
+		return err
+	}
 	rest := s.Elements(of)
+	for _, d := range s.Dims {
+		if d < 1 || rest%d != 0 {
+			return fmt.Errorf("the dimensions %v of the source do not fit %v", s.Dims, of)
+		}
+		rest /= d
+	}
+	if rest != 1 {
+		return fmt.Errorf("the dimensions %v of the source do not fit %v", s.Dims, of)
+	}
+	return nil
+}
+
+// checkType tests the type of a tensor of a shape, and what belongs to the type.
+func (s *Source) checkType(of Shape) error {
 	if s.Scale != 0 && (!(s.Scale > 0) || s.Scale > math.MaxFloat32 || s.Type != SourceInt8 && s.Type != SourceUint8) {
 		return fmt.Errorf("the source has a scale of %v, want a finite number above 0, and a type of 8-bit integers", s.Scale)
 	}
@@ -82,7 +99,7 @@ func (s *Source) check(of Shape) error {
 			return fmt.Errorf("the source has an offset of %d, which only 8-bit integers may have", s.Offset)
 		}
 	case SourceBits:
-		if s.Offset != 0 || s.ChannelsFirst || len(s.Dims) == 0 || s.Dims[len(s.Dims)-1] != rest/of.Pixels() {
+		if s.Offset != 0 || s.ChannelsFirst || len(s.Dims) == 0 || s.Dims[len(s.Dims)-1] != s.Elements(of)/of.Pixels() {
 			return fmt.Errorf("the source's dimensions of packed words, %v, do not fit %v", s.Dims, of)
 		}
 	case SourceInt8, SourceUint8:
@@ -91,15 +108,6 @@ func (s *Source) check(of Shape) error {
 		}
 	default:
 		return fmt.Errorf("unknown type of the source %s", text.Quote(string(s.Type)))
-	}
-	for _, d := range s.Dims {
-		if d < 1 || rest%d != 0 {
-			return fmt.Errorf("the dimensions %v of the source do not fit %v", s.Dims, of)
-		}
-		rest /= d
-	}
-	if rest != 1 {
-		return fmt.Errorf("the dimensions %v of the source do not fit %v", s.Dims, of)
 	}
 	return nil
 }

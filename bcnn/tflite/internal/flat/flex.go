@@ -112,31 +112,38 @@ func ReadMap(data []byte) (Map, error) {
 		if err != nil {
 			return nil, err
 		}
-		pos, size := values+i*width, width
-		switch kind >> 2 {
-		case flexIndirectInt, flexIndirectUint:
-			if pos, err = f.back(pos, width); err != nil {
-				return nil, err
-			}
-			size = 1 << (kind & 3)
-		case flexInt, flexUint, flexBool:
-		default:
-			return nil, fmt.Errorf("option %q is of type %d of FlexBuffers, want an integer or a truth value", key, kind>>2)
-		}
-		v, err := f.uint(pos, size)
-		if err != nil {
+		if out[string(key)], err = f.integer(key, kind, values+i*width, width); err != nil {
 			return nil, err
-		}
-		switch kind >> 2 {
-		case flexInt, flexIndirectInt: // extend the sign
-			shift := 64 - 8*size
-			out[string(key)] = int64(v<<shift) >> shift
-		default:
-			if int64(v) < 0 {
-				return nil, fmt.Errorf("option %q is %d, which is too large", key, v)
-			}
-			out[string(key)] = int64(v)
 		}
 	}
 	return out, nil
+}
+
+// integer reads the value of a key at a position of a map.
+func (f flex) integer(key []byte, kind uint64, pos, width int) (int64, error) {
+	size := width
+	switch kind >> 2 {
+	case flexIndirectInt, flexIndirectUint:
+		var err error
+		if pos, err = f.back(pos, width); err != nil {
+			return 0, err
+		}
+		size = 1 << (kind & 3)
+	case flexInt, flexUint, flexBool:
+	default:
+		return 0, fmt.Errorf("option %q is of type %d of FlexBuffers, want an integer or a truth value", key, kind>>2)
+	}
+	v, err := f.uint(pos, size)
+	if err != nil {
+		return 0, err
+	}
+	switch kind >> 2 {
+	case flexInt, flexIndirectInt: // extend the sign
+		shift := 64 - 8*size
+		return int64(v<<shift) >> shift, nil
+	}
+	if int64(v) < 0 {
+		return 0, fmt.Errorf("option %q is %d, which is too large", key, v)
+	}
+	return int64(v), nil
 }
