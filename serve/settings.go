@@ -68,17 +68,6 @@ func settingsAt(p place, s survey) (*settings, error) {
 	return c, files.Name(file, err)
 }
 
-// leadsOut reports whether a file is a link to one that is not below its folder.
-func leadsOut(file string) bool {
-	root, err := os.OpenRoot(filepath.Dir(file))
-	if err != nil {
-		return true
-	}
-	defer root.Close()
-	_, err = root.Stat(filepath.Base(file))
-	return err != nil
-}
-
 // parseSettings reads settings, and checks what can be checked without the model.
 func parseSettings(content string) (*settings, error) {
 	c := &settings{}

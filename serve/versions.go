@@ -191,6 +191,17 @@ func (p place) fileOf(number int64, named string) (string, error) {
 	return "", files.Name(dir, fmt.Errorf("there is no file %s in it", strings.Join(want, ", nor ")))
 }
 
+// leadsOut reports whether a file is a link to one that is not below its folder.
+func leadsOut(file string) bool {
+	root, err := os.OpenRoot(filepath.Dir(file))
+	if err != nil {
+		return true
+	}
+	defer root.Close()
+	_, err = root.Stat(filepath.Base(file))
+	return err != nil
+}
+
 // labelsOf reads the labels in a file below a folder, one a line. No link leads out of the folder, as
 // clients are told what is in the file.
 func labelsOf(dir, file string) ([]string, error) {
