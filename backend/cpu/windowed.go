@@ -39,7 +39,7 @@ type windowReader interface {
 }
 
 // readerOf returns a step as a windowReader, how many rows it computes at a time at most, 0 for any
-// number, and how much memory the rows that it reads should take at the most. It returns nil for other
+// number, and at most how much memory the rows that it reads should take. It returns nil for other
 // steps, and where the tensor in between would stay in the cache.
 func readerOf(step tiles.Step, made bcnn.Shape) (r windowReader, most, bytes int) {
 	if pool, ok := step.(*pixelwise.MaxPool); ok {

@@ -120,7 +120,7 @@ func (lo *lowering) sums(v value) values {
 	switch {
 	case !lo.counts(v.conv, v.convIn):
 		return values{}
-	case v.conv.F32 != nil:
+	case v.conv.F32 != nil || v.conv.Int16 != nil: // whose sums are not bounded here
 		return values{unit: 1}
 	}
 	return values{unit: 1, most: float64(lo.bound(v))}
