@@ -18,7 +18,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/onnx"
 	"github.com/bitcnn/bitcnn/bcnn/openvino"
-	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
 	"github.com/bitcnn/bitcnn/internal/files"
 	"github.com/bitcnn/bitcnn/internal/recognize"
@@ -230,11 +229,10 @@ func Read(ctx context.Context, r io.Reader, opts LoadOptions) (*Model, error) {
 	return model, err
 }
 
-// finish finds what is binary in a model of any format, and applies FirstWeights.
+// finish applies FirstWeights.
 func (o LoadOptions) finish(ctx context.Context, model *Model) (*Model, error) {
-	model, _, err := simplify.Network(ctx, model, simplify.Options{Limits: o.Limits})
-	if err != nil || o.FirstWeights == 0 {
-		return model, err
+	if o.FirstWeights == 0 {
+		return model, nil
 	}
 	rounded, _, err := lower.RoundFirst(ctx, model, o.FirstWeights, lower.Options{Limits: o.Limits})
 	return rounded, err

@@ -18,6 +18,7 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bincnn"
 	"github.com/bitcnn/bitcnn/bcnn/bmxnet"
@@ -271,8 +272,8 @@ func TestLoadFirstWeights(t *testing.T) {
 	require.ErrorContains(t, err, path+": first weights of 1 bits, want 2 to 16")
 }
 
-// A network that was made by hand, with real numbers, is binary when it is opened, and when it
-// is loaded; its output keeps its name.
+// A network that was made by hand, with real numbers, is binary when it is opened: every way to
+// compile it makes the same plan. Its output keeps its name.
 func TestNetworkByHand(t *testing.T) {
 	net := &Model{Name: "hand", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 2}, DType: bcnn.Float32}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
@@ -307,9 +308,24 @@ func TestNetworkByHand(t *testing.T) {
 	require.NoError(t, err)
 	read, err := Read(t.Context(), bytes.NewReader(data), LoadOptions{})
 	require.NoError(t, err)
-	for _, m := range []*Model{read, net} {
-		p, err := lower.Network(t.Context(), m, lower.Options{})
+	path := filepath.Join(t.TempDir(), "hand.bcnn")
+	require.NoError(t, os.WriteFile(path, data, 0o600))
+	loaded, err := Load(t.Context(), path, LoadOptions{})
+	require.NoError(t, err)
+	program, err := lower.Compile(t.Context(), net, lower.Options{})
+	require.NoError(t, err)
+	require.Equal(t, plan.Binary, plan.Summarize(program.Network, program.Plan)[0].Precision)
+	device, err := backend.Open("cpu")
+	require.NoError(t, err)
+	exe, err := device.Compile(t.Context(), program.Plan, backend.Options{})
+	require.NoError(t, err)
+	defer exe.Close()
+	require.Equal(t, exe.Explain(), s.Explain())
+	for _, m := range []*Model{read, loaded, program.Network} {
+		s, err := Open(t.Context(), m, Options{Device: "cpu"})
 		require.NoError(t, err)
-		require.Equal(t, m == read, plan.Summarize(m, p)[0].Precision == plan.Binary)
+		defer s.Close()
+		require.Equal(t, program.Plan, s.engines.plan)
+		require.Equal(t, exe.Explain(), s.Explain())
 	}
 }

@@ -11,7 +11,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
-	"github.com/bitcnn/bitcnn/bcnn/simplify"
 	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/clock"
 	"github.com/bitcnn/bitcnn/internal/host"
@@ -131,15 +130,11 @@ func Open(ctx context.Context, model *Model, opts Options) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	model, _, err = simplify.Network(ctx, model, simplify.Options{Limits: opts.Limits})
+	program, err := lower.Compile(ctx, model, lower.Options{Limits: opts.Limits})
 	if err != nil {
 		return nil, err
 	}
-	plan, err := lower.Network(ctx, model, lower.Options{Limits: opts.Limits})
-	if err != nil {
-		return nil, err
-	}
-	engines, err := newEngines(ctx, plan, opts)
+	engines, err := newEngines(ctx, program.Plan, opts)
 	if err != nil {
 		return nil, err
 	}

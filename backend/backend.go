@@ -1,5 +1,5 @@
 // Package backend executes plans on devices: CPU, CUDA and OpenCL. The outputs
-// are the same bits on every device.
+// are the same bits on every device. lower.Compile makes the plan of a network.
 //
 // Backends register themselves when their package is imported; importing
 // backend/all brings in every one that this build has. What a backend implements
@@ -7,13 +7,11 @@
 package backend
 
 import (
-	"context"
 	"errors"
 	"time"
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
 
@@ -35,7 +33,7 @@ const (
 	Emulated      = driver.Emulated
 )
 
-// Options are the options of Compile. The zero value is good. An option that a
+// Options are the options of Device.Compile. The zero value is good. An option that a
 // device cannot honour is an error that matches errors.ErrUnsupported.
 type Options struct {
 	MaxBatch int // images per Run at the most; 0 means 1
@@ -97,20 +95,3 @@ func (e *Error) Error() string {
 }
 
 func (e *Error) Unwrap() error { return e.Err }
-
-// Compile lowers the network and compiles the plan on the device.
-func Compile(ctx context.Context, dev *Device, net *bcnn.Network, opts Options) (*Executable, error) {
-	switch {
-	case ctx == nil:
-		return nil, errNoContext
-	case dev == nil:
-		return nil, errNoDevice
-	case net == nil:
-		return nil, errors.New("no network")
-	}
-	plan, err := lower.Network(ctx, net, lower.Options{Limits: opts.Limits})
-	if err != nil {
-		return nil, err
-	}
-	return dev.Compile(ctx, plan, opts)
-}

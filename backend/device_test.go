@@ -146,25 +146,6 @@ func TestCompileNamesTheErrorOfTheDriver(t *testing.T) {
 	require.Equal(t, "fake:3", named.Device)
 }
 
-func TestCompileOfANetwork(t *testing.T) {
-	r := newRecorder(t)
-	net := &bcnn.Network{Name: "net", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 2, W: 2, C: 1}}}}
-	net.Append("relu", bcnn.ReLU{})
-	exe, err := Compile(t.Context(), NewDevice(r), net, Options{MaxBatch: 2})
-	require.NoError(t, err)
-	require.NoError(t, exe.Close())
-	require.Equal(t, "net", r.plans[0].Name)
-	var none context.Context
-	_, err = Compile(none, NewDevice(r), net, Options{})
-	require.EqualError(t, err, "no context")
-	_, err = Compile(t.Context(), nil, net, Options{})
-	require.EqualError(t, err, "no device")
-	_, err = Compile(t.Context(), NewDevice(r), nil, Options{})
-	require.EqualError(t, err, "no network")
-	_, err = Compile(t.Context(), NewDevice(r), &bcnn.Network{}, Options{})
-	require.Error(t, err)
-}
-
 // TestTapNeedsMemory: what Tap gets counts before the driver is asked.
 func TestTapNeedsMemory(t *testing.T) {
 	r := newRecorder(t)

@@ -9,14 +9,20 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	_ "github.com/bitcnn/bitcnn/backend/all"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
-// vote is a network that adds up the signs of three values: +1, −1 and −1 times.
-func vote() *bcnn.Network {
+// vote returns the plan of a network that adds up the signs of three values: +1, −1 and −1 times.
+func vote() *plan.Plan {
 	net := &bcnn.Network{Name: "vote", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 3}}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{Bits: []uint64{0b001}}})
-	return net
+	program, err := lower.Compile(context.Background(), net, lower.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	return program.Plan
 }
 
 // Compile once, run as often as needed, from any number of goroutines.
@@ -26,7 +32,7 @@ func Example() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	exe, err := backend.Compile(ctx, dev, vote(), backend.Options{MaxBatch: 2})
+	exe, err := dev.Compile(ctx, vote(), backend.Options{MaxBatch: 2})
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -53,7 +59,7 @@ func ExampleOptions_tap() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	exe, err := backend.Compile(ctx, dev, vote(), backend.Options{
+	exe, err := dev.Compile(ctx, vote(), backend.Options{
 		Tap: func(step int, name string, t bcnn.Tensor) {
 			fmt.Printf("%d %s: %v %v %b %v\n", step, name, t.DType, t.Shape, t.Words, t.F32)
 		},
@@ -78,7 +84,7 @@ func ExampleDevice_Compile() {
 	if err != nil {
 		log.Fatal(err)
 	}
-	_, err = backend.Compile(context.Background(), dev, vote(), backend.Options{Kernels: "direct"})
+	_, err = dev.Compile(context.Background(), vote(), backend.Options{Kernels: "direct"})
 	fmt.Println(err)
 	fmt.Println(errors.Is(err, errors.ErrUnsupported))
 	// Output:

@@ -14,6 +14,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/bits"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 )
 
 // lines runs a program and decodes its output, one JSON object per line.
@@ -115,7 +116,11 @@ func ours(ctx context.Context, dev *backend.Device, op operator, x, weights []in
 	case "pool":
 		net.Append("op", bcnn.MaxPool{Window: op.window()})
 	}
-	exe, err := backend.Compile(ctx, dev, net, backend.Options{Threads: 1})
+	program, err := lower.Compile(ctx, net, lower.Options{})
+	if err != nil {
+		return nil, err
+	}
+	exe, err := dev.Compile(ctx, program.Plan, backend.Options{Threads: 1})
 	if err != nil {
 		return nil, err
 	}

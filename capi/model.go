@@ -208,7 +208,7 @@ type reportInput struct {
 }
 
 func newReport(m *bitcnn.Model) (*report, error) {
-	plan, err := lower.Network(ctx, m, lower.Options{})
+	program, err := lower.Compile(ctx, m, lower.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -216,7 +216,7 @@ func newReport(m *bitcnn.Model) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &report{Name: m.Name, Labels: append([]string{}, m.Labels...), Report: summary.New(m, plan)}
+	r := &report{Name: m.Name, Labels: append([]string{}, m.Labels...), Report: summary.New(program.Network, program.Plan)}
 	for i, in := range m.Inputs {
 		r.Inputs = append(r.Inputs, reportInput{
 			ports.Inputs[i].Name, in.DType.String(), in.Shape.H, in.Shape.W, in.Shape.C, in.Resize,

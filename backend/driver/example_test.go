@@ -9,6 +9,7 @@ import (
 	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/bcnn/ref"
 )
@@ -99,7 +100,11 @@ func Example() {
 	}
 	net := &bcnn.Network{Name: "sign", Inputs: []bcnn.Input{{DType: bcnn.Float32, Shape: bcnn.Shape{H: 1, W: 1, C: 3}}}}
 	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: []float32{1, -2, 4}}})
-	exe, err := backend.Compile(context.Background(), dev, net, backend.Options{})
+	program, err := lower.Compile(context.Background(), net, lower.Options{})
+	if err != nil {
+		log.Fatal(err)
+	}
+	exe, err := dev.Compile(context.Background(), program.Plan, backend.Options{})
 	if err != nil {
 		log.Fatal(err)
 	}

@@ -36,24 +36,26 @@ const (
 // that read the bytes of an input, perhaps scaled, have integers of so many bits, 2 to 16,
 // times a scale for each filter, so that their sums are exact integers. That is another
 // network; the RoundedLayers tell how much it differs. Each becomes two layers: the
-// integers, and an Affine layer that has its name. n is not changed. Where there is no such
-// layer, or none of them has sums of bytes, the error says why. When ctx ends, its error is
-// returned.
+// integers, and an Affine layer that has its name. n, which is not changed, is simplified first.
+// Where there is no such layer, or none of them has sums of bytes, the error says why. When ctx
+// ends, its error is returned.
 func RoundFirst(ctx context.Context, n *bcnn.Network, bits int, opts Options) (*bcnn.Network, []RoundedLayer, error) {
 	defer fpmode.Enter().Leave()
 	if bits < minFirstBits || bits > maxFirstBits {
 		return nil, nil, fmt.Errorf("first weights of %d bits, want %d to %d", bits, minFirstBits, maxFirstBits)
 	}
-	p, err := Network(ctx, n, opts)
+	given, err := Compile(ctx, n, opts)
 	if err != nil {
 		return nil, nil, err
 	}
-	first := realOnBytes(n, p)
+	n = given.Network
+	first := realOnBytes(n, given.Plan)
 	if len(first) == 0 {
 		return nil, nil, errors.New("no layer with real weights reads the bytes of an input")
 	}
 	rounded, _ := roundLayers(n, first, bits)
-	if p, err = Network(ctx, rounded, opts); err != nil {
+	p, err := Network(ctx, rounded, opts) // with its layers as they are: they are looked up below
+	if err != nil {
 		return nil, nil, err
 	}
 	var lasting []int

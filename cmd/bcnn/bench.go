@@ -263,11 +263,11 @@ func (b *benchCommand) runModel(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		p, err := lower.Network(ctx, net, lower.Options{})
+		program, err := lower.Compile(ctx, net, lower.Options{})
 		if err != nil {
 			return files.Name(name, err)
 		}
-		models = append(models, namedPlan{name, net, p})
+		models = append(models, namedPlan{name, program.Network, program.Plan})
 	}
 	devices, err := openDevices(b.device)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 
 // innerCheck compares the tensors between input and output that a reference has.
 type innerCheck struct {
+	absorbed    []string            // names of tensors that the network does not compute; nil if they are not known
 	ports       map[int]arrays.Port // by layer
 	results     []int               // the layer of each step; several may have the same
 	wanted      map[int]*imageArrays
@@ -33,7 +34,7 @@ type innerCheck struct {
 // newInnerCheck finds the arrays of layers, which have so many images. The plan is lowered
 // without fusing, so that there are as many tensors as possible; its outputs are the same bits.
 func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images int) (_ *innerCheck, err error) {
-	k := &innerCheck{ports: r.ports.Layers, wanted: map[int]*imageArrays{}, differences: map[int]*arrays.Difference{}, notCompared: []string{}, unknown: []string{}}
+	k := &innerCheck{wanted: map[int]*imageArrays{}, differences: map[int]*arrays.Difference{}, notCompared: []string{}, unknown: []string{}}
 	defer func() {
 		if err != nil {
 			k.close()
@@ -50,11 +51,16 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 	if len(names) == 0 {
 		return k, nil
 	}
-	lowered, err := lower.Network(ctx, r.net, lower.Options{Unfused: true})
+	program, err := lower.Compile(ctx, r.net, lower.Options{Unfused: true})
 	if err != nil {
 		return nil, files.Name(r.model, err)
 	}
-	k.results = plan.Results(r.net, lowered)
+	inner, err := arrays.PortsOf(program.Network)
+	if err != nil {
+		return nil, files.Name(r.model, err)
+	}
+	k.ports, k.absorbed = inner.Layers, program.Network.Absorbed
+	k.results = plan.Results(program.Network, program.Plan)
 	layers := map[string]int{}
 	for _, layer := range k.results {
 		p, ok := k.ports[layer]
@@ -66,7 +72,7 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 		layer, ok := layers[name]
 		if !ok {
 			k.notCompared = append(k.notCompared, name)
-			if r.isUnknown(name) {
+			if k.isUnknown(name) {
 				k.unknown = append(k.unknown, name)
 			}
 			continue
@@ -79,13 +85,13 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 	}
 	slices.Sort(k.notCompared)
 	if len(k.differences) == 0 {
-		return nil, k.unmatched(f, r.net.Absorbed != nil)
+		return nil, k.unmatched(f, k.absorbed != nil)
 	}
 	dev, err := backend.Open(r.opts.Device)
 	if err != nil {
 		return nil, err
 	}
-	k.exe, err = dev.Compile(ctx, lowered, backend.Options{
+	k.exe, err = dev.Compile(ctx, program.Plan, backend.Options{
 		MaxBatch: min(r.opts.MaxBatch, images), Threads: r.opts.Threads, ISA: r.opts.ISA, Kernels: r.opts.Kernels, Tap: k.tap,
 	})
 	if err != nil {
@@ -99,13 +105,13 @@ func (r *arrayRunner) newInnerCheck(ctx context.Context, f *arrayFile, images in
 
 // isUnknown reports whether the model that was converted has no tensor of the name, as far
 // as is known.
-func (r *arrayRunner) isUnknown(name string) bool {
-	for _, p := range r.ports.Layers {
+func (k *innerCheck) isUnknown(name string) bool {
+	for _, p := range k.ports {
 		if p.Name == name {
 			return false
 		}
 	}
-	return r.net.Absorbed != nil && !slices.Contains(r.net.Absorbed, text.Escape(name))
+	return k.absorbed != nil && !slices.Contains(k.absorbed, text.Escape(name))
 }
 
 // unmatched is the error where a reference has arrays for the inside of a model, but none of

@@ -225,21 +225,23 @@ func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*co
 	if !m.named && f.onnx.Name == "" {
 		m.net.Name = stem(f.output)
 	}
-	net, found, err := simplify.Network(ctx, m.net, simplify.Options{})
+	program, err := lower.Compile(ctx, m.net, lower.Options{})
 	if err != nil {
 		return nil, nil, files.Name(in, err)
 	}
+	findings := append(m.findings, program.Findings...)
 	var rounded []lower.RoundedLayer
 	if f.firstWeights > 0 {
-		if net, rounded, err = lower.RoundFirst(ctx, net, f.firstWeights, lower.Options{}); err != nil {
+		var net *bcnn.Network
+		if net, rounded, err = lower.RoundFirst(ctx, program.Network, f.firstWeights, lower.Options{}); err == nil {
+			program, err = lower.Compile(ctx, net, lower.Options{})
+		}
+		if err != nil {
 			return nil, nil, files.Name(in, err)
 		}
+		findings = append(findings, program.Findings...)
 	}
-	plan, err := lower.Network(ctx, net, lower.Options{})
-	if err != nil {
-		return nil, nil, files.Name(in, err)
-	}
-	c := &conversion{Input: in, Output: f.output, Report: summary.New(net, plan)}
+	c := &conversion{Input: in, Output: f.output, Report: summary.New(program.Network, program.Plan)}
 	if m.describe != nil {
 		m.describe(c)
 	}
@@ -247,11 +249,11 @@ func (f *convertFlags) convert(ctx context.Context, from reader, in string) (*co
 		c.Rounded = append(c.Rounded, roundedLayer(l))
 	}
 	if f.explain {
-		for _, l := range append(m.findings, found...) {
+		for _, l := range findings {
 			c.Findings = append(c.Findings, finding{l.Layer, string(l.Rule), l.Text, l.Deviation, l.Nearly})
 		}
 	}
-	return c, net, nil
+	return c, program.Network, nil
 }
 
 // reader returns the format of the model that is to be converted.

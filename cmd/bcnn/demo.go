@@ -51,7 +51,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 	if err != nil {
 		return err
 	}
-	digits, err := lower.Network(ctx, digitsNet, lower.Options{})
+	digitsProgram, err := lower.Compile(ctx, digitsNet, lower.Options{})
 	if err != nil {
 		return err
 	}
@@ -59,10 +59,11 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 	if err != nil {
 		return err
 	}
-	vehicles, err := lower.Network(ctx, vehiclesNet, lower.Options{})
+	vehiclesProgram, err := lower.Compile(ctx, vehiclesNet, lower.Options{})
 	if err != nil {
 		return err
 	}
+	digits, vehicles := digitsProgram.Plan, vehiclesProgram.Plan
 	images, names, err := sampleImages(ctx, digits.Inputs[0])
 	if err != nil {
 		return err
@@ -90,7 +91,7 @@ func demo(ctx context.Context, env *environment, devices []*backend.Device, runs
 		}
 		wrong := differences(got, digitLogits.F32)
 
-		result, err := benchOne(ctx, env, dev, defaultModel, vehiclesNet, vehicles, measure.Options{
+		result, err := benchOne(ctx, env, dev, defaultModel, vehiclesProgram.Network, vehicles, measure.Options{
 			Options: backend.Options{MaxBatch: 1}, Runs: runs, Fresh: true,
 		})
 		if err != nil {

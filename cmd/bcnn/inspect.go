@@ -117,17 +117,21 @@ for it: what each reads and gives, what it multiplies, its share of the time.`,
 			if err != nil {
 				return err
 			}
-			info, err := inspect(cmd.Context(), net, withPlan)
+			program, err := lower.Compile(cmd.Context(), net, lower.Options{})
+			if err != nil {
+				return err
+			}
+			info, err := inspect(program, withPlan)
 			if err != nil {
 				return err
 			}
 			if withPlan {
-				if err := explain(cmd.Context(), info.Plan, net, device, opts); err != nil {
+				if err := explain(cmd.Context(), info.Plan, program.Plan, device, opts); err != nil {
 					return err
 				}
 			}
 			if page != "" {
-				drawing, err := drawNetwork(cmd.Context(), net, device, opts)
+				drawing, err := drawNetwork(cmd.Context(), program, device, opts)
 				if err == nil {
 					err = drawing.Write(page)
 				}
@@ -154,12 +158,12 @@ for it: what each reads and gives, what it multiplies, its share of the time.`,
 }
 
 // explain adds to the steps what a device picks for them.
-func explain(ctx context.Context, info *planInfo, net *bcnn.Network, device string, opts backend.Options) error {
+func explain(ctx context.Context, info *planInfo, plan *plan.Plan, device string, opts backend.Options) error {
 	dev, err := backend.Open(device)
 	if err != nil {
 		return err
 	}
-	exe, err := backend.Compile(ctx, dev, net, opts)
+	exe, err := dev.Compile(ctx, plan, opts)
 	if err != nil {
 		return err
 	}
@@ -175,12 +179,9 @@ func explain(ctx context.Context, info *planInfo, net *bcnn.Network, device stri
 const drawnRuns = 30
 
 // drawNetwork runs a network on a device, and makes a drawing of its steps.
-func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts backend.Options) (*pages.Network, error) {
+func drawNetwork(ctx context.Context, program *lower.Program, device string, opts backend.Options) (*pages.Network, error) {
+	net, plan := program.Network, program.Plan
 	dev, err := backend.Open(device)
-	if err != nil {
-		return nil, err
-	}
-	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return nil, err
 	}
@@ -189,7 +190,7 @@ func drawNetwork(ctx context.Context, net *bcnn.Network, device string, opts bac
 		return nil, err
 	}
 	info := planInfo{Steps: make([]planStep, len(plan.Steps))}
-	if err := explain(ctx, &info, net, device, opts); err != nil {
+	if err := explain(ctx, &info, plan, device, opts); err != nil {
 		return nil, err
 	}
 	in := net.Inputs[0]
@@ -230,12 +231,9 @@ func detail(info backend.Info, opts backend.Options) string {
 	return d
 }
 
-func inspect(ctx context.Context, net *bcnn.Network, withPlan bool) (*inspection, error) {
+func inspect(program *lower.Program, withPlan bool) (*inspection, error) {
+	net, plan := program.Network, program.Plan
 	shapes, err := net.Shapes()
-	if err != nil {
-		return nil, err
-	}
-	plan, err := lower.Network(ctx, net, lower.Options{})
 	if err != nil {
 		return nil, err
 	}

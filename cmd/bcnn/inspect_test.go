@@ -1,13 +1,19 @@
 package main
 
 import (
+	"encoding/json"
 	"math"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
+	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
@@ -68,7 +74,9 @@ count  packed words, 4 outputs in lanes  1 image × 2 outputs  weights are read 
 func TestInspectFloat(t *testing.T) {
 	net := lightNet()
 	net.Append("last", bcnn.Dense{Out: 2, Weights: bcnn.Weights{F32: []float32{1, 2, 3, 4}}})
-	info, err := inspect(t.Context(), net, false)
+	program, err := lower.Compile(t.Context(), net, lower.Options{})
+	require.NoError(t, err)
+	info, err := inspect(program, false)
 	require.NoError(t, err)
 	require.Equal(t, plan.Float, info.Layers[2].Weights.Precision)
 	require.NotEmpty(t, info.Layers[2].Weights.WhyFloat)
@@ -96,4 +104,37 @@ func TestDetails(t *testing.T) {
 	} {
 		require.Equal(t, want, details(op))
 	}
+}
+
+// The steps and kernels that inspect shows are those of a session, also where a network has to be
+// simplified first.
+func TestInspectShowsWhatRuns(t *testing.T) {
+	net := &bcnn.Network{Name: "halves", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 6, W: 6, C: 64}, DType: bcnn.Float32}}}
+	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
+	weights := make([]float32, 32*3*3*64)
+	for i := range weights {
+		weights[i] = float32(i*i%7%2) - 0.5
+	}
+	net.Append("conv", bcnn.Conv2D{Window: bcnn.Window{KH: 3, KW: 3}, Out: 32, Weights: bcnn.Weights{F32: weights}})
+	data, err := modelfile.Encode(net)
+	require.NoError(t, err)
+	file := filepath.Join(t.TempDir(), "halves.bcnn")
+	require.NoError(t, os.WriteFile(file, data, 0o600))
+
+	var got struct {
+		Plan struct {
+			Steps []struct{ Kernel, Tile, Why string }
+		}
+	}
+	require.NoError(t, json.Unmarshal([]byte(succeed(t, "inspect", "--json", "--plan", "--threads", "1", file)), &got))
+	s, err := bitcnn.Open(t.Context(), net, bitcnn.Options{Device: "cpu", Threads: 1})
+	require.NoError(t, err)
+	defer s.Close()
+	for i, c := range s.Explain() {
+		require.Equal(t, c.Kernel, got.Plan.Steps[i].Kernel)
+		require.Equal(t, c.Tile, got.Plan.Steps[i].Tile)
+		require.Equal(t, c.Why, got.Plan.Steps[i].Why)
+	}
+	require.Len(t, got.Plan.Steps, len(s.Explain()))
+	require.Contains(t, got.Plan.Steps[1].Kernel, "wide bits")
 }

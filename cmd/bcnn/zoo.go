@@ -88,12 +88,12 @@ func (l *zooLine) count(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	p, err := lower.Network(ctx, net, lower.Options{})
+	program, err := lower.Compile(ctx, net, lower.Options{})
 	if err != nil {
 		return err
 	}
 	l.Input = net.Inputs[0].Shape.String()
-	r := summary.New(net, p)
+	r := summary.New(program.Network, program.Plan)
 	for _, layer := range r.Layers {
 		l.Params += layer.Params
 	}

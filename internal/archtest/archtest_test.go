@@ -78,7 +78,7 @@ var allowed = map[string][]string{
 	"sets":                {"internal"},
 	"bcnn":                {"sets", "bits", "internal"},
 	"plan":                {"bcnn", "bits", "internal"},
-	"lower":               {"plan", "bcnn", "bits", "internal"},
+	"lower":               {"simplify", "plan", "bcnn", "bits", "internal"},
 	"ref":                 {"plan", "bcnn", "bits", "internal"},
 	"placetest":           {"plan", "bcnn"}, // for tests
 	"try":                 {},
@@ -91,7 +91,7 @@ var allowed = map[string][]string{
 	"described":           {"bcnn"},
 	"reader":              {"described", "simplify", "sets", "values", "view", "weights", "resize", "roots", "try", "bcnn", "bits", "internal"},
 	"backend/driver":      {"plan", "bcnn"},
-	"backend":             {"backend/driver", "lower", "plan", "bcnn", "bits", "internal"},
+	"backend":             {"backend/driver", "plan", "bcnn", "bits", "internal"},
 	"gpu":                 {"backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},
 	"trampoline":          {},
 	"device":              {"gpu", "trampoline", "backend", "backend/driver", "plan", "bcnn", "bits", "internal", "kernels"},

@@ -73,13 +73,13 @@ func Operator(ctx context.Context, dev *backend.Device, o zoo.Operator, opts Opt
 		Op: o.Name, Group: o.Group, Device: info.ID, ISA: isa, Threads: threads, Batch: opts.MaxBatch,
 		Origin: Origin{Processor: info.Name}, Operator: o,
 	}
-	net := o.Network(Seed)
-	p, err := lower.Network(ctx, net, lower.Options{})
+	program, err := lower.Compile(ctx, o.Network(Seed), lower.Options{})
 	if err != nil {
 		return result, err
 	}
+	p := program.Plan
 	timed := slices.IndexFunc(p.Steps, func(s plan.Step) bool {
-		return slices.ContainsFunc(s.Layers, func(l int) bool { return net.Layers[l].Name == zoo.OperatorLayer })
+		return slices.ContainsFunc(s.Layers, func(l int) bool { return program.Network.Layers[l].Name == zoo.OperatorLayer })
 	})
 	var took times
 	timedOpts := opts.Options

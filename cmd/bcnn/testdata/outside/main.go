@@ -20,8 +20,9 @@ func main() {
 	ctx := context.Background()
 	net, err := models.Load(ctx, "digits")
 	check(err)
-	plan, err := lower.Network(ctx, net, lower.Options{})
+	program, err := lower.Compile(ctx, net, lower.Options{})
 	check(err)
+	plan := program.Plan
 	in := bcnn.NewTensor(bcnn.Uint8, 2, plan.Inputs[0].Shape)
 	for i := range in.U8 {
 		in.U8[i] = byte(i * i >> 3)
@@ -34,7 +35,7 @@ func main() {
 			fmt.Printf("%s: %v\n", b.Name(), err)
 		}
 		for _, dev := range devices {
-			exe, err := backend.Compile(ctx, dev, net, backend.Options{MaxBatch: 2})
+			exe, err := dev.Compile(ctx, plan, backend.Options{MaxBatch: 2})
 			check(err)
 			got := bcnn.NewTensor(bcnn.Float32, 2, plan.OutputShape())
 			check(exe.Run(ctx, []bcnn.Tensor{got}, []bcnn.Tensor{in}))
