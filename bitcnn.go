@@ -36,6 +36,8 @@ type (
 	//	func (n *Model) Check() error               // whether it can be computed
 	//	func (n *Model) Shapes() ([]Shape, error)   // of the output of each layer
 	//	func (n *Model) OutputLayers() []int        // Outputs, or the last layer
+	//	func (n *Model) InputName(k int) string     // as a Session, a server, C and Python have it
+	//	func (n *Model) OutputName(k int) string
 	//
 	// Append, Absorb, CheckDetection and Types are for those who make networks: see package bcnn.
 	Model = bcnn.Network

@@ -273,7 +273,7 @@ func TestLoadFirstWeights(t *testing.T) {
 }
 
 // A network that was made by hand, with real numbers, is binary when it is opened: every way to
-// compile it makes the same plan. Its output keeps its name.
+// compile it makes the same plan.
 func TestNetworkByHand(t *testing.T) {
 	net := &Model{Name: "hand", Inputs: []bcnn.Input{{Shape: bcnn.Shape{H: 4, W: 4, C: 2}, DType: bcnn.Float32}}}
 	net.Append("sign", bcnn.Sign{Zero: bcnn.ZeroIsPlus})
@@ -285,7 +285,7 @@ func TestNetworkByHand(t *testing.T) {
 	s, err := Open(t.Context(), net, Options{Device: "cpu"})
 	require.NoError(t, err)
 	defer s.Close()
-	require.Equal(t, "conv", s.Outputs()[0].Name)
+	require.Equal(t, "output", s.Outputs()[0].Name)
 	out := NewTensor(Float32, 1, s.Outputs()[0].Shape)
 	in := NewTensor(Float32, 1, s.Inputs()[0].Shape)
 	for i := range in.F32 {

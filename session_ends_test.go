@@ -59,7 +59,7 @@ func TestSeveralEnds(t *testing.T) {
 				for _, io := range append(s.Inputs(), s.Outputs()...) {
 					names = append(names, fmt.Sprintf("%s %v %v", io.Name, io.DType, io.Shape))
 				}
-				require.Equal(t, []string{"photo uint8 6×5×1", "input 2 float32 1×1×4", "sum float32 1×1×4", "dense float32 1×1×4"}, names)
+				require.Equal(t, []string{"photo uint8 6×5×1", "input 2 float32 1×1×4", "output float32 1×1×4", "output 2 float32 1×1×4"}, names)
 				var wg sync.WaitGroup
 				errs := make([]error, 8)
 				for g := range errs {

@@ -106,7 +106,7 @@ func (c *checker) inputs() error {
 			return err
 		}
 		if err := in.check(); err != nil {
-			return fmt.Errorf("%s: %w", InputName(i), err)
+			return fmt.Errorf("%s: %w", portName("input", i, nil), err)
 		}
 		c.largest = max(c.largest, in.Shape.sides())
 		if values += in.Shape.Values(); values > maxValues {
@@ -252,12 +252,24 @@ func counted(least, most int) string {
 	return fmt.Sprint(least)
 }
 
-// InputName is what input number k is called: the first "input", then "input 2".
-func InputName(k int) string {
-	if k == 0 {
-		return "input"
+func portName(what string, k int, s *Source) string {
+	switch {
+	case s != nil && s.Name != "":
+		return s.Name
+	case k == 0:
+		return what
 	}
-	return fmt.Sprintf("input %d", k+1)
+	return fmt.Sprintf("%s %d", what, k+1)
+}
+
+// InputName is what input number k is called, by whoever names it: as its source, else the first
+// "input", then "input 2".
+func (n *Network) InputName(k int) string { return portName("input", k, n.Inputs[k].Source) }
+
+// OutputName is what output number k is called, which is that of layer OutputLayers()[k]: as its
+// source, else the first "output", then "output 2".
+func (n *Network) OutputName(k int) string {
+	return portName("output", k, n.Layers[n.OutputLayers()[k]].Source)
 }
 
 func (in Input) valueType() ValueType {

@@ -156,3 +156,19 @@ func TestTensorCheck(t *testing.T) {
 	require.EqualValues(t, 2*3*2*8, s.Bytes(bcnn.Bits))
 	require.ErrorContains(t, bcnn.NewTensor(bcnn.Uint8, 1, s).Check(bcnn.Float32, s), "uint8")
 }
+
+func TestNamesOfEnds(t *testing.T) {
+	bytes := bcnn.Input{Shape: bcnn.Shape{H: 1, W: 1, C: 2}, DType: bcnn.Uint8}
+	named := bytes
+	named.Source = &bcnn.Source{Name: "photo", Dims: []int{2}}
+	n := &bcnn.Network{Name: "ends", Inputs: []bcnn.Input{bytes, named, bytes}}
+	n.Append("a", bcnn.ReLU{})
+	n.Append("b", bcnn.ReLU{})
+	n.Append("c", bcnn.ReLU{})
+	require.Equal(t, []string{"input", "photo", "input 3"}, []string{n.InputName(0), n.InputName(1), n.InputName(2)})
+	require.Equal(t, "output", n.OutputName(0))
+	n.Outputs = []int{2, 0, 1}
+	n.Layers[0].Source = &bcnn.Source{Name: "scores"}
+	n.Layers[1].Source = &bcnn.Source{Dims: []int{2}} // without a name
+	require.Equal(t, []string{"output", "scores", "output 3"}, []string{n.OutputName(0), n.OutputName(1), n.OutputName(2)})
+}

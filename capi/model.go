@@ -25,7 +25,6 @@ import (
 	"github.com/bitcnn/bitcnn/bcnn/modelfile"
 	"github.com/bitcnn/bitcnn/bcnn/openvino"
 	"github.com/bitcnn/bitcnn/bcnn/tflite"
-	"github.com/bitcnn/bitcnn/internal/arrays"
 	"github.com/bitcnn/bitcnn/internal/summary"
 )
 
@@ -212,14 +211,10 @@ func newReport(m *bitcnn.Model) (*report, error) {
 	if err != nil {
 		return nil, err
 	}
-	ports, err := arrays.PortsOf(m)
-	if err != nil {
-		return nil, err
-	}
 	r := &report{Name: m.Name, Labels: append([]string{}, m.Labels...), Report: summary.New(program.Network, program.Plan)}
 	for i, in := range m.Inputs {
 		r.Inputs = append(r.Inputs, reportInput{
-			ports.Inputs[i].Name, in.DType.String(), in.Shape.H, in.Shape.W, in.Shape.C, in.Resize,
+			m.InputName(i), in.DType.String(), in.Shape.H, in.Shape.W, in.Shape.C, in.Resize,
 		})
 	}
 	return r, nil

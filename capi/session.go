@@ -17,7 +17,6 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn"
-	"github.com/bitcnn/bitcnn/internal/arrays"
 )
 
 // A session is a Session with what a run needs over and over.
@@ -54,17 +53,7 @@ func bitcnnGoOpen(model C.bitcnn_model, o *C.bitcnn_options, number *C.bitcnn_se
 		if err != nil {
 			return err
 		}
-		ports, err := arrays.PortsOf(m)
-		if err != nil {
-			return errors.Join(err, opened.Close())
-		}
 		s := &session{Session: opened, inputs: opened.Inputs(), outputs: opened.Outputs()}
-		for i, p := range ports.Inputs {
-			s.inputs[i].Name = p.Name
-		}
-		for i, p := range ports.Outputs {
-			s.outputs[i].Name = p.Name
-		}
 		s.calls.New = func() any {
 			return &call{
 				make([]bitcnn.Tensor, len(s.inputs)), make([]bitcnn.Tensor, len(s.outputs)),

@@ -172,8 +172,8 @@ func TestWhichChainsAreCut(t *testing.T) {
 				names = []string{s.Kind()}
 			}
 			require.Equal(t, strings.Join(names, "+"), s.Name)
-			if s.Out == p.Outputs[0] { // which is called what the layer is
-				require.Equal(t, fmt.Sprint(len(c.ops)-1), p.Tensors[s.Out].Name)
+			if s.Out == p.Outputs[0] {
+				require.Equal(t, "output", p.Tensors[s.Out].Name)
 			} else {
 				require.Equal(t, s.Name, p.Tensors[s.Out].Name)
 			}

@@ -111,11 +111,7 @@ func (lo *lowering) run() error {
 		if err := lo.fits("an input", in.Shape.Bytes(in.DType)); err != nil {
 			return err
 		}
-		name := bcnn.InputName(i)
-		if in.Source != nil && in.Source.Name != "" {
-			name = in.Source.Name
-		}
-		lo.plan.Tensors = append(lo.plan.Tensors, plan.Tensor{Name: name, DType: in.DType, Shape: in.Shape})
+		lo.plan.Tensors = append(lo.plan.Tensors, plan.Tensor{Name: lo.net.InputName(i), DType: in.DType, Shape: in.Shape})
 	}
 	lo.next = make([][]int, len(lo.net.Layers))
 	for i, l := range lo.net.Layers {
@@ -154,15 +150,12 @@ func (lo *lowering) run() error {
 		}
 		values[i] = v
 	}
-	for _, l := range outputs {
+	for k, l := range outputs {
 		t, err := lo.output(values[l])
 		if err != nil {
 			return err
 		}
-		lo.plan.Tensors[t].Name = lo.net.Layers[l].Name
-		if s := lo.net.Layers[l].Source; s != nil && s.Name != "" {
-			lo.plan.Tensors[t].Name = s.Name
-		}
+		lo.plan.Tensors[t].Name = lo.net.OutputName(k)
 		lo.plan.Outputs = append(lo.plan.Outputs, t)
 	}
 	if !lo.fused {

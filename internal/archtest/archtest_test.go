@@ -110,7 +110,7 @@ var allowed = map[string][]string{
 	"measure":             {"backend", "lower", "plan", "bcnn", "reader", "internal"},
 	"serve":               {"serve", "front", "models", "vision", "arrays", "bcnn", "internal"},
 	"cmd":                 {"front", "models", "serve", "vision", "dataset", "pages", "measure", "arrays", "summary", "backend", "backend/all", "backend/parity", "simplify", "lower", "plan", "ref", "bcnn", "bits", "reader", "internal"},
-	"capi":                {"front", "vision", "arrays", "summary", "lower", "bcnn", "reader"},
+	"capi":                {"front", "vision", "summary", "lower", "bcnn", "reader"},
 	"examples":            {"front", "vision"}, // nothing internal: they are copied
 	"bench":               {"internal", "measure", "backend", "backend/all", "lower", "plan", "ref", "bcnn", "bits", "reader"},
 	"answers":             {"arrays", "lower", "bcnn", "ref", "reader", "internal"}, // for tests

@@ -35,8 +35,8 @@ type Port struct {
 	softmax func(logits []float32) []float64
 }
 
-// newPort describes a tensor with this source. Without one arrays are NHWC, vectors
-// have one dimension, and the name is the other one.
+// newPort describes a tensor with this source. Without one arrays are NHWC, and vectors
+// have one dimension.
 func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
 	p := Port{Name: name, Shape: shape, Dims: []int{shape.H, shape.W, shape.C}}
 	if shape.Pixels() == 1 {
@@ -44,9 +44,6 @@ func newPort(name string, shape bcnn.Shape, s *bcnn.Source) Port {
 	}
 	if s != nil {
 		p.Dims, p.ChannelsFirst, p.form, p.offset, p.scale = s.Dims, s.ChannelsFirst, s.Type, s.Offset, cmp.Or(s.Scale, 1)
-		if s.Name != "" {
-			p.Name = s.Name
-		}
 	}
 	p.elements = s.Elements(shape)
 	return p
@@ -60,31 +57,28 @@ type Ports struct {
 	Layers map[int]Port
 }
 
-// PortsOf describes the inputs, the outputs and the layers of a network. Without a
-// source, an input is "input", an output "output", further ones have a number: "input 2".
+// PortsOf describes the inputs, the outputs and the layers of a network. The names are those of
+// Network.InputName and OutputName; of other layers, that of the source, else that of the layer.
 func PortsOf(net *bcnn.Network) (*Ports, error) {
 	shapes, err := net.Shapes()
 	if err != nil {
 		return nil, err
 	}
 	p := &Ports{Layers: map[int]Port{}}
-	name := func(what string, i int) string {
-		if i == 0 {
-			return what
-		}
-		return fmt.Sprintf("%s %d", what, i+1)
-	}
 	for i, in := range net.Inputs {
-		p.Inputs = append(p.Inputs, newPort(name("input", i), in.Shape, in.Source))
+		p.Inputs = append(p.Inputs, newPort(net.InputName(i), in.Shape, in.Source))
 	}
 	imported := net.Inputs[0].Source != nil
 	for i, l := range net.Layers {
-		if !imported || l.Source != nil && l.Source.Name != "" {
+		switch {
+		case l.Source != nil && l.Source.Name != "":
+			p.Layers[i] = newPort(l.Source.Name, shapes[i], l.Source)
+		case !imported:
 			p.Layers[i] = newPort(l.Name, shapes[i], l.Source)
 		}
 	}
 	for i, l := range net.OutputLayers() {
-		port := newPort(name("output", i), shapes[l], net.Layers[l].Source)
+		port := newPort(net.OutputName(i), shapes[l], net.Layers[l].Source)
 		if op, ok := net.Layers[l].Op.(bcnn.Softmax); ok {
 			port.softmax = bcnn.Probabilities
 			if op.Log {
