@@ -40,6 +40,7 @@ type engines struct {
 	opts     backend.Options
 	levels   []int // threads of the engines of a level; 0 where the device has none
 	observed bool  // run says how long it took
+	first    *engine
 
 	slots chan struct{} // holds an element for each caller who runs
 	done  chan struct{} // closed when the session is
@@ -85,6 +86,7 @@ func newEngines(ctx context.Context, plan *plan.Plan, opts Options) (*engines, e
 	}
 	p.slots = make(chan struct{}, parallel)
 	p.free = make([][]*engine, len(p.levels))
+	p.first = e
 	p.free[0] = append(p.free[0], e)
 	return p, nil
 }
@@ -113,18 +115,27 @@ func (p *engines) compile(ctx context.Context, level int) (*engine, error) {
 	return e, nil
 }
 
+// checkAndRun is run for tensors that are the session's own: of no caller, or of several.
+func (p *engines) checkAndRun(ctx context.Context, out, in []Tensor) (deviceRun, error) {
+	batch, err := p.first.Check(out, in)
+	if err != nil {
+		return deviceRun{}, err
+	}
+	return p.run(ctx, batch)
+}
+
 // run waits until an engine is free and runs on it.
-func (p *engines) run(ctx context.Context, out, in []Tensor) (deviceRun, error) {
+func (p *engines) run(ctx context.Context, batch backend.Batch) (deviceRun, error) {
 	e, err := p.begin(ctx)
 	if err != nil {
 		return deviceRun{}, err
 	}
 	defer p.end(e)
-	seen := deviceRun{batch: in[0].N, first: true}
+	seen := deviceRun{batch: batch.Images(), first: true}
 	if p.observed {
 		seen.began = clock.Now()
 	}
-	err = e.Run(ctx, out, in)
+	err = e.RunBatch(ctx, batch)
 	if p.observed {
 		seen.running = clock.Since(seen.began)
 	}

@@ -10,6 +10,9 @@ import (
 
 	"github.com/stretchr/testify/require"
 
+	"github.com/bitcnn/bitcnn/backend"
+	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/internal/clock"
 )
 
@@ -26,9 +29,19 @@ func (o *observations) add(seen Observation) {
 }
 
 // observedSession is a session on what batches run on in tests, a run of which takes runTime.
-func observedSession(d *device, o *observations, most int) *Session {
+func observedSession(t *testing.T, d *device, o *observations, most int) *Session {
+	cpu, err := backend.Open("cpu")
+	require.NoError(t, err)
+	net := &Model{Name: "sum", Inputs: []bcnn.Input{{Shape: byteIn.Shape, DType: byteIn.DType}}}
+	net.Append("dense", bcnn.Dense{Out: 1, Weights: bcnn.Weights{F32: []float32{1, 1}}})
+	program, err := lower.Compile(t.Context(), net, lower.Options{})
+	require.NoError(t, err)
+	checker, err := cpu.Compile(t.Context(), program.Plan, backend.Options{MaxBatch: most, Threads: 1})
+	require.NoError(t, err)
+	require.NoError(t, checker.Close())
 	s := &Session{
 		inputs: []IO{byteIn}, outputs: []IO{floatOut}, maxBatch: most, observe: o.add,
+		engines: &engines{first: &engine{Executable: checker}},
 	}
 	s.batcher = newBatcher(batchConfig{
 		max: most, delay: testDelay, workers: 1, alarm: timerAlarm,
@@ -54,7 +67,7 @@ func TestObservationsOfABatch(t *testing.T) {
 	}
 	synctest.Test(t, func(t *testing.T) {
 		var o observations
-		s := observedSession(&device{}, &o, 8)
+		s := observedSession(t, &device{}, &o, 8)
 		run := func(ctx context.Context, n int) error {
 			return s.Run(ctx, tensors(s.outputs, n), tensors(s.inputs, n))
 		}

@@ -48,7 +48,8 @@ func (s *Session) Profile(ctx context.Context, runs int, in ...Tensor) ([]StepTi
 		n = max(0, min(in[0].N, s.maxBatch)) // check refuses others
 	}
 	out := tensors(s.outputs, n)
-	if err := s.check(ctx, out, in); err != nil {
+	batch, err := s.check(ctx, out, in)
+	if err != nil {
 		return nil, err
 	}
 	took := make([][]time.Duration, len(s.engines.plan.Steps))
@@ -58,7 +59,7 @@ func (s *Session) Profile(ctx context.Context, runs int, in ...Tensor) ([]StepTi
 	}
 	defer exe.Close()
 	for range 1 + runs {
-		if err := exe.Run(ctx, out, in); err != nil {
+		if err := exe.RunBatch(ctx, batch); err != nil {
 			return nil, err
 		}
 	}

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"time"
 
+	"github.com/bitcnn/bitcnn/backend"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/lower"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
@@ -163,7 +164,7 @@ func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts
 	}
 	err := s.checkMemory(opts, cap(engines.slots))
 	if err == nil {
-		_, err = engines.run(ctx, tensors(s.outputs, 1), tensors(s.inputs, 1))
+		_, err = engines.checkAndRun(ctx, tensors(s.outputs, 1), tensors(s.inputs, 1))
 	}
 	if err != nil {
 		engines.close()
@@ -171,7 +172,7 @@ func newSession(ctx context.Context, engines *engines, ports *arrays.Ports, opts
 	}
 	if opts.BatchDelay > 0 {
 		s.batcher = newBatcher(batchConfig{
-			execute: engines.run, max: s.maxBatch, delay: opts.BatchDelay, workers: cap(engines.slots), alarm: newAlarm,
+			execute: engines.checkAndRun, max: s.maxBatch, delay: opts.BatchDelay, workers: cap(engines.slots), alarm: newAlarm,
 			tensors: func() (out, in []Tensor) { return tensors(s.outputs, s.maxBatch), tensors(s.inputs, s.maxBatch) },
 		})
 	}
@@ -260,15 +261,16 @@ func (s *Session) Explain() []Choice { return s.engines.explain() }
 // When ctx ends, Run returns its error as soon as what is in hand is done, and at once
 // while it waits for its turn; what out holds then is unspecified.
 func (s *Session) Run(ctx context.Context, out, in []Tensor) error {
-	if err := s.check(ctx, out, in); err != nil {
+	batch, err := s.check(ctx, out, in)
+	if err != nil {
 		return err
 	}
 	if s.observe == nil {
-		_, err := s.run(ctx, out, in)
+		_, err := s.run(ctx, out, in, batch)
 		return err
 	}
 	called := clock.Now()
-	seen, err := s.run(ctx, out, in)
+	seen, err := s.run(ctx, out, in, batch)
 	o := Observation{Images: in[0].N, Batch: seen.batch, First: seen.first, Running: seen.running, Err: err}
 	reached := seen.began
 	if seen.batch == 0 {
@@ -287,11 +289,11 @@ type deviceRun struct {
 	running time.Duration
 }
 
-func (s *Session) run(ctx context.Context, out, in []Tensor) (deviceRun, error) {
+func (s *Session) run(ctx context.Context, out, in []Tensor, batch backend.Batch) (deviceRun, error) {
 	if s.batcher != nil && in[0].N < s.maxBatch {
 		return s.batcher.run(ctx, out, in)
 	}
-	return s.engines.run(ctx, out, in)
+	return s.engines.run(ctx, batch)
 }
 
 // Enqueue is Run for tensors in memory of the device: it puts a run of 1 to MaxBatch
@@ -327,35 +329,15 @@ func (s *Session) Predict(ctx context.Context, in ...Tensor) ([]Tensor, error) {
 	return out, nil
 }
 
-// check looks at what a batch may be spoilt by for others than the caller.
-func (s *Session) check(ctx context.Context, out, in []Tensor) error {
+// check makes a batch of the caller's tensors: the only check of them, whatever becomes of the batch.
+func (s *Session) check(ctx context.Context, out, in []Tensor) (backend.Batch, error) {
 	if ctx == nil {
-		return errors.New("no context")
+		return backend.Batch{}, errors.New("no context")
 	}
 	if err := ctx.Err(); err != nil {
-		return err
+		return backend.Batch{}, err
 	}
-	if len(in) != len(s.inputs) || len(out) != len(s.outputs) {
-		return fmt.Errorf("%w: inputs: got %d, want %d; outputs: got %d, want %d",
-			ErrShape, len(in), len(s.inputs), len(out), len(s.outputs))
-	}
-	n := in[0].N
-	if n > s.maxBatch {
-		return fmt.Errorf("%w: batch of %d images exceeds MaxBatch (%d)", ErrShape, n, s.maxBatch)
-	}
-	return cmp.Or(checkTensors(s.inputs, in, n), checkTensors(s.outputs, out, n))
-}
-
-func checkTensors(want []IO, tensors []Tensor, n int) error {
-	for i, t := range tensors {
-		if err := t.Check(want[i].DType, want[i].Shape); err != nil {
-			return fmt.Errorf("%w: %s: %w", ErrShape, want[i].Name, err)
-		}
-		if t.N != n {
-			return fmt.Errorf("%w: %s: %d images, want %d", ErrShape, want[i].Name, t.N, n)
-		}
-	}
-	return nil
+	return s.engines.first.Check(out, in)
 }
 
 // Close waits for the Runs in progress and frees everything. Runs that wait for their

@@ -318,7 +318,7 @@ func TestClose(t *testing.T) {
 			require.ErrorIs(t, <-waiting, ErrClosed)
 		}
 		<-s.engines.done
-		_, err = s.engines.run(t.Context(), out, in)
+		_, err = s.engines.checkAndRun(t.Context(), out, in)
 		require.ErrorIs(t, err, ErrClosed)
 		select {
 		case <-closed:

@@ -9,7 +9,6 @@ import (
 
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
-	"github.com/bitcnn/bitcnn/bcnn/bits"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/fpmode"
 )
@@ -105,23 +104,35 @@ func (e *Executable) Explain() []Choice { return slices.Clone(e.choices) }
 // the CPU, the kernels that have been launched on a GPU. What out holds then is
 // unspecified. All errors are *Error.
 func (e *Executable) Run(ctx context.Context, out, in []bcnn.Tensor) error {
-	if err := e.run(ctx, out, in); err != nil {
+	b, err := e.Check(out, in)
+	if err != nil {
+		return e.fail("run", err)
+	}
+	return e.RunBatch(ctx, b)
+}
+
+// RunBatch is Run of a batch, which Check has made.
+func (e *Executable) RunBatch(ctx context.Context, b Batch) error {
+	if err := e.run(ctx, b); err != nil {
 		return e.fail("run", err)
 	}
 	return nil
 }
 
-func (e *Executable) run(ctx context.Context, out, in []bcnn.Tensor) error {
+func (e *Executable) run(ctx context.Context, b Batch) error {
 	if err := e.begin(ctx); err != nil {
 		return err
 	}
 	defer e.done()
 	defer fpmode.Enter().Leave()
-	if err := e.check(out, in); err != nil {
-		return err
+	switch {
+	case b.plan != e.plan:
+		return fmt.Errorf("%w: the batch has not been checked for this plan", ErrShape)
+	case b.Images() > e.maxBatch:
+		return e.tooLarge(b.Images())
 	}
-	copy(e.out, out)
-	copy(e.in, in)
+	copy(e.out, b.out)
+	copy(e.in, b.in)
 	if e.after == nil {
 		return e.engine.Run(ctx, e.out, e.in)
 	}
@@ -200,44 +211,6 @@ func (e *Executable) done() {
 	clear(e.in)
 	e.ctx = nil
 	<-e.turn
-}
-
-// check makes sure that the tensors of a Run are those of the plan.
-func (e *Executable) check(out, in []bcnn.Tensor) error {
-	if len(in) != len(e.inputs) || len(out) != len(e.outputs) {
-		return fmt.Errorf("%w: %d in and %d out, want %d and %d", ErrShape, len(in), len(out), len(e.inputs), len(e.outputs))
-	}
-	n := in[0].N
-	if n > e.maxBatch {
-		return fmt.Errorf("%w: batch of %d images exceeds MaxBatch (%d)", ErrShape, n, e.maxBatch)
-	}
-	for i, want := range e.inputs {
-		if err := checkTensor(in[i], want, n); err != nil {
-			return fmt.Errorf("%w: input %d: %w", ErrShape, i, err)
-		}
-	}
-	for i, want := range e.outputs {
-		if err := checkTensor(out[i], want, n); err != nil {
-			return fmt.Errorf("%w: output %d: %w", ErrShape, i, err)
-		}
-	}
-	for i := range in {
-		if in[i].DType != bcnn.Bits {
-			continue
-		}
-		if err := bits.CheckPadding(in[i].Words, in[i].Shape.C); err != nil {
-			return fmt.Errorf("%w: input %d: %w", ErrShape, i, err)
-		}
-	}
-	return nil
-}
-
-// checkTensor makes sure that a tensor holds n images.
-func checkTensor(t bcnn.Tensor, want plan.Tensor, n int) error {
-	if t.N != n {
-		return fmt.Errorf("%d images, and the first input has %d", t.N, n)
-	}
-	return t.Check(want.DType, want.Shape)
 }
 
 // afterStep tells Timed and Tap about a step.

@@ -10,6 +10,7 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/bcnn"
+	"github.com/bitcnn/bitcnn/bcnn/plan"
 )
 
 var errBroken = errors.New("broken")
@@ -70,18 +71,18 @@ func TestRunRefusesTensors(t *testing.T) {
 		want    string
 		out, in []bcnn.Tensor
 	}{
-		{"0 in and 0 out, want 1 and 1", nil, nil},
-		{"1 in and 0 out", nil, in},
-		{"2 in and 1 out", out, append(in[:1:1], in[0])},
+		{"inputs: got 0, want 1; outputs: got 0, want 1", nil, nil},
+		{"inputs: got 1, want 1; outputs: got 0, want 1", nil, in},
+		{"inputs: got 2, want 1; outputs: got 1, want 1", out, append(in[:1:1], in[0])},
 		{"batch of 3 images exceeds MaxBatch (2)", out, []bcnn.Tensor{{N: 3}}},
-		{"input 0: tensor is DType(0)", out, []bcnn.Tensor{{}}},
-		{"input 0: batch size 0", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape}}},
-		{"input 0: batch size -1", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape, N: -1}}},
-		{"input 0: tensor of 2×2×3×70 uint8 has 0 elements", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape, N: 2}}},
-		{"input 0: tensor is float32", out, out},
-		{"output 0: tensor is uint8", in, in},
-		{"output 0: 1 images, and the first input has 2", []bcnn.Tensor{out[0].Images(0, 1)}, in},
-		{"output 0: tensor is float32 2×3×71", []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, 2, bcnn.Shape{H: 2, W: 3, C: 71})}, in},
+		{"image: tensor is DType(0)", out, []bcnn.Tensor{{}}},
+		{"image: batch size 0", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape}}},
+		{"image: batch size -1", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape, N: -1}}},
+		{"image: tensor of 2×2×3×70 uint8 has 0 elements", out, []bcnn.Tensor{{DType: bcnn.Uint8, Shape: in[0].Shape, N: 2}}},
+		{"image: tensor is float32", out, out},
+		{"values: tensor is uint8", in, in},
+		{"values: 1 images, and the first input has 2", []bcnn.Tensor{out[0].Images(0, 1)}, in},
+		{"values: tensor is float32 2×3×71", []bcnn.Tensor{bcnn.NewTensor(bcnn.Float32, 2, bcnn.Shape{H: 2, W: 3, C: 71})}, in},
 	} {
 		err := exe.Run(t.Context(), c.out, c.in)
 		require.ErrorIs(t, err, ErrShape)
@@ -106,6 +107,52 @@ func TestRunRefusesPadding(t *testing.T) {
 	in[0].Words[3] = 1 << 6
 	require.ErrorIs(t, exe.Run(t.Context(), out, in), ErrShape)
 	require.Equal(t, 1, r.runs)
+}
+
+// A batch that has been checked runs on every executable of the plan that takes so many images, and on
+// no other.
+func TestRunBatch(t *testing.T) {
+	r, p := newRecorder(t), twoSteps()
+	compile := func(p *plan.Plan, most int) *Executable {
+		exe, err := NewDevice(r).Compile(t.Context(), p, Options{MaxBatch: most})
+		require.NoError(t, err)
+		return exe
+	}
+	exe, other, small, foreign := compile(p, 2), compile(p, 3), compile(p, 1), compile(twoSteps(), 2)
+	out, in := tensors(2)
+	batch, err := exe.Check(out, in)
+	require.NoError(t, err)
+	require.Equal(t, 2, batch.Images())
+	require.NoError(t, exe.RunBatch(t.Context(), batch))
+	require.NoError(t, other.RunBatch(t.Context(), batch))
+	require.Equal(t, 2, r.runs)
+	for _, c := range []struct {
+		exe   *Executable
+		batch Batch
+		want  string
+	}{
+		{small, batch, "fake:3: run: wrong tensor: batch of 2 images exceeds MaxBatch (1)"},
+		{foreign, batch, "fake:3: run: wrong tensor: the batch has not been checked for this plan"},
+		{exe, Batch{}, "fake:3: run: wrong tensor: the batch has not been checked for this plan"},
+	} {
+		err := c.exe.RunBatch(t.Context(), c.batch)
+		require.ErrorIs(t, err, ErrShape)
+		require.EqualError(t, err, c.want)
+	}
+	require.Equal(t, 2, r.runs)
+
+	require.NoError(t, exe.Close())
+	_, err = exe.Check(out, in)
+	require.NoError(t, err)
+	require.ErrorIs(t, exe.RunBatch(t.Context(), batch), ErrClosed)
+	for _, none := range []*Executable{nil, {}} {
+		_, err := none.Check(out, in)
+		require.ErrorIs(t, err, ErrClosed)
+		require.ErrorIs(t, none.RunBatch(t.Context(), batch), ErrClosed)
+	}
+	require.NoError(t, other.Close())
+	require.NoError(t, small.Close())
+	require.NoError(t, foreign.Close())
 }
 
 func TestTimedAndTapped(t *testing.T) {

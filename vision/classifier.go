@@ -160,14 +160,13 @@ func (c *Classifier) ClassifyBatch(ctx context.Context, images []image.Image) ([
 
 // ClassifyTensor classifies images that Preprocessing.Fill has prepared.
 func (c *Classifier) ClassifyTensor(ctx context.Context, in bcnn.Tensor) ([]Result, error) {
-	input := c.preprocessing.Input
-	if err := in.Check(input.DType, input.Shape); err != nil {
+	parts, err := c.preprocessing.parts(in, c.session.MaxBatch())
+	if err != nil {
 		return nil, err
 	}
-	results := make([]Result, 0, in.N)
-	for most := c.session.MaxBatch(); len(results) < in.N; {
-		part := in.Images(len(results), min(most, in.N-len(results)))
-		out := bcnn.NewTensor(bcnn.Float32, part.N, c.output)
+	results := make([]Result, 0, max(in.N, 0))
+	for _, part := range parts {
+		out := bcnn.NewTensor(bcnn.Float32, max(part.N, 0), c.output)
 		start := clock.Now()
 		if err := c.session.Run(ctx, []bcnn.Tensor{out}, []bcnn.Tensor{part}); err != nil {
 			return nil, err

@@ -211,6 +211,16 @@ func TestClassifierErrors(t *testing.T) {
 	require.ErrorContains(t, err, "image 1: there is no image")
 	_, err = c.ClassifyTensor(t.Context(), bcnn.NewTensor(bcnn.Float32, 1, n.Inputs[0].Shape))
 	require.ErrorContains(t, err, "tensor is float32")
+	require.ErrorIs(t, err, bitcnn.ErrShape)
+	for name, in := range map[string]bcnn.Tensor{
+		"nothing":   {},
+		"negative":  {DType: bcnn.Uint8, N: -1, Shape: n.Inputs[0].Shape},
+		"too short": {DType: bcnn.Uint8, N: 1, Shape: n.Inputs[0].Shape, U8: make([]uint8, 5)},
+		"many":      {DType: bcnn.Uint8, N: 3, Shape: n.Inputs[0].Shape, U8: make([]uint8, 5)}, // more than MaxBatch
+	} {
+		_, err = c.ClassifyTensor(t.Context(), in)
+		require.ErrorIs(t, err, bitcnn.ErrShape, name)
+	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = c.Classify(ended, noise(96, 96))

@@ -150,16 +150,15 @@ func (d *Detector) Detect(ctx context.Context, img image.Image) ([]Box, error) {
 // DetectTensor finds the objects on images that Preprocessing.Fill has prepared, of each of which the
 // frame tells what the input shows.
 func (d *Detector) DetectTensor(ctx context.Context, in bcnn.Tensor, frames ...Frame) ([]Detections, error) {
-	input := d.preprocessing.Input
-	if err := in.Check(input.DType, input.Shape); err != nil {
-		return nil, err
-	}
 	if len(frames) != in.N {
 		return nil, fmt.Errorf("%d frames of %d images", len(frames), in.N)
 	}
+	parts, err := d.preprocessing.parts(in, d.session.MaxBatch())
+	if err != nil {
+		return nil, err
+	}
 	found := make([]Detections, 0, in.N)
-	for most := d.session.MaxBatch(); len(found) < in.N; {
-		part := in.Images(len(found), min(most, in.N-len(found)))
+	for _, part := range parts {
 		out := make([]bcnn.Tensor, len(d.outputs))
 		for k, shape := range d.outputs {
 			out[k] = bcnn.NewTensor(bcnn.Float32, part.N, shape)

@@ -33,6 +33,9 @@ func (a *answers) Outputs() (list []bitcnn.IO) {
 func (a *answers) Labels() []string { return a.labels }
 func (a *answers) MaxBatch() int    { return max(1, a.batch) }
 func (a *answers) Run(_ context.Context, out, in []bcnn.Tensor) error {
+	if err := in[0].Check(a.input.DType, a.input.Shape); err != nil { // as a session does
+		return err
+	}
 	for k := range out {
 		for i := range in[0].N {
 			copy(out[k].Images(i, 1).F32, a.outputs[k].F32)

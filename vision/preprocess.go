@@ -9,6 +9,7 @@ import (
 	"reflect"
 	"slices"
 
+	"github.com/bitcnn/bitcnn"
 	"github.com/bitcnn/bitcnn/bcnn"
 )
 
@@ -118,6 +119,22 @@ func (p Preprocessing) Fill(ctx context.Context, batch bcnn.Tensor, i int, img i
 		put(3*i+last, uint8(b))
 	})
 	return ctx.Err()
+}
+
+// parts cuts a batch into those of up to so many images. What needs no cut is not looked at:
+// Session.Run checks it.
+func (p Preprocessing) parts(batch bcnn.Tensor, most int) ([]bcnn.Tensor, error) {
+	if batch.N <= most {
+		return []bcnn.Tensor{batch}, nil
+	}
+	if err := batch.Check(p.Input.DType, p.Input.Shape); err != nil {
+		return nil, fmt.Errorf("%w: %w", bitcnn.ErrShape, err)
+	}
+	var parts []bcnn.Tensor
+	for i := 0; i < batch.N; i += most {
+		parts = append(parts, batch.Images(i, min(most, batch.N-i)))
+	}
+	return parts, nil
 }
 
 // tables returns the values of all bytes, per channel.
