@@ -121,12 +121,7 @@ func (e *executable) mapEnds() {
 		return
 	}
 	shared := e.device.integrated && e.device.limits.Capability >= 72
-	reads, ends := make(map[int]bool), make(map[int]int) // tensors of the plan
-	for _, s := range e.plan.Steps {
-		for _, t := range s.In {
-			reads[t] = true
-		}
-	}
+	graph, ends := plan.NewGraph(e.plan), make(map[int]int) // tensors of the plan
 	for _, of := range slices.Concat(e.inputs, e.outputs) {
 		ends[of.tensor]++
 	}
@@ -142,7 +137,7 @@ func (e *executable) mapEnds() {
 	}
 	for i := range e.outputs {
 		of := &e.outputs[i]
-		if shared || !reads[of.tensor] && e.bytes(of.tensor, e.config.MaxBatch) <= smallOutput {
+		if shared || len(graph.Readers[of.tensor]) == 0 && e.bytes(of.tensor, e.config.MaxBatch) <= smallOutput {
 			take(of)
 		}
 	}

@@ -29,8 +29,8 @@ type tabled struct {
 // tables replaces steps of a plan by look-ups.
 type tables struct {
 	*lowering
-	all     []tabled // by tensor
-	readers [][]int  // by tensor: the steps that read it
+	all   []tabled    // by tensor
+	graph *plan.Graph // of the plan before
 }
 
 // tables replaces steps that treat bytes one by one, of an input or of levels, by look-ups: several
@@ -42,12 +42,7 @@ func (lo *lowering) tables() error {
 	if !bytes && !slices.ContainsFunc(p.Steps, func(s plan.Step) bool { _, levels := s.Op.(*plan.Quantize); return levels }) {
 		return nil
 	}
-	t := &tables{lowering: lo, all: make([]tabled, len(p.Tensors)), readers: make([][]int, len(p.Tensors))}
-	for i, s := range p.Steps {
-		for _, in := range s.In {
-			t.readers[in] = append(t.readers[in], i)
-		}
-	}
+	t := &tables{lowering: lo, all: make([]tabled, len(p.Tensors)), graph: plan.NewGraph(p)}
 	t.find()
 	worth := make([]bool, len(p.Tensors)) // by tensor of bytes
 	for out, f := range t.all {
@@ -85,7 +80,7 @@ func (t *tables) find() {
 	}
 	// bytes reports whether levels may be bytes: all steps that read them take one at a time.
 	bytes := func(out int) bool {
-		return !slices.ContainsFunc(t.readers[out], func(i int) bool {
+		return !slices.ContainsFunc(t.graph.Readers[out], func(i int) bool {
 			s := p.Steps[i]
 			return len(s.In) > 1 || !perValue(s.Op) || each[i] && t.many(s)
 		})
@@ -93,18 +88,17 @@ func (t *tables) find() {
 	for in := range p.InputTensors() {
 		t.all[in] = tabled{of: -1, begins: p.Tensors[in].DType == bcnn.Uint8}
 	}
-	ends := p.Ends()
 	for i, s := range p.Steps {
 		f := t.function(s, each[i])
 		_, levels := s.Op.(*plan.Quantize)
 		isBytes := p.Tensors[s.Out].DType == bcnn.Uint8
 		switch {
 		case f.of < 0:
-			f = tabled{of: -1, begins: isBytes || levels && !ends[s.Out] && bytes(s.Out)}
+			f = tabled{of: -1, begins: isBytes || levels && !t.graph.IsEnd(s.Out) && bytes(s.Out)}
 		case isBytes && !bytes(s.Out): // the bytes stay in any case
 			f.begins = true
 		}
-		f.stays = ends[s.Out] || f.begins || p.Tensors[s.Out].DType == bcnn.Bits
+		f.stays = t.graph.IsEnd(s.Out) || f.begins || p.Tensors[s.Out].DType == bcnn.Bits
 		t.all[s.Out] = f
 		if f.of < 0 || f.begins {
 			for _, in := range s.In {
@@ -206,7 +200,7 @@ func (t *tables) evaluate(s *plan.Step) ([]float32, error) {
 		}
 	}
 	values := in[0]
-	if from := s.In[0]; from == f.of || t.all[from].stays || len(t.readers[from]) > 1 || len(values) != size {
+	if from := s.In[0]; from == f.of || t.all[from].stays || len(t.graph.Readers[from]) > 1 || len(values) != size {
 		values = make([]float32, size) // others still need the table of the input
 	}
 	op, quantize := s.Op.(*plan.Quantize)

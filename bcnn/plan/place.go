@@ -40,8 +40,8 @@ func (p *Plan) EndUses() []Use {
 // InnerUses is Uses without the inputs and the outputs, for devices that work on them
 // where the caller has them.
 func (p *Plan) InnerUses() []Use {
-	ends := p.Ends()
-	return slices.DeleteFunc(p.Uses(), func(u Use) bool { return ends[u.Tensor] })
+	g := NewGraph(p)
+	return slices.DeleteFunc(p.Uses(), func(u Use) bool { return g.IsEnd(u.Tensor) })
 }
 
 // Placement says where the tensors of a plan lie in one block of memory.

@@ -92,26 +92,26 @@ func Run(ctx context.Context, plan *plan.Plan, in bcnn.Tensor, tap func(step int
 // each step wrote, packed. Plans that contradict themselves are errors that
 // name the step. When ctx ends, its error is returned, in the middle of a step,
 // too.
-func RunAll(ctx context.Context, plan *plan.Plan, in []bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) ([]bcnn.Tensor, error) {
+func RunAll(ctx context.Context, p *plan.Plan, in []bcnn.Tensor, tap func(step int, name string, t bcnn.Tensor)) ([]bcnn.Tensor, error) {
 	defer fpmode.Enter().Leave()
 	if ctx == nil {
 		return nil, errors.New("no context")
 	}
-	if err := plan.Check(); err != nil {
+	if err := p.Check(); err != nil {
 		return nil, err
 	}
-	tensors, err := unpackInputs(plan, in)
+	tensors, err := unpackInputs(p, in)
 	if err != nil {
 		return nil, err
 	}
 	n := in[0].N
 	work := budget.New(ctx, math.MaxInt64) // for looking at ctx now and then
-	last := lastReaders(plan)
-	for i, s := range plan.Steps {
-		if err := work.Charge(int64(n * plan.Tensors[s.Out].Shape.Values())); err != nil {
+	graph := plan.NewGraph(p)
+	for i, s := range p.Steps {
+		if err := work.Charge(int64(n * p.Tensors[s.Out].Shape.Values())); err != nil {
 			return nil, err
 		}
-		out := newTensor(plan.Tensors[s.Out].DType, n, plan.Tensors[s.Out].Shape)
+		out := newTensor(p.Tensors[s.Out].DType, n, p.Tensors[s.Out].Shape)
 		if err := run(work, s, out, tensors); err != nil {
 			return nil, err
 		}
@@ -120,13 +120,13 @@ func RunAll(ctx context.Context, plan *plan.Plan, in []bcnn.Tensor, tap func(ste
 			tap(i, s.Name, out.pack())
 		}
 		for _, t := range s.In {
-			if last[t] == i {
+			if graph.LastUse(t) == i {
 				tensors[t] = nil
 			}
 		}
 	}
 	var out []bcnn.Tensor
-	for _, t := range plan.Outputs {
+	for _, t := range p.Outputs {
 		out = append(out, tensors[t].pack())
 	}
 	return out, nil
@@ -233,21 +233,6 @@ func quantize(op *plan.Quantize, out, x *tensor) {
 	}
 }
 
-// lastReaders returns the step that reads each tensor last; outputs are read behind all
-// steps.
-func lastReaders(plan *plan.Plan) []int {
-	last := make([]int, len(plan.Tensors))
-	for i, s := range plan.Steps {
-		for _, t := range s.In {
-			last[t] = i
-		}
-	}
-	for _, t := range plan.Outputs {
-		last[t] = len(plan.Steps)
-	}
-	return last
-}
-
 // Memory returns the bytes that Run needs for a batch of n: its unpacked tensors as
 // long as they are to be read, and what a step makes on the way. What tap keeps
 // comes on top.
@@ -263,7 +248,7 @@ func Memory(p *plan.Plan, n int) (int64, error) {
 		return size
 	}
 	of := func(t int) int64 { return bytes(p.Tensors[t].DType, p.Tensors[t].Shape) }
-	last, live := lastReaders(p), int64(0)
+	graph, live := plan.NewGraph(p), int64(0)
 	for t := range p.InputTensors() {
 		live += of(t)
 	}
@@ -284,7 +269,7 @@ func Memory(p *plan.Plan, n int) (int64, error) {
 		}
 		peak = max(peak, live+made)
 		for j, t := range s.In {
-			if last[t] == i && !slices.Contains(s.In[:j], t) {
+			if graph.LastUse(t) == i && !slices.Contains(s.In[:j], t) {
 				live -= of(t)
 			}
 		}

@@ -16,15 +16,10 @@ func BinarizedForConv(p *plan.Plan) bool {
 		return false
 	}
 	bits := p.Steps[0].Out
-	for _, s := range p.Steps[2:] {
-		if slices.Contains(s.In, bits) {
-			return false
-		}
-	}
 	_, binarizes := p.Steps[0].Op.(*plan.Binarize)
 	conv, convolves := p.Steps[1].Op.(*plan.Conv)
 	return binarizes && convolves && !conv.Dense && slices.Equal(p.Steps[1].In, []int{bits}) &&
-		!slices.Contains(p.Outputs, bits)
+		plan.NewGraph(p).ReadOnlyBy(bits, 1, 1)
 }
 
 // PackImage joins the kernel that binarises an image and PackPatches of its bits, as the

@@ -28,14 +28,14 @@ func NewSteps(p *plan.Plan, all [][]Candidate, limits Limits, batch int) *Steps 
 			return nil
 		}
 	}
-	s := &Steps{Blocks: 1}
+	s, graph := &Steps{Blocks: 1}, plan.NewGraph(p)
 	for first := 0; first < len(p.Steps); {
 		tail := tailOf(p, chosen, first)
 		end := first + 1 + len(tail)
 		for i := first; i < end; i++ {
 			for _, spec := range chosen[i].Specs {
 				t := kernels.Step{G: spec.G.Geometry, Kind: stepKind(spec.Name), Blocks: int32(spec.Grid[0]), Stored: 1}
-				if len(tail) > 0 && !readElsewhere(p, p.Steps[i].Out, first, end) {
+				if len(tail) > 0 && graph.ReadOnlyBy(p.Steps[i].Out, first, end-1) {
 					t.Stored = 0
 				}
 				if i == first {
@@ -118,18 +118,4 @@ func tailOf(p *plan.Plan, chosen []*Candidate, first int) (tail []bool) {
 		tail = append(tail, second)
 	}
 	return tail
-}
-
-// readElsewhere reports whether a tensor is an output, or an input of steps outside of
-// those from first to end.
-func readElsewhere(plan *plan.Plan, tensor, first, end int) bool {
-	if slices.Contains(plan.Outputs, tensor) {
-		return true
-	}
-	for i, s := range plan.Steps {
-		if (i < first || i >= end) && slices.Contains(s.In, tensor) {
-			return true
-		}
-	}
-	return false
 }
