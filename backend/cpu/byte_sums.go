@@ -36,7 +36,7 @@ func (e *executable) byteSum(i, next, last int) *byteSum {
 		return nil
 	case !slices.Contains(sum.In, made.Out) || !slices.Contains(sum.In, values.Out) || made.Out == values.Out || levels.In[0] != sum.Out:
 		return nil
-	case !e.readBy(made.Out, b.sum) || !e.readBy(values.Out, b.sum) || !e.readBy(sum.Out, b.levels):
+	case !e.graph.ReadOnlyBy(made.Out, b.sum, b.sum) || !e.graph.ReadOnlyBy(values.Out, b.sum, b.sum) || !e.graph.ReadOnlyBy(sum.Out, b.levels, b.levels):
 		return nil
 	}
 	for _, t := range append(slices.Clone(b.inner), levels.Out, values.In[0]) {
@@ -45,16 +45,6 @@ func (e *executable) byteSum(i, next, last int) *byteSum {
 		}
 	}
 	return b
-}
-
-// readBy reports whether a step alone reads a tensor.
-func (e *executable) readBy(t, step int) bool {
-	for i, s := range e.plan.Steps {
-		if slices.Contains(s.In, t) != (i == step) {
-			return false
-		}
-	}
-	return true
 }
 
 // levelsAdder is a convolution whose kernels can end in a byteSum.

@@ -47,9 +47,12 @@ func shortcut() *planner {
 	return p
 }
 
+// graphOf is plan.NewGraph for tests whose plans are called plan.
+func graphOf(p *plan.Plan) *plan.Graph { return plan.NewGraph(p) }
+
 // asked is an executable of a plan that answers questions, and does not run.
 func asked(plan *plan.Plan, threads int) *executable {
-	return &executable{plan: plan, config: driver.Config{Threads: threads}, container: separate(plan), unmade: make([]bool, len(plan.Tensors)), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
+	return &executable{plan: plan, graph: graphOf(plan), config: driver.Config{Threads: threads}, container: separate(plan), unmade: make([]bool, len(plan.Tensors)), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
 }
 
 // TestAdd asks which steps behind a convolution its kernels do besides.
@@ -112,7 +115,7 @@ func TestAdd(t *testing.T) {
 					last = g.last
 				}
 			}
-			at := inPlace(e.plan, all, e.container)
+			at := inPlace(e.graph, all, e.container)
 			for _, can := range []bool{true, false} {
 				for _, overlaid := range []bool{true, false} {
 					stub, over := &ender{can: can, overlaid: overlaid}, []pair(nil)
@@ -269,7 +272,7 @@ func TestWhole(t *testing.T) {
 			end(p)
 			join(p, 0, 1)
 			c.more(p)
-			require.Equal(t, c.want, joined(&p.plan))
+			require.Equal(t, c.want, joined(graphOf(&p.plan)))
 		})
 	}
 	p := newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape(4)})
@@ -278,14 +281,14 @@ func TestWhole(t *testing.T) {
 		p.step("join", &plan.Concat{}, bcnn.Bits, shape(p.last().Shape.C+4), 1)
 	}
 	p.done()
-	require.Equal(t, separate(&p.plan), joined(&p.plan))
+	require.Equal(t, separate(&p.plan), joined(graphOf(&p.plan)))
 	p = newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape(4)})
 	end(p)
 	join(p, 0, 1)
 	p.numbers(2) // planes, which are other rows
 	join(p, 2, 1)
 	end(p)
-	require.Equal(t, separate(&p.plan), joined(&p.plan))
+	require.Equal(t, separate(&p.plan), joined(graphOf(&p.plan)))
 }
 
 func TestInfo(t *testing.T) {

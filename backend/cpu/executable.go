@@ -24,6 +24,7 @@ import (
 // executable is a compiled plan.
 type executable struct {
 	plan    *plan.Plan
+	graph   *plan.Graph // of the plan
 	config  driver.Config
 	workers *tiles.Workers
 	steps   []tiles.Step // of the plan, or fewer, where some are fused
@@ -46,17 +47,18 @@ func newExecutable(ctx context.Context, plan *plan.Plan, set *kern.Set, config d
 }
 
 // compileDivided is newExecutable with another division than that for the cache.
-func compileDivided(ctx context.Context, plan *plan.Plan, set *kern.Set, config driver.Config, divide division) (*executable, error) {
-	e := &executable{config: config, outputs: plan.Outputs, weights: weights.Of(plan, set.ISA)}
-	plan, least := narrow(plan, config.Stepwise)
-	e.plan = plan
+func compileDivided(ctx context.Context, p *plan.Plan, set *kern.Set, config driver.Config, divide division) (*executable, error) {
+	e := &executable{config: config, outputs: p.Outputs, weights: weights.Of(p, set.ISA)}
+	graph, least := narrow(plan.NewGraph(p), config.Stepwise)
+	plan := graph.Plan
+	e.plan, e.graph = plan, graph
 	e.tensors = make([]bcnn.Tensor, len(plan.Tensors))
 	e.full = make([]bcnn.Tensor, len(plan.Tensors))
 	e.unmade = make([]bool, len(plan.Tensors))
 	fusable := groups(plan, config.Stepwise)
 	e.container = separate(plan)
 	if !config.Stepwise {
-		e.container = joined(plan)
+		e.container = joined(graph)
 	}
 	placed, err := e.divide(fusable, divide)
 	if err != nil && !config.Stepwise { // groups may need more than their steps one by one
@@ -194,7 +196,7 @@ func (e *executable) divide(groups []group, divide division) (placement, error) 
 // which are the caller's. over is that of uses.
 func (e *executable) layout(groups []group, over []pair) (placement, error) {
 	p, batch := e.plan, e.config.MaxBatch
-	uses, at, images := uses(p, batch, groups, e.stretches, e.container, over)
+	uses, at, images := uses(e.graph, batch, groups, e.stretches, e.container, over)
 	uses = slices.DeleteFunc(uses, func(u plan.Use) bool { return e.unmade[u.Tensor] })
 	for _, u := range uses {
 		t := p.Tensors[u.Tensor]

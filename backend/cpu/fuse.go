@@ -65,7 +65,7 @@ func follows(p *plan.Plan, first, i int) bool {
 // memory tensor t lies, and images[t] for how many it has some: those that the stretch has at a time
 // that alone needs it, or a batch, which several stretches need, each to its end. containers has, for
 // every tensor, the one that it is concatenated into, and over are pairs that may share memory.
-func uses(p *plan.Plan, batch int, groups []group, stretches []stretch, containers []int, over []pair) (uses []plan.Use, at, images []int) {
+func uses(p *plan.Graph, batch int, groups []group, stretches []stretch, containers []int, over []pair) (uses []plan.Use, at, images []int) {
 	at = inPlace(p, groups, containers)
 	for t, w := range containers {
 		at[t] = at[w]
@@ -105,7 +105,7 @@ func uses(p *plan.Plan, batch int, groups []group, stretches []stretch, containe
 }
 
 // stretchOf returns for each tensor the stretch that alone needs its memory, nil if there are several.
-func stretchOf(p *plan.Plan, stretches []stretch, uses []plan.Use, at []int) []*stretch {
+func stretchOf(p *plan.Graph, stretches []stretch, uses []plan.Use, at []int) []*stretch {
 	only, several := make([]*stretch, len(p.Tensors)), make([]bool, len(p.Tensors))
 	for _, u := range uses {
 		k := stretchAt(stretches, u.First)
@@ -121,16 +121,11 @@ func stretchOf(p *plan.Plan, stretches []stretch, uses []plan.Use, at []int) []*
 // inPlace returns, for every tensor, the one in whose memory it lies: the output of the next step
 // of its group, if that works in place and no other step reads the tensor or, later, one that is
 // concatenated with it. containers has, for every tensor, the one that it is concatenated into.
-func inPlace(p *plan.Plan, groups []group, containers []int) []int {
-	readers := make([]int, len(p.Tensors))
+func inPlace(p *plan.Graph, groups []group, containers []int) []int {
 	last := make([]int, len(p.Tensors)) // the last step to read it, or one joined with it
-	for i, s := range p.Steps {
-		for _, t := range s.In {
-			readers[t]++
-			last[containers[t]] = i
-		}
+	for t, container := range containers {
+		last[container] = max(last[container], p.LastUse(t))
 	}
-	ends := p.Ends()
 	at := make([]int, len(p.Tensors))
 	for t := range at {
 		at[t] = t
@@ -144,7 +139,7 @@ func inPlace(p *plan.Plan, groups []group, containers []int) []int {
 				continue
 			}
 			from, to := p.Tensors[t], p.Tensors[s.Out]
-			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || readers[t] > 1 || last[t] > i || ends[t] || ends[s.Out] {
+			if s.In[0] != t && (len(s.In) < 2 || s.In[1] != t) || len(p.Readers[t]) > 1 || last[t] > i || p.IsEnd(t) || p.IsEnd(s.Out) {
 				continue
 			}
 			if from.DType == to.DType && from.Shape == to.Shape {
@@ -164,7 +159,7 @@ type pair struct{ read, written int }
 // not need the memory of the worker, which the first one does. It returns the pairs of tensors that
 // may share memory.
 func (e *executable) fuse(groups []group, needs []tiles.Size) (over []pair) {
-	plan, steps, at := e.plan, e.steps, inPlace(e.plan, groups, e.container)
+	plan, steps, at := e.plan, e.steps, inPlace(e.graph, groups, e.container)
 	e.steps = nil
 	k := 0
 	for _, g := range groups {
@@ -242,7 +237,7 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 	if !added {
 		return 0
 	}
-	if overlaid && e.unread(other, i+end) && e.standalone(other) && e.standalone(s.Out) {
+	if overlaid && e.graph.LastUse(other) <= i+end && e.standalone(other) && e.standalone(s.Out) {
 		*over = append(*over, pair{other, s.Out})
 	}
 	return end + 1
@@ -253,25 +248,15 @@ func (e *executable) add(before tiles.Step, i, last int, at []int, over *[]pair)
 func (e *executable) poolsInPlace(i int) bool {
 	s := e.plan.Steps[i]
 	op, ok := s.Op.(*plan.MaxPool)
-	if !ok || e.unmade[s.In[0]] || e.config.Threads > 1 || !e.unread(s.In[0], i) || !e.standalone(s.In[0]) || !e.standalone(s.Out) {
+	if !ok || e.unmade[s.In[0]] || e.config.Threads > 1 || e.graph.LastUse(s.In[0]) > i || !e.standalone(s.In[0]) || !e.standalone(s.Out) {
 		return false
 	}
 	return pixelwise.InPlace(op, e.plan.Tensors[s.In[0]], e.plan.Tensors[s.Out])
 }
 
-// unread reports whether no step behind the given one reads tensor t.
-func (e *executable) unread(t, step int) bool {
-	for _, s := range e.plan.Steps[step+1:] {
-		if slices.Contains(s.In, t) {
-			return false
-		}
-	}
-	return true
-}
-
 // standalone reports whether a tensor is neither an input nor an output, and is not joined with others.
 func (e *executable) standalone(t int) bool {
-	if t < len(e.plan.Inputs) || e.plan.Ends()[t] {
+	if e.graph.IsEnd(t) {
 		return false
 	}
 	for i, w := range e.container {
@@ -289,13 +274,8 @@ func (e *executable) fuseLevels(before tiles.Step, i int) bool {
 	conv, can := before.(interface {
 		Levels(*kern.Levels, *bcnn.Tensor) bool
 	})
-	if !can || e.levels[i] == nil || e.plan.Steps[i].In[0] != out || e.plan.Ends()[out] {
+	if !can || e.levels[i] == nil || e.plan.Steps[i].In[0] != out || !e.graph.ReadOnlyBy(out, i, i) {
 		return false
-	}
-	for j, s := range e.plan.Steps {
-		if j != i && slices.Contains(s.In, out) {
-			return false
-		}
 	}
 	return conv.Levels(e.levels[i], &e.tensors[e.plan.Steps[i].Out])
 }

@@ -115,8 +115,8 @@ func TestPlaces(t *testing.T) {
 			p := newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape})
 			affine(p)
 			c.more(p)
-			require.Equal(t, c.want, inPlace(&p.plan, groups(&p.plan, false), separate(&p.plan)))
-			require.Equal(t, separate(&p.plan), inPlace(&p.plan, groups(&p.plan, true), separate(&p.plan)))
+			require.Equal(t, c.want, inPlace(graphOf(&p.plan), groups(&p.plan, false), separate(&p.plan)))
+			require.Equal(t, separate(&p.plan), inPlace(graphOf(&p.plan), groups(&p.plan, true), separate(&p.plan)))
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestPlaceOfPairs(t *testing.T) {
 		{[]int{9, 8, 7}, []pair{{2, 3}, {1, 2}}, []int{0, 1, 1, 1, 4}},
 	} {
 		plan := &of(c.channels...).plan
-		_, at, _ := uses(plan, 1, groups(plan, true), whole(plan, 1), separate(plan), c.over)
+		_, at, _ := uses(graphOf(plan), 1, groups(plan, true), whole(plan, 1), separate(plan), c.over)
 		require.Equal(t, c.want, at, c)
 	}
 }

@@ -9,37 +9,41 @@ import (
 // tensors are joined to the one before again and again, as in a DenseNet, each of them lies
 // in the last, whose pixels are farther apart: only what is new is copied. Those who read
 // it are signs, which can read such pixels, and the step that joins the next to it.
-func joined(p *plan.Plan) []int {
-	container := separate(p)
-	ends, first := p.Ends(), make([]int, len(p.Tensors))
-	for t := range first {
-		first[t] = -1
-	}
-	for _, s := range p.Steps { // how often they are what more is joined to, or −1
-		if _, ok := s.Op.(*plan.Concat); ok && p.Tensors[s.Out].DType == bcnn.Float32 && !ends[s.Out] {
-			first[s.Out] = 0
-		}
-		for k, t := range s.In {
-			op, sign := s.Op.(*plan.Sign)
-			_, concat := s.Op.(*plan.Concat)
-			switch {
-			case first[t] < 0 || sign && op.Planes <= 1:
-			case concat && k == 0 && first[t] == 0: // where it is joined to itself, k = 1 comes to −1
-				first[t] = 1
-			default:
-				first[t] = -1
-			}
-		}
-	}
-	for i := len(p.Steps) - 1; i >= 0; i-- {
-		s := p.Steps[i]
-		if t := s.In[0]; first[t] == 1 && !ends[s.Out] {
-			if _, ok := s.Op.(*plan.Concat); ok {
-				container[t] = container[s.Out]
-			}
+func joined(g *plan.Graph) []int {
+	container := separate(g.Plan)
+	for i := len(g.Steps) - 1; i >= 0; i-- {
+		s := g.Steps[i]
+		if t := s.In[0]; isConcat(s) && !g.IsEnd(s.Out) && joinedOnce(g, t) {
+			container[t] = container[s.Out]
 		}
 	}
 	return container
+}
+
+// joinedOnce reports whether a tensor of float32 is made by joining, and more is joined to it once,
+// while signs are all else that reads it.
+func joinedOnce(g *plan.Graph, t int) bool {
+	if g.IsEnd(t) || g.Tensors[t].DType != bcnn.Float32 || !isConcat(g.Steps[g.Writer[t]]) {
+		return false
+	}
+	joins := 0
+	for _, i := range g.Readers[t] {
+		s := g.Steps[i]
+		op, sign := s.Op.(*plan.Sign)
+		switch {
+		case sign && op.Planes <= 1:
+		case isConcat(s) && s.In[0] == t: // where it is joined to itself, there are two
+			joins++
+		default:
+			return false
+		}
+	}
+	return joins == 1
+}
+
+func isConcat(s plan.Step) bool {
+	_, ok := s.Op.(*plan.Concat)
+	return ok
 }
 
 // separate is joined where every tensor lies for itself.

@@ -55,7 +55,7 @@ func dense(h, w, c int) *planner {
 func TestJoined(t *testing.T) {
 	plan := dense(5, 7, 1).done()
 	got := map[int]int{} // channels
-	for t, whole := range joined(plan) {
+	for t, whole := range joined(graphOf(plan)) {
 		if whole != t {
 			got[plan.Tensors[t].Shape.C] = plan.Tensors[whole].Shape.C
 		}
@@ -82,11 +82,11 @@ func TestJoinedIsReadLate(t *testing.T) {
 	part := join(1)
 	whole := join(1)
 	p.affine(plan.ActivationNone)
-	require.Equal(t, whole, joined(&p.plan)[part])
+	require.Equal(t, whole, joined(graphOf(&p.plan))[part])
 	p.sign() // of the affine step
 	p.step("sign", &plan.Sign{Threshold: p.threshold(32, 1, 2, false)}, bcnn.Bits, p.plan.Tensors[part].Shape)
 	p.plan.Steps[len(p.plan.Steps)-1].In = []int{part}
 	p.conv(convOptions{window: bcnn.Window{KH: 1, KW: 1}, out: 8, float: true})
-	require.Equal(t, whole, joined(p.done())[part])
+	require.Equal(t, whole, joined(graphOf(p.done()))[part])
 	forEach(t, func(t *testing.T, opts backend.Options) { requireReference(t, p, opts) })
 }

@@ -212,7 +212,7 @@ func (e *executable) parted(step int) bool {
 func (e *executable) windowed(i, next int) *windowed {
 	from, to := e.plan.Steps[i], e.plan.Steps[next]
 	made, out := e.plan.Tensors[from.Out], e.plan.Tensors[to.Out]
-	if made.DType != bcnn.Float32 || to.In[0] != from.Out || !e.unread(from.Out, next) || !e.standalone(from.Out) {
+	if made.DType != bcnn.Float32 || to.In[0] != from.Out || e.graph.LastUse(from.Out) > next || !e.standalone(from.Out) {
 		return nil
 	}
 	return newWindowed(e.steps[i], e.steps[next], made.Shape, out.Shape, e.config.Threads)

@@ -7,6 +7,8 @@ type Graph struct {
 	// Readers are, of every tensor, the steps that read it, in order. One that reads it twice, as the
 	// square of a value does, is there twice.
 	Readers [][]int
+	// Writer is, of every tensor, the step that writes it; −1 of an input.
+	Writer []int
 	// IsInput and IsOutput tell which tensors are the caller's.
 	IsInput, IsOutput []bool
 }
@@ -15,11 +17,11 @@ type Graph struct {
 // its size.
 func NewGraph(p *Plan) *Graph {
 	g := &Graph{
-		Plan: p, Readers: make([][]int, len(p.Tensors)),
+		Plan: p, Readers: make([][]int, len(p.Tensors)), Writer: make([]int, len(p.Tensors)),
 		IsInput: make([]bool, len(p.Tensors)), IsOutput: make([]bool, len(p.Tensors)),
 	}
 	for t := range p.InputTensors() {
-		g.IsInput[t] = true
+		g.IsInput[t], g.Writer[t] = true, -1
 	}
 	for _, t := range p.Outputs {
 		g.IsOutput[t] = true
@@ -37,6 +39,7 @@ func NewGraph(p *Plan) *Graph {
 		g.Readers[t], memory = memory[:0:n], memory[n:]
 	}
 	for i, s := range p.Steps {
+		g.Writer[s.Out] = i
 		for _, t := range s.In {
 			g.Readers[t] = append(g.Readers[t], i)
 		}

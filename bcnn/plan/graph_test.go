@@ -45,6 +45,7 @@ func TestGraph(t *testing.T) {
 			require.Equal(t, tensor < len(p.Inputs), g.IsInput[tensor])
 			require.Equal(t, isOutput, g.IsOutput[tensor])
 			require.Equal(t, isOutput || tensor < len(p.Inputs), g.IsEnd(tensor))
+			require.Equal(t, slices.IndexFunc(p.Steps, func(s plan.Step) bool { return s.Out == tensor }), g.Writer[tensor])
 			last := -1
 			if len(readers) > 0 {
 				last = slices.Max(readers)

@@ -28,18 +28,6 @@ type Plan struct {
 // InputTensors returns the tensors of the inputs.
 func (p *Plan) InputTensors() []Tensor { return p.Tensors[:len(p.Inputs)] }
 
-// Ends tells which tensors are inputs or outputs.
-func (p *Plan) Ends() []bool {
-	ends := make([]bool, len(p.Tensors))
-	for t := range p.InputTensors() {
-		ends[t] = true
-	}
-	for _, t := range p.Outputs {
-		ends[t] = true
-	}
-	return ends
-}
-
 // Tensor is one tensor of a plan.
 type Tensor struct {
 	Name  string
