@@ -51,11 +51,11 @@ func TestEmbeddedModels(t *testing.T) {
 	kinds := func(n *bcnn.Network) (kinds []string, shapes []bcnn.Shape) {
 		p, err := lower.Network(t.Context(), n, lower.Options{})
 		require.NoError(t, err)
-		for _, s := range p.Steps {
+		for i, s := range p.Steps {
 			kinds = append(kinds, s.Kind())
 			shapes = append(shapes, p.Tensors[s.Out].Shape)
 			if c, ok := s.Op.(*plan.Conv); ok {
-				require.Empty(t, c.WhyFloat, s.Name)
+				require.Empty(t, p.Note(i).WhyFloat, s.Name)
 				require.NotNil(t, c.Bits, s.Name)
 			}
 		}

@@ -38,7 +38,7 @@ func (lo *lowering) dense(v value, i int, op bcnn.Dense) (value, error) {
 }
 
 // weighted completes conv with weights and bias. Rows of binary weights have rowLen bits. It
-// decides whether the sums are of bits, bytes or float32; for float32, conv.WhyFloat says why.
+// decides whether the sums are of bits, bytes or float32; for float32, its note says why.
 func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, rowLen int, bias []float32) (out value, err error) {
 	out = value{conv: conv, out: lo.types[i].Shape, layers: []int{i}}
 	dtype := bcnn.Float32 // of a pending convolution
@@ -54,7 +54,7 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	}
 	of := grouping{groups: conv.Groups, inputs: lo.shape(v).C / conv.Groups, outputs: conv.Out / conv.Groups}
 	of.taps = num.Product(conv.KH, conv.KW, of.inputs)
-	noBits := false
+	noBits, why := false, ""
 	if dtype == bcnn.Bits && lo.settled(v) {
 		if noBits, err = lo.noBits(v, i, of, w); err != nil {
 			return out, err
@@ -62,39 +62,40 @@ func (lo *lowering) weighted(v value, i int, conv *plan.Conv, w bcnn.Weights, ro
 	}
 	switch {
 	case w.Real() && conv.Int16 == nil:
-		conv.WhyFloat = "its weights are real"
+		why = "its weights are real"
 	case noBits:
-		conv.WhyFloat = bitsInGroups
+		why = bitsInGroups
 	case dtype == bcnn.Bits && lo.settled(v):
 		if v.levels != nil || !w.Binary() {
 			return lo.planes(v, i, conv, w, rowLen, bias)
 		}
 		out.convIn = v.tensor
 	case dtype == bcnn.Uint8 && (v.levels != nil || !w.Binary()) && of.noBytes(w) != "":
-		conv.WhyFloat = of.noBytes(w)
+		why = of.noBytes(w)
 	case dtype == bcnn.Uint8 && v.levels != nil:
 		return lo.bytes(v, i, conv, w, rowLen, bias)
 	case dtype == bcnn.Uint8:
 		var slope float64
-		if conv.ZeroPoint, slope, conv.WhyFloat, err = lo.zeroPoint(v); err != nil {
+		if conv.ZeroPoint, slope, why, err = lo.zeroPoint(v); err != nil {
 			return out, err
 		}
-		if conv.WhyFloat == "" {
+		if why == "" {
 			out.convIn, out.layers = v.tensor, append(layersOf(v.chain), i)
 			if slope != 1 {
 				out.chain = []link{{layers: []int{i}, scale: []float64{slope}, mean: []float64{0}, shift: []float64{0}}}
 			}
 		}
 	default:
-		conv.WhyFloat = "its input is real: no sign in front of it, or a scale or offset between that is not one number"
+		why = "its input is real: no sign in front of it, or a scale or offset between that is not one number"
 		if lo.ofLevels(i) {
-			conv.WhyFloat = cmp.Or(of.noBytes(w), levelsAsFloats)
+			why = cmp.Or(of.noBytes(w), levelsAsFloats)
 		}
 	}
-	if conv.WhyFloat == "" {
+	if why == "" {
 		return lo.exactConv(out, i, w, rowLen, bias)
 	}
 	conv.Int8, conv.Int16 = nil, nil
+	lo.notes[conv] = plan.Note{WhyFloat: why}
 	if !real.Real() && len(bias) == 0 && (noBits || lo.ofLevels(i)) {
 		lo.counting[conv] = true
 	}

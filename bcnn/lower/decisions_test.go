@@ -76,7 +76,7 @@ func TestLowerKeepsBytesExactWhereTheZeroIsAByte(t *testing.T) {
 				require.Len(t, p.Steps, 1)
 				require.Nil(t, conv.F32)
 			} else {
-				require.ErrorContains(t, errorString(conv.WhyFloat), c.why)
+				require.ErrorContains(t, errorString(p.Note(len(p.Steps)-1).WhyFloat), c.why)
 				require.Len(t, conv.F32, 216)
 			}
 		})
@@ -211,7 +211,7 @@ func TestLowerKeepsNoBytesBehindReLU(t *testing.T) {
 	p, err := lower.Network(t.Context(), n, lower.Options{})
 	require.NoError(t, err)
 	conv := p.Steps[1].Op.(*plan.Conv)
-	require.Equal(t, "the input passes through an activation", conv.WhyFloat)
+	require.Equal(t, "the input passes through an activation", p.Note(1).WhyFloat)
 	require.Zero(t, conv.ZeroPoint)
 }
 
@@ -315,7 +315,7 @@ func TestMACs(t *testing.T) {
 	// Two planes of the same image with weights of two parts: four products of bits for each
 	// of the network's.
 	p.Tensors[0].Shape = bcnn.Shape{H: 2 * 5, W: 7, C: 2 * 4}
-	conv.InPlanes, conv.Parts = 2, 2
+	conv.InPlanes, p.Notes = 2, []plan.Note{{Parts: 2}, {}}
 	require.Equal(t, int64(3*4*6*3*2*2), p.MACs(0))
 	require.Equal(t, 4*p.MACs(0), p.Products(0))
 }

@@ -60,18 +60,18 @@ func RoundFirst(ctx context.Context, n *bcnn.Network, bits int, opts Options) (*
 	}
 	var lasting []int
 	var why []error
-	for _, s := range p.Steps {
-		conv, ok := s.Op.(*plan.Conv)
-		if !ok {
+	for at, s := range p.Steps {
+		if _, ok := s.Op.(*plan.Conv); !ok {
 			continue
 		}
+		float := p.Note(at).WhyFloat
 		for k, i := range first {
 			switch {
 			case !slices.Contains(s.Layers, i+k): // k layers were added in front of it
-			case conv.WhyFloat == "":
+			case float == "":
 				lasting = append(lasting, i)
 			default:
-				why = append(why, fmt.Errorf("%s: %s", n.Layers[i].Name, conv.WhyFloat))
+				why = append(why, fmt.Errorf("%s: %s", n.Layers[i].Name, float))
 			}
 		}
 	}

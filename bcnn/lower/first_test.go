@@ -71,7 +71,7 @@ func TestRoundFirst(t *testing.T) {
 		p, err := lower.Network(t.Context(), rounded, lower.Options{})
 		require.NoError(t, err)
 		conv := p.Steps[0].Op.(*plan.Conv)
-		require.Empty(t, conv.WhyFloat)
+		require.Empty(t, p.Note(0).WhyFloat)
 		require.Equal(t, c.bits > 8, conv.Int16 != nil)
 		require.Equal(t, c.bits <= 8, conv.Int8 != nil)
 		require.Equal(t, c.bits <= 8, rounded.Layers[2].Op.(bcnn.Conv2D).Weights.Int8 != nil) // of a byte in a file

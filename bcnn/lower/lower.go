@@ -58,6 +58,7 @@ type lowering struct {
 	floats, vectors map[int]int
 	// counting are the convolutions whose sums are integers although they are computed in float32.
 	counting map[*plan.Conv]bool
+	notes    map[*plan.Conv]plan.Note
 }
 
 // value is the output of a layer while lowering: a tensor, or a convolution that is not emitted
@@ -97,7 +98,7 @@ func lower(ctx context.Context, n *bcnn.Network, opts Options) (*plan.Plan, spen
 	lo := &lowering{
 		spending: newSpending(b, b.Used(), limits), // checking has charged the size of the network
 		net:      n, types: types, fused: !opts.Unfused, uses: make([]int, len(n.Layers)),
-		early: map[int]bool{}, floats: map[int]int{}, vectors: map[int]int{}, counting: map[*plan.Conv]bool{},
+		early: map[int]bool{}, floats: map[int]int{}, vectors: map[int]int{}, counting: map[*plan.Conv]bool{}, notes: map[*plan.Conv]plan.Note{},
 		plan: &plan.Plan{Name: n.Name, Inputs: slices.Clone(n.Inputs), Labels: n.Labels},
 	}
 	if err := lo.run(); err != nil {
@@ -158,10 +159,18 @@ func (lo *lowering) run() error {
 		lo.plan.Tensors[t].Name = lo.net.OutputName(k)
 		lo.plan.Outputs = append(lo.plan.Outputs, t)
 	}
-	if !lo.fused {
-		return nil
+	if lo.fused {
+		if err := lo.tables(); err != nil {
+			return err
+		}
 	}
-	return lo.tables()
+	lo.plan.Notes = make([]plan.Note, len(lo.plan.Steps))
+	for i, s := range lo.plan.Steps {
+		if conv, ok := s.Op.(*plan.Conv); ok {
+			lo.plan.Notes[i] = lo.notes[conv]
+		}
+	}
+	return nil
 }
 
 // share settles a value of layer i, which several layers read: nothing of it may be pending, unless

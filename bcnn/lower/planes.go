@@ -246,11 +246,11 @@ func (lo *lowering) planes(v value, i int, conv *plan.Conv, w bcnn.Weights, rowL
 	}
 	weights, weightUnit := unary(integers)
 	if in.planes*weights > mostProducts {
-		conv.WhyFloat = tooManyProducts
+		lo.notes[conv] = plan.Note{WhyFloat: tooManyProducts}
 		lo.counting[conv] = true
 		return lo.realConv(v, out, w, rowLen, bias)
 	}
-	conv.InPlanes, conv.Parts = in.planes, weights
+	conv.InPlanes, lo.notes[conv] = in.planes, plan.Note{Parts: weights}
 	if v.levels != nil {
 		conv.PadValue = -in.offset
 	}

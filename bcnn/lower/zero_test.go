@@ -50,9 +50,9 @@ func TestZeroSums(t *testing.T) {
 				require.Zero(t, v)
 			}
 			why := ""
-			for _, step := range p.Steps {
-				if conv, ok := step.Op.(*plan.Conv); ok {
-					why = conv.WhyFloat
+			for i, step := range p.Steps {
+				if _, ok := step.Op.(*plan.Conv); ok {
+					why = p.Note(i).WhyFloat
 				}
 			}
 			require.Equal(t, c.why, why)

@@ -49,9 +49,6 @@ func (op *Conv) checkGeometry(in Tensor) error {
 	if op.Out < 1 || op.Out > maxDim || op.Groups < 1 || in.Shape.C%op.Groups != 0 || op.Out%op.Groups != 0 {
 		return fmt.Errorf("%d groups do not fit %d input and %d output channels", op.Groups, in.Shape.C, op.Out)
 	}
-	if op.Parts < 0 || in.Shape.C/op.Groups%max(op.Parts, 1) != 0 {
-		return fmt.Errorf("%d parts of weights do not divide %d channels in %d groups", op.Parts, in.Shape.C, op.Groups)
-	}
 	if most := op.maxPadValue(); op.PadValue < -most || op.PadValue > most {
 		return fmt.Errorf("padding value %d, want −%d to %d", op.PadValue, most, most)
 	}

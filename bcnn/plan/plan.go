@@ -23,6 +23,8 @@ type Plan struct {
 	// Softmax says that the first output of the network ends in a Softmax layer. Such
 	// layers are not part of the plan (see Probabilities).
 	Softmax bool
+	// Notes are what people are told of the steps, by step; see Note.
+	Notes []Note
 }
 
 // InputTensors returns the tensors of the inputs.
@@ -34,7 +36,8 @@ type Tensor struct {
 	DType bcnn.DType
 	Shape bcnn.Shape
 	// Coded says that no layer's output is in it, but what stands for one: levels as
-	// planes or as their numbers, or sums without their factor. It changes nothing in what is computed.
+	// planes or as their numbers, or sums without their factor. It changes nothing in what is computed;
+	// devices that time kernels draw values by it.
 	Coded bool
 }
 
@@ -59,7 +62,7 @@ type Step struct {
 // not count. Other steps have none.
 func (p *Plan) MACs(i int) int64 {
 	if conv, ok := p.Steps[i].Op.(*Conv); ok {
-		return p.Products(i) / int64(conv.products())
+		return p.Products(i) / int64(p.Note(i).products(conv))
 	}
 	return p.Products(i)
 }
@@ -80,9 +83,6 @@ func (p *Plan) Products(i int) int64 {
 
 // Integer reports whether the weights are whole numbers, apart from ±1.
 func (c *Conv) Integer() bool { return c.Int8 != nil || c.Int16 != nil }
-
-// products is how many products of bits stand for one of the layer's.
-func (c *Conv) products() int { return max(c.InPlanes, 1) * max(c.Parts, 1) }
 
 // Image returns the shape of the image that the step convolves, whose input has the
 // given shape: planes lie in rows of their own.
@@ -198,13 +198,6 @@ type Conv struct {
 	// InPlanes and OutPlanes are the planes of Bits input and of Bits output of a Bits
 	// input; 0 means 1.
 	InPlanes, OutPlanes int
-	// Parts is how many channels of the input stand for one of the layer's, whose
-	// weights are sums of so many ±1; 0 means 1. It changes nothing in what is
-	// computed.
-	Parts int
-	// WhyFloat says why a layer with weights is computed in float32; empty
-	// otherwise.
-	WhyFloat string
 }
 
 // Border corrects sums that were taken over an image bordered with 0 bits, so

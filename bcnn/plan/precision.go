@@ -116,9 +116,9 @@ func (p *Plan) valueBits() []Precision {
 
 // precision returns that of a convolution or dense layer, whose weights in the network are
 // w, on values of so many bits, if they are bytes.
-func (c *Conv) precision(in Tensor, values Precision, w bcnn.Weights) Precision {
+func (c *Conv) precision(note Note, in Tensor, values Precision, w bcnn.Weights) Precision {
 	switch {
-	case c.WhyFloat != "" || in.DType == bcnn.Float32:
+	case note.WhyFloat != "" || in.DType == bcnn.Float32:
 		return Float
 	case in.DType == bcnn.Bits:
 		values = Precision(max(c.InPlanes, 1))

@@ -57,16 +57,16 @@ func Summarize(n *bcnn.Network, p *Plan) []LayerReport {
 			default:
 				continue
 			}
-			in := p.Tensors[step.In[0]]
+			in, note := p.Tensors[step.In[0]], p.Note(i)
 			r := LayerReport{
 				Layer: n.Layers[l].Name, Kind: n.Layers[l].Op.Kind(), Step: i,
 				Output:    conv.Window.Output(conv.Image(in.Shape), out),
-				Params:    conv.Taps(in.Shape.C)/int64(max(conv.Parts, 1))*int64(out) + int64(len(bias)),
-				Precision: conv.precision(in, values[step.In[0]], w),
+				Params:    conv.Taps(in.Shape.C)/int64(max(note.Parts, 1))*int64(out) + int64(len(bias)),
+				Precision: conv.precision(note, in, values[step.In[0]], w),
 				Bytes:     in.DType == bcnn.Uint8,
-				Planes:    conv.products(),
+				Planes:    note.products(conv),
 				MACs:      p.MACs(i) / int64(conv.Out) * int64(out),
-				WhyFloat:  conv.WhyFloat,
+				WhyFloat:  note.WhyFloat,
 			}
 			r.FewZeros = fewZeros(w.Int8)
 			r.BytesFloat = 4 * r.Params
