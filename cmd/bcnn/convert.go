@@ -184,7 +184,7 @@ Lite or OpenVINO model deviations, with --first-weights rounded, and with --expl
 		},
 	}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.output, "output", "o", "", "file to write")
+	outputVar(cmd, &f.output, "output", "o", "file to write")
 	flags.StringVar(&f.from, "from", "", "format of IN: onnx, tflite, bmxnet, darknet, openvino or bincnn, or zoo for the name of a network (default what is in the file)")
 	flags.StringVar(&f.mode, "mode", "", "input of a bincnn network: thresh, norm or int")
 	flags.StringVar(&f.input, "input", "", "type of the input: uint8 or float32 (default as the file says)")

@@ -176,7 +176,7 @@ where it is not UTF-8.`,
 	intVar(cmd, &top, "top", 0, maxChannels, "boxes of an image at the most, those with the highest scores; 0 means as many as the model says")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per image")
 	cmd.Flags().StringVar(&draw, "draw", "", "write the photo with its boxes to this .png file, or photos to this folder")
-	cmd.Flags().StringVar(&coco, "coco", "", "write the boxes to this file, in COCO's format for results")
+	outputVar(cmd, &coco, "coco", "", "write the boxes to this file, in COCO's format for results")
 	return cmd
 }
 

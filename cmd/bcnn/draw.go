@@ -35,7 +35,7 @@ func newDrawer(path string, sources []source) (*drawer, error) {
 		if len(sources) != 1 {
 			return nil, usagef("--draw %s is for one photo, but there are %d: name a folder", text.Escape(path), len(sources))
 		}
-		return &drawer{file: path}, nil
+		return &drawer{file: path}, files.Replaceable(path)
 	}
 	if ext := filepath.Ext(path); ext != "" && ext != "." {
 		if info, err := os.Stat(path); err != nil || !info.IsDir() {

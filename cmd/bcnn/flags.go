@@ -12,6 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/bitcnn/bitcnn/internal/files"
 )
 
 // Ranges of numbers on the command line. What a number of images or threads
@@ -241,8 +243,35 @@ func changedBut(cmd *cobra.Command, but ...string) bool {
 
 // htmlFlag adds a flag for a page that is written.
 func htmlFlag(cmd *cobra.Command, path *string) {
-	cmd.Flags().StringVar(path, "html", "", "write a page for a browser, one file with its pictures inside")
+	outputVar(cmd, path, "html", "", "write a page for a browser, one file with its pictures inside")
 }
+
+// outputVar adds a flag for a file that is written in the end.
+func outputVar(cmd *cobra.Command, path *string, name, short, usage string) {
+	cmd.Flags().VarP((*outputFile)(path), name, short, usage)
+}
+
+// outputFile is the name of a file that is written, or - for standard output.
+type outputFile string
+
+// checkOutputs returns an error if a file that flags name cannot be written: what cannot be kept need not
+// be computed.
+func checkOutputs(flags *pflag.FlagSet) (err error) {
+	flags.Visit(func(f *pflag.Flag) {
+		if name, ok := f.Value.(*outputFile); ok && err == nil && *name != "" && *name != standardInput {
+			err = files.Replaceable(string(*name))
+		}
+	})
+	return err
+}
+
+func (f *outputFile) Set(s string) error {
+	*f = outputFile(s)
+	return nil
+}
+
+func (f *outputFile) String() string { return string(*f) }
+func (f *outputFile) Type() string   { return "string" }
 
 // backgroundFlag adds a flag for the colour that lies under transparent pixels.
 func backgroundFlag(cmd *cobra.Command, c *[3]uint8) {

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"io"
+	"os"
 	"strings"
 	"testing"
 	"time"
@@ -139,4 +140,24 @@ func TestFloats(t *testing.T) {
 	require.NoError(t, f.Set("0.00784313725"))
 	require.Equal(t, []float32{1.5, -2, 0.00784313725}, opts.Mean)
 	require.Equal(t, "1.5,-2,0.007843137", f.String())
+}
+
+// What cannot be written is said before anything is read or computed.
+func TestOutputsAreCheckedFirst(t *testing.T) {
+	t.Chdir(t.TempDir())
+	require.NoError(t, os.Mkdir("folder", 0o755))
+	for args, file := range map[string]string{
+		"run --model digits --input absent.npy --output none/y.npz":   "none/y.npz",
+		"convert absent.onnx -o none/y.bcnn":                          "none/y.bcnn",
+		"eval --model digits --data absent --html none/x.html":        "none/x.html",
+		"classify --model digits --html folder absent.png":            "folder",
+		"inspect absent.onnx --html none/x.html":                      "none/x.html",
+		"detect --model canvas --coco none/x.json absent.png":         "none/x.json",
+		"detect --model canvas --draw none/x.png absent.png":          "none/x.png",
+		"detect --model canvas --coco none/x.json --draw x.png a.png": "none/x.json",
+	} {
+		stderr := fail(t, exitJob, strings.Fields(args)...)
+		require.True(t, strings.HasPrefix(stderr, "bcnn: "+file+": "), "%s: %s", args, stderr)
+		require.NotContains(t, stderr, "absent")
+	}
 }

@@ -45,7 +45,10 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root.SetArgs(args)
 	// Whatever fails before the command itself has started is wrong usage.
 	started := false
-	root.PersistentPreRun = func(*cobra.Command, []string) { started = true }
+	root.PersistentPreRunE = func(cmd *cobra.Command, _ []string) error {
+		started = true
+		return checkOutputs(cmd.Flags())
+	}
 	cmd, err := root.ExecuteContextC(ctx)
 
 	// A reader that has gone away, as in "bcnn devices | head -1", needs no

@@ -78,7 +78,7 @@ exactly. - is standard input or output; what is written there is an .npz file.`,
 	}
 	r.flags(cmd)
 	cmd.Flags().StringVarP(&input, "input", "i", "", ".npz or .npy file with the input; - is standard input")
-	cmd.Flags().StringVarP(&output, "output", "o", "", ".npz or .npy file to write; - is standard output")
+	outputVar(cmd, &output, "output", "o", ".npz or .npy file to write; - is standard output")
 	return cmd
 }
 

@@ -200,6 +200,11 @@ func TestReplaceErrors(t *testing.T) {
 	} {
 		path := filepath.Join(dir, c.name)
 		once(t, Replace(path, c.write), path, c.want)
+		if c.write == nil { // the place is at fault
+			once(t, Replaceable(path), path, c.want)
+		} else if c.name != tooLong {
+			require.NoError(t, Replaceable(path))
+		}
 		require.Equal(t, []string{"folder", "old"}, list(t, dir))
 	}
 	content, err := os.ReadFile(filepath.Join(dir, "old"))

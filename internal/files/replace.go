@@ -35,17 +35,38 @@ func Replace(path string, write func(w io.Writer) error) error {
 	return Name(path, replace(path, write))
 }
 
-func replace(path string, write func(w io.Writer) error) (err error) {
-	mode := fs.FileMode(0o666)
+// Replaceable returns the error that Replace would have before it writes anything, as far as that can be
+// told without a file, so that nobody computes for long what cannot be kept. It names the file.
+func Replaceable(path string) error {
+	_, err := replaced(path)
+	if err == nil {
+		// The last slash makes what is no folder an error.
+		_, err = os.Stat(filepath.Dir(path) + string(filepath.Separator))
+	}
+	return Name(path, bare(err))
+}
+
+// replaced returns what Replace takes the place of, nil for nothing that matters.
+func replaced(path string) (fs.FileInfo, error) {
 	old, err := os.Lstat(path)
 	switch {
 	case err != nil || old.Mode()&fs.ModeSymlink != 0:
-		old = nil // creating the temporary file says what is wrong, if anything
+		return nil, nil // creating the temporary file says what is wrong, if anything
 	case old.IsDir():
-		return syscall.EISDIR
+		return nil, syscall.EISDIR
 	case !old.Mode().IsRegular():
-		return ErrNotRegular
-	default:
+		return nil, ErrNotRegular
+	}
+	return old, nil
+}
+
+func replace(path string, write func(w io.Writer) error) (err error) {
+	old, err := replaced(path)
+	if err != nil {
+		return err
+	}
+	mode := fs.FileMode(0o666)
+	if old != nil {
 		mode = 0o600 // until it is that of the old one
 	}
 	dir := filepath.Dir(path)
