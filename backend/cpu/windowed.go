@@ -33,9 +33,11 @@ type windowed struct {
 type windowReader interface {
 	// Reads returns the rows of an image that some rows of the output read, at least one.
 	Reads(y0, y1 int) (from, to int)
-	// Of computes rows of the output of an image from those that they read, the first of which is row
-	// first.
-	Of(s *tiles.Scratch, rows []float32, first, image, y0, y1 int)
+	// Span returns how many those of n rows of the output are at most.
+	Span(n int) int
+	// Of computes rows of the output of an image from those that they read, which are in s.Made, from
+	// row first on.
+	Of(s *tiles.Scratch, first, image, y0, y1 int)
 }
 
 // readerOf returns a step as a windowReader, how many rows it computes at a time at most, 0 for any
@@ -78,17 +80,8 @@ func newWindowed(first, second tiles.Step, made, shape bcnn.Shape, threads int) 
 		p.chunk = min(p.chunk, limit)
 	}
 	fit := bytes / num.Product(4, made.W, made.C)
-	p.chunk = 1 + sort.Search(p.chunk-1, func(i int) bool { return p.reads(i+2) > fit })
+	p.chunk = 1 + sort.Search(p.chunk-1, func(i int) bool { return reader.Span(i+2) > fit })
 	return p
-}
-
-// reads returns the largest number of rows that n rows of the output read.
-func (p *windowed) reads(n int) (most int) {
-	for y := 0; y < p.shape.H; y += n {
-		from, to := p.reader.Reads(y, min(y+n, p.shape.H))
-		most = max(most, to-from)
-	}
-	return most
 }
 
 // twice returns how many rows of an image two tiles compute.
@@ -103,7 +96,7 @@ func (p *windowed) twice() (n int) {
 
 // memory returns what a worker needs beside that of the convolution.
 func (p *windowed) memory() tiles.Size {
-	rows := min(p.reads(p.chunk)+2*(p.each-1), p.made.H)
+	rows := min(p.reader.Span(p.chunk)+2*(p.each-1), p.made.H)
 	return tiles.Size{Made: num.Product(rows, p.made.W, p.made.C)}
 }
 
@@ -137,7 +130,7 @@ func (p *windowed) Run(tile int, s *tiles.Scratch) {
 			p.rows(s, image, end, min(end+p.most, last))
 		}
 		s.From = -1
-		p.reader.Of(s, s.Made, first, image, y, to)
+		p.reader.Of(s, first, image, y, to)
 		if p.next != nil {
 			p.next(s, image, y*p.shape.W, to*p.shape.W)
 		}
@@ -145,8 +138,8 @@ func (p *windowed) Run(tile int, s *tiles.Scratch) {
 }
 
 // fuseWindows makes one step of each convolution alone in its group and the step behind it that reads
-// windows of it, if nothing else reads what it makes, and if there is the memory that workers then need. It returns the groups whose
-// tensors are needed at the same time, and where they lie.
+// windows of it, if nothing else reads what it makes, and if there is the memory that workers then need.
+// It returns the groups whose tensors are needed at the same time, and where they lie.
 func (e *executable) fuseWindows(groups []group, placed placement, workers *tiles.Size, fits fits) ([]group, placement) {
 	need, fused := *workers, slices.Clone(groups)
 	all := map[int]*windowed{} // by step of the convolution

@@ -187,7 +187,7 @@ func newMatrixConv(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (*ma
 func (c *matrixConv) memory(rows int) tiles.Size {
 	need := tiles.Size{Bytes: num.Sum(kern.MatrixMemory, c.lines.memory(rows), kern.LineBytes)}
 	switch {
-	case c.inMemory || c.partial:
+	case c.throughSums():
 		need.Sums = chunkPixels * kern.BlockOutputs
 		need.Row = chunkPixels * (1 + c.outPlanes)
 	case c.poolH*c.poolW > 1:

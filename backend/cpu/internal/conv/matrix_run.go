@@ -13,16 +13,19 @@ import (
 
 // Lead is that of a tiles.Leader. A tile must have all channels of float32 outputs.
 func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
-	if c.blockTiles > 1 || c.lines.groups > 1 || c.thresholds != nil || c.inMemory || c.partial {
+	if c.blockTiles > 1 || c.lines.groups > 1 || c.thresholds != nil || c.throughSums() {
 		return false
 	}
 	c.next = next
 	return true
 }
 
+// throughSums reports whether sums of any outputs are in memory before they become outputs.
+func (c *matrixConv) throughSums() bool { return c.inMemory || c.partial }
+
 // Add is that of a wideConv.
 func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if c.added != nil || c.levels != nil || c.thresholds != nil || c.inMemory || c.partial || then.Slope != nil {
+	if c.added != nil || c.levels != nil || c.thresholds != nil || c.throughSums() || then.Slope != nil {
 		return false, false
 	}
 	c.added, c.then = t, then
@@ -32,7 +35,7 @@ func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 // Levels makes the outputs the numbers of their levels, as bytes of another tensor. It reports whether
 // the kernels can.
 func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	if c.thresholds != nil || c.added != nil || c.levels != nil || c.inMemory || c.partial || !l.Usual() {
+	if c.thresholds != nil || c.added != nil || c.levels != nil || c.throughSums() || !l.Usual() {
 		return false
 	}
 	c.levels, c.levelsOut = l, t
@@ -44,7 +47,7 @@ func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
 
 // AddsLevels reports whether the kernels can do what AddLevels asks for.
 func (c *matrixConv) AddsLevels(then kern.End, l *kern.Levels) bool {
-	return c.thresholds == nil && c.added == nil && c.levels == nil && !c.inMemory && !c.partial && l.Usual() && then.Slope == nil
+	return c.thresholds == nil && c.added == nil && c.levels == nil && !c.throughSums() && l.Usual() && then.Slope == nil
 }
 
 // AddLevels makes the outputs, plus bytes of another tensor that then scales and shifts, the numbers of

@@ -129,7 +129,7 @@ func (c *rareZeros) Lead(pixels, values int, next tiles.Next) bool {
 // Add is that of a wideConv. Rows of both planes are written before t is added to them, which must lie
 // elsewhere.
 func (c *rareZeros) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if !c.upper.ends || c.upper.blockTiles > 1 {
+	if !c.upper.ends() || c.upper.blockTiles > 1 {
 		return false, false
 	}
 	if can, _ = c.upper.Add(t, then); can {

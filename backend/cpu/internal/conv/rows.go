@@ -1,9 +1,6 @@
 package conv
 
-import (
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
-	"github.com/bitcnn/bitcnn/bcnn"
-)
+import "github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 
 // rowsConv computes some output rows of an image, of the channels of some blocks.
 type rowsConv interface {
@@ -37,10 +34,7 @@ func Rows(step tiles.Step) (most, each int, compute func(s *tiles.Scratch, image
 }
 
 // Windows is a convolution of float32 values in float32 whose input may lie in the memory of a worker.
-type Windows struct {
-	conv  *sumsConv
-	image bcnn.Shape
-}
+type Windows struct{ conv *sumsConv }
 
 // WindowsOf returns a step as Windows, nil if it is none.
 func WindowsOf(step tiles.Step) *Windows {
@@ -51,7 +45,7 @@ func WindowsOf(step tiles.Step) *Windows {
 	if f, ok := c.source.(*floatSource); !ok || f.bytes != nil {
 		return nil
 	}
-	return &Windows{c, c.window.image}
+	return &Windows{c}
 }
 
 // Most returns the number of output rows that there is memory for.
@@ -59,15 +53,22 @@ func (w *Windows) Most() int { return w.conv.tileRows }
 
 // Reads returns the rows of an image that some rows of the output read, at least one.
 func (w *Windows) Reads(y0, y1 int) (from, to int) {
-	c := &w.conv.window
-	from = min(max(y0*w.conv.poolH*c.StrideH-c.Pad.Top, 0), w.image.H-1)
-	to = min((y1*w.conv.poolH-1)*c.StrideH-c.Pad.Top+(c.KH-1)*c.DilationH+1, w.image.H)
-	return from, max(to, from+1)
+	c := w.conv
+	top := y0*c.poolH*c.StrideH - c.Pad.Top
+	from = min(max(top, 0), c.image.H-1)
+	return from, max(min(top+w.Span(y1-y0), c.image.H), from+1)
 }
 
-// Of computes output rows of an image from rows of its input, of which row first is the first one.
-func (w *Windows) Of(s *tiles.Scratch, _ []float32, first, image, y0, y1 int) {
-	s.Source = (image*w.image.H + first) * w.image.W * w.image.C
-	w.conv.compute(s, image, y0, y1, 0, w.conv.channels)
+// Span returns how many input rows n output rows read at most.
+func (w *Windows) Span(n int) int {
+	rows, _ := w.conv.span(n * w.conv.poolH)
+	return rows
+}
+
+// Of computes output rows of an image from rows of its input, which are in s.Made, from row first on.
+func (w *Windows) Of(s *tiles.Scratch, first, image, y0, y1 int) {
+	c := w.conv
+	s.Source = (image*c.image.H + first) * c.image.W * c.image.C
+	c.compute(s, image, y0, y1, 0, c.channels)
 	s.Source = -1
 }

@@ -38,7 +38,6 @@ type wideConv struct {
 	chunk        int      // pixels of a call
 	patches      *patches // that kernels read, nil where they read rows
 	next         tiles.Next
-	ends         bool         // the kernels end sums of all blocks
 	floatBlocks  int          // the blocks, from the first on, whose sums kernels end as float32
 	added        *bcnn.Tensor // to the outputs, by the kernels that end them; nil for none
 	then         kern.End     // of the outputs before that, and the clip of the sum
@@ -188,9 +187,8 @@ func newWideConv(c *schedule.Context, op *plan.Conv, w window, in, out plan.Tens
 	}
 	if op.Threshold == nil && !v.numeric() {
 		v.floatBlocks = v.filter.FloatBlocks()
-		v.ends = v.filter.EndsFloats()
 	}
-	if op.Threshold == nil && !v.ends {
+	if op.Threshold == nil && !v.ends() {
 		need.Sums = sumsChunk * kern.BlockOutputs
 	}
 	if c.Reserve(num.Product(pixels(v.tiling.rows), 8)) && (op.Border == nil || c.Reserve(num.Product(w.rows, w.cols, 4))) {
@@ -294,6 +292,9 @@ func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
 	return true
 }
 
+// ends reports whether kernels end the sums of all blocks as float32.
+func (c *wideConv) ends() bool { return c.floatBlocks > 0 && c.filter.EndsFloats() }
+
 // Add makes the outputs sums with another tensor, which is read at the place of each, as
 // kern.Set's ScaleAdd does. It reports whether the kernels can, and whether that tensor may
 // lie where the outputs do.
@@ -301,7 +302,7 @@ func (c *wideConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
 	switch {
 	case c.added != nil || c.levels != nil || c.thresholds != nil || then.Slope != nil:
 		return false, false
-	case c.ends && !then.None(), !c.ends && c.set.ScaleAdd == nil:
+	case c.ends() && !then.None(), !c.ends() && c.set.ScaleAdd == nil:
 		return false, false
 	}
 	c.added, c.then = t, then

@@ -8,7 +8,7 @@ import (
 // Levels makes the outputs the numbers of their levels, as bytes of another tensor. It
 // reports whether the kernels can.
 func (c *wideConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	if !c.ends || c.added != nil || !l.Usual() || !c.filter.EndsLevels() {
+	if !c.ends() || c.added != nil || !l.Usual() || !c.filter.EndsLevels() {
 		return false
 	}
 	c.levels, c.levelsOut = l, t

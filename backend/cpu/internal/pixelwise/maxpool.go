@@ -42,9 +42,13 @@ func (m *MaxPool) Reads(y0, y1 int) (from, to int) {
 	return from, last + rows
 }
 
-// Of computes output rows of an image of float32 values, the rows of whose input begin with row first.
-func (m *MaxPool) Of(s *tiles.Scratch, rows []float32, first, image, y0, y1 int) {
-	maxima(m.maxPool, s, m.out.F32, rows, image, image*m.inShape.H+first, y0, y1, m.set.MaxPool)
+// Span returns how many input rows n output rows read at most.
+func (m *MaxPool) Span(n int) int { return (n-1)*m.StrideH + m.KH }
+
+// Of computes output rows of an image of float32 values from rows of its input, which are in s.Made,
+// from row first on.
+func (m *MaxPool) Of(s *tiles.Scratch, first, image, y0, y1 int) {
+	maxima(m.maxPool, s, m.out.F32, s.Made, image, image*m.inShape.H+first, y0, y1, m.set.MaxPool)
 }
 
 // InPlace reports whether the outputs of a pool of float32 values may lie where its input
