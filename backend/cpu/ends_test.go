@@ -7,35 +7,13 @@ import (
 	"github.com/stretchr/testify/require"
 
 	"github.com/bitcnn/bitcnn/backend"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern/sets"
-	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
 	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/bcnn/plan"
 	"github.com/bitcnn/bitcnn/internal/host"
 	"github.com/bitcnn/bitcnn/internal/text"
 )
-
-// ender is a step that ends its sums in any way, and remembers in which.
-type ender struct {
-	tiles.Step
-	can, overlaid bool
-	added         *bcnn.Tensor
-	then          kern.End
-	levels        *kern.Levels
-	numbers       *bcnn.Tensor
-}
-
-func (e *ender) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	e.added, e.then = t, then
-	return e.can, e.overlaid
-}
-
-func (e *ender) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	e.levels, e.numbers = l, t
-	return e.can
-}
 
 // shortcut draws a plan whose step 2 makes tensor 3 of float32 values, with tensor 1 as a
 // shortcut past it.
@@ -50,13 +28,15 @@ func shortcut() *planner {
 // graphOf is plan.NewGraph for tests whose plans are called plan.
 func graphOf(p *plan.Plan) *plan.Graph { return plan.NewGraph(p) }
 
-// asked is an executable of a plan that answers questions, and does not run.
-func asked(plan *plan.Plan, threads int) *executable {
-	return &executable{plan: plan, graph: graphOf(plan), config: driver.Config{Threads: threads}, container: separate(plan), unmade: make([]bool, len(plan.Tensors)), tensors: make([]bcnn.Tensor, len(plan.Tensors)), levels: make([]*kern.Levels, len(plan.Steps))}
+// asked is a compiler that answers questions of a plan.
+func asked(p *plan.Plan, threads int) *compiler {
+	c := &compiler{graph: graphOf(p), config: driver.Config{Threads: threads}, container: separate(p)}
+	c.at = inPlace(c.graph, groupsOf(p, false), c.container)
+	return c
 }
 
-// TestAdd asks which steps behind a convolution its kernels do besides.
-func TestAdd(t *testing.T) {
+// TestShortcut asks which sums behind a convolution its kernels may do besides.
+func TestShortcut(t *testing.T) {
 	shape := bcnn.Shape{H: 4, W: 5, C: 8}
 	add := func(p *planner, end plan.ActivationKind, in ...int) {
 		p.step("add", &plan.Add{Activation: p.activation(end, 8)}, bcnn.Float32, shape)
@@ -107,52 +87,54 @@ func TestAdd(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			p := shortcut()
 			c.more(p)
-			e := asked(&p.plan, 1)
-			all := groups(e.plan, false)
-			last := all[len(all)-1].last
-			for _, g := range all {
+			asked := asked(&p.plan, 1)
+			last := 2
+			for _, g := range groupsOf(&p.plan, false) {
 				if g.first == 2 {
 					last = g.last
 				}
 			}
-			at := inPlace(e.graph, all, e.container)
-			for _, can := range []bool{true, false} {
-				for _, overlaid := range []bool{true, false} {
-					stub, over := &ender{can: can, overlaid: overlaid}, []pair(nil)
-					done := e.add(stub, 3, last, at, &over)
-					if c.added < 0 {
-						require.Nil(t, stub.added)
-						require.Zero(t, done)
-						require.Empty(t, over)
-						continue
-					}
-					require.Same(t, &e.tensors[c.added], stub.added)
-					require.Equal(t, c.scaled, stub.then.Scale != nil)
-					if scale, ok := p.plan.Steps[3].Op.(*plan.Affine); ok {
-						require.Equal(t, scale.Scale, stub.then.Scale)
-						require.Equal(t, scale.Shift, stub.then.Shift)
-					}
-					if !can {
-						require.Zero(t, done)
-						require.Empty(t, over)
-						continue
-					}
-					require.Equal(t, c.steps, done)
-					if overlaid {
-						require.Equal(t, c.overlay, over)
-					} else {
-						require.Empty(t, over)
-					}
+			var ends []end
+			for _, e := range asked.ends(2, last, last) {
+				if e.sum >= 0 {
+					ends = append(ends, e)
 				}
 			}
-			require.Zero(t, e.add(&ender{can: true}, 3, 2, at, nil), "no step is left")
-			require.Zero(t, e.add(nil, 3, last, at, nil), "another kind of step")
+			if c.added < 0 {
+				require.Empty(t, ends)
+				return
+			}
+			require.Len(t, ends, 1)
+			e := ends[0]
+			require.Equal(t, c.added, e.other)
+			require.Equal(t, 2+c.steps, e.last)
+			require.Equal(t, e.last, e.sum)
+			require.Equal(t, -1, e.levels)
+			require.Empty(t, e.unwritten)
+			if c.scaled {
+				require.Equal(t, 3, e.scaled)
+			} else {
+				require.Equal(t, -1, e.scaled)
+			}
+			for _, overlaid := range []bool{true, false} {
+				prog := &program{choices: make([]driver.Choice, len(p.plan.Steps)), unwritten: make([]bool, len(p.plan.Tensors))}
+				asked.ended(prog, 2, &lead{end: &e, overlaid: overlaid})
+				require.False(t, prog.saves)
+				if overlaid {
+					require.Equal(t, c.overlay, prog.over)
+				} else {
+					require.Empty(t, prog.over)
+				}
+				for i, choice := range prog.choices {
+					require.Equal(t, i > 2 && i <= e.last, choice.Kernel != "")
+				}
+			}
 		})
 	}
 }
 
-// TestNumbers asks which levels the step before makes besides.
-func TestNumbers(t *testing.T) {
+// TestLevelsOf asks which levels the step before may make besides.
+func TestLevelsOf(t *testing.T) {
 	levels := func(p *planner) { p.levels(4, bcnn.Uint8) }
 	for _, c := range []struct {
 		name string
@@ -164,23 +146,17 @@ func TestNumbers(t *testing.T) {
 		{"an output", func(p *planner) { levels(p); p.done(); p.plan.Outputs = append(p.plan.Outputs, 3) }, false},
 		{"read again", func(p *planner) { levels(p); p.affine(plan.ActivationNone); p.link(3) }, false},
 		{"read before", func(p *planner) { levels(p); p.plan.Steps[1].In = []int{3} }, false},
+		{"in float32", func(p *planner) { p.levels(4, bcnn.Float32) }, false},
+		{"of another kind", func(p *planner) { p.affine(plan.ActivationNone) }, false},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			p := shortcut()
 			c.more(p)
 			p.done()
-			e := asked(&p.plan, 1)
-			require.False(t, e.fuseLevels(&ender{can: true}, 3), "no levels that a kernel makes")
-			e.levels[3] = &kern.Levels{}
-			stub := &ender{can: true}
-			require.Equal(t, c.want, e.fuseLevels(stub, 3))
-			require.False(t, e.fuseLevels(&ender{}, 3))
-			require.False(t, e.fuseLevels(nil, 3))
-			if c.want {
-				require.Same(t, e.levels[3], stub.levels)
-				require.Same(t, &e.tensors[4], stub.numbers)
-			} else {
-				require.Nil(t, stub.levels)
+			e, ok := asked(&p.plan, 1).levelsOf(2)
+			require.Equal(t, c.want, ok)
+			if ok {
+				require.Equal(t, end{last: 3, scaled: -1, sum: -1, levels: 3}, e)
 			}
 		})
 	}
@@ -195,7 +171,7 @@ func TestPoolPlace(t *testing.T) {
 		name    string
 		threads int
 		more    func(p *planner)
-		change  func(e *executable)
+		change  func(c *compiler)
 		want    bool
 	}{
 		{"read once", 1, func(p *planner) {}, nil, true},
@@ -204,10 +180,10 @@ func TestPoolPlace(t *testing.T) {
 		{"an output", 1, func(p *planner) { p.plan.Outputs = []int{2} }, nil, false},
 		{"what is an output", 1, func(p *planner) { p.plan.Outputs = []int{1} }, nil, false},
 		{"an input", 1, func(p *planner) { p.plan.Steps[1].In = []int{0} }, nil, false},
-		{"the part of another", 1, func(p *planner) {}, func(e *executable) { e.container[1] = 3 }, false},
-		{"in which another is", 1, func(p *planner) {}, func(e *executable) { e.container[3] = 1 }, false},
-		{"that is a part", 1, func(p *planner) {}, func(e *executable) { e.container[2] = 3 }, false},
-		{"that has a part", 1, func(p *planner) {}, func(e *executable) { e.container[3] = 2 }, false},
+		{"the part of another", 1, func(p *planner) {}, func(c *compiler) { c.container[1] = 3 }, false},
+		{"in which another is", 1, func(p *planner) {}, func(c *compiler) { c.container[3] = 1 }, false},
+		{"that is a part", 1, func(p *planner) {}, func(c *compiler) { c.container[2] = 3 }, false},
+		{"that has a part", 1, func(p *planner) {}, func(c *compiler) { c.container[3] = 2 }, false},
 		{"whose windows reach back", 1, func(p *planner) {
 			p.plan.Steps[1].Op = &plan.MaxPool{Window: bcnn.Window{KH: 3, KW: 3, StrideH: 1, StrideW: 1, Pad: pad(1)}}
 			p.plan.Tensors[2].Shape = shape

@@ -78,7 +78,7 @@ func TestGroups(t *testing.T) {
 	plan := residual(9, 7, 64).done()
 	kinds := func(stepwise bool) string {
 		var lines []string
-		for _, g := range groups(plan, stepwise) {
+		for _, g := range groupsOf(plan, stepwise) {
 			var steps []string
 			for _, s := range plan.Steps[g.first : g.last+1] {
 				steps = append(steps, s.Kind())
@@ -103,7 +103,7 @@ conv add affine`, kinds(false))
 // writes, and nothing where something else is read while the group is at work.
 func TestInPlace(t *testing.T) {
 	plan := residual(9, 7, 64).done()
-	all := groups(plan, false)
+	all := groupsOf(plan, false)
 	uses, at, _ := uses(graphOf(plan), 2, all, whole(plan, 2), joined(graphOf(plan)), nil)
 	placed := plan.Place(2, uses)
 	ofStep := map[int]group{}
@@ -195,7 +195,7 @@ func TestOver(t *testing.T) {
 	p.step("sign", &plan.Sign{Threshold: p.threshold(64, 1, 2, false)}, bcnn.Bits, p.last().Shape)
 	p.step("affine", &plan.Affine{Scale: p.floats(64), Shift: p.floats(64)}, bcnn.Float32, p.last().Shape)
 	plan := p.done()
-	all := groups(plan, false)
+	all := groupsOf(plan, false)
 	before, _, _ := uses(graphOf(plan), 1, all, whole(plan, 1), joined(graphOf(plan)), nil)
 	after, at, _ := uses(graphOf(plan), 1, all, whole(plan, 1), joined(graphOf(plan)), over)
 	for _, p := range over {
@@ -214,7 +214,7 @@ func TestFusedMemory(t *testing.T) {
 		p.step("add", &plan.Add{}, bcnn.Float32, p.last().Shape, len(p.plan.Tensors)-1)
 	}
 	plan := p.done()
-	fused, _, _ := uses(graphOf(plan), 1, groups(plan, false), whole(plan, 1), joined(graphOf(plan)), nil)
+	fused, _, _ := uses(graphOf(plan), 1, groupsOf(plan, false), whole(plan, 1), joined(graphOf(plan)), nil)
 	need, less := plan.Place(1, fused).Bytes, plan.Place(1, plan.InnerUses()).Bytes
 	require.Less(t, less, need)
 	set, err := sets.Lookup(sets.Names()[0])

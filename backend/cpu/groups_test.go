@@ -49,8 +49,8 @@ func TestFollows(t *testing.T) {
 			if c.want {
 				want = []group{{0, 1}}
 			}
-			require.Equal(t, want, groups(&p.plan, false))
-			require.Equal(t, []group{{0, 0}, {1, 1}}, groups(&p.plan, true))
+			require.Equal(t, want, groupsOf(&p.plan, false))
+			require.Equal(t, []group{{0, 0}, {1, 1}}, groupsOf(&p.plan, true))
 		})
 	}
 }
@@ -65,7 +65,7 @@ func TestFollowsShape(t *testing.T) {
 		p := newPlanner(1, input(bcnn.Float32, 6, 5, 8))
 		p.affine(plan.ActivationNone)
 		p.step("add", &plan.Add{}, bcnn.Float32, bcnn.Shape{H: c.h, W: c.w, C: 8}, 0) // which a check would refuse
-		require.Len(t, groups(&p.plan, false), c.want, c)
+		require.Len(t, groupsOf(&p.plan, false), c.want, c)
 	}
 }
 
@@ -75,10 +75,10 @@ func TestGroupSizes(t *testing.T) {
 	for range 12 {
 		p.affine(plan.ActivationNone)
 	}
-	require.Equal(t, []group{{0, 4}, {5, 9}, {10, 11}}, groups(&p.plan, false))
+	require.Equal(t, []group{{0, 4}, {5, 9}, {10, 11}}, groupsOf(&p.plan, false))
 	p.affine(plan.ActivationNone) // of the sum of the second group
 	p.link(5)
-	require.Equal(t, []group{{0, 4}, {5, 9}, {10, 11}, {12, 12}}, groups(&p.plan, false))
+	require.Equal(t, []group{{0, 4}, {5, 9}, {10, 11}, {12, 12}}, groupsOf(&p.plan, false))
 }
 
 // TestPlaces says who lies where in small plans of one group: 1 is what its first step writes,
@@ -115,8 +115,8 @@ func TestPlaces(t *testing.T) {
 			p := newPlanner(1, bcnn.Input{DType: bcnn.Float32, Shape: shape})
 			affine(p)
 			c.more(p)
-			require.Equal(t, c.want, inPlace(graphOf(&p.plan), groups(&p.plan, false), separate(&p.plan)))
-			require.Equal(t, separate(&p.plan), inPlace(graphOf(&p.plan), groups(&p.plan, true), separate(&p.plan)))
+			require.Equal(t, c.want, inPlace(graphOf(&p.plan), groupsOf(&p.plan, false), separate(&p.plan)))
+			require.Equal(t, separate(&p.plan), inPlace(graphOf(&p.plan), groupsOf(&p.plan, true), separate(&p.plan)))
 		})
 	}
 }
@@ -165,7 +165,7 @@ func TestPlaceOfPairs(t *testing.T) {
 		{[]int{9, 8, 7}, []pair{{2, 3}, {1, 2}}, []int{0, 1, 1, 1, 4}},
 	} {
 		plan := &of(c.channels...).plan
-		_, at, _ := uses(graphOf(plan), 1, groups(plan, true), whole(plan, 1), separate(plan), c.over)
+		_, at, _ := uses(graphOf(plan), 1, groupsOf(plan, true), whole(plan, 1), separate(plan), c.over)
 		require.Equal(t, c.want, at, c)
 	}
 }

@@ -119,7 +119,7 @@ func TestStretches(t *testing.T) {
 	conv(1, 64, 4<<20)
 	conv(1, 16, 1<<10)
 	made := &p.plan
-	all := groups(made, false)
+	all := groupsOf(made, false)
 	for _, c := range []struct {
 		batch, cache int
 		want         []stretch
@@ -140,6 +140,6 @@ func TestStretchesOfMany(t *testing.T) {
 	for range 10000 {
 		p.step("pool", &plan.MaxPool{}, bcnn.Float32, p.last().Shape)
 	}
-	got := stretches(&p.plan, groups(&p.plan, false), 4, 1)
+	got := stretches(&p.plan, groupsOf(&p.plan, false), 4, 1)
 	require.Equal(t, len(p.plan.Steps)-1, got[len(got)-1].last)
 }

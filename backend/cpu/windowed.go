@@ -2,13 +2,13 @@ package cpu
 
 import (
 	"fmt"
-	"slices"
 	"sort"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/conv"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/pixelwise"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
+	"github.com/bitcnn/bitcnn/backend/driver"
 	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
@@ -137,76 +137,10 @@ func (p *windowed) Run(tile int, s *tiles.Scratch) {
 	}
 }
 
-// fuseWindows makes one step of each convolution alone in its group and the step behind it that reads
-// windows of it, if nothing else reads what it makes, and if there is the memory that workers then need.
-// It returns the groups whose tensors are needed at the same time, and where they lie.
-func (e *executable) fuseWindows(groups []group, placed placement, workers *tiles.Size, fits fits) ([]group, placement) {
-	need, fused := *workers, slices.Clone(groups)
-	all := map[int]*windowed{} // by step of the convolution
-	var unmade []int
-	for k := 0; k+1 < len(fused); k++ {
-		first, last := fused[k], fused[k+1].last
-		if first.first != first.last || e.parted(first.last) {
-			continue
-		}
-		if p := e.windowed(first.first, fused[k+1].first); p != nil {
-			all[first.first] = p
-			need.Grow(p.memory())
-			unmade = append(unmade, e.plan.Steps[first.first].Out)
-			fused = slices.Replace(fused, k, k+2, group{first.first, last})
-		}
-	}
-	less, ok := e.without(unmade, fused, placed, need, fits)
-	if !ok {
-		return groups, placed
-	}
-	*workers = need
-	for i, p := range all {
-		name, choice := e.plan.Steps[i+1].Name, &e.choices[i+1]
-		e.steps[i], e.steps[i+1] = nil, p
-		e.choices[i].Tile = "those of " + name
-		choice.Tile = fmt.Sprintf("%s, %s, %s at a time",
-			schedule.Count(p.tileRows, "row"), schedule.Count(p.perImage(), "tile"), schedule.Count(p.chunk, "row"))
-		choice.Why = "rows that are in the cache"
-	}
-	return fused, less
-}
-
-// fits reports whether there is memory for tensors of so many bytes, and for workers.
-type fits func(tensors int64, workers tiles.Size) bool
-
-// pages is what a placement may take more than another, since tensors start at different offsets within
-// pages: see spread.
-const pages = 64 << 10
-
-// without takes the memory from tensors that no step writes any more, where groups of steps have become
-// others. It returns where the rest lies, and reports whether that takes no more memory than before and
-// fits; if it does not, the tensors keep their memory.
-func (e *executable) without(tensors []int, groups []group, before placement, workers tiles.Size, fits fits) (placement, bool) {
-	for _, t := range tensors {
-		e.unmade[t] = true
-	}
-	placed, err := e.layout(groups, nil)
-	if err == nil && placed.Bytes <= before.Bytes+pages && fits(placed.Bytes, workers) {
-		return placed, true
-	}
-	for _, t := range tensors {
-		e.unmade[t] = false
-	}
-	return before, false
-}
-
-// parted reports whether another stretch begins behind a step.
-func (e *executable) parted(step int) bool {
-	return e.stretches[stretchAt(e.stretches, step)].last == step
-}
-
-// windowed returns the step that does the work of steps i and next; nil if there is none.
-func (e *executable) windowed(i, next int) *windowed {
-	from, to := e.plan.Steps[i], e.plan.Steps[next]
-	made, out := e.plan.Tensors[from.Out], e.plan.Tensors[to.Out]
-	if made.DType != bcnn.Float32 || to.In[0] != from.Out || e.graph.LastUse(from.Out) > next || !e.standalone(from.Out) {
-		return nil
-	}
-	return newWindowed(e.steps[i], e.steps[next], made.Shape, out.Shape, e.config.Threads)
+// choose says what was picked: of the convolution, and of the step that reads its rows.
+func (p *windowed) choose(first, second *driver.Choice, name string) {
+	first.Tile = "those of " + name
+	second.Tile = fmt.Sprintf("%s, %s, %s at a time",
+		schedule.Count(p.tileRows, "row"), schedule.Count(p.perImage(), "tile"), schedule.Count(p.chunk, "row"))
+	second.Why = "rows that are in the cache"
 }

@@ -399,8 +399,8 @@ func TestWrong(t *testing.T) {
 		{"bcnn/plan/plan.go", "bcnn/lower", false},
 		{"bcnn/network.go", "bcnn/plan", false},
 		{"bcnn/onnx/onnx.go", "bcnn/lower", false},
-		{"backend/cpu/fuse.go", "bcnn/plan", true},
-		{"backend/cpu/fuse.go", "bcnn/lower", false}, // a backend decides nothing about arithmetic
+		{"backend/cpu/compile.go", "bcnn/plan", true},
+		{"backend/cpu/compile.go", "bcnn/lower", false}, // a backend decides nothing about arithmetic
 		{"bcnn/lower/lower.go", "internal/f32", true},
 		{"bcnn/lower/lower.go", "backend", false},
 		{"bcnn/onnx/internal/build/zero.go", "bcnn/internal/values", true},

@@ -105,8 +105,15 @@ type sumsConv struct {
 	half         int // where the sums of planes before are kept
 }
 
-// Compile compiles an operation that has passed the check of the plan.
+// Compile compiles an operation that has passed the check of the plan, and makes its kernels do the first of
+// c.Ends that they can.
 func Compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Step, tiles.Size) {
+	step, need := compile(c, op, in, out)
+	takeEnd(c, step)
+	return step, need
+}
+
+func compile(c *schedule.Context, op *plan.Conv, in, out plan.Tensor) (tiles.Step, tiles.Size) {
 	// A dense layer with a pool, which is an odd 1×1 one, is a convolution.
 	if op.Dense && in.DType == bcnn.Bits && op.Pool == nil && (op.Border == nil || len(op.Border.Correction) == op.Out) {
 		return newDense(c, op, in)

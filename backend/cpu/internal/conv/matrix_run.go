@@ -4,8 +4,8 @@ import (
 	"unsafe"
 
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/kern"
+	"github.com/bitcnn/bitcnn/backend/cpu/internal/schedule"
 	"github.com/bitcnn/bitcnn/backend/cpu/internal/tiles"
-	"github.com/bitcnn/bitcnn/bcnn"
 	"github.com/bitcnn/bitcnn/internal/num"
 )
 
@@ -23,37 +23,16 @@ func (c *matrixConv) Lead(_, _ int, next tiles.Next) bool {
 // throughSums reports whether sums of any outputs are in memory before they become outputs.
 func (c *matrixConv) throughSums() bool { return c.inMemory || c.partial }
 
-// Add is that of a wideConv.
-func (c *matrixConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if c.added != nil || c.levels != nil || c.thresholds != nil || c.throughSums() || then.Slope != nil {
+// take is that of an ender.
+func (c *matrixConv) take(e schedule.End) (can, overlaid bool) {
+	if c.thresholds != nil || c.throughSums() || e.Then.Slope != nil || e.Levels != nil && !e.Levels.Usual() {
 		return false, false
 	}
-	c.added, c.then = t, then
+	c.added, c.bytes, c.then, c.levels, c.levelsOut = e.Floats, e.Bytes, e.Then, e.Levels, e.Out
+	if e.Bytes == nil {
+		c.dropClip(e.Levels)
+	}
 	return true, true
-}
-
-// Levels makes the outputs the numbers of their levels, as bytes of another tensor. It reports whether
-// the kernels can.
-func (c *matrixConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	if c.thresholds != nil || c.added != nil || c.levels != nil || c.throughSums() || !l.Usual() {
-		return false
-	}
-	c.levels, c.levelsOut = l, t
-	if needless(c.end.Activation, l, c.channels) {
-		c.end.Activation = kern.Activation{}
-	}
-	return true
-}
-
-// AddsLevels reports whether the kernels can do what AddLevels asks for.
-func (c *matrixConv) AddsLevels(then kern.End, l *kern.Levels) bool {
-	return c.thresholds == nil && c.added == nil && c.levels == nil && !c.throughSums() && l.Usual() && then.Slope == nil
-}
-
-// AddLevels makes the outputs, plus bytes of another tensor that then scales and shifts, the numbers of
-// their levels, as bytes of a third tensor.
-func (c *matrixConv) AddLevels(bytes *bcnn.Tensor, then kern.End, l *kern.Levels, out *bcnn.Tensor) {
-	c.bytes, c.then, c.levels, c.levelsOut = bytes, then, l, out
 }
 
 func (c *matrixConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }

@@ -126,14 +126,14 @@ func (c *rareZeros) Lead(pixels, values int, next tiles.Next) bool {
 	return true
 }
 
-// Add is that of a wideConv. Rows of both planes are written before t is added to them, which must lie
+// take is that of an ender. Rows of both planes are written before a tensor is added to them, which must lie
 // elsewhere.
-func (c *rareZeros) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if !c.upper.ends() || c.upper.blockTiles > 1 {
+func (c *rareZeros) take(e schedule.End) (can, overlaid bool) {
+	if !c.upper.ends() || c.upper.blockTiles > 1 || e.Levels != nil {
 		return false, false
 	}
-	if can, _ = c.upper.Add(t, then); can {
-		c.added = t
+	if can, _ = c.upper.take(e); can {
+		c.added = e.Floats
 	}
 	return can, false
 }

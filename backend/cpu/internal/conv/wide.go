@@ -295,17 +295,16 @@ func (c *wideConv) Lead(_, _ int, next tiles.Next) bool {
 // ends reports whether kernels end the sums of all blocks as float32.
 func (c *wideConv) ends() bool { return c.floatBlocks > 0 && c.filter.EndsFloats() }
 
-// Add makes the outputs sums with another tensor, which is read at the place of each, as
-// kern.Set's ScaleAdd does. It reports whether the kernels can, and whether that tensor may
-// lie where the outputs do.
-func (c *wideConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
+// take is that of an ender.
+func (c *wideConv) take(e schedule.End) (can, overlaid bool) {
 	switch {
-	case c.added != nil || c.levels != nil || c.thresholds != nil || then.Slope != nil:
-		return false, false
-	case c.ends() && !then.None(), !c.ends() && c.set.ScaleAdd == nil:
+	case c.thresholds != nil || e.Bytes != nil || e.Then.Slope != nil,
+		e.Levels != nil && (!c.ends() || !e.Levels.Usual() || !c.filter.EndsLevels()),
+		c.ends() && !e.Then.None(), !c.ends() && c.set.ScaleAdd == nil:
 		return false, false
 	}
-	c.added, c.then = t, then
+	c.added, c.then, c.levels, c.levelsOut = e.Floats, e.Then, e.Levels, e.Out
+	c.dropClip(e.Levels)
 	return true, true
 }
 

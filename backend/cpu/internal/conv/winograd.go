@@ -128,25 +128,15 @@ func (c *winogradConv) Lead(_, _ int, next tiles.Next) bool {
 	return true
 }
 
-// Add is that of a wideConv.
-func (c *winogradConv) Add(t *bcnn.Tensor, then kern.End) (can, overlaid bool) {
-	if c.added != nil || c.levels != nil || !then.None() || c.cut() {
+// take is that of an ender.
+func (c *winogradConv) take(e schedule.End) (can, overlaid bool) {
+	switch {
+	case e.Bytes != nil || !e.Then.None(), e.Levels == nil && c.cut(), e.Levels != nil && !e.Levels.Usual():
 		return false, false
 	}
-	c.added = t
+	c.added, c.levels, c.levelsOut = e.Floats, e.Levels, e.Out
+	c.dropClip(e.Levels)
 	return true, true
-}
-
-// Levels is that of a wideConv.
-func (c *winogradConv) Levels(l *kern.Levels, t *bcnn.Tensor) bool {
-	if c.added != nil || c.levels != nil || !l.Usual() {
-		return false
-	}
-	c.levels, c.levelsOut = l, t
-	if needless(c.end.Activation, l, c.channels) {
-		c.end.Activation = kern.Activation{}
-	}
-	return true
 }
 
 func (c *winogradConv) Tiles(n int) int { return n * c.rowTiles * c.blockTiles }

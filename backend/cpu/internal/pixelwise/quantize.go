@@ -100,10 +100,17 @@ func quantizeLines(c *schedule.Context, op *plan.Quantize, shape bcnn.Shape, dty
 			}
 		}
 	}
-	if len(wrong) == 0 && dtype == bcnn.Uint8 && reached == nil {
-		c.Levels = l
-	}
 	return c.Pixels(kernel, shape.Pixels(), work, do), need
+}
+
+// Levels returns the arithmetic for bytes that are numbers of levels, which other kernels may do with values
+// in registers. It returns nil where there is none that alone finds all levels.
+func Levels(c *schedule.Context, op *plan.Quantize, channels int) *kern.Levels {
+	l, wrong := newLevels(c, op.Thresholds, op.Levels-1, channels)
+	if len(wrong) > 0 {
+		return nil
+	}
+	return l
 }
 
 // distinct returns lists of n thresholds without those that are the one before, if they are so at

@@ -63,8 +63,19 @@ type Context struct {
 	Most              uint8         // the largest byte of the first input
 	Least             int           // what byte 0 of it stands for, if a step in float32 reads bytes
 	RareZeros         bool          // it is −1, +1 and, for one float32 of each channel alone, 0
+	Ends              []End         // what kernels of a convolution may do besides: the first that they can
+	Took              int           // which of them they do; −1 for none
+	Overlaid          bool          // what they add may lie where the outputs do
 	Choice            driver.Choice // what was picked
-	Levels            *kern.Levels  // what a step computes that is nothing else, for one that can end in it
+}
+
+// End is what kernels may do with outputs in registers, before they write them.
+type End struct {
+	Floats *bcnn.Tensor // that are added; nil for none
+	Bytes  *bcnn.Tensor // that are scaled, shifted and added, in place of Floats; nil for none
+	Then   kern.End     // scale and shift of the outputs before Floats are added, or of Bytes, and the activation of the sum
+	Levels *kern.Levels // whose numbers are written; nil for float32 outputs
+	Out    *bcnn.Tensor // where those numbers go
 }
 
 // Reserve reports whether there is room for a table of so many bytes, which a
